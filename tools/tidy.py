@@ -12,23 +12,41 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SRC = ROOT / 'src'
 
-# What each layer may include besides itself. Siblings never include each other.
+# Top rooms, each with those it may include besides itself; ARCHITECTURE.md draws them. Siblings never include each other.
 MAY_INCLUDE = {
-    'base': set(),
-    'model': {'base'},
-    'readers': {'base', 'model'},
-    'schedules': {'base', 'model'},
-    'pipeline': {'base', 'model', 'schedules'},
-    'analyses': {'base', 'model', 'pipeline'},
-    'exporters': {'base', 'model'},
-    'engine': {'base', 'model', 'readers', 'schedules', 'pipeline', 'analyses', 'exporters'},
-    # The viewer, like the command line below, lists what is registered and writes tables.
-    'server': {'base', 'model', 'pipeline', 'analyses', 'exporters', 'engine'},
-    # The command line lists what is registered and uses single writers, so it sees the registries.
-    'cli': {'base', 'model', 'readers', 'schedules', 'pipeline', 'analyses', 'exporters', 'engine', 'server'},
+    'base': '',
+    'model': 'base',
+    'profile': 'base model',
+    'readers': 'base model',
+    'schedules': 'base model',
+    'exporters': 'base model profile',
+    'pipeline': 'base model profile schedules',
+    'facts': 'base model profile schedules pipeline',
+    'plan': 'base model profile schedules pipeline facts',
+    'diagnosis': 'base model profile schedules pipeline facts plan',
+    # What rivals do their own way: three stand below the analyses that offer it, two are commands and stand above engine.
+    'compat/hta': 'base model profile schedules pipeline facts plan diagnosis',
+    'compat/tb': 'base model profile schedules pipeline facts plan diagnosis',
+    'compat/torch_tables': 'base model profile schedules pipeline facts plan diagnosis',
+    'analyses': 'base model profile schedules pipeline facts plan diagnosis compat/hta compat/tb compat/torch_tables',
+    'engine': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses',
+    'compat/msprof': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine',
+    'compat/paddle_timeline': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine',
+    # The viewer and the command line list what is registered and write tables.
+    'server': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine',
+    'cli': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine server '
+           'compat/msprof compat/paddle_timeline',
 }
-# Folders inside these layers are siblings too: readers/kineto never includes readers/primus.
+MAY_INCLUDE = {room: set(others.split()) for room, others in MAY_INCLUDE.items()}
+# Rooms inside: each includes those before it, never those after; '' is what stands in the top room itself.
+ROOM_ORDER = {
+    'pipeline': ['cells', 'clocks', 'order', 'replay', 'measure', 'simulate'],
+    'diagnosis': ['causes', 'what_if', 'diff', 'profile', ''],
+}
+# Folders inside these are siblings too: readers/kineto never includes readers/primus. What they share stands in common/.
 SIBLING_FOLDERS = {'readers', 'analyses'}
+# Includes and circles that stand against these rules and are to go, a line each: tools/rooms_exceptions.txt.
+EXCEPTIONS = ROOT / 'tools' / 'rooms_exceptions.txt'
 
 REGISTRIES = {  # .def file → (layer, macro, folder of pages)
     'readers': ('readers/readers.def', 'READER', 'docs/formats'),
@@ -50,7 +68,7 @@ MAX_LINE_LENGTH = 140
 MAX_BLOB_BYTES = 1 << 20
 MAX_CLICKS = 3
 
-problems = []
+problems, hints = [], []
 
 
 def problem(path, line, text):
@@ -63,36 +81,107 @@ def code_only(text):
     return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', blank, text, flags=re.S)
 
 
+def exceptions():
+    lines = [line.split('#')[0].strip() for line in EXCEPTIONS.read_text().splitlines()] if EXCEPTIONS.exists() else []
+    return {line: False for line in lines if line}  # → whether it was met
+
+
+KNOWN = exceptions()
+
+
+def known(line):
+    if line in KNOWN:
+        KNOWN[line] = True
+    return line in KNOWN
+
+
+def room_of(name):
+    """('pipeline', 'cells') of 'pipeline/cells/cell_rules.h': the top room, and the room inside it or ''."""
+    folders = name.split('/')[:-1]
+    if folders and folders[0] == 'compat':
+        return '/'.join(folders[:2]), ''
+    return (folders or [''])[0], folders[1] if len(folders) > 1 else ''
+
+
 def check_includes(path, text):
-    layer = path.relative_to(SRC).parts[0]
-    if layer not in MAY_INCLUDE:
-        problem(path, 0, f'unknown layer "{layer}"; add it to tools/tidy.py with what it may include')
+    name = str(path.relative_to(SRC))
+    top, room = room_of(name)
+    if top not in MAY_INCLUDE:
+        problem(path, 0, f'unknown room "{top}"; add it to tools/tidy.py with what it may include')
+        return
+    if top in ROOM_ORDER and room not in ROOM_ORDER[top]:
+        problem(path, 0, f'unknown room "{room}" in {top}/; its rooms are {", ".join(filter(None, ROOM_ORDER[top]))}')
         return
     for number, line in enumerate(text.splitlines(), 1):
         match = re.match(r'#include "([^"]+)"', line)
-        if not match:
+        if not match or match[1].endswith('.def'):
             continue
         target = match[1]
-        parts = target.split('/')
-        if target.endswith('.def') or not (SRC / target).exists() and parts[0] in MAY_INCLUDE:
-            if not target.endswith('.def'):
-                problem(path, number, f'includes "{target}", which does not exist; paths start at src/')
+        if not (SRC / target).exists():
+            problem(path, number, f'includes "{target}", which does not exist; paths start at src/')
             continue
-        if parts[0] not in MAY_INCLUDE:
-            problem(path, number, f'includes "{target}"; paths start at src/')
-        elif parts[0] != layer and parts[0] not in MAY_INCLUDE[layer]:
-            problem(path, number, f'{layer}/ may not include {parts[0]}/ (layers point one way); sink what both need to '
+        other, inner = room_of(target)
+        if known(f'{name} {target}'):
+            continue
+        if other != top and other not in MAY_INCLUDE[top]:
+            problem(path, number, f'{top}/ may not include {other}/ (rooms point one way); sink what both need to '
                                   f'base/ or model/')
-        elif layer in SIBLING_FOLDERS and parts[0] == layer and len(parts) > 2 and path.relative_to(SRC).parts[1] != parts[1]:
-            problem(path, number, f'siblings never include each other ({"/".join(parts[:2])}); sink what both need')
+        elif other == top and top in ROOM_ORDER and ROOM_ORDER[top].index(inner) > ROOM_ORDER[top].index(room):
+            problem(path, number, f'{top}/{room} may not include {top}/{inner}, which stands after it')
+        elif top in SIBLING_FOLDERS and other == top and inner not in ('', 'common', room):
+            problem(path, number, f'siblings never include each other ({top}/{inner}); sink what both need')
+
+
+def check_circles():
+    """Units (a header and its source) include each other one way: of a circle none can be understood, or moved, alone."""
+    uses = {}  # unit → the units it includes
+    for path in sorted([*SRC.rglob('*.h'), *SRC.rglob('*.cc')]):
+        unit = str(path.relative_to(SRC).with_suffix(''))
+        targets = re.findall(r'^#include "([^"]+)\.h"', path.read_text(), re.M)
+        uses.setdefault(unit, set()).update(target for target in targets if target != unit and (SRC / f'{target}.h').exists())
+    number, low, way, on_way, circles = {}, {}, [], set(), []
+
+    def visit(unit):  # Tarjan's strongly connected components
+        number[unit] = low[unit] = len(number)
+        way.append(unit)
+        on_way.add(unit)
+        for other in sorted(uses.get(unit, ())):
+            if other not in number:
+                visit(other)
+                low[unit] = min(low[unit], low[other])
+            elif other in on_way:
+                low[unit] = min(low[unit], number[other])
+        if low[unit] == number[unit]:
+            circle = []
+            while not circle or circle[-1] != unit:
+                circle.append(way.pop())
+                on_way.discard(circle[-1])
+            if len(circle) > 1:
+                circles.append(sorted(circle))
+
+    for unit in sorted(uses):
+        if unit not in number:
+            visit(unit)
+    for circle in circles:
+        if not known('circle ' + ' '.join(circle)):
+            problem(SRC / f'{circle[0]}.h', 0, f'includes in a circle: {", ".join(circle)}; move what they need into one more unit')
+
+
+def check_named_headers(path, text):
+    """A header that a comment names is there: what was moved is named by its new place."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for name in re.findall(r'//.*?\b((?:[a-z_0-9]+/)+[a-z_0-9]+\.h)\b', line):
+            if name.split('/')[0] in {room.split('/')[0] for room in MAY_INCLUDE} and not (SRC / name).exists():
+                problem(path, number, f'names {name}, which does not exist')
 
 
 def check_source(path):
     text = path.read_text()
     check_includes(path, text)
+    check_named_headers(path, text)
     lines = text.splitlines()
-    if len(lines) > MAX_LINES:
-        problem(path, 0, f'{len(lines)} lines; past {MAX_LINES} look for a seam')
+    if len(lines) > MAX_LINES:  # a hint, no rule: one algorithm stays in one file
+        hints.append(f'{path.relative_to(ROOT)}: {len(lines)} lines; past {MAX_LINES} look for a seam')
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_LINE_LENGTH:
             problem(path, number, f'{len(line)} columns; break it before {MAX_LINE_LENGTH}')
@@ -247,13 +336,16 @@ def main():
     for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')]):
         check_source(path)
     check_record()
+    check_circles()
+    for line in (line for line, met in KNOWN.items() if not met):
+        problem(EXCEPTIONS, 0, f'"{line}" is no exception any more; delete the line')
     check_types()
     check_registries()
     check_pages()
     check_tracked_files()
     check_words()
     check_page()
-    for line in problems:
+    for line in [*hints, *problems]:
         print(line)
     print(f'tidy: {len(problems)} problems' if problems else 'tidy: in order')
     return 1 if problems else 0

@@ -1,4 +1,4 @@
-/* stageline._record: the recorder's calls for Python. C and not ctypes, because a range must cost nothing: two ctypes
+/* stageline_record._record: the recorder's calls for Python. C and not ctypes, because a range must cost nothing: two ctypes
  * calls take 800 ns, these 60. The stable ABI of Python 3.9: one build for all later ones.
  *
  *   job("F", 3, 0) ──▶ Job ──__enter__──▶ slr_begin          one object, no dict, no tuple
@@ -24,7 +24,7 @@ typedef PyObject* (*FastKeywordFunction)(PyObject*, PyObject* const*, Py_ssize_t
 
 static PyObject* names;         /* str → slr_str as int; no more than the recorder has */
 static PyObject* kinds;         /* str → enum slr_kind as int */
-static PyObject* lane_of;       /* callable: a stream object → lane; set by stageline.record */
+static PyObject* lane_of;       /* callable: a stream object → lane; set by stageline_record */
 static PyTypeObject* job_type;
 enum { kMostNames = 65534 };
 
@@ -304,7 +304,7 @@ static PyType_Slot job_slots[] = {{Py_tp_methods, job_methods},
                                   {Py_tp_dealloc, (void*)job_dealloc},
                                   {Py_tp_doc, (void*)"A range: a context manager. Made by job() and range()."},
                                   {0, NULL}};
-static PyType_Spec job_spec = {"stageline._record.Job", sizeof(Job), 0, Py_TPFLAGS_DEFAULT, job_slots};
+static PyType_Spec job_spec = {"stageline_record._record.Job", sizeof(Job), 0, Py_TPFLAGS_DEFAULT, job_slots};
 
 /* ---- calls ---- */
 
@@ -512,7 +512,7 @@ static PyMethodDef methods[] = {
     {"path", path, METH_NOARGS, "The file being written; \"\" when there is none."},
     {"set_lane_of", set_lane_of, METH_O, NULL},
     {NULL, NULL, 0, NULL}};
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "stageline._record", NULL, -1, methods, NULL, NULL, NULL, NULL};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "stageline_record._record", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 static int make_tables(void) {
   static const struct {

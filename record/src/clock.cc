@@ -1,9 +1,9 @@
 #include "clock.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "own_file.h"
 
 namespace slr {
 
@@ -14,12 +14,8 @@ namespace {
 // Does the file hold the word? Of its first 16 KiB.
 [[maybe_unused]] bool file_says(const char* path, const char* word) {
   char text[16385];
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  size_t size = 0;
-  for (ssize_t n; size < sizeof text - 1 && (n = read(fd, text + size, sizeof text - 1 - size)) > 0;)
-    size += static_cast<size_t>(n);
-  close(fd);
+  const ssize_t size = read_start(path, text, sizeof text - 1);
+  if (size < 0) return false;
   text[size] = '\0';
   return strstr(text, word) != nullptr;
 }

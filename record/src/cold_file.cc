@@ -8,6 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <initializer_list>
+
 #include "clock.h"
 #include "crc32c.h"
 
@@ -33,6 +35,7 @@ bool ColdFile::open(const Settings& settings, const FileHeader& identity) {
   sequence_ = 0;
   total_bytes_ = errors_ = 0;
   first_part_ = 0;
+  last_error_ = 0;
   keep_ = settings.keep_files;
   rotate_bytes_ = static_cast<uint64_t>(settings.rotate_mb) << 20;
   rotate_ns_ = static_cast<int64_t>(settings.rotate_s) * 1'000'000'000;
@@ -66,17 +69,37 @@ bool ColdFile::create() {
     errno = why;
     return false;
   }
-  file_.close();
+  close();
   file_.take(fd);
   memcpy(path_, path, sizeof path_);
-  file_bytes_ = sizeof header_;
+  file_bytes_ = room_bytes_ = sizeof header_;
   total_bytes_ += sizeof header_;
   chunks_in_file_ = 0;
   opened_ns_ = clock_ns(CLOCK_MONOTONIC);
   return true;
 }
 
-bool ColdFile::write(ChunkType type, const void* payload, size_t bytes, uint64_t first_ticks, uint16_t flags) {
+// Blocks for `bytes` more and the reserve, beyond what the file's size says. False with errno: the disk has no more.
+// File systems that cannot promise anything (EOPNOTSUPP) are trusted: there the totals may be lost on a full disk.
+bool ColdFile::make_room(uint64_t bytes) {
+  const uint64_t need = file_bytes_ + bytes + kReserveBytes;
+  if (need <= room_bytes_) return true;
+  for (const uint64_t want : {need + kRoomStep, need}) {
+    if (fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(room_bytes_),
+                  static_cast<off_t>(want - room_bytes_)) == 0) {
+      room_bytes_ = want;
+      return true;
+    }
+    if (errno != ENOSPC && errno != EDQUOT) {
+      room_bytes_ = UINT64_MAX / 2;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool ColdFile::write(ChunkType type, const void* payload, size_t bytes, uint64_t first_ticks, uint16_t flags,
+                     bool last) {
   if (!file_.is_open()) return false;
   // Closed by the program and gone, or deleted under us: what is to come goes to a new file.
   const bool is_lost = !file_.keep(path_, O_WRONLY | O_APPEND) || !file_.has_name();
@@ -93,9 +116,15 @@ bool ColdFile::write(ChunkType type, const void* payload, size_t bytes, uint64_t
   static const char kZeros[8] = {};
   const size_t padding = (8 - bytes % 8) % 8;
   const size_t whole = sizeof h + bytes + padding;
+  if (!last && !make_room(whole)) {
+    last_error_ = errno;
+    ++errors_;
+    return false;
+  }
   iovec parts[3] = {{&h, sizeof h}, {const_cast<void*>(payload), bytes}, {const_cast<char*>(kZeros), padding}};
   const ssize_t n = writev(file_.get(), parts, 3);
   if (n != static_cast<ssize_t>(whole)) {
+    last_error_ = n < 0 ? errno : ENOSPC;
     ++errors_;
     // A piece of a chunk would be found torn by every reader: take it back. Where that fails too the reader resyncs.
     if (n > 0 && ftruncate(file_.get(), static_cast<off_t>(file_bytes_)) != 0) file_bytes_ += static_cast<uint64_t>(n);
@@ -116,6 +145,7 @@ bool ColdFile::rotate(int64_t now_ns) {
   opened_ns_ = now_ns;  // not again at once when the disk refuses
   ++header_.part;
   if (!create()) {
+    last_error_ = errno;
     --header_.part;
     ++errors_;
     return false;
@@ -132,6 +162,11 @@ void ColdFile::sync() {
   if (file_.is_ours() && fdatasync(file_.get()) != 0) ++errors_;
 }
 
-void ColdFile::close() { file_.close(); }
+void ColdFile::close() {
+  // What was promised and not used goes back to the disk.
+  if (file_.is_ours() && room_bytes_ > file_bytes_ && ftruncate(file_.get(), static_cast<off_t>(file_bytes_)) != 0)
+    ++errors_;
+  file_.close();
+}
 
 }  // namespace slr

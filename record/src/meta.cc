@@ -1,5 +1,4 @@
 // META and END: small JSON objects, written without allocating.
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "crc32c.h"
 #include "devices.h"
 #include "json_text.h"
+#include "own_file.h"
 #include "recorder.h"
 
 namespace slr {
@@ -54,19 +54,13 @@ namespace {
 // Tells the boots of one machine apart, and machines of one name.
 uint32_t boot_hash() {
   char text[64] = {};
-  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  const ssize_t n = read(fd, text, sizeof text - 1);
-  close(fd);
+  const ssize_t n = read_start("/proc/sys/kernel/random/boot_id", text, sizeof text - 1);
   return n > 0 ? crc32c(text, static_cast<size_t>(n)) : 0;
 }
 
 uint32_t command_hash() {
   char text[4096];
-  const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  const ssize_t n = read(fd, text, sizeof text);
-  close(fd);
+  const ssize_t n = read_start("/proc/self/cmdline", text, sizeof text);
   return n > 0 ? crc32c(text, static_cast<size_t>(n)) : 0;
 }
 

@@ -54,4 +54,17 @@ class OwnFile {
   ino_t inode_ = 0;
 };
 
+// The first bytes of a small file, `size` at most; fewer where there are fewer, −1 where it cannot be opened.
+inline ssize_t read_start(const char* path, char* to, size_t size) {
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  OwnFile file;
+  file.take(fd);
+  size_t got = 0;
+  for (ssize_t n; got < size && file.is_ours() && (n = ::read(fd, to + got, size - got)) > 0;)
+    got += static_cast<size_t>(n);
+  file.close();
+  return static_cast<ssize_t>(got);
+}
+
 }  // namespace slr

@@ -2,11 +2,12 @@
 #include "recorder.h"
 
 #include <errno.h>
+#include <linux/random.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,7 +98,9 @@ int begin(const slr_config* config) {
   identity.start_realtime_ns = static_cast<uint64_t>(first.realtime_ns);
   identity.pid = static_cast<uint32_t>(getpid());
   identity.rank = state.settings.rank;
-  if (getrandom(identity.uuid, sizeof identity.uuid, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof identity.uuid)) {
+  // The system call itself: glibc has a function for it since 2.25 only.
+  if (syscall(SYS_getrandom, identity.uuid, sizeof identity.uuid, GRND_NONBLOCK) !=
+      static_cast<long>(sizeof identity.uuid)) {
     const uint64_t mixed[2] = {first.ticks ^ identity.pid, static_cast<uint64_t>(first.realtime_ns)};
     memcpy(identity.uuid, mixed, sizeof mixed);
   }
@@ -153,6 +156,33 @@ bool wait_until(int64_t deadline_ns, Done done) {
   return true;
 }
 
+// One line where records were lost or could not be written, and none otherwise. Without stdio: the program may be
+// anywhere in it.
+void say_losses(const slr_statistics& s, bool all_is_written) {
+  uint64_t dropped = 0;
+  for (int i = 0; i < SLR_DROP_CAPTURE; ++i) dropped += s.drops[i];
+  if (dropped == 0 && all_is_written) return;
+  char text[2048];
+  const int reason = state.cold.last_error();
+  int n = snprintf(text, sizeof text, "stageline: %s: ", state.cold.path());
+  const auto add = [&](const char* format, auto... values) {
+    if (n > 0 && n < static_cast<int>(sizeof text))
+      n += snprintf(text + n, sizeof text - static_cast<size_t>(n), format, values...);
+  };
+  if (dropped > 0)
+    add("%llu of %llu records were dropped", static_cast<unsigned long long>(dropped),
+        static_cast<unsigned long long>(s.records + dropped));
+  if (!all_is_written)
+    add("%sthe last records could not be written and are in the .slhot file (stageline recover puts both together)",
+        dropped > 0 ? "; " : "");
+  if (reason != 0) add(" (%s)", strerror(reason));
+  add("%s", "\n");
+  if (n > 0) {
+    const size_t size = static_cast<size_t>(n) < sizeof text ? static_cast<size_t>(n) : sizeof text - 1;
+    if (::write(2, text, size) < 0) return;
+  }
+}
+
 }  // namespace
 
 }  // namespace slr
@@ -197,6 +227,7 @@ void slr_shutdown(void) {
       close_devices();
       // What the disk refused stays in the hot file, for `stageline recover`.
       lock_names();
+      say_losses(last, all_is_written);
       close_hot_file(all_is_written);
       state.hot = nullptr;
       unlock_names(false);

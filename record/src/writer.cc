@@ -40,7 +40,8 @@ class Writer {
   void run();
 
  private:
-  bool put(ChunkType type, const void* payload, size_t bytes, uint64_t first_ticks, uint16_t flags = 0);
+  bool put(ChunkType type, const void* payload, size_t bytes, uint64_t first_ticks, uint16_t flags = 0,
+           bool last = false);
   bool put_names(uint32_t from);
   bool put_lanes();
   bool put_all_tables();
@@ -49,7 +50,7 @@ class Writer {
   void drain_all(bool force, bool give_up);
   bool all_written_up_to(const uint64_t* heads, uint32_t count) const;
   void housekeeping(int64_t now);
-  void put_gaps();
+  void put_gaps(bool last);
   void put_end();
   void publish_stats();
 
@@ -73,8 +74,8 @@ class Writer {
   uint64_t heads_[kMaxRings];
 };
 
-bool Writer::put(ChunkType type, const void* payload, size_t bytes, uint64_t first_ticks, uint16_t flags) {
-  return state.cold.write(type, payload, bytes, first_ticks, flags);
+bool Writer::put(ChunkType type, const void* payload, size_t bytes, uint64_t first_ticks, uint16_t flags, bool last) {
+  return state.cold.write(type, payload, bytes, first_ticks, flags, last);
 }
 
 bool Writer::put_names(uint32_t from) {
@@ -217,10 +218,11 @@ void Writer::drain_all(bool force, bool give_up) {
   fuller_ = false;
   const uint32_t count = state.hot->ring_count.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < count && !stuck_; ++i) drain(i, force, give_up);
-  put_gaps();
+  put_gaps(false);
 }
 
-void Writer::put_gaps() {
+// What was dropped since the last time. `last`: into the room that is kept for it, also on a full disk.
+void Writer::put_gaps(bool last) {
   uint64_t ring_drops = 0;
   const uint32_t count = state.hot->ring_count.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < count; ++i) ring_drops += ring_at(i)->dropped.load(std::memory_order_relaxed);
@@ -233,7 +235,8 @@ void Writer::put_gaps() {
     if (now[reason] == drops_written_[reason]) continue;
     entries[n++] = {reason, 0, now[reason] - drops_written_[reason], last_gap_ticks_, ticks};
   }
-  if (n > 0 && (stuck_ || !put(kGap, entries, n * sizeof entries[0], last_gap_ticks_))) return;
+  if (n > 0 && stuck_ && !last) return;
+  if (n > 0 && !put(kGap, entries, n * sizeof entries[0], last_gap_ticks_, 0, last)) return;
   memcpy(drops_written_, now, sizeof now);
   last_gap_ticks_ = ticks;
 }
@@ -279,7 +282,7 @@ void Writer::put_end() {
   json.number("worst_round_trip_ns", static_cast<int64_t>(s.worst_round_trip_ns));
   json.number("write_errors", static_cast<int64_t>(s.write_errors));
   json.number("self_ns", static_cast<int64_t>(s.self_ns));
-  put(kEnd, text, json.finish(), now_ticks());
+  put(kEnd, text, json.finish(), now_ticks(), 0, true);
 }
 
 void Writer::publish_stats() {
@@ -346,8 +349,10 @@ void Writer::run() {
     put_new_tables();
     add_snapshot(take_snapshot());
     put_clocks(state.cold, false);
-    put_end();
   }
+  put_gaps(true);
+  // What the disk refused lies in the hot file, and the recording has no end until `stageline recover` gives it one.
+  if (!stuck_) put_end();
   publish_stats();
   state.cold.sync();
   all_is_written = !stuck_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "base/diagnostics.h"
 #include "base/result.h"
+#include "facts/run.h"
 #include "model/table.h"
 #include "model/trace.h"
 #include "model/trace_overlay.h"
@@ -53,7 +55,14 @@ class AnalysisOptions {
 
 // What a run is put to.
 struct AnalysisInput {
-  const Trace* trace = nullptr;    // kCells, kTorch
+  const Trace* trace = nullptr;  // kCells, kTorch
+  // What is known of `trace`, shared by all questions of it. run() makes it where nobody gave one, so an analysis asks
+  // for it before it starts threads.
+  mutable std::shared_ptr<const Run> facts = {};
+  const Run& run() const {
+    if (!facts) facts = std::make_shared<const Run>(*trace);
+    return *facts;
+  }
   const Trace* control = nullptr;  // kTwoRuns: the run compared with
   const Trace* test = nullptr;     // kTwoRuns: the run that is new
   std::vector<std::string> paths;  // kFiles
@@ -77,6 +86,7 @@ struct AnalysisResult {
 enum class AnalysisNeeds : uint8_t {
   kCells,    // pipeline cells, of any framework
   kTorch,    // slices of profiler traces
+  kCalls,    // calls of a flight recorder
   kTwoRuns,  // two of them: --control and --test
   kFiles,    // files that are no traces
 };

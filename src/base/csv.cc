@@ -2,9 +2,27 @@
 
 #include <cstdint>
 
+#include "base/number.h"
+
 namespace stageline {
 
+namespace {
+
+// What a spreadsheet would run instead of showing it: a formula in the name of an operator.
+bool is_formula(std::string_view text) {
+  if (text.size() < 2) return false;  // a sign alone computes nothing
+  if (text[0] == '=' || text[0] == '+' || text[0] == '@' || text[0] == '\t' || text[0] == '\r')
+    return !parse_double(text);
+  return text[0] == '-' && !parse_double(text);
+}
+
+}  // namespace
+
 void append_csv_field(std::string& out, std::string_view text) {
+  if (is_formula(text)) {
+    append_csv_field(out, "'" + std::string(text));
+    return;
+  }
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
     out += text;
     return;

@@ -7,7 +7,8 @@
 
 namespace stageline {
 
-// Appends `text` as one field, quoted when it needs to be.
+// Appends `text` as one field, quoted when it needs to be. Text that a spreadsheet would take for a formula (it begins
+// with = + @ or a minus, and is no number) gets an apostrophe in front, which spreadsheets hide.
 void append_csv_field(std::string& out, std::string_view text);
 
 // Takes the next record off `rest` into `fields`. The fields view into `rest`, or into `storage`

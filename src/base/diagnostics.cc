@@ -16,7 +16,13 @@ std::string_view severity_name(Severity severity) {
 void Diagnostics::add(std::string_view name, Severity severity, std::string_view message, const Where& where,
                       int64_t count) {
   if (count <= 0) return;
-  auto it = std::find_if(items_.begin(), items_.end(), [&](const Diagnostic& d) { return d.name == name; });
+  // What is lost is said of each file that lost it; of kinds that thousands of files show, of the first of them.
+  constexpr int64_t kMostFiles = 1000;
+  int64_t files = 0;
+  auto it = std::find_if(items_.begin(), items_.end(), [&](const Diagnostic& d) {
+    if (d.name != name) return false;
+    return d.severity != Severity::kLoss || d.first.file == where.file || ++files >= kMostFiles;
+  });
   if (it == items_.end()) {
     items_.push_back({std::string(name), severity, std::string(message), count, where});
     return;
@@ -33,9 +39,10 @@ void Diagnostics::merge(const Diagnostics& other) {
 }
 
 int64_t Diagnostics::count(std::string_view name) const {
+  int64_t sum = 0;
   for (const Diagnostic& d : items_)
-    if (d.name == name) return d.count;
-  return 0;
+    if (d.name == name) sum += d.count;
+  return sum;
 }
 
 int64_t Diagnostics::flaw_count() const {

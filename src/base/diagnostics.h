@@ -1,5 +1,5 @@
-// Diagnostics: what was wrong with the data and was survived. Each kind of flaw is counted once,
-// with the place where it was first seen; the list travels with the Trace to every output.
+// Diagnostics: what was wrong with the data and was survived. Each kind of flaw is counted once (losses: once for each
+// file), with the place where it was first seen; the list travels with the Trace to every output.
 //
 // Names are stable, dotted, lower-case: "paddle.truncated_line". Messages say what was kept.
 #pragma once

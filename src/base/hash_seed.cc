@@ -1,15 +1,15 @@
 #include "base/hash_seed.h"
 
-#include <sys/random.h>
-
 #include <chrono>
+
+#include "base/system_calls.h"
 
 namespace stageline {
 namespace {
 
 uint64_t draw() {
   uint64_t seed = 0;
-  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof seed))
+  if (random_bytes(&seed, sizeof seed, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof seed))
     seed = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) * 0xd6e8feb86659fd93u;
   return seed | uint64_t{1} << 63;
 }

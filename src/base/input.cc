@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/input_files.h"
 #include "base/progress.h"
 
 namespace stageline {
@@ -33,10 +34,11 @@ Coding coding_of(const unsigned char* head, size_t size) {
 // A pipe can be read once, but sniffing, reading and naming a line each want it from the start: the
 // first open copies it to an unlinked temporary file, and every open reads that.
 int spool(int from) {
-  FILE* const file = tmpfile();
-  if (!file) return -1;
-  const int fd = dup(fileno(file));
-  fclose(file);
+  const char* folder = getenv("TMPDIR");
+  std::string path = std::string(folder && *folder ? folder : "/tmp") + "/stageline-pipe-XXXXXX";
+  const int fd = mkostemp(path.data(), O_CLOEXEC);
+  if (fd < 0) return -1;
+  unlink(path.c_str());
   std::vector<char> buffer(kRawBufferBytes);
   for (;;) {
     const ssize_t n = ::read(from, buffer.data(), buffer.size());
@@ -100,6 +102,8 @@ struct Input::Impl {
   }
 
   Result<size_t> read_descriptor(char* out, size_t capacity) {
+    if (progress && progress->cancelled())
+      return Error{ErrorCode::kUnavailable, "reading was given up", {path, 0, raw_offset}, ""};
     for (;;) {
       const ssize_t n = ::read(fd, out, capacity);
       if (n >= 0) {
@@ -128,6 +132,20 @@ struct Input::Impl {
             what,
             {path, 0, raw_offset - static_cast<int64_t>(raw_end - raw_begin)},
             "the file was cut or altered after it was compressed; what comes before this place was read"};
+  }
+
+  Result<size_t> read(char* out, size_t capacity) {
+    if (damage) return *damage;
+    if (coding == Coding::kGzip) return read_gzip(out, capacity);
+    if (coding == Coding::kZstd) return read_zstd(out, capacity);
+    if (raw_begin < raw_end) {
+      const size_t n = std::min(capacity, raw_end - raw_begin);
+      memcpy(out, &raw[raw_begin], n);
+      raw_begin += n;
+      return n;
+    }
+    if (raw_finished) return size_t{0};
+    return read_descriptor(out, capacity);
   }
 
   Result<size_t> read_gzip(char* out, size_t capacity) {
@@ -195,21 +213,29 @@ Input::~Input() = default;
 const std::string& Input::path() const { return impl_->path; }
 bool Input::compressed() const { return impl_->coding != Coding::kPlain; }
 
-Result<Input> Input::open(const std::string& path, Progress* progress) {
+Result<Input> Input::open(const std::string& path, Progress* progress, Reads reads) {
   auto impl = std::make_unique<Impl>();
   impl->path = path;
   impl->progress = progress;
   impl->fd = open_path(path);
   if (impl->fd < 0) {
     const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
-    return Error{code, std::string("cannot open: ") + strerror(errno), {path}, ""};
+    const std::string what = std::string("cannot open: ") + strerror(errno);
+    note_input_failure(path, what);
+    return Error{code, what, {path}, ""};
   }
+  if (path == "-")
+    note_input_file(path);
+  else
+    note_input_descriptor(impl->fd, path);
+  if (reads == Reads::kContent) note_content_read(path);
   struct stat st;
   if (fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
     return Error{ErrorCode::kIo, "is a folder, a file was expected", {path}, ""};
   // A pipe may hand over its first bytes singly; four decide the coding.
   while (impl->raw_end < 4 && !impl->raw_finished) {
     Result<size_t> n = impl->read_descriptor(impl->raw.get() + impl->raw_end, kRawBufferBytes - impl->raw_end);
+    if (!n) note_input_failure(path, n.error().what);
     if (!n) return std::move(n).error();
     impl->raw_end += *n;
   }
@@ -227,17 +253,9 @@ Result<Input> Input::open(const std::string& path, Progress* progress) {
 }
 
 Result<size_t> Input::read(char* out, size_t capacity) {
-  if (impl_->damage) return *impl_->damage;
-  if (impl_->coding == Coding::kGzip) return impl_->read_gzip(out, capacity);
-  if (impl_->coding == Coding::kZstd) return impl_->read_zstd(out, capacity);
-  if (impl_->raw_begin < impl_->raw_end) {
-    const size_t n = std::min(capacity, impl_->raw_end - impl_->raw_begin);
-    memcpy(out, &impl_->raw[impl_->raw_begin], n);
-    impl_->raw_begin += n;
-    return n;
-  }
-  if (impl_->raw_finished) return size_t{0};
-  return impl_->read_descriptor(out, capacity);
+  Result<size_t> got = impl_->read(out, capacity);
+  if (!got) note_input_failure(impl_->path, got.error().what);
+  return got;
 }
 
 namespace detail {
@@ -282,15 +300,17 @@ Result<std::string> read_all(const std::string& path, size_t limit, Progress* pr
   return out;
 }
 
-std::string read_head(const std::string& path, size_t bytes) {
+std::string read_head(const std::string& path, size_t bytes, std::optional<Error>* damage, bool* compressed) {
   std::string out(bytes, '\0');
   size_t filled = 0;
-  if (Result<Input> input = Input::open(path)) {
-    while (filled < bytes) {
-      Result<size_t> n = input->read(out.data() + filled, bytes - filled);
-      if (!n || *n == 0) break;
-      filled += *n;
-    }
+  Result<Input> input = Input::open(path, nullptr, Input::Reads::kHead);
+  if (!input && damage) *damage = input.error();
+  if (input && compressed) *compressed = input->compressed();
+  while (input && filled < bytes) {
+    Result<size_t> n = input->read(out.data() + filled, bytes - filled);
+    if (!n && damage) *damage = n.error();
+    if (!n || *n == 0) break;
+    filled += *n;
   }
   out.resize(filled);
   out.shrink_to_fit();  // thousands of heads may be kept

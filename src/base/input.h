@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,8 +23,9 @@ class Input {
  public:
   // Opens `path`. "-" means standard input. A pipe is copied to a temporary file, so that it can
   // be opened again.
-  // Errors: kNotFound, kIo (also for a directory).
-  static Result<Input> open(const std::string& path, Progress* progress = nullptr);
+  // Errors: kNotFound, kIo (also for a directory). kHead: only to see what the file is (base/input_files.h).
+  enum class Reads : uint8_t { kContent, kHead };
+  static Result<Input> open(const std::string& path, Progress* progress = nullptr, Reads reads = Reads::kContent);
 
   Input(Input&&) noexcept;
   Input& operator=(Input&&) noexcept;
@@ -57,8 +59,9 @@ Result<int64_t> for_each_window(Input& input, Body&& body, size_t window_bytes =
 // The whole file, decompressed. Errors as read(), and kLimit when it is larger than `limit` bytes.
 Result<std::string> read_all(const std::string& path, size_t limit, Progress* progress = nullptr);
 
-// The first `bytes` decompressed bytes (fewer when the file is shorter or damaged).
-std::string read_head(const std::string& path, size_t bytes);
+// The first `bytes` decompressed bytes, fewer when the file is shorter or damaged. `damage`, if given: what ended them.
+std::string read_head(const std::string& path, size_t bytes, std::optional<Error>* damage = nullptr,
+                      bool* compressed = nullptr);
 
 // 1-based line number of a decompressed byte offset, by reading the file up to there; 0 when the
 // file cannot be read. For messages only: it costs a pass over the file.

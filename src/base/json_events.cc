@@ -10,7 +10,7 @@ namespace {
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 // Bytes that matter outside strings.
-constexpr std::array<bool, 256> kOutside = [] {
+constexpr std::array<bool, 256> kOutsideStrings = [] {
   std::array<bool, 256> table{};
   table['"'] = table['{'] = table['}'] = true;
   return table;
@@ -251,7 +251,7 @@ bool JsonEvents::scan_event(std::vector<JsonSpan>& spans) {
         return true;
       }
     } else {
-      at = find_any(data, at, end, kOutside);
+      at = find_any(data, at, end, kOutsideStrings);
       if (at == end) break;
       const char c = data[at++];
       if (c == '"') {

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace stageline {
+
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Decimal text to int64 nanoseconds without passing through a double. `unit_ns_log10` is 9 for
 // seconds, 6 for milliseconds, 3 for microseconds, 0 for nanoseconds. Accepts a sign, digits, one
@@ -18,6 +21,12 @@ std::optional<int64_t> parse_decimal_ns(std::string_view text, int unit_ns_log10
 constexpr int64_t sum_or_limit(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
+}
+
+// to − from, or the nearest limit of the type: stamps of a damaged file may be any.
+constexpr int64_t between_ns(int64_t from, int64_t to) {
+  int64_t ns = 0;
+  return __builtin_sub_overflow(to, from, &ns) ? (to < from ? INT64_MIN : INT64_MAX) : ns;
 }
 
 // Whole text as an integer; nullopt otherwise.

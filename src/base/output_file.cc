@@ -1,48 +1,67 @@
 #include "base/output_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <ctime>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
 
+#include "base/input_files.h"
+#include "base/number.h"
 #include "base/progress.h"
 
 namespace stageline {
 namespace {
 
-// Paths to remove on a signal. Fixed storage, because a signal handler may not allocate: a slot is
+// Paths to remove on a signal, in a list that only grows, because a signal handler may not allocate or wait: a slot is
 // taken by a compare-exchange and holds the path until the file is committed or dropped.
-constexpr size_t kMaxPartialFiles = 64;
 constexpr size_t kMaxPathBytes = 4096;
+constexpr unsigned kExchange = 2;  // RENAME_EXCHANGE of linux/fs.h
 struct PartialSlot {
-  std::atomic<int> state{0};  // 0 free, 1 being written, 2 valid
+  std::atomic<int> state{1};  // 0 free, 1 being written, 2 valid
+  PartialSlot* next = nullptr;
   char path[kMaxPathBytes];
 };
-PartialSlot g_partials[kMaxPartialFiles];
+std::atomic<PartialSlot*> g_partials{nullptr};
 
 std::atomic<Progress*> g_watcher{nullptr};
 std::atomic<bool> g_interrupted{false};
+std::atomic<bool> g_renaming{false};
+std::atomic<int> g_waiting_signal{0};
 
-int take_slot(const std::string& path) {
-  if (path.size() + 1 > kMaxPathBytes) return -1;
-  for (size_t i = 0; i < kMaxPartialFiles; ++i) {
-    int expected = 0;
-    if (!g_partials[i].state.compare_exchange_strong(expected, 1)) continue;
-    memcpy(g_partials[i].path, path.c_str(), path.size() + 1);
-    g_partials[i].state = 2;
-    return static_cast<int>(i);
+// nullptr: the path is too long for the system too.
+PartialSlot* take_slot(const std::string& path) {
+  if (path.size() + 1 > kMaxPathBytes) return nullptr;
+  PartialSlot* slot = g_partials.load();
+  for (int expected = 0; slot && !slot->state.compare_exchange_strong(expected, 1); expected = 0) slot = slot->next;
+  if (!slot) {
+    slot = new PartialSlot();
+    slot->next = g_partials.load();
+    while (!g_partials.compare_exchange_weak(slot->next, slot)) {
+    }
   }
-  return -1;
+  memcpy(slot->path, path.c_str(), path.size() + 1);
+  slot->state = 2;
+  return slot;
 }
 
-void free_slot(int slot) {
-  if (slot >= 0) g_partials[slot].state = 0;
+void free_slot(PartialSlot*& slot) {
+  if (slot) slot->state = 0;
+  slot = nullptr;
 }
 
 bool writes_directly(const std::string& path) {
@@ -51,27 +70,137 @@ bool writes_directly(const std::string& path) {
   return stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
+Error over_input(const std::string& path, const std::string& input) {
+  return {ErrorCode::kUsage,
+          "this is " +
+              (input == path || input == "-" ? std::string("the input, or one of its files")
+                                             : "the same file as the input " + input) +
+              "; it would be overwritten",
+          {path},
+          "choose another name for the output"};
+}
+
+// The gate. `path` is what is about to be replaced or, of "-", written to; `given` is how the user called it.
+Status check_no_input(const std::string& path, const std::string& given) {
+  struct stat st;
+  if ((path == "-" ? fstat(1, &st) : stat(path.c_str(), &st)) != 0) return {};
+  if (const std::string input = input_file_of(path, st); !input.empty()) return over_input(given, input);
+  return {};
+}
+
+std::string parent_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// On the disk. Things that cannot be synced (some network file systems) say so by EINVAL.
+bool synced(int fd) { return ::fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
+
+Status sync_folder(const std::string& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return {};  // a folder that may be written and not read
+  const bool good = synced(fd);
+  const int reason = errno;
+  ::close(fd);
+  if (good) return {};
+  return Error{ErrorCode::kIo, std::string("cannot be put on the disk: ") + strerror(reason), {folder}, ""};
+}
+
+// What a killed program left ------------------------------------------------------------------------------------------
+
+constexpr std::string_view kPartialMark = ".partial.";
+constexpr time_t kForeignSeconds = 24 * 3600;  // of another machine's or container's, which cannot be asked
+
+// Where process numbers mean the same: a start of a machine and a namespace. 6 hexadecimal digits.
+const std::string& place_tag() {
+  static const std::string tag = [] {
+    char boot[64] = {};
+    if (const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); fd >= 0) {
+      if (::read(fd, boot, sizeof boot - 1) < 0) boot[0] = 0;
+      ::close(fd);
+    }
+    struct stat ns{};
+    stat("/proc/self/ns/pid", &ns);
+    uint64_t hash = 1469598103934665603u;  // FNV-1a
+    for (const char c : std::string(boot) + std::to_string(ns.st_ino))
+      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    char text[8];
+    snprintf(text, sizeof text, "%06x", static_cast<unsigned>(hash & 0xffffff));
+    return std::string(text);
+  }();
+  return tag;
+}
+
+// "PATH.partial.4711.a1b2c3", and where that is taken (a planted link, or what an earlier program of this number left)
+// "PATH.partial.4711.a1b2c3.2".
+std::string partial_name(const std::string& path, int attempt) {
+  return path + std::string(kPartialMark) + std::to_string(::getpid()) + "." + place_tag() +
+         (attempt > 1 ? "." + std::to_string(attempt) : "");
+}
+
+// Whether `name`, after kPartialMark, is that of a program which is no more.
+bool is_stale(std::string_view name, const struct stat& st) {
+  const size_t dot = name.find('.');
+  const auto pid = parse_int(name.substr(0, dot));
+  if (!pid || *pid <= 0 || *pid > INT32_MAX) return false;
+  if (dot == std::string_view::npos || name.substr(dot + 1, place_tag().size()) != place_tag())
+    return st.st_mtime + kForeignSeconds < time(nullptr);
+  return ::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
+}
+
+// Removes what earlier programs left of `path`. Only plain files of this user's that bear the very name.
+void sweep_stale(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<std::string, std::vector<std::string>> seen;  // by folder: names with kPartialMark; each listed once
+  const std::string folder = parent_of(path);
+  const std::lock_guard lock(mutex);
+  const auto [at, first] = seen.try_emplace(folder);
+  if (first)
+    if (DIR* const dir = opendir(folder.c_str())) {
+      while (const dirent* entry = readdir(dir))
+        if (strstr(entry->d_name, kPartialMark.data())) at->second.emplace_back(entry->d_name);
+      closedir(dir);
+    }
+  const std::string begin = path.substr(path.rfind('/') + 1) + std::string(kPartialMark);
+  for (const std::string& name : at->second) {
+    struct stat st;
+    const std::string file = folder + "/" + name;
+    if (name.starts_with(begin) && lstat(file.c_str(), &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+        st.st_uid == geteuid() && is_stale(std::string_view(name).substr(begin.size()), st))
+      ::unlink(file.c_str());
+  }
+}
+
 }  // namespace
 
 void watch_output(Progress* progress) { g_watcher = progress; }
 
-void remove_partial_files_on_signal() {
+bool remove_partial_files_on_signal(int signal) {
+  g_waiting_signal = signal;
   g_interrupted = true;
-  for (PartialSlot& slot : g_partials)
-    if (slot.state.load() == 2) ::unlink(slot.path);
+  if (g_renaming) return false;
+  for (PartialSlot* slot = g_partials.load(); slot; slot = slot->next)
+    if (slot->state.load() == 2) ::unlink(slot->path);
+  return true;
 }
 
 struct OutputFile::Impl {
-  std::string path, partial;
+  std::string path, partial, given;
   int fd = -1;
-  int slot = -1;
+  PartialSlot* slot = nullptr;
   bool direct = false;
+  Over over = Over::kNoInput;
+  bool asked = false;  // "-": whether standard output is an input, once the first bytes go there
   int error = 0;
+  std::optional<Error> refused;
   std::unique_ptr<char[]> buffer;  // not cleared: a large one costs more to clear than a small file to write
   size_t capacity = 0;
   size_t used = 0;
 
   void put(const char* data, size_t size) {
+    if (direct && !std::exchange(asked, true))
+      if (Status s = check_no_input(path, given); !s) refused = std::move(s).error();
+    if (refused) return;
     if (Progress* watcher = g_watcher.load(std::memory_order_relaxed)) watcher->add(static_cast<int64_t>(size));
     while (size > 0 && error == 0) {
       const ssize_t n = ::write(fd, data, size);
@@ -84,8 +213,80 @@ struct OutputFile::Impl {
     }
   }
   void flush() {
-    put(buffer.get(), used);
+    if (used > 0) put(buffer.get(), used);
     used = 0;
+  }
+  // Makes the partial file; false with errno.
+  bool open_partial() {
+    constexpr int kAttempts = 100;
+    for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+      partial = partial_name(path, attempt);
+      // The slot first: no file is there that a signal would not find. One that began after the handler had passed its
+      // slot is removed here.
+      slot = take_slot(partial);
+      fd = ::open(partial.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+      const int reason = errno;
+      if (fd >= 0) {
+        if (g_interrupted) ::unlink(partial.c_str());
+        return true;
+      }
+      free_slot(slot);
+      errno = reason;
+      if (reason != EEXIST) break;
+    }
+    partial.clear();
+    return false;
+  }
+  // The name still leads to what was written: nobody put another file there meanwhile.
+  bool is_own_partial() const {
+    struct stat by_name, by_descriptor;
+    return lstat(partial.c_str(), &by_name) == 0 && fstat(fd, &by_descriptor) == 0 &&
+           by_name.st_dev == by_descriptor.st_dev && by_name.st_ino == by_descriptor.st_ino;
+  }
+  Status close_whole() {
+    flush();
+    if (error == 0 && !direct && !synced(fd)) error = errno;
+    const bool own = direct || is_own_partial();
+    if (fd > 2 && ::close(fd) != 0 && error == 0) error = errno;
+    fd = -1;
+    if (refused) return *refused;
+    if (error == EPIPE) return {};
+    if (error != 0)
+      return Error{ErrorCode::kIo,
+                   std::string("cannot write: ") + strerror(error),
+                   {path},
+                   error == ENOSPC ? "the disk is full; nothing was left behind" : ""};
+    if (!own)
+      return Error{ErrorCode::kIo, "another program removed or replaced the unfinished file", {partial}, "try again"};
+    return {};
+  }
+  Status check_target() const {
+    struct stat st;
+    if (stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
+      return Error{ErrorCode::kIo, "is a folder, not a file to write", {given}, "give a file name inside it"};
+    return over == Over::kAnInput ? Status() : check_no_input(path, given);
+  }
+  // What became of the file that bore the final name.
+  enum class Old : uint8_t { kNone, kKept, kReplaced };
+  // By number: glibc has a name for it since 2.28 only.
+  bool exchange() {
+    return ::syscall(SYS_renameat2, AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), kExchange) == 0;
+  }
+  // Takes the final name. `old`, if given: the old file is kept under the partial name where the file system can do it.
+  Status take_name(Old* old) {
+    if (old) {
+      if (exchange()) {
+        *old = Old::kKept;
+        return {};
+      }
+      *old = errno == ENOENT ? Old::kNone : Old::kReplaced;
+    }
+    if (::rename(partial.c_str(), path.c_str()) == 0) return {};
+    return Error{ErrorCode::kIo, std::string("cannot rename to its final name: ") + strerror(errno), {path}, ""};
+  }
+  void settled() {
+    partial.clear();
+    free_slot(slot);
   }
   ~Impl() {
     if (fd > 2) ::close(fd);
@@ -94,38 +295,64 @@ struct OutputFile::Impl {
   }
 };
 
+namespace {
+
+// While it lives a signal waits; after it, the signal comes.
+class Renaming {
+ public:
+  Renaming() { g_renaming = true; }
+  ~Renaming() {
+    g_renaming = false;
+    if (g_interrupted && g_waiting_signal != 0) ::raise(g_waiting_signal);
+  }
+  bool interrupted() const { return g_interrupted; }
+};
+
+}  // namespace
+
+// Files that wait for their set. From several threads, if they joined.
+struct OutputSet::Files {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<OutputFile::Impl>> waiting;
+};
+
+namespace {
+thread_local OutputSet::Files* t_set = nullptr;
+}
+
 OutputFile::OutputFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 OutputFile::OutputFile(OutputFile&&) noexcept = default;
 OutputFile::~OutputFile() = default;
 
-Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_bytes) {
+Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_bytes, Over over) {
   auto impl = std::make_unique<Impl>();
-  impl->path = path;
+  impl->path = impl->given = path;
+  impl->over = over;
   // A link is followed: renaming onto it would replace it.
   if (std::error_code ec; std::filesystem::is_symlink(path, ec))
     if (const auto target = std::filesystem::canonical(path, ec); !ec) impl->path = target.string();
   impl->direct = writes_directly(impl->path);
-  impl->partial = impl->direct ? impl->path : impl->path + ".partial." + std::to_string(::getpid());
-  struct stat st;
-  if (stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
-    return Error{ErrorCode::kIo, "is a folder, not a file to write", {path}, "give a file name inside it"};
+  if (Status s = impl->check_target(); !s) return std::move(s).error();
+  if (!impl->direct && access(impl->path.c_str(), F_OK) == 0 && access(impl->path.c_str(), W_OK) != 0)
+    return Error{ErrorCode::kIo, "exists and may not be written", {path}, ""};
+  bool opened = true;
   if (path == "-") {
     impl->fd = 1;
+  } else if (impl->direct) {
+    impl->fd = ::open(impl->path.c_str(), O_WRONLY | O_CLOEXEC);
+    opened = impl->fd >= 0;
+    impl->partial = impl->path;
   } else {
-    // The slot first: no file is there that a signal would not find. One that began after the handler had passed its
-    // slot is removed here.
-    if (!impl->direct) impl->slot = take_slot(impl->partial);
-    const int flags = O_WRONLY | O_CLOEXEC | O_CREAT | (impl->direct ? 0 : O_TRUNC);
-    impl->fd = ::open(impl->partial.c_str(), flags, 0666);
-    if (!impl->direct && g_interrupted) ::unlink(impl->partial.c_str());
-    if (impl->fd < 0) {
-      const int reason = errno;
-      impl->partial.clear();
-      return Error{ErrorCode::kIo,
-                   std::string("cannot write here: ") + strerror(reason),
-                   {path},
-                   reason == ENOENT ? "the folder does not exist; make it first" : ""};
-    }
+    sweep_stale(impl->path);
+    opened = impl->open_partial();
+  }
+  if (!opened) {
+    const int reason = errno;
+    impl->partial.clear();
+    return Error{ErrorCode::kIo,
+                 std::string("cannot write here: ") + strerror(reason),
+                 {path},
+                 reason == ENOENT ? "the folder does not exist; make it first" : ""};
   }
   impl->capacity = std::max<size_t>(buffer_bytes, size_t{1} << 16);
   impl->buffer.reset(new char[impl->capacity]);
@@ -158,22 +385,70 @@ const std::string& OutputFile::partial_path() const { return impl_->partial; }
 
 Status OutputFile::commit() {
   Impl& f = *impl_;
-  f.flush();
-  if (f.fd > 2 && ::close(f.fd) != 0 && f.error == 0) f.error = errno;
-  f.fd = -1;
-  if (f.error == EPIPE) return {};
-  if (f.error != 0)
-    return Error{ErrorCode::kIo,
-                 std::string("cannot write: ") + strerror(f.error),
-                 {f.path},
-                 f.error == ENOSPC ? "the disk is full; nothing was left behind" : ""};
-  if (!f.direct) {
-    if (::rename(f.partial.c_str(), f.path.c_str()) != 0)
-      return Error{ErrorCode::kIo, std::string("cannot rename to its final name: ") + strerror(errno), {f.path}, ""};
-    f.partial.clear();
-    free_slot(f.slot);
-    f.slot = -1;
+  if (Status s = f.close_whole(); !s || f.direct) return s;
+  if (Status s = f.check_target(); !s) return s;
+  if (OutputSet::Files* const set = t_set) {
+    const std::lock_guard lock(set->mutex);
+    for (const std::unique_ptr<Impl>& other : set->waiting)
+      if (other->path == f.path)
+        return Error{ErrorCode::kUsage, "two of the files to be written bear this name", {f.path}, ""};
+    auto rest = std::make_unique<Impl>();
+    rest->path = f.path;  // path() stays
+    rest->direct = true;  // nothing of its own to remove
+    set->waiting.push_back(std::exchange(impl_, std::move(rest)));
+    return {};
   }
+  if (Status s = f.take_name(nullptr); !s) return s;
+  f.settled();
+  return sync_folder(parent_of(f.path));
+}
+
+OutputSet::OutputSet() {
+  if (t_set) return;
+  own_ = std::make_unique<Files>();
+  t_set = own_.get();
+}
+
+OutputSet::~OutputSet() {
+  if (own_) t_set = nullptr;
+}
+
+OutputSet::Files* OutputSet::of_this_thread() { return t_set; }
+OutputSet::Join::Join(Files* files) : before_(std::exchange(t_set, files)) {}
+OutputSet::Join::~Join() { t_set = before_; }
+
+Status OutputSet::commit() {
+  if (!own_) return {};
+  const std::lock_guard lock(own_->mutex);
+  std::vector<std::unique_ptr<OutputFile::Impl>>& files = own_->waiting;
+  for (const auto& file : files)
+    if (Status s = file->check_target(); !s) return s;
+  std::set<std::string> folders;
+  Status status;
+  {
+    const Renaming renaming;
+    if (renaming.interrupted()) return Error{ErrorCode::kIo, "interrupted", {}, ""};
+    using Old = OutputFile::Impl::Old;
+    std::vector<Old> old(files.size(), Old::kNone);
+    size_t done = 0;
+    for (; done < files.size(); ++done) {
+      status = files[done]->take_name(&old[done]);
+      if (!status) break;
+      folders.insert(parent_of(files[done]->path));
+    }
+    for (size_t i = done; !status && i-- > 0;) {
+      if (old[i] == Old::kKept) files[i]->exchange();
+      if (old[i] == Old::kNone) ::rename(files[i]->path.c_str(), files[i]->partial.c_str());
+    }
+    for (size_t i = 0; status && i < done; ++i) {
+      if (old[i] == Old::kKept) ::unlink(files[i]->partial.c_str());
+      files[i]->settled();
+    }
+  }
+  if (!status) return status;
+  files.clear();
+  for (const std::string& folder : folders)
+    if (Status s = sync_folder(folder); !s) return s;
   return {};
 }
 

@@ -2,18 +2,95 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
 #include <thread>
 #include <vector>
-
-#ifndef STAGELINE_STD_THREADS
-#include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
-#endif
 
 namespace stageline {
 namespace {
 
 std::atomic<int> g_thread_count{0};
+
+// A loop that somebody waits for. Whoever takes part takes stretches of indices until none is left.
+struct Loop {
+  const std::function<void(size_t)>& body;
+  const size_t count, stretch;
+  std::atomic<size_t> next{0};
+  // The rest is the crew's, under its lock.
+  size_t seats = 0;   // how many more threads may join
+  size_t inside = 0;  // threads other than the caller that run bodies of it now
+  std::exception_ptr thrown{};
+  std::condition_variable left{};
+};
+
+// Threads that help with loops, made when first wanted and kept. The caller of a loop always works on it too and waits
+// only for bodies that already run, never for a free thread: loops within loops cannot block each other, and a
+// caller that holds a lock is never handed the work of another loop.
+class Crew {
+ public:
+  void run(size_t count, size_t workers, const std::function<void(size_t)>& body) {
+    // Sixteen stretches a thread even out bodies of unequal length, and count little against short ones.
+    Loop loop{body, count, std::max<size_t>(1, count / (workers * 16))};
+    {
+      const std::lock_guard lock(mutex_);
+      for (; threads_ + 1 < workers; ++threads_) std::thread(&Crew::help, this).detach();
+      loop.seats = workers - 1;
+      loops_.push_back(&loop);
+    }
+    for (size_t w = 1; w < workers; ++w) wanted_.notify_one();
+    work_on(loop);
+    std::unique_lock lock(mutex_);
+    std::erase(loops_, &loop);
+    loop.left.wait(lock, [&] { return loop.inside == 0; });
+    if (loop.thrown) std::rethrow_exception(loop.thrown);
+  }
+
+ private:
+  void work_on(Loop& loop) {
+    try {
+      for (size_t begin; (begin = loop.next.fetch_add(loop.stretch)) < loop.count;)
+        for (size_t i = begin, end = std::min(begin + loop.stretch, loop.count); i < end; ++i) loop.body(i);
+    } catch (...) {
+      loop.next = loop.count;  // nobody begins another stretch
+      const std::lock_guard lock(mutex_);
+      if (!loop.thrown) loop.thrown = std::current_exception();
+    }
+  }
+
+  // The newest loop first: it is usually within an older one, whose caller waits for it.
+  Loop* open_loop() const {
+    for (size_t l = loops_.size(); l-- > 0;)
+      if (loops_[l]->seats > 0 && loops_[l]->next < loops_[l]->count) return loops_[l];
+    return nullptr;
+  }
+
+  void help() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      Loop* loop = nullptr;
+      wanted_.wait(lock, [&] { return (loop = open_loop()) != nullptr; });
+      --loop->seats;
+      ++loop->inside;
+      lock.unlock();
+      work_on(*loop);
+      lock.lock();
+      ++loop->seats;
+      if (--loop->inside == 0) loop->left.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wanted_;
+  std::vector<Loop*> loops_;
+  size_t threads_ = 0;
+};
+
+Crew& crew() {
+  static Crew* const kept = new Crew;  // its threads wait in it until the process ends
+  return *kept;
+}
 
 }  // namespace
 
@@ -26,23 +103,11 @@ void set_thread_count(int count) { g_thread_count = std::max(0, count); }
 
 void parallel_for(size_t count, const std::function<void(size_t)>& body) {
   const size_t workers = std::min<size_t>(count, static_cast<size_t>(thread_count()));
-  if (workers <= 1) {
-    for (size_t i = 0; i < count; ++i) body(i);
+  if (workers > 1) {
+    crew().run(count, workers, body);
     return;
   }
-#ifdef STAGELINE_STD_THREADS
-  std::atomic<size_t> next{0};
-  auto work = [&] {
-    for (size_t i = next++; i < count; i = next++) body(i);
-  };
-  std::vector<std::thread> threads;
-  for (size_t w = 1; w < workers; ++w) threads.emplace_back(work);
-  work();
-  for (std::thread& t : threads) t.join();
-#else
-  tbb::global_control limit(tbb::global_control::max_allowed_parallelism, workers);
-  tbb::parallel_for(size_t{0}, count, [&](size_t i) { body(i); });
-#endif
+  for (size_t i = 0; i < count; ++i) body(i);
 }
 
 }  // namespace stageline

@@ -1,5 +1,4 @@
-// Parallel loops. One function, so that the back end is one decision: oneTBB, or std::thread in
-// builds under ThreadSanitizer (Debian's TBB is not instrumented). See docs/decisions/.
+// Parallel loops, on threads that are kept from one loop to the next.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +13,8 @@ void set_thread_count(int count);
 // Calls body(i) once for every i in [0, count), possibly at the same time from several threads.
 // Returns when all calls have. The order of calls is unspecified: a body writes only to places
 // of its own index, and the caller combines them in index order, so results never depend on the
-// number of threads.
+// number of threads. While it waits, the calling thread takes up no work of other loops, so it may hold a lock that
+// such work wants. What a body throws is thrown again here, once no body runs any more.
 void parallel_for(size_t count, const std::function<void(size_t)>& body);
 
 }  // namespace stageline

@@ -1,4 +1,5 @@
-// Progress: bytes done of bytes expected, and events read, added to from any thread. Drawing it is others' work.
+// Progress: bytes done of bytes expected, and events read, added to from any thread. Drawing it is others' work. Who
+// waits for a reading may also give it up: Input looks before each read, so a window later nothing is read any more.
 #pragma once
 
 #include <atomic>
@@ -14,6 +15,8 @@ class Progress {
   int64_t done_bytes() const { return done_.load(std::memory_order_relaxed); }
   // 0 when the size is not known, as for a pipe.
   int64_t expected_bytes() const { return expected_.load(std::memory_order_relaxed); }
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   // 0 of readers that do not count while they read.
   int64_t events() const { return events_.load(std::memory_order_relaxed); }
 
@@ -21,6 +24,7 @@ class Progress {
   std::atomic<int64_t> done_{0};
   std::atomic<int64_t> events_{0};
   std::atomic<int64_t> expected_{0};
+  std::atomic<bool> cancelled_{false};
 };
 
 }  // namespace stageline

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/input_files.h"
+
 namespace stageline {
 namespace {
 
@@ -38,6 +40,7 @@ Status check_readable(const std::string& path, Diagnostics& notes) {
     return errno == ENOENT
                ? Error{ErrorCode::kNotFound, "no such file", {path}, ""}
                : Error{ErrorCode::kIo, std::string("cannot look at it: ") + std::strerror(errno), {path}, ""};
+  note_input_database(path);
   if (!S_ISREG(st.st_mode)) return Error{ErrorCode::kBadInput, "a database has to be a plain file", {path}, ""};
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return Error{ErrorCode::kIo, std::string("cannot open it: ") + std::strerror(errno), {path}, ""};
@@ -103,6 +106,7 @@ int open_handle(const std::string& name, sqlite3** handle, int flags) {
 
 Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes) {
   if (Status s = check_readable(path, notes); !s) return std::move(s).error();
+  note_content_read(path);
   SqliteDb db;
   db.path_ = path;
   sqlite3* handle = nullptr;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 
@@ -25,7 +23,7 @@ int32_t next_code_point(std::string_view s, size_t& i) {
   return code;
 }
 
-int edit_distance(std::string_view a, std::string_view b) {
+int letter_distance(std::string_view a, std::string_view b) {
   // Damerau's restricted distance; words are short, so three rows suffice.
   std::vector<int> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) above[j] = static_cast<int>(j);
@@ -101,7 +99,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   int best = allowed + 1;
   std::string found;
   for (const std::string& candidate : candidates) {
-    const int distance = edit_distance(word, candidate);
+    const int distance = letter_distance(word, candidate);
     if (distance < best) {
       best = distance;
       found = candidate;
@@ -148,30 +146,6 @@ std::string file_extension(std::string_view path) {
     if (name.ends_with(suffix)) name.resize(name.size() - std::string_view(suffix).size());
   const size_t dot = name.rfind('.');
   return dot == std::string::npos ? std::string() : name.substr(dot + 1);
-}
-
-Result<std::vector<int32_t>> parse_number_list(std::string_view text) {
-  constexpr int64_t kMaxNumbers = 1'000'000;
-  const auto bad = [&](std::string_view item) {
-    return Error{ErrorCode::kUsage,
-                 "\"" + std::string(item) + "\" is not a number or a range",
-                 {},
-                 "write numbers and ranges such as 0-3,8"};
-  };
-  std::vector<int32_t> numbers;
-  for (std::string_view item : split(text, ',')) {
-    item = trim(item);
-    const size_t dash = item.find('-', 1);
-    const auto first = parse_int(trim(item.substr(0, dash)));
-    const auto last = dash == std::string_view::npos ? first : parse_int(trim(item.substr(dash + 1)));
-    if (!first || !last || *first < 0 || *last < *first || *last > INT32_MAX) return bad(item);
-    if (*last - *first + static_cast<int64_t>(numbers.size()) >= kMaxNumbers)
-      return Error{ErrorCode::kLimit, "the list names more than 1 000 000 numbers", {}, ""};
-    for (int64_t n = *first; n <= *last; ++n) numbers.push_back(static_cast<int32_t>(n));
-  }
-  std::sort(numbers.begin(), numbers.end());
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  return numbers;
 }
 
 }  // namespace stageline

@@ -1,12 +1,10 @@
-// Text helpers: UTF-8 width, natural order, near-misses, lists of numbers.
+// Text helpers: UTF-8 width, natural order, near-misses.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/result.h"
 
 namespace stageline {
 
@@ -27,8 +25,5 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::string dashed(std::string_view name);
 std::string file_name(std::string_view path);       // "a/b.json" -> "b.json"
 std::string file_extension(std::string_view path);  // "a/b.json.gz" -> "json" (compression suffixes skipped)
-
-// "0-3,8" -> {0,1,2,3,8}; sorted, without repeats. At most 1 000 000 numbers.
-Result<std::vector<int32_t>> parse_number_list(std::string_view text);
 
 }  // namespace stageline

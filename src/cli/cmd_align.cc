@@ -25,7 +25,7 @@ int run_align(const Arguments& arguments) {
     if (!hand) return fail(hand.error());
     options.by_hand.push_back(*hand);
   }
-  Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
+  Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
   if (!out) return fail(out.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
   if (!trace) return fail(trace.error());

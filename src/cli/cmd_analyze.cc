@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "analyses/analysis.h"
 #include "base/json_writer.h"
 #include "base/output_file.h"
-#include "base/text.h"
+#include "base/terminal_text.h"
+#include "cli/analysis_question.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "engine/merge_notes.h"
@@ -14,122 +14,6 @@
 
 namespace stageline {
 namespace {
-
-Result<const Analysis*> analysis_named(const std::string& name) {
-  if (const Analysis* found = find_analysis(name)) return found;
-  if (dashed(name).starts_with("get-"))  // HTA's methods, as they are called there
-    if (const Analysis* found = find_analysis(name.substr(4))) return found;
-  std::vector<std::string> names;
-  for (const Analysis* analysis : analyses()) names.emplace_back(analysis->name);
-  const std::string near = nearest(dashed(name), names);
-  return Error{ErrorCode::kUsage,
-               "no analysis \"" + name + "\"",
-               {},
-               near.empty() ? "stageline help analyses lists them" : "did you mean \"" + near + "\"?"};
-}
-
-Result<std::vector<const Analysis*>> chosen_analyses(const std::string& list) {
-  std::vector<const Analysis*> chosen;
-  for (const std::string_view name : split(list, ',')) {
-    Result<const Analysis*> one = analysis_named(std::string(trim(name)));
-    if (!one) return std::move(one).error();
-    if (std::find(chosen.begin(), chosen.end(), *one) == chosen.end()) chosen.push_back(*one);
-  }
-  return chosen;
-}
-
-// Checked before the input is read: the descriptors know the tables.
-Status check_table(const std::vector<const Analysis*>& chosen, const std::string& name) {
-  std::string list;
-  for (const Analysis* analysis : chosen)
-    for (const AnalysisTable& table : analysis->tables) {
-      if (name == table.name) return {};
-      list += (list.empty() ? "" : ", ") + std::string(table.name);
-    }
-  return Error{
-      ErrorCode::kUsage, std::string(chosen[0]->name) + " has no table \"" + name + "\"", {}, "its tables are " + list};
-}
-
-// text, csv, json, or a rival's own layout where every analysis asked has it.
-Status check_format(const std::vector<const Analysis*>& chosen, const std::string& format, const std::string& table) {
-  if (format == "text" || format == "csv" || format == "json") return {};
-  for (const Analysis* analysis : chosen) {
-    if (format == analysis->format) continue;
-    std::string hint;
-    for (const Analysis* other : analyses())
-      if (format == other->format) hint += (hint.empty() ? "of " : ", ") + std::string(other->name);
-    return Error{ErrorCode::kUsage,
-                 std::string(analysis->name) + " has no --format " + format + "; it is text, csv or json" +
-                     (analysis->format[0] != '\0' ? std::string(" or ") + analysis->format : ""),
-                 {},
-                 hint.empty() ? "" : "--format " + format + " is a form " + hint};
-  }
-  if (!table.empty())
-    return Error{ErrorCode::kUsage, "--format " + format + " is one text; there is no --table to pick", {}, ""};
-  return {};
-}
-
-const std::vector<std::string_view>& shared_flags() {
-  static const std::vector<std::string_view> names = split(
-      "table,rows,wide,format,output,range,compat,overlay,reader,ranks,steps,stages,devices,include-last-profiler-step,"
-      "pp,tp,dp,order,cells,cell-rules,align,trust-clocks,align-on",
-      ',');
-  return names;
-}
-
-// --rank 3 is --ranks 3 where an analysis has no option of that name.
-Arguments with_ranks(Arguments arguments, const std::vector<const Analysis*>& chosen) {
-  if (!arguments.has("rank") || arguments.has("ranks")) return arguments;
-  for (const Analysis* analysis : chosen)
-    for (const AnalysisOption& option : analysis->options)
-      if (std::string_view(option.name) == "rank") return arguments;
-  arguments.set("ranks", arguments.get("rank"));
-  arguments.drop("rank");
-  return arguments;
-}
-
-// Every option given must belong to one of the chosen analyses.
-Result<AnalysisInput> input_for(const Arguments& arguments, const std::vector<const Analysis*>& chosen) {
-  AnalysisInput input;
-  const std::string compat = dashed(arguments.get("compat"));
-  for (const Analysis* analysis : chosen)
-    if (Status s = check_compat(arguments, analysis->compat, analysis->name); !s) return std::move(s).error();
-  input.hta = compat == "hta";
-  input.tb = compat == "tb";
-  input.msprof = compat == "msprof";
-  if (arguments.has("overlay") && (chosen.size() != 1 || !chosen[0]->makes_overlay))
-    return Error{ErrorCode::kUsage, std::string(chosen[0]->name) + " makes no overlay", {}, ""};
-  for (const std::string& name : arguments.given()) {
-    const auto& shared = shared_flags();
-    if (std::find(shared.begin(), shared.end(), name) != shared.end()) continue;
-    const auto& common = common_flags();
-    if (std::any_of(common.begin(), common.end(), [&](const char* c) { return name == c; })) continue;
-    bool known = false;
-    for (const Analysis* analysis : chosen)
-      for (const AnalysisOption& option : analysis->options) {
-        if (name != option.name) continue;
-        known = true;
-        const std::string value = arguments.get(name);
-        const auto choices = split(option.choices, ',');
-        if (option.choices[0] != '\0' && std::find(choices.begin(), choices.end(), value) == choices.end())
-          return Error{
-              ErrorCode::kUsage, "--" + name + " is one of " + option.choices + ", not \"" + value + "\"", {}, ""};
-      }
-    if (!known)
-      return Error{ErrorCode::kUsage,
-                   std::string(chosen[0]->name) + " has no option --" + name,
-                   {},
-                   std::string("stageline help ") + chosen[0]->name + " lists its options"};
-    input.options.set(name, arguments.get(name));
-  }
-  AnalysisOptions last;
-  if (arguments.has("include-last-profiler-step"))
-    last.set("include-last-profiler-step", arguments.get("include-last-profiler-step"));
-  Result<bool> keep = last.flag("include-last-profiler-step", false);
-  if (!keep) return std::move(keep).error();
-  input.include_last_step = *keep;
-  return input;
-}
 
 // The runs an analysis reads, kept alive while it works.
 struct Runs {
@@ -170,9 +54,10 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   for (const Analysis* analysis : chosen)
     if (!suits(*analysis, runs.trace))
       return Error{ErrorCode::kBadInput,
-                   std::string(analysis->name) + (analysis->needs == AnalysisNeeds::kCells
-                                                      ? " needs pipeline cells, and this trace has none"
-                                                      : " needs a profiler trace with slices"),
+                   std::string(analysis->name) +
+                       (analysis->needs == AnalysisNeeds::kCells   ? " needs pipeline cells, and this trace has none"
+                        : analysis->needs == AnalysisNeeds::kCalls ? " needs dumps of a flight recorder"
+                                                                   : " needs a profiler trace with slices"),
                    {input.paths[0]},
                    "it was read as " + runs.trace.format + "; stageline info says what it holds"};
   return {};
@@ -206,10 +91,9 @@ int run_analyze(const Arguments& given) {
   if (!row_limit) return fail(row_limit.error());
   const size_t most_rows = *row_limit == 0 ? SIZE_MAX : static_cast<size_t>(*row_limit);
   const bool whole_names = arguments.has("wide");
-  Result<AnalysisInput> input = input_for(arguments, *chosen);
+  Result<AnalysisInput> input = analysis_input(arguments, *chosen);
   if (!input) return fail(input.error());
-  input->foreign = format != "text" && format != "csv" && format != "json";
-  Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
+  Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
   if (!out) return fail(out.error());
   if (arguments.has("overlay"))
     if (Status s = check_writable(arguments.get("overlay"), arguments.operands); !s) return fail(s.error());
@@ -231,10 +115,13 @@ int run_analyze(const Arguments& given) {
     if (arguments.has("overlay") && result->overlay)
       if (Status s = write_overlay(runs.trace, *result->overlay, arguments.get("overlay")); !s) return fail(s.error());
     if (input->foreign) {
-      out->write(result->foreign);
+      out->write(terminal_text(result->foreign, true));
       continue;
     }
     if (format == "json") {
+      // Several answers are the members of one array.
+      if (chosen->size() > 1) out->write(first ? "[\n" : ",\n");
+      first = false;
       json = JsonWriter();
       json.begin_object().field("analysis", analysis->name);
       json.key("tables").begin_array();
@@ -244,7 +131,7 @@ int run_analyze(const Arguments& given) {
       append_notes(json, result->notes);
       json.end_object();
       out->write(json.text());
-      out->write("\n");
+      if (chosen->size() == 1) out->write("\n");
       continue;
     }
     for (const Table& table : result->tables) {
@@ -261,6 +148,7 @@ int run_analyze(const Arguments& given) {
                                    whole_names, origin_ns, terminal->chinese()));
     }
   }
+  if (format == "json" && !input->foreign && chosen->size() > 1) out->write("\n]\n");
   if (Status s = out->commit(); !s) return fail(s.error());
   const std::string path = input->paths.empty() ? input->options.text("test") : input->paths[0];
   print_notes(*terminal, notes, "on the input (stageline info " + path + " lists all)", "stageline info");

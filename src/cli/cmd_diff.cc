@@ -2,11 +2,12 @@
 
 #include "base/number.h"
 #include "base/output_file.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "diagnosis/diff/diff_report.h"
 #include "engine/diff_json.h"
-#include "engine/diff_report.h"
 #include "exporters/table_text.h"
 
 namespace stageline {
@@ -59,7 +60,7 @@ int run_diff(const Arguments& arguments) {
   const std::string table = dashed(arguments.get("table"));
   if (!table.empty() && table != "runs" && table != "groups")
     return fail({ErrorCode::kUsage, "diff has the tables runs and groups, not \"" + table + "\"", {}, ""});
-  Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
+  Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
   if (!out) return fail(out.error());
   Result<Trace> a = open_run(arguments, *terminal, {arguments.operands[0]}, "", Clocks::kCompared);
   if (!a) return fail(a.error());
@@ -80,7 +81,7 @@ int run_diff(const Arguments& arguments) {
                                                      terminal->chinese()));
     }
   } else {
-    out->write(text_of(*terminal, *diff));
+    out->write(terminal_text(text_of(*terminal, *diff), true));
   }
   if (Status s = out->commit(); !s) return fail(s.error());
   for (const auto& [trace, path] : {std::pair{&*a, 0}, std::pair{&*b, 1}})

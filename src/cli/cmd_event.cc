@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include "base/output_file.h"
+#include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "model/event_text.h"
@@ -31,7 +34,7 @@ int run_event(const Arguments& arguments) {
   if (*index < 0)
     return fail(
         {ErrorCode::kUsage, "--index says which event", {}, "its position in traceEvents, from 0, as tables give it"});
-  Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
+  Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
   if (!out) return fail(out.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
   if (!trace) return fail(trace.error());
@@ -46,7 +49,7 @@ int run_event(const Arguments& arguments) {
          "it has " + std::to_string((*part)->event_count) + " events; arrows, instants and names are no slices"});
   Result<std::string> text = event_text(**part, slice);
   if (!text) return fail(text.error());
-  out->write(*text);
+  out->write(isatty(STDOUT_FILENO) != 0 ? terminal_text(*text, true) : *text);  // a file gets the bytes as they are
   out->write("\n");
   if (Status s = out->commit(); !s) return fail(s.error());
   return kExitGood;

@@ -1,75 +1,11 @@
-#include <algorithm>
-#include <cmath>
-
-#include "base/number.h"
 #include "base/output_file.h"
-#include "base/text.h"
+#include "base/terminal_text.h"
 #include "cli/commands.h"
+#include "cli/explain_text.h"
 #include "cli/run_common.h"
-#include "engine/explain_json.h"
+#include "diagnosis/explain_json.h"
 
 namespace stageline {
-namespace {
-
-constexpr int kBar = 50;  // columns of a whole step
-
-std::string padded(const std::string& text, int width) {
-  return std::string(static_cast<size_t>(std::max(0, width - display_width(text))), ' ') + text;
-}
-
-std::string joined_paths(const std::vector<std::string>& paths) {
-  std::string all;
-  for (const std::string& path : paths) all += " " + path;
-  return all;
-}
-
-std::string text_of(const Terminal& terminal, const Explanation& e, const std::vector<std::string>& paths) {
-  const bool zh = terminal.lang == "zh";
-  const auto pick = [&](const std::string& en, const std::string& other) { return zh ? other : en; };
-  std::string out = pick(e.run_en, e.run_zh);
-  if (out.empty()) out = pick(e.headline.title_en, e.headline.title_zh);
-  out += "\n";
-  if (e.run_en.empty()) out += wrapped(pick(e.headline.lead_en, e.headline.lead_zh), terminal.width, 0);
-  const std::vector<SpanPart>& parts = e.parts;
-  int widest = 0;
-  for (const SpanPart& part : parts) widest = std::max(widest, display_width(pick(part.label_en, part.label_zh)));
-  if (!parts.empty()) out += "\n";
-  for (const SpanPart& part : parts) {
-    const std::string label = pick(part.label_en, part.label_zh);
-    const auto length = static_cast<size_t>(std::clamp(std::lround(part.share * kBar), 0L, static_cast<long>(kBar)));
-    std::string bar;
-    for (size_t i = 0; i < length; ++i) bar += "█";
-    std::string line = padded(percent(part.share), 9) + "  " + label +
-                       std::string(static_cast<size_t>(widest - display_width(label) + 2), ' ') + bar;
-    while (line.ends_with(' ')) line.pop_back();
-    out += line + "\n";
-  }
-  out += "\n";
-  if (!e.note_en.empty()) out += wrapped(pick(e.note_en, e.note_zh), terminal.width, 0) + "\n";
-  int number = 0;
-  for (const Finding& f : e.findings) {
-    const std::string title = std::to_string(++number) + ". " + pick(f.title_en, f.title_zh);
-    out += priced_title(terminal, title, price_of(f, zh));
-    out += wrapped(pick(f.detail_en, f.detail_zh), terminal.width, 3);
-    if (const std::string command = finding_command(f, paths); !command.empty()) out += "   " + command + "\n";
-  }
-  std::string offers;
-  for (const Finding& f : e.offers)
-    offers += priced_title(terminal, "   " + pick(f.title_en, f.title_zh), price_of(f, zh));
-  const std::string more = paths.empty() ? "" : "stageline report " + paths[0] + " -o report.html";
-  if (!e.findings.empty()) out += "\n";
-  const ClosingWords closing = closing_words(e);
-  out += wrapped(pick(closing.en, closing.zh), terminal.width, 0);
-  if (!offers.empty()) {
-    out += pick("\nNo fault, but worth a try, at the same memory, if the replay is right:\n",
-                "\n并非故障，但按重放值得一试（内存相同）：\n") +
-           offers;
-    out += "   stageline what-if" + joined_paths(paths) + "\n";
-  }
-  return out + pick("Report: ", "报告：") + more + "\n";
-}
-
-}  // namespace
 
 int run_explain(const Arguments& arguments) {
   Result<Terminal> terminal = terminal_for(arguments);
@@ -79,15 +15,13 @@ int run_explain(const Arguments& arguments) {
     return fail({ErrorCode::kUsage, "explain comes as text or json, not \"" + format + "\"", {}, ""});
   Result<std::optional<double>> limit = share_flag(arguments, "fail-on");
   if (!limit) return fail(limit.error());
-  Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
+  Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
   if (!out) return fail(out.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared);
   if (!trace) return fail(trace.error());
-  // Findings of profiler traces are read off tables; those of cells are not.
-  const bool profiled =
-      std::any_of(trace->parts.begin(), trace->parts.end(), [](const Part& part) { return part.event_count > 0; });
-  const Explanation e = explain(*trace, profiled ? all_tables(*trace, trace->diagnostics) : std::vector<Table>{}, true);
-  out->write(format == "json" ? explain_json(e, arguments.operands) + "\n" : text_of(*terminal, e, arguments.operands));
+  const Explanation e = explain_run(std::make_shared<const Run>(*trace), trace->diagnostics);
+  out->write(format == "json" ? explain_json(e, arguments.operands) + "\n"
+                              : terminal_text(explain_text(*terminal, e, arguments.operands), true));
   if (Status s = out->commit(); !s) return fail(s.error());
   for (const Diagnostic& d : trace->diagnostics.items())
     if (d.name == "clock.aligned") note(*terminal, message_text(*terminal, d));

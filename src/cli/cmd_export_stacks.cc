@@ -113,6 +113,8 @@ int run_export_stacks(const Arguments& given) {
                  {},
                  "choose a rank with --rank, or add --aggregate, which puts ranks under a frame each"});
   StackExportCounts counts;
+  OutputSet together;
+  std::vector<std::string> wrote;
   for (size_t k = 0; k < (file_each ? parts->size() : 1); ++k) {
     const std::vector<size_t> of = file_each ? std::vector<size_t>{(*parts)[k]} : *parts;
     const std::string path = file_each ? rank_path(output, trace->parts[of[0]].rank) : output;
@@ -123,8 +125,10 @@ int run_export_stacks(const Arguments& given) {
     counts.below_unit += one->below_unit;
     counts.below_unit_ns += one->below_unit_ns;
     if (output != "-" && (one->lines > 0 || options->as_torch))
-      note(*terminal, path + "  " + std::to_string(one->lines) + (one->lines == 1 ? " stack" : " stacks"));
+      wrote.push_back(path + "  " + std::to_string(one->lines) + (one->lines == 1 ? " stack" : " stacks"));
   }
+  if (Status s = together.commit(); !s) return fail(s.error());
+  for (const std::string& line : wrote) note(*terminal, line);
   print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
   if (counts.lines == 0 && !options->as_torch) return fail(nothing_written(*trace, *parts, options->metric, counts));
   if (counts.lines == 0)

@@ -1,9 +1,10 @@
 #include "base/number.h"
+#include "base/number_list.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
-#include "engine/paddle_timeline/paddle_timeline.h"
+#include "compat/paddle_timeline/paddle_timeline.h"
 
 namespace stageline {
 

@@ -1,11 +1,13 @@
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/number.h"
+#include "base/number_list.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
-#include "engine/pp_chart/pp_chart.h"
+#include "compat/msprof/pp_chart.h"
 
 namespace stageline {
 namespace {
@@ -78,8 +80,6 @@ Result<PpChartOptions> options_of(const Arguments& a, const Terminal& terminal) 
   return options;
 }
 
-std::string counted(int64_t count, const char* what) { return grouped(count) + " " + what + (count == 1 ? "" : "s"); }
-
 void say_ranks(const Terminal& terminal, const PpChart& chart) {
   size_t said = 0;
   for (const PpChartRank& rank : chart.ranks) {
@@ -99,18 +99,19 @@ void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOpti
     made += rank.operations;
     written += !rank.written.empty();
   }
-  std::string text = counted(blocks, "block") + " of " + counted(static_cast<int64_t>(chart.ranks.size()), "rank") +
-                     " (" + chart.schedule + "), ";
+  std::string text = counted(blocks, "block", "blocks") + " of " +
+                     counted(static_cast<int64_t>(chart.ranks.size()), "rank", "ranks") + " (" + chart.schedule + "), ";
   text += chart.unlabelled() == 0 ? "all labelled" : grouped(chart.unlabelled()) + " without a micro-batch";
   if (options.to == PpChartOptions::To::kTablesAlone && links == 0)
     text += ", no links: they stand in COMMUNICATION_OP, which only whole copies have";
   else
-    text += ", " + counted(links, "linked operation");
-  if (made > 0) text += ", " + counted(made, "row") + " made in COMMUNICATION_OP";
+    text += ", " + counted(links, "linked operation", "linked operations");
+  if (made > 0) text += ", " + counted(made, "row", "rows") + " made in COMMUNICATION_OP";
   const bool in_place = options.to == PpChartOptions::To::kInPlace;
-  text += "\n" + counted(written, "database") + " written " +
+  text += "\n" + counted(written, "database", "databases") + " written " +
           (in_place ? "in place, each with its backup *.stageline-backup" : "below " + options.output);
-  if (chart.removed > 0) text += "; " + counted(chart.removed, "database") + " of an earlier run removed there";
+  if (chart.removed > 0)
+    text += "; " + counted(chart.removed, "database", "databases") + " of an earlier run removed there";
   note(terminal, text);
 }
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/counted.h"
 #include "base/number.h"
 #include "cli/commands.h"
 #include "cli/launch.h"
@@ -40,12 +41,12 @@ Parts find_parts() {
   const fs::path program = fs::read_symlink("/proc/self/exe", failed);
   const fs::path here = program.parent_path();
   Parts parts;
-  for (const fs::path& folder : {here / "python/stageline", here / "../share/stageline/python/stageline", here / ".."})
+  for (const fs::path& folder : {here / "python/stageline", here / "../lib/stageline/python/stageline", here / ".."})
     if (parts.package.empty() && fs::exists(folder / "launch/sitecustomize.py", failed))
       parts.package = folder.lexically_normal().string();
   if (parts.package.ends_with('/')) parts.package.pop_back();
   const std::string name = "libstageline_record.so.1";
-  for (const fs::path& folder : {fs::path(parts.package) / "lib", here / "record", here / "../lib"})
+  for (const fs::path& folder : {fs::path(parts.package) / "../stageline_record/lib", here / "record", here / "../lib"})
     if (parts.library.empty() && fs::exists(folder / name, failed))
       parts.library = (folder / name).lexically_normal().string();
   return parts;
@@ -157,8 +158,6 @@ Variables variables_for(const Parts& parts, const std::string& folder) {
   }
   return variables;
 }
-
-std::string counted(int64_t n, const char* one, const char* many) { return grouped(n) + " " + (n == 1 ? one : many); }
 
 // Records that are gone; those that only lack a device's time are said among the notes.
 int64_t dropped(const Diagnostics& diagnostics) {

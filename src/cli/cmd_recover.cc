@@ -1,5 +1,6 @@
 #include "base/number.h"
 #include "base/output_file.h"
+#include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "readers/recording/recover.h"
@@ -23,9 +24,10 @@ int run_recover(const Arguments& arguments) {
     if (file.from_memory > 0) line += ", " + grouped(file.from_memory) + " of them from memory";
     if (file.unfinished > 0) line += ", " + grouped(file.unfinished) + " unfinished";
     if (file.skipped_bytes > 0) line += ", " + grouped(file.skipped_bytes) + " damaged bytes left behind";
-    out->write(line + "\n");
+    out->write(terminal_text(line) + "\n");
   }
   if (Status s = out->commit(); !s) return fail(s.error());
+  print_notes(*terminal, diagnostics, "", "stageline info has those on the input");
   return kExitGood;
 }
 

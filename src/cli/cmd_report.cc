@@ -4,10 +4,12 @@
 #include <cstdio>
 
 #include "base/number.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
-#include "engine/profile_findings.h"
+#include "diagnosis/profile/flight_findings.h"
+#include "diagnosis/profile/profile_findings.h"
 #include "readers/reader.h"
 #include "server/page_export.h"
 #include "server/page_file.h"
@@ -23,18 +25,15 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
     if (!limit) return std::move(limit).error();
     return lost_share > **limit ? kExitFinding : kExitGood;
   }
-  std::vector<std::string> known = {"stage.slow",          "bubble",
-                                    "rank.slow",           "step.outlier",
-                                    "replica.uneven",      "outside",
-                                    "clock.causality",     "schedule.order",
-                                    "schedule.late_start", "schedule.late",
-                                    "link.slow",           "sequence.long",
-                                    "host.pauses",         "rank.late_launch",
-                                    "host.late_starts",    "messages.slow",
-                                    "replicas.wait",       "unexplained",
-                                    "step.uneven",         "schedule.undelayed",
-                                    "schedule.unsplit",    "any"};
+  std::vector<std::string> known = {
+      "stage.slow",       "bubble",          "rank.slow",      "step.outlier",        "replica.uneven",
+      "outside",          "clock.causality", "schedule.order", "schedule.late_start", "schedule.late",
+      "link.slow",        "sequence.long",   "host.pauses",    "rank.late_launch",    "host.late_starts",
+      "messages.slow",    "replicas.wait",   "unexplained",    "step.uneven",         "schedule.undelayed",
+      "schedule.unsplit", "between.steps",   "tail.exposed",   "message.tail",        "micro_batch.slow",
+      "cell.slow",        "data.uneven",     "ranks.slow",     "run.slower",          "any"};
   known.insert(known.end(), profile_finding_ids().begin(), profile_finding_ids().end());
+  known.insert(known.end(), flight_finding_ids().begin(), flight_finding_ids().end());
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {
     const std::string id(trim(item));
@@ -119,7 +118,8 @@ int run_report(const Arguments& arguments) {
   if (output != "-") {
     struct stat st{};
     stat(output.c_str(), &st);
-    text += "\n" + output + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " + what_it_holds(shown) + "\n";
+    text += "\n" + terminal_text(output) + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " +
+            what_it_holds(shown) + "\n";
   }
   fputs(text.c_str(), output == "-" ? stderr : stdout);
   Result<int> code = fail_on(arguments, findings, written->lost_share);

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/counted.h"
 #include "base/input.h"
 #include "base/number.h"
 #include "base/output_file.h"
@@ -9,11 +10,10 @@
 #include "cli/schedule_options.h"
 #include "cli/schedule_text.h"
 #include "exporters/table_text.h"
-#include "pipeline/counted.h"
-#include "pipeline/link_cells.h"
-#include "pipeline/order_text.h"
-#include "pipeline/schedule_numbers.h"
-#include "pipeline/simulate.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/replay/order_text.h"
+#include "pipeline/replay/schedule_numbers.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/registry.h"
 #include "server/page_export.h"
 

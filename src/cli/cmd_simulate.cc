@@ -9,7 +9,7 @@
 #include "cli/simulate_ascend.h"
 #include "exporters/timings_csv.h"
 #include "exporters/worker_logs.h"
-#include "pipeline/simulate.h"
+#include "pipeline/simulate/simulate.h"
 
 namespace stageline {
 namespace {
@@ -139,6 +139,7 @@ int run_simulate(const Arguments& arguments) {
   fs::create_directories(folder, ec);
   if (ec) return fail({ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""});
   if (Status s = clear_folder(folder); !s) return fail(s.error());
+  OutputSet together;
   const Status written = ascend ? write_ascend_databases(run->trace, run->clock_offset_ns, databases, folder)
                          : format == "paddle"
                              ? write_worker_logs(run->trace, folder)
@@ -147,6 +148,7 @@ int run_simulate(const Arguments& arguments) {
   for (int32_t& step : run->trace.cells.step) step += static_cast<int32_t>(databases.first_step);  // as the databases
   if (Status s = write_timings_csv(run->trace, run->clock_offset_ns, (fs::path(folder) / "truth.csv").string()); !s)
     return fail(s.error());
+  if (Status s = together.commit(); !s) return fail(s.error());
   note(*terminal, folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +
                       grouped(static_cast<int64_t>(run->trace.cells.size())) + " cells, truth.csv beside them");
   const auto& kinds = run->trace.cells.kind;

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <set>
 
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/open_browser.h"
+#include "cli/confine.h"
 #include "cli/run_common.h"
 #include "readers/reader.h"
 #include "server/http_server.h"
@@ -41,6 +43,41 @@ void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions 
                      (terminal.lang == "zh" ? " 个切片；按 Ctrl-C 结束" : " slices; Ctrl-C ends this"));
 }
 
+// What has to stay readable: what was named, and where links in a folder lead to; of a recording its memory beside it.
+std::vector<std::string> readable_paths(const std::vector<std::vector<std::string>>& runs) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> out;
+  std::set<std::string> folders;
+  for (const std::vector<std::string>& paths : runs) {
+    const Result<Source> source = scan_source(paths);
+    if (!source) continue;  // said elsewhere
+    out.insert(out.end(), source->roots.begin(), source->roots.end());
+    for (const SourceFile& file : source->files) {
+      std::error_code ec;
+      if (fs::is_symlink(file.path, ec)) out.push_back(file.path);
+      if (const std::string folder = fs::path(file.path).parent_path().string(); !file.given && !folder.empty())
+        if (folders.insert(folder).second) out.push_back(folder);
+      if (const size_t at = file.path.rfind(".slrec"); file.given && at != std::string::npos && at > 4)
+        out.push_back(file.path.substr(0, at - 4) + ".slhot");  // "NAME.000.slrec"
+    }
+  }
+  return out;
+}
+
+// Errors for what is not there, a folder that may not be listed or holds no files, files none of which may be opened.
+Status check_readable(const std::vector<std::string>& paths) {
+  const Result<Source> source = scan_source(paths);
+  if (!source) return source.error();
+  const std::vector<std::string>& barred = source->unreadable;
+  if (source->files.empty() && barred.empty())
+    return Error{ErrorCode::kNotFound, "there are no files in this folder", {paths[0]}, ""};
+  if (std::all_of(source->files.begin(), source->files.end(), [&](const SourceFile& file) {
+        return std::find(barred.begin(), barred.end(), file.path) != barred.end();
+      }))
+    return Error{ErrorCode::kIo, "no permission to read this", {barred[0]}, ""};
+  return {};
+}
+
 }  // namespace
 
 int run_view(const Arguments& arguments) {
@@ -51,15 +88,14 @@ int run_view(const Arguments& arguments) {
   const auto port = arguments.integer("port", -1, 0, 65'535);
   if (!port) return fail(port.error());
   // What is not there is said here, and not on a page.
-  for (const std::string& path : arguments.operands)
-    if (path != "-" && access(path.c_str(), F_OK) != 0)
-      if (const Result<Source> source = scan_source(arguments.operands); !source) return fail(source.error());
+  if (const Status s = check_readable(arguments.operands); !s) return fail(s.error());
   const std::string other = arguments.get("compare");
   if (arguments.has("compare"))
     if (const Result<Source> source = scan_source({other}); !source) return fail(source.error());
   ServeOptions how;
   how.host = arguments.get("host");
   how.port = static_cast<int32_t>(*port);
+  how.token = arguments.get("token", "path") != "none";
   if (arguments.has("host") && how.host.empty())
     return fail({ErrorCode::kUsage, "--host is an address of this machine, such as 0.0.0.0 for all", {}, ""});
   const auto title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
@@ -74,6 +110,18 @@ int run_view(const Arguments& arguments) {
   if (std::find(inputs.begin(), inputs.end(), "-") == inputs.end())
     run->set_again(read(inputs));  // a pipe is read once
   if (!other.empty()) run->set_other(valid_utf8(run_name({other})), {other}, read({other}));
+  Companion companion;
+  if (arguments.get("confine", "auto") != "off") {
+    std::vector<std::vector<std::string>> runs = {inputs};
+    if (!other.empty()) runs.push_back({other});
+    std::vector<std::string> readable = readable_paths(runs);
+    if (const std::string rules = arguments.get("cell-rules"); !rules.empty()) readable.push_back(rules);
+    const Result<Confined> confined = confine_to(readable, companion);
+    if (!confined) return fail(confined.error());
+    if (*confined == Confined::kNoLandlock)
+      note(*terminal, terminal->chinese() ? "此内核没有 Landlock：本进程能读取此用户能读取的一切"
+                                          : "this kernel has no Landlock: the process can read what its user can");
+  }
   Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, *run);
   if (!server) return fail(server.error());
   printf("%s\n", (*server)->url().c_str());
@@ -85,7 +133,7 @@ int run_view(const Arguments& arguments) {
              : "warning: whoever knows this address can read the run, and nothing is encrypted; without --host only "
                "this machine can");
   const bool opens = std::string_view(arguments.command->name) == "view" && !arguments.has("no-open");
-  if (opens) open_browser((*server)->url());
+  if (opens) companion.open_browser((*server)->url());
   if ((*server)->serve([&] { read_into(*run, arguments.operands, *options, *terminal); }) && !run->busy())
     return run->failed() ? kExitError : kExitGood;
   fflush(nullptr);

@@ -1,82 +1,14 @@
-#include "base/json_writer.h"
 #include "base/output_file.h"
-#include "base/text.h"
+#include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "cli/what_if_question.h"
 #include "cli/what_if_text.h"
-#include "engine/what_if_answer.h"
+#include "diagnosis/what_if/what_if_answer.h"
 #include "exporters/table_text.h"
-#include "schedules/registry.h"
 
 namespace stageline {
 namespace {
-
-struct Asked {
-  Changes own;
-  std::string name;
-  bool more_memory = false;
-};
-
-Result<Asked> asked(const Arguments& arguments) {
-  Asked a;
-  const auto also = [&](const std::string& text) { a.name += (a.name.empty() ? "" : "; ") + text; };
-  for (const std::string& text : arguments.all("scale")) {
-    const Result<CellScale> scale = parse_scale(text);
-    if (!scale) return std::move(scale).error();
-    a.own.scales.push_back(*scale);
-    also(valid_utf8(text));
-  }
-  if (arguments.has("schedule")) {
-    const std::string name = dashed(arguments.get("schedule"));
-    if (!find_schedule(name)) {
-      std::vector<std::string> names;
-      for (const ScheduleDef* def : schedules()) names.emplace_back(def->name);
-      const std::string near = nearest(name, names);
-      return Error{ErrorCode::kUsage,
-                   "no schedule \"" + valid_utf8(name) + "\"",
-                   {},
-                   near.empty() ? "stageline help schedules lists them" : "did you mean \"" + near + "\"?"};
-    }
-    a.own.schedule = name;
-    also("schedule " + name);
-  }
-  for (const auto& [flag, place] : {std::pair("micro-batches", &a.own.micro_batches),
-                                    std::pair("chunks", &a.own.chunks), std::pair("group", &a.own.group)}) {
-    if (!arguments.has(flag)) continue;
-    Result<int64_t> value = arguments.integer(flag, 0, 1, 65'536);
-    if (!value) return std::move(value).error();
-    *place = static_cast<int32_t>(*value);
-    const std::string noun = std::string(flag) == "chunks" ? "chunk" : "micro-batch";
-    also(std::to_string(*value) + " " + noun +
-         (*value == 1       ? ""
-          : noun == "chunk" ? "s"
-                            : "es") +
-         (std::string(flag) == "group" ? " a group" : ""));
-  }
-  if (a.own.schedule.empty() && (a.own.chunks > 0 || a.own.group > 0))
-    return Error{ErrorCode::kUsage, "--chunks and --group go with --schedule", {}, ""};
-  if (arguments.has("latency")) {
-    Result<int64_t> latency = arguments.duration_ns("latency", 0);
-    if (!latency) return std::move(latency).error();
-    if (*latency < 0 || *latency > 3'600'000'000'000)
-      return Error{ErrorCode::kUsage, "--latency is a time from 0 to an hour", {}, ""};
-    a.own.latency_ns = static_cast<double>(*latency);
-    also("latency " + arguments.get("latency"));
-  }
-  a.more_memory = arguments.has("more-memory");
-  return a;
-}
-
-// A change of cells that are not there would be priced at nothing.
-Status check_scales(const WhatIf& model, const std::vector<std::string>& texts, const Changes& own) {
-  for (size_t i = 0; i < own.scales.size(); ++i)
-    if (model.touched(own.scales[i]) == 0)
-      return Error{ErrorCode::kUsage,
-                   "--scale " + valid_utf8(texts[i]) + " fits no operation of this run",
-                   {},
-                   "stageline info says which stages, ranks and steps there are"};
-  return {};
-}
 
 int run_what_if(const Arguments& arguments) {
   Result<Terminal> terminal = terminal_for(arguments);
@@ -84,54 +16,27 @@ int run_what_if(const Arguments& arguments) {
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "csv" && format != "json")
     return fail({ErrorCode::kUsage, "what-if comes as text, csv or json, not \"" + format + "\"", {}, ""});
-  Result<Asked> ask = asked(arguments);
+  Result<WhatIfQuestion> ask = what_if_question(arguments);
   if (!ask) return fail(ask.error());
   if (Status s = check_writable(arguments.get("output", "-"), arguments.operands); !s) return fail(s.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared);
   if (!trace) return fail(trace.error());
   Diagnostics notes;
-  Result<WhatIf> model = WhatIf::of(*trace, notes);
+  const Run run(*trace);
+  Result<WhatIf> model = what_if_of(run, notes);
   if (!model) return fail(model.error());
-  if (Status s = check_scales(*model, arguments.all("scale"), ask->own); !s) return fail(s.error());
-  FixOptions options;
-  options.more_memory = ask->more_memory;
-  if (arguments.has("layers")) {
-    const OrderModel& order = model->order();
-    if (!order.known())
-      return fail({ErrorCode::kUnavailable,
-                   "--layers needs a recognised schedule: " + order.why_not(),
-                   {},
-                   "stageline analyze schedule shows what was compared"});
-    Result<std::vector<int32_t>> layers =
-        parse_layers(arguments.get("layers"), order.sizes().stages, order.sizes().chunks, order.layout());
-    if (!layers) return fail(layers.error());
-    options.layers = std::move(*layers);
-  }
-  if (!(ask->own == Changes{})) {
-    options.own = {ask->own};
-    options.own_names = {ask->name};
-  }
-  const FixList list = price_fixes(*model, options);
-  for (const Fix& fix : list.fixes)
-    if (fix.id == "own" && !fix.price.why_not.empty())
-      return fail({ErrorCode::kUsage, fix.name.en + ": " + fix.price.why_not, {}, "stageline help schedules"});
-  Result<OutputFile> out = OutputFile::create(arguments.get("output", "-"));
+  Result<FixList> list = price_question(*model, *ask);
+  if (!list) return fail(list.error());
+  Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
   if (!out) return fail(out.error());
   if (format == "text") {
-    out->write(what_if_text(*model, list, *terminal));
+    out->write(terminal_text(what_if_text(*model, *list, *terminal), true));
   } else {
-    const std::vector<Table> tables = what_if_tables(*model, list);
+    const std::vector<Table> tables = what_if_tables(*model, *list);
     if (format == "csv") {
       out->write(format_table_csv(tables[1]));
     } else {
-      JsonWriter json;
-      json.begin_object();
-      json.field("sentence", list.sentence.en).field("sentence_zh", list.sentence.zh);
-      json.field("tried", list.tried).field("no_gain", list.no_gain).field("over_memory", list.over_memory);
-      json.key("tables").begin_array();
-      for (const Table& table : tables) append_table_json(json, table);
-      json.end_array().end_object();
-      out->write(json.text() + "\n");
+      out->write(what_if_json(*list, tables) + "\n");
     }
   }
   if (Status s = out->commit(); !s) return fail(s.error());

@@ -26,6 +26,7 @@ int run_view(const Arguments& arguments);
 int run_help(const Arguments& arguments);
 int run_completion(const Arguments& arguments);
 int run_man(const Arguments& arguments);
+int run_version(const Arguments& arguments);
 
 inline constexpr int kExitGood = 0, kExitFinding = 1, kExitError = 2, kExitInterrupted = 130;
 

@@ -55,6 +55,7 @@ const std::vector<Flag>& flag_table() {
       {"slices", "N", "The most slices that the page carries; above, its pipeline alone; default 5000000", ""},
       {"title", "TEXT", "Title of charts and reports; default from the input's name", ""},
       {"json", "", "The same as --format json", ""},
+      {"licences", "", "The licences of all works that the program carries", ""},
       {"compat", "NAME", "Give a rival's answer instead of ours, where a command has one (paddle-timeline: paddle-v3)",
        "paddle-v3"},
       {"log-dir", "DIR", "Folder of workerlog.N; the two files are written here", ""},
@@ -142,7 +143,17 @@ const std::vector<Flag>& flag_table() {
       {"layers", "N | N,N,…", "Layers of the model, or of each stage as they are split now; default equal on all", ""},
       {"more-memory", "", "Also orders that hold more activations than the present one", ""},
       {"port", "N", "Port to listen on; 0: any that is free; default 8765 or the next free one", ""},
-      {"host", "H", "Address to listen on; default only this machine; elsewhere the URL holds a token", ""},
+      {"host", "H", "Address to listen on; default only this machine", ""},
+      {"token", "KIND",
+       "path (default): the printed address holds a secret, and only who knows it can read the run; none: for scripts, "
+       "on "
+       "this machine alone",
+       "path,none"},
+      {"confine", "WHEN",
+       "auto (default): where the kernel has Landlock, the server can read its inputs and the system's folders and "
+       "nothing "
+       "else; off: whatever its user can",
+       "auto,off"},
       {"no-open", "", "Print the address, open no browser", ""},
       {"compare", "PATH", "A second run, to compare with on the page Compare", ""},
   };

@@ -115,7 +115,8 @@ const std::vector<Command>& command_table() {
        "Show a run in the browser: where the time went, its timeline, all answers",
        "Reads files or folders of one run, serves it on this machine and opens the page. The page is there at once "
        "and shows how far reading is; Ctrl-C ends it.",
-       with_open({"port", "host", "no-open", "title", "compare", "align", "trust-clocks", "align-on"}),
+       with_open(
+           {"port", "host", "token", "confine", "no-open", "title", "compare", "align", "trust-clocks", "align-on"}),
        1,
        -1,
        run_view,
@@ -125,7 +126,8 @@ const std::vector<Command>& command_table() {
        "PATH…",
        "The same as view, and opens no browser",
        "For a machine without a desktop: forward the port (ssh -L 8765:localhost:8765 HOST) and open the address here.",
-       with_open({"port", "host", "no-open", "title", "compare", "align", "trust-clocks", "align-on"}),
+       with_open(
+           {"port", "host", "token", "confine", "no-open", "title", "compare", "align", "trust-clocks", "align-on"}),
        1,
        -1,
        run_view,
@@ -390,6 +392,15 @@ const std::vector<Command>& command_table() {
        1,
        run_completion},
       {"man", "", "Print the manual page in troff", "For example: stageline man | man -l -", {}, 0, 0, run_man},
+      {"version",
+       "",
+       "The version, the works of others in it, and their licences",
+       "Alone, one line: stageline 0.1.0.",
+       {"json", "licences"},
+       0,
+       0,
+       run_version,
+       {{"json", "", "As JSON: version, commit, compiler, libraries with their versions and licences", ""}}},
   };
   return table;
 }

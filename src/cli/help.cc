@@ -9,7 +9,7 @@
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "exporters/exporter.h"
-#include "pipeline/cell_rules.h"
+#include "pipeline/cells/cell_rules.h"
 #include "readers/reader.h"
 #include "schedules/registry.h"
 

@@ -39,9 +39,8 @@ void keep_freed_memory() {
 }
 
 // Leaves no half-written file behind; everything here is async-signal-safe.
-void on_interrupt(int) {
-  stageline::remove_partial_files_on_signal();
-  _exit(stageline::kExitInterrupted);
+void on_interrupt(int signal) {
+  if (stageline::remove_partial_files_on_signal(signal)) _exit(stageline::kExitInterrupted);
 }
 
 int run(int argc, char** argv) {
@@ -51,10 +50,7 @@ int run(int argc, char** argv) {
     fputs(overview_text().c_str(), stderr);
     return kExitError;
   }
-  if (words[0] == "--version" || words[0] == "-V" || words[0] == "version") {
-    puts("stageline " STAGELINE_VERSION);
-    return kExitGood;
-  }
+  if (words[0] == "--version" || words[0] == "-V") words[0] = "version";
   if (words[0] == "--help" || words[0] == "-h") {
     fputs(overview_text().c_str(), stdout);
     return kExitGood;
@@ -103,7 +99,7 @@ int main(int argc, char** argv) {
   try {
     code = run(argc, argv);
   } catch (const std::bad_alloc&) {
-    stageline::remove_partial_files_on_signal();
+    stageline::remove_partial_files_on_signal(0);
     return stageline::fail(
         {stageline::ErrorCode::kLimit, "not enough memory for this", {}, "choose less of it with --steps or --ranks"});
   }

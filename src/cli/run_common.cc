@@ -1,15 +1,15 @@
 #include "cli/run_common.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "base/number.h"
+#include "base/number_list.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "pipeline/layout_check.h"
+#include "pipeline/cells/layout_check.h"
 
 namespace stageline {
 
@@ -134,18 +134,17 @@ Ghosts ghosts_of(const Arguments& arguments) {
   return wish == "on" ? Ghosts::kOn : wish == "off" ? Ghosts::kOff : Ghosts::kAuto;
 }
 
-Status check_writable(const std::string& path, const std::vector<std::string>& inputs) {
-  struct stat out, in;
-  if (path != "-" && stat(path.c_str(), &out) == 0 && S_ISREG(out.st_mode)) {
+Result<OutputFile> open_output(const std::string& path, const std::vector<std::string>& inputs) {
+  // The gate knows an input once it was listed. Only a file that is there already can be one.
+  if (path != "-" && access(path.c_str(), F_OK) == 0)
     for (const std::string& input : inputs)
-      if (stat(input.c_str(), &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-        return Error{ErrorCode::kUsage,
-                     "this is the input; it would be overwritten",
-                     {path},
-                     "choose another name for the output"};
-    if (access(path.c_str(), W_OK) != 0) return Error{ErrorCode::kIo, "exists and may not be written", {path}, ""};
-  }
-  Result<OutputFile> file = OutputFile::create(path);
+      if (!input.empty())
+        if (const Result<Source> listed = scan_source({input}); !listed) continue;  // said when it is read
+  return OutputFile::create(path);
+}
+
+Status check_writable(const std::string& path, const std::vector<std::string>& inputs) {
+  Result<OutputFile> file = open_output(path, inputs);
   if (!file) return std::move(file).error();
   return {};
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/output_file.h"
 #include "cli/flags.h"
 #include "cli/terminal.h"
 #include "engine/engine.h"
@@ -28,7 +29,10 @@ Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, con
 // --pp (--stages), --tp, --dp, --order; --cells and --cell-rules. Errors: kUsage.
 Status take_layout(const Arguments& arguments, OpenOptions& options);
 
-// Errors when `path` cannot be written, before long work is done; also when it is one of `inputs`.
+// Opens `path` before long work is done. Errors: as OutputFile::create(); also when it is a file of `inputs` (paths and
+// folders as given), which are listed for that.
+Result<OutputFile> open_output(const std::string& path, const std::vector<std::string>& inputs);
+// The same, opened later.
 Status check_writable(const std::string& path, const std::vector<std::string>& inputs);
 
 // --ghosts; kAuto when it was not given.

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/replay.h"
+#include "pipeline/replay/replay.h"
 
 namespace stageline {
 

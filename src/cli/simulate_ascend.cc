@@ -4,7 +4,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "pipeline/rank_layout.h"
+#include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "cli/flags.h"
 #include "exporters/ascend_db/ascend_db.h"
-#include "pipeline/simulate.h"
+#include "pipeline/simulate/simulate.h"
 
 namespace stageline {
 

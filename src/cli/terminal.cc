@@ -15,6 +15,7 @@
 #include "base/chinese.h"
 #include "base/number.h"
 #include "base/output_file.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 
 namespace stageline {
@@ -121,9 +122,7 @@ Result<Terminal> terminal_for(const Arguments& arguments) {
 
 int fail(const Error& error) {
   // Names of files and values of flags may hold anything: controls must not reach a terminal.
-  std::string text = error.text();
-  for (char& c : text)
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f) c = '?';
+  std::string text = terminal_text(error.text(), true);
   constexpr size_t kMaxShown = 3000;
   if (text.size() > kMaxShown) text = text.substr(0, kMaxShown / 2) + " … " + text.substr(text.size() - kMaxShown / 2);
   fprintf(stderr, "stageline: %s\n", valid_utf8(text).c_str());
@@ -131,7 +130,7 @@ int fail(const Error& error) {
 }
 
 void note(const Terminal& terminal, std::string_view text) {
-  if (!terminal.quiet) fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+  if (!terminal.quiet) fprintf(stderr, "%s\n", terminal_text(text, true).c_str());
 }
 
 std::string message_text(const Terminal& terminal, const Diagnostic& diagnostic) {
@@ -163,7 +162,7 @@ void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, std::
   if (notes > kMostShown)
     out += zh ? "  … 另有 " + left + " 条：" + in_chinese(rest) + "\n"
               : "  … " + left + " more: " + std::string(rest) + "\n";
-  fputs(out.c_str(), stderr);
+  fputs(terminal_text(out, true).c_str(), stderr);
 }
 
 void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const std::string& path) {
@@ -194,8 +193,8 @@ std::string priced_title(const Terminal& terminal, const std::string& title, con
 
 std::string findings_text(const Terminal& terminal, const Findings& findings) {
   const bool zh = terminal.lang == "zh";
-  const auto pick = [&](const std::string& en, const std::string& chinese) -> const std::string& {
-    return zh ? chinese : en;
+  const auto pick = [&](const std::string& en, const std::string& chinese) {
+    return terminal_text(zh ? chinese : en, true);
   };
   const Headline& h = findings.headline;
   std::string out = painted(pick(h.title_en, h.title_zh), "1", terminal.colour_out) + "\n";
@@ -205,7 +204,7 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
     label_width = std::max(label_width, display_width(pick(part.label_en, part.label_zh)));
   for (const SpanPart& part : h.parts) {
     const std::string share = percent(part.share);
-    const std::string& label = pick(part.label_en, part.label_zh);
+    const std::string label = pick(part.label_en, part.label_zh);
     out += std::string(static_cast<size_t>(std::max(1, 8 - display_width(share))), ' ') + share + "  " + label +
            std::string(static_cast<size_t>(label_width - display_width(label) + 2), ' ');
     const char* const colour = part.id == "compute" ? "34" : part.id == "bubble" ? "33" : "90";

@@ -9,7 +9,7 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "cli/flags.h"
-#include "pipeline/findings.h"
+#include "diagnosis/causes/findings.h"
 
 namespace stageline {
 

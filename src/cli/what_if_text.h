@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/terminal.h"
-#include "pipeline/what_if_fixes.h"
+#include "diagnosis/what_if/what_if_fixes.h"
 
 namespace stageline {
 

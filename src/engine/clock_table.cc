@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "base/number.h"
+
 namespace stageline {
 namespace {
-
-constexpr double kUnknownReal = std::numeric_limits<double>::quiet_NaN();
 
 // Stamps of a part's cells: the first one, and which steps they are.
 struct StampsOfPart {
@@ -47,10 +46,10 @@ std::string method_of(const ClockSegment& s, bool untied, bool trusted) {
 }
 
 int64_t whole(double ns) { return ns < 0 ? kNullInteger : std::llround(std::ceil(ns)); }
-double ppb(double drift) { return drift < 0 ? kUnknownReal : std::ceil(drift * 1e12) / 1e3; }
+double ppb(double drift) { return drift < 0 ? kNaN : std::ceil(drift * 1e12) / 1e3; }
 // Parts per million with sensible decimals: three significant digits at most, and no −0.
 double ppm(double drift) { return std::round(drift * 1e9) / 1e3 + 0.0; }
-double ppm_or_unknown(double drift) { return drift < 0 ? kUnknownReal : ppm(drift); }
+double ppm_or_unknown(double drift) { return drift < 0 ? kNaN : ppm(drift); }
 
 }  // namespace
 
@@ -82,13 +81,13 @@ Table clock_table(const Trace& trace, const std::vector<ClockMap>& clocks, bool 
     for (const ClockSegment& s : clocks[p].segments) {
       const bool untied = is_untied(trace, s), nothing = untied && !is_measured(s.evidence) && !trusted;
       const bool drifts = !steps && !nothing;
-      table.add_row(
-          {int64_t{trace.parts[p].rank}, trace.parts[p].machine_name, int64_t{s.reference_rank},
-           nothing ? kNullInteger : s.offset_ns, s.offset_half_ns < 0 || nothing ? kNullInteger : s.offset_half_ns,
-           drifts ? std::round(s.drift * 1e12) / 1e3 + 0.0 : kUnknownReal, drifts ? ppb(s.drift_half) : kUnknownReal,
-           s.message_count, method_of(s, untied, trusted), s.from_ns == INT64_MIN ? kNullInteger : s.from_ns,
-           nothing ? kNullInteger : whole(s.offset_error_ns), drifts ? ppb(s.drift_error) : kUnknownReal,
-           steps ? step_of(stamps[p], s) : kNullInteger});
+      table.add_row({int64_t{trace.parts[p].rank}, trace.parts[p].machine_name, int64_t{s.reference_rank},
+                     nothing ? kNullInteger : s.offset_ns,
+                     s.offset_half_ns < 0 || nothing ? kNullInteger : s.offset_half_ns,
+                     drifts ? std::round(s.drift * 1e12) / 1e3 + 0.0 : kNaN, drifts ? ppb(s.drift_half) : kNaN,
+                     s.message_count, method_of(s, untied, trusted), s.from_ns == INT64_MIN ? kNullInteger : s.from_ns,
+                     nothing ? kNullInteger : whole(s.offset_error_ns), drifts ? ppb(s.drift_error) : kNaN,
+                     steps ? step_of(stamps[p], s) : kNullInteger});
     }
   return table;
 }
@@ -131,8 +130,8 @@ Table clock_summary_table(const Trace& trace, const std::vector<ClockMap>& clock
       row.emplace_back(nothing ? kNullInteger : whole(s.offset_error_ns));
       row.emplace_back(s.offset_half_ns < 0 || nothing ? kNullInteger : s.offset_half_ns);
       if (!steps) {
-        row.emplace_back(nothing ? kUnknownReal : ppm(s.drift));
-        row.emplace_back(nothing ? kUnknownReal : ppm_or_unknown(s.drift_error));
+        row.emplace_back(nothing ? kNaN : ppm(s.drift));
+        row.emplace_back(nothing ? kNaN : ppm_or_unknown(s.drift_error));
       }
       row.emplace_back(s.message_count);
       row.emplace_back(method_of(s, untied, trusted));

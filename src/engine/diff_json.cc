@@ -4,7 +4,7 @@
 
 #include "base/json_writer.h"
 #include "base/number.h"
-#include "engine/diff_report.h"
+#include "diagnosis/diff/diff_report.h"
 #include "exporters/table_text.h"
 
 namespace stageline {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "pipeline/run_diff.h"
+#include "diagnosis/diff/run_diff.h"
 
 namespace stageline {
 

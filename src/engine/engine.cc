@@ -13,21 +13,23 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
+#include "diagnosis/explain.h"
+#include "diagnosis/merge_findings.h"
+#include "diagnosis/profile/profile_findings.h"
+#include "engine/account_files.h"
 #include "engine/clock_table.h"
-#include "engine/explain.h"
 #include "engine/filter_run.h"
-#include "engine/merge_findings.h"
 #include "engine/merge_notes.h"
 #include "engine/model_tables.h"
-#include "engine/profile_findings.h"
+#include "facts/flight_facts.h"
+#include "facts/pipeline_facts.h"
 #include "model/torch_facts.h"
-#include "pipeline/infer_cells.h"
-#include "pipeline/infer_layout.h"
-#include "pipeline/kernel_blocks.h"
-#include "pipeline/link_cells.h"
-#include "pipeline/range_cells.h"
-#include "pipeline/rank_places.h"
-#include "pipeline/theory.h"
+#include "pipeline/cells/infer_cells.h"
+#include "pipeline/cells/infer_layout.h"
+#include "pipeline/cells/kernel_blocks.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/cells/range_cells.h"
+#include "pipeline/cells/rank_places.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -73,7 +75,11 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   Result<Source> source = scan_source(paths);
   if (!source) return std::move(source).error();
   Result<const Reader*> reader = choose_reader(*source, options.reader);
-  if (!reader) return std::move(reader).error();
+  if (!reader) {
+    if (reader.error().code == ErrorCode::kUnknownKind)
+      if (std::optional<Error> damage = damage_of(*source)) return *std::move(damage);
+    return with_names(std::move(reader).error(), *source);
+  }
   ReadOptions read_options;
   read_options.progress = options.progress;
   read_options.early = options.early;
@@ -82,7 +88,10 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   Result<CellRules> rules = rules_for(options);
   if (!rules) return std::move(rules).error();
   Result<Trace> trace = (*reader)->read(*source, read_options);
-  if (!trace) return trace;
+  // A reader keeps what it got of a file that it could not read to its end; nobody waits for that here.
+  if (options.progress && options.progress->cancelled())
+    return Error{ErrorCode::kUnavailable, "reading was given up", {paths.empty() ? "" : paths[0]}, ""};
+  if (!trace) return with_names(std::move(trace).error(), *source);
   if (!options.devices.empty() && !(*reader)->takes_devices)
     trace->diagnostics.add("filter.no_devices", Severity::kWarning,
                            std::string("--devices means nothing to ") + (*reader)->name + "; --ranks chooses ranks");
@@ -95,6 +104,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   for (const std::string& path : source->repeated)
     trace->diagnostics.add("source.repeated", Severity::kWarning, "the same file under a second name; it counts once",
                            {path});
+  account_files(*source, options.devices.empty(), *trace);
   const bool profiled = trace->cells.size() == 0 && std::any_of(trace->parts.begin(), trace->parts.end(),
                                                                 [](const Part& p) { return p.event_count > 0; });
   if (profiled)
@@ -117,6 +127,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
 bool suits(const Analysis& analysis, const Trace& trace) {
   switch (analysis.needs) {
     case AnalysisNeeds::kCells: return trace.cells.size() > 0;
+    case AnalysisNeeds::kCalls: return has_flight_calls(trace);
     case AnalysisNeeds::kTorch:
       return std::any_of(trace.parts.begin(), trace.parts.end(), [&](const Part& part) {
         return (part.slices.size() > 0 && part.slices.has_facts()) ||
@@ -126,7 +137,8 @@ bool suits(const Analysis& analysis, const Trace& trace) {
   }
 }
 
-std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool whole) {
+std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics, bool whole) {
+  const Trace& trace = run->trace();
   std::vector<Table> tables;
   Diagnostics notes;                            // of all analyses: what several of them note is one flaw
   constexpr size_t kMostEventRows = 2'000'000;  // a row takes some 200 bytes until it is written
@@ -142,6 +154,7 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool
       if (!in_report && (!whole || !analysis->in_export)) continue;
       AnalysisInput input;
       input.trace = &trace;
+      input.facts = run;
       input.for_report = !whole || huge;
       input.brief = !whole;
       // The pipeline is that of all steps; its devices are not to be those of all but the last.
@@ -170,32 +183,15 @@ std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool
   return tables;
 }
 
-Findings findings_of(const Trace& trace, const std::vector<Table>& tables) {
-  const TheoryRun theory = trace.cells.size() > 0 ? theory_of(trace) : TheoryRun{};
-  return findings_of(trace, tables, theory, RunCoverage(trace, theory));
-}
-
-Findings findings_of(const Trace& trace, const std::vector<Table>& tables, const TheoryRun& theory,
-                     const RunCoverage& coverage) {
-  const bool profiled = std::any_of(trace.parts.begin(), trace.parts.end(),
-                                    [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
-  if (!profiled) return find_findings(trace, theory, coverage);
-  Findings of_slices = profile_findings(trace, tables);
-  if (trace.cells.size() == 0) return of_slices;
-  return merge_findings(find_findings(trace, theory, coverage), std::move(of_slices));
+Explanation explain_run(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics) {
+  const std::vector<Part>& parts = run->trace().parts;
+  const bool profiled = std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.event_count > 0; });
+  return explain(*run, profiled ? all_tables(run, diagnostics) : std::vector<Table>{}, true);
 }
 
 namespace {
 
-// Made when an exporter asks, and once.
-std::function<const Theory&()> theory_when_asked(const Trace& trace, std::shared_ptr<std::optional<Theory>> made) {
-  return [&trace, made = std::move(made)]() -> const Theory& {
-    if (!*made) *made = theory_of(trace).theory;
-    return **made;
-  };
-}
-
-void say_no_theory(Trace& trace, const std::optional<Theory>& theory, Ghosts ghosts) {
+void say_no_theory(Trace& trace, const Theory* theory, Ghosts ghosts) {
   if (!theory || theory->known()) return;
   trace.diagnostics.add("theory.none", ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
                         "no ghosts are drawn: " + theory->why_not);
@@ -219,6 +215,7 @@ Status export_ranks(const Exporter& exporter, const Trace& trace, const std::str
                  std::string(exporter.name) + " writes one file per rank, and stdout takes one",
                  {},
                  "choose a rank with --ranks, or name a file: out.json becomes " + rank_path("out.json", 0) + ", …"};
+  OutputSet together;
   for (const size_t p : parts) {
     options.part = p;
     written.push_back(parts.size() == 1 ? path : rank_path(path, trace.parts[p].rank));
@@ -227,7 +224,7 @@ Status export_ranks(const Exporter& exporter, const Trace& trace, const std::str
     const ExportInput input{trace, no_tables, no_findings.headline, no_findings.list, options};
     if (Status s = exporter.write(input, written.back()); !s) return s;
   }
-  return {};
+  return together.commit();
 }
 
 }  // namespace
@@ -250,16 +247,20 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
   std::vector<Table> tables;
   Findings findings;
   if ((*exporter)->needs_tables) {
-    tables = all_tables(trace, trace.diagnostics, (*exporter)->whole_tables);
-    findings = explained_findings(explain(trace, tables));
+    const auto run = std::make_shared<const Run>(trace);
+    tables = all_tables(run, trace.diagnostics, (*exporter)->whole_tables);
+    findings = explained_findings(explain(*run, tables));
   }
   drop_other_ranks(trace);
   if ((*exporter)->one_axis) draw_on_one_clock(trace);
-  const auto made = std::make_shared<std::optional<Theory>>();
-  const ExportInput input{trace, tables, findings.headline, findings.list, options, theory_when_asked(trace, made)};
+  const Run drawn(trace);
+  const Theory* asked = nullptr;
+  const ExportInput input{
+      trace,         tables,  findings.headline,
+      findings.list, options, [&]() -> const Theory& { return *(asked = &theory_of(drawn).theory); }};
   written->push_back(path);
   const Status done = (*exporter)->write(input, path);
-  say_no_theory(trace, *made, options.ghosts);
+  say_no_theory(trace, asked, options.ghosts);
   return done;
 }
 

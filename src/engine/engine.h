@@ -1,6 +1,7 @@
 // The API everyone embeds: open, analyse, export. The CLI, later the server and Python, stand here.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,19 +9,17 @@
 #include "analyses/analysis.h"
 #include "base/progress.h"
 #include "base/result.h"
+#include "diagnosis/causes/findings.h"
+#include "diagnosis/explain.h"
+#include "engine/filter_run.h"
 #include "engine/one_clock.h"
 #include "exporters/exporter.h"
 #include "model/table.h"
 #include "model/trace.h"
-#include "pipeline/findings.h"
-#include "pipeline/torch_cells.h"
+#include "pipeline/cells/torch_cells.h"
 #include "readers/reader.h"
 
 namespace stageline {
-
-struct TimeRange {
-  int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;  // relative to the first cell
-};
 
 struct OpenOptions {
   std::string reader;          // forces a reader; "" chooses by sniffing
@@ -54,13 +53,11 @@ std::string info_json(const Trace& trace);
 // `whole`: of the analyses that are too much for a report too, and all rows; above two million slices tables with a row
 // per event stay out, and a note says so. An analysis that fails on this trace is left out and counted in
 // `diagnostics`.
-std::vector<Table> all_tables(const Trace& trace, Diagnostics& diagnostics, bool whole = false);
+std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics, bool whole = false);
 
-// What is worth saying about the trace: of pipeline cells, or of a profiler trace from its `tables`.
-Findings findings_of(const Trace& trace, const std::vector<Table>& tables);
-// The same of a trace with cells whose theory and coverage are known already.
-Findings findings_of(const Trace& trace, const std::vector<Table>& tables, const TheoryRun& theory,
-                     const RunCoverage& coverage);
+// explain() of a whole run. Findings of profiler traces are read off tables, which are made then; those of cells are
+// not. `diagnostics`: analyses that were left out are counted there.
+Explanation explain_run(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics);
 
 // Writes the trace at `path` in the kind `to` ("" : by extension), which is not the page (server/page_export.h). A kind
 // that has one file per rank writes `path` for a single rank, and rank_path(path, rank) for each of several. `written`

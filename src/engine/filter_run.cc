@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "base/number.h"
+#include "facts/flight_facts.h"
 #include "model/torch_facts.h"
-#include "pipeline/link_cells.h"
+#include "pipeline/cells/link_cells.h"
 
 namespace stageline {
 namespace {
@@ -101,7 +102,7 @@ Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const st
   if (!profiled) {
     if (!filter.ranks.empty() || by_step) filter_trace(trace, filter.ranks, filter.first_step, filter.last_step);
     if (filter.range) keep_range(trace, *filter.range, first_cell_ns(trace));
-    if (trace.cells.size() > 0) return {};
+    if (trace.cells.size() > 0 || has_flight_calls(trace)) return {};
     const bool filtered = !filter.ranks.empty() || filter.range || by_step;
     if (const std::string name = name_of_a_range(trace); !filtered && !name.empty())
       return Error{ErrorCode::kBadInput,

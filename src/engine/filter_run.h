@@ -1,15 +1,19 @@
 // What --ranks, --steps and --range leave of a run.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "engine/engine.h"
 #include "model/trace.h"
 
 namespace stageline {
+
+struct TimeRange {
+  int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;  // relative to the first cell
+};
 
 struct RunFilter {
   std::vector<int32_t> ranks;  // sorted; empty keeps all

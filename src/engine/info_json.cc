@@ -6,7 +6,7 @@
 #include "model/pipeline_words.h"
 #include "model/run_extent.h"
 #include "model/torch_facts.h"
-#include "pipeline/recognise.h"
+#include "pipeline/order/recognise.h"
 
 namespace stageline {
 namespace {

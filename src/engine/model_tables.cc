@@ -1,6 +1,10 @@
 #include "engine/model_tables.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "facts/pipeline_facts.h"
+#include "pipeline/measure/link_transfers.h"
 
 namespace stageline {
 namespace {
@@ -101,6 +105,58 @@ Table diagnostics_table(const Trace& trace) {
     table.add_row({d.name, std::string(severity_name(d.severity)), d.count, d.first.file,
                    d.first.line > 0 ? d.first.line : kNullInteger, d.first.byte >= 0 ? d.first.byte : kNullInteger,
                    d.message});
+  return table;
+}
+
+Table steps_table(const Run& run) {
+  const Trace& trace = run.trace();
+  Table table("steps", "Steps",
+              {{"step", "step", ColumnType::kInteger, "Number of the training step."},
+               {"rank", "rank", ColumnType::kInteger, "Global rank; null where the step is that of all ranks."},
+               {"start_ns", "start", ColumnType::kTime, "First start; of one rank on its own clock."},
+               {"dur_ns", "duration", ColumnType::kDuration, "Last end minus first start."},
+               {"pipeline_ns", "pipeline", ColumnType::kDuration, "The same of the compute cells alone."},
+               {"outlier", "outlier", ColumnType::kInteger, "1: so long that means leave it out; null: not told."}});
+  if (trace.cells.size() > 0) {
+    const PipelineSums& sums = sums_of(run);
+    for (const StepSums& step : sums.steps)
+      table.add_row({known_integer(step.step), kNullInteger, step.start_ns, step.span_ns(), step.pipeline_span_ns(),
+                     int64_t{sums.is_outlier(step.step)}});
+    return table;
+  }
+  const SliceFilter& filter = trace.slice_filter;
+  for (const Part& part : trace.parts) {
+    if (!filter.ranks.empty() && !std::binary_search(filter.ranks.begin(), filter.ranks.end(), part.rank)) continue;
+    for (const ProfilerStep& step : part.steps)
+      if (step.number >= filter.first_step && step.number <= filter.last_step)
+        table.add_row(
+            {step.number, int64_t{part.rank}, step.start_ns, step.end_ns - step.start_ns, kNullInteger, kNullInteger});
+  }
+  return table;
+}
+
+Table messages_table(const Run& run) {
+  const Trace& trace = run.trace();
+  Table table(
+      "messages", "Messages",
+      {{"step", "step", ColumnType::kInteger, "Training step; null when the source does not say."},
+       {"src_rank", "from", ColumnType::kInteger, "Global rank of the sender."},
+       {"dst_rank", "to", ColumnType::kInteger, "Global rank of the receiver."},
+       {"direction", "direction", ColumnType::kText, "forward: activations; backward: gradients."},
+       {"transfer_ns", "transfer", ColumnType::kDuration, "What it took; below 0 by what clocks are off."},
+       {"bytes", "bytes", ColumnType::kInteger, "Its size; null when unknown."},
+       {"evidence", "evidence", ColumnType::kText,
+        "messages: recorded sends and receives; gaps: from the end of a cell to the start of the one that waited."}});
+  if (trace.cells.size() == 0) return table;
+  const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
+  if (!made.graph) return table;
+  const LinkTransfers transfers = find_transfers(trace, *made.graph);
+  const std::string evidence = transfers.evidence == LinkEvidence::kMessages ? "messages" : "gaps";
+  for (const LinkTransfer& t : transfers.list)
+    table.add_row({known_integer(t.step), int64_t{trace.parts[static_cast<size_t>(t.from_part)].rank},
+                   int64_t{trace.parts[static_cast<size_t>(t.to_part)].rank},
+                   std::string(t.forward ? "forward" : "backward"), whole_ns(t.ns),
+                   t.bytes < 0 ? kNullInteger : std::llround(t.bytes), evidence});
   return table;
 }
 

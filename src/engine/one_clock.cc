@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "pipeline/link_cells.h"
+#include "pipeline/cells/link_cells.h"
 
 namespace stageline {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "model/trace.h"
-#include "pipeline/align/align.h"
+#include "pipeline/clocks/align.h"
 
 namespace stageline {
 

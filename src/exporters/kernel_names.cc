@@ -9,7 +9,7 @@ namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-std::string without(std::string_view text, std::string_view what) {
+std::string text_without(std::string_view text, std::string_view what) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
     const size_t next = text.find(what, at);
@@ -57,7 +57,7 @@ bool is_generic(std::string_view name) {
 }  // namespace
 
 std::string kernel_label(std::string_view name) {
-  std::string text = without(name, "(anonymous namespace)::");
+  std::string text = text_without(name, "(anonymous namespace)::");
   if (text.starts_with("void ")) text.erase(0, 5);
   const size_t opens = text.find_first_of("<(");
   if (opens == std::string::npos || text.starts_with("Memcpy") || text.starts_with("Memset")) return text;

@@ -46,13 +46,29 @@ class PerfettoWriter : PerfettoPackets {
         names_(input.trace, layout_.extent.chunk_count > 1),
         links_(input.trace, layout_),
         // Perfetto's times are unsigned. A trace that begins before its zero starts at zero instead.
-        shift_ns_(layout_.extent.start_ns < 0 ? 0 - static_cast<uint64_t>(layout_.extent.start_ns) : 0) {}
+        first_ns_(has_profiler_slices(input.trace) ? std::min(layout_.extent.start_ns, first_slice_ns(input.trace))
+                                                   : layout_.extent.start_ns),
+        shift_ns_(first_ns_ < 0 ? 0 - static_cast<uint64_t>(first_ns_) : 0) {}
 
   void write() {
     write_tracks();
     write_steps();
     for (const Track& track : layout_.tracks) write_track(track);
     flush();
+  }
+
+  // What it has numbered.
+  PerfettoNumbers taken() const {
+    PerfettoNumbers n;
+    n.any = true;
+    n.first_ns = first_ns_;
+    n.sequence = sequence_;
+    n.flow = trace_.links.size();
+    n.sibling = layout_.step_tracks.size() + layout_.processes.size();
+    n.pid = layout_.step_pid;
+    for (const StepTrack& track : layout_.step_tracks) n.tid = std::max<uint64_t>(n.tid, track.tid);
+    for (const Track& track : layout_.tracks) n.tid = std::max<uint64_t>(n.tid, track.tid);
+    return n;
   }
 
  private:
@@ -236,6 +252,7 @@ class PerfettoWriter : PerfettoPackets {
   TrackLayout layout_;
   SliceNames names_;
   LinkIndex links_;
+  int64_t first_ns_;
   uint64_t shift_ns_;
   std::unordered_map<uint64_t, uint64_t> interned_;  // name key → iid, of the present sequence
   std::string scratch_;
@@ -245,7 +262,10 @@ Status write_perfetto(const ExportInput& input, const std::string& path) {
   Result<ExportSink> sink = ExportSink::create(path);
   if (!sink) return std::move(sink).error();
   if (input.trace.cells.size() > 0) {
-    PerfettoWriter(input, *sink).write();
+    PerfettoWriter writer(input, *sink);
+    writer.write();
+    // What the cells were read from stands below them, whole.
+    if (has_profiler_slices(input.trace)) write_profiler_slices(input.trace, *sink, writer.taken());
   } else {
     write_profiler_slices(input.trace, *sink);
   }

@@ -16,15 +16,18 @@ namespace {
 
 class SliceWriter : PerfettoPackets {
  public:
-  SliceWriter(const Trace& trace, ExportSink& sink)
-      : PerfettoPackets(sink), trace_(trace), next_tid_(trace.parts.size() + 1) {
-    for (const Part& part : trace.parts)
-      for (const Lane& lane : part.lanes)
-        if (lane.begin < lane.end) first_ns_ = std::min(first_ns_, part.slices.start_ns[lane.begin]);
+  SliceWriter(const Trace& trace, ExportSink& sink, const PerfettoNumbers& taken)
+      : PerfettoPackets(sink),
+        trace_(trace),
+        taken_(taken),
+        first_ns_(std::min(taken.first_ns, first_slice_ns(trace))),
+        next_tid_(std::max(taken.tid, taken.pid) + trace.parts.size() + 1),
+        before_(taken.flow) {
+    sequence_ = taken.sequence;
   }
 
   void write() {
-    {
+    if (!taken_.any) {
       const size_t packet = begin_packet();
       const size_t root = out_.begin(field::kTrackDescriptor);
       out_.number(field::kUuid, 0);
@@ -37,10 +40,10 @@ class SliceWriter : PerfettoPackets {
     for (size_t p = 0; p < trace_.parts.size(); ++p) {
       const Part& part = trace_.parts[p];
       if (part.slices.size() == 0) continue;
-      track_descriptor(kProcessUuid + p + 1, p, [&] {
+      track_descriptor(kProcessUuid + pid(p), taken_.sibling + p, [&] {
         out_.number(field::kChildOrdering, kExplicit);
         const size_t inner = out_.begin(field::kProcess);
-        out_.number(field::kPid, p + 1);
+        out_.number(field::kPid, pid(p));
         out_.text(field::kProcessName, "rank " + std::to_string(part.rank) +
                                            (part.machine_name.empty() ? "" : " · " + valid_utf8(part.machine_name)));
         out_.end(inner);
@@ -52,6 +55,8 @@ class SliceWriter : PerfettoPackets {
   }
 
  private:
+  uint64_t pid(size_t p) const { return taken_.pid + p + 1; }
+
   // A trace that begins before its zero starts at zero.
   uint64_t shown_time(int64_t ns) const {
     return static_cast<uint64_t>(ns) - (first_ns_ < 0 ? static_cast<uint64_t>(first_ns_) : 0);
@@ -72,10 +77,10 @@ class SliceWriter : PerfettoPackets {
     const Slices& s = part.slices;
     const uint64_t tid = next_tid_++;
     track_descriptor(kThreadUuid + tid, tid, [&] {
-      out_.number(field::kParentUuid, kProcessUuid + p + 1);
+      out_.number(field::kParentUuid, kProcessUuid + pid(p));
       out_.number(field::kSiblingMerge, kNone);
       const size_t inner = out_.begin(field::kThread);
-      out_.number(field::kPid, p + 1);
+      out_.number(field::kPid, pid(p));
       out_.number(field::kTid, tid);
       out_.text(field::kThreadName, valid_utf8(lane.name) + (row > 0 ? " (" + std::to_string(row + 1) + ")" : ""));
       out_.end(inner);
@@ -136,15 +141,31 @@ class SliceWriter : PerfettoPackets {
   }
 
   const Trace& trace_;
-  int64_t first_ns_ = INT64_MAX;
-  uint64_t next_tid_;    // never a pid: Perfetto would take the thread for that process's main thread
-  uint64_t before_ = 0;  // slices of the ranks before
+  const PerfettoNumbers& taken_;
+  int64_t first_ns_;
+  uint64_t next_tid_;  // never a pid: Perfetto would take the thread for that process's main thread
+  uint64_t before_;    // slices of the ranks before
   std::unordered_map<StringId, uint64_t> names_;  // → iid, of the present sequence
   std::vector<bool> known_categories_;
 };
 
 }  // namespace
 
-void write_profiler_slices(const Trace& trace, ExportSink& sink) { SliceWriter(trace, sink).write(); }
+void write_profiler_slices(const Trace& trace, ExportSink& sink, const PerfettoNumbers& taken) {
+  SliceWriter(trace, sink, taken).write();
+}
+
+bool has_profiler_slices(const Trace& trace) {
+  return std::any_of(trace.parts.begin(), trace.parts.end(),
+                     [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
+}
+
+int64_t first_slice_ns(const Trace& trace) {
+  int64_t first = INT64_MAX;
+  for (const Part& part : trace.parts)
+    for (const Lane& lane : part.lanes)
+      if (lane.begin < lane.end) first = std::min(first, part.slices.start_ns[lane.begin]);
+  return first;
+}
 
 }  // namespace stageline

@@ -6,8 +6,8 @@
 
 #include "base/json_writer.h"
 #include "exporters/export_sink.h"
-#include "model/function_events.h"
-#include "model/python_stacks.h"
+#include "profile/function_events.h"
+#include "profile/python_stacks.h"
 
 namespace stageline {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "base/csv.h"
 #include "base/number.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "exporters/kernel_names.h"
 #include "exporters/table_words.h"
@@ -21,20 +22,6 @@ constexpr int kMinWrapColumns = 24;   // narrower than this, wrapping reads wors
 bool is_text(const Table& table, size_t column) { return table.columns()[column].type == ColumnType::kText; }
 bool is_integral(ColumnType type) {
   return type == ColumnType::kInteger || type == ColumnType::kDuration || type == ColumnType::kTime;
-}
-
-// Names in a trace are not ours: an escape sequence or a line end in one must not reach the terminal.
-std::string printable(const std::string& text) {
-  const auto harmless = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; };
-  const bool ascii = std::all_of(text.begin(), text.end(), [&](char c) { return harmless(c) && (c & 0x80) == 0; });
-  if (ascii) return text;
-  std::string out = valid_utf8(text);
-  for (char& c : out)
-    if (!harmless(c)) c = ' ';
-  // C1 controls are two bytes in UTF-8, C2 80 … C2 9F; some terminals obey them.
-  for (size_t i = 0; i + 1 < out.size(); ++i)
-    if (out[i] == '\xc2' && static_cast<unsigned char>(out[i + 1]) < 0xa0) out.replace(i, 2, "  ");
-  return out;
 }
 
 // "self_device_bytes", "bytes", "flops": counts that run to thirteen digits.
@@ -86,8 +73,8 @@ class Shown {
     if (spec.type == ColumnType::kText) {
       const std::string& text = table_.text(row, column);
       if (holds_names(spec))
-        if (const auto it = short_.find(text); it != short_.end()) return printable(it->second);
-      return printable(chinese_ ? cell_in_chinese(table_, spec, text) : text);
+        if (const auto it = short_.find(text); it != short_.end()) return terminal_text(it->second);
+      return terminal_text(chinese_ ? cell_in_chinese(table_, spec, text) : text);
     }
     if (table_.is_null(row, column)) return table_.shown_text(row, column);
     if (is_bytes(spec)) {
@@ -228,7 +215,7 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
   std::vector<int> width(columns);
   for (size_t c = 0; c < columns; ++c) {
     const ColumnSpec& spec = table.columns()[c];
-    header[c] = printable(column_title(spec, chinese));
+    header[c] = terminal_text(column_title(spec, chinese));
     if (const std::string_view unit = shown_unit(spec.type); !unit.empty()) header[c] += " " + std::string(unit);
     width[c] = display_width(header[c]);
     for (size_t r = 0; r < rows; ++r) width[c] = std::max(width[c], display_width(shown(r, c)));

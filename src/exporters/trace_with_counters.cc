@@ -4,8 +4,8 @@
 #include "base/number.h"
 #include "exporters/exporter.h"
 #include "exporters/overlay_file.h"
-#include "model/memory_bandwidth.h"
-#include "model/queue_length.h"
+#include "profile/memory_bandwidth.h"
+#include "profile/queue_length.h"
 
 namespace stageline {
 namespace {

@@ -13,7 +13,7 @@ namespace {
 
 // Paddle itself logs no messages of a model in chunks. The digit is on them too, since without it a type and
 // micro-batch would come several times in a step, by which a log's steps are told apart.
-std::string job_type(CellKind kind, int32_t chunk, bool chunked) {
+std::string job_type_text(CellKind kind, int32_t chunk, bool chunked) {
   const std::string suffix = chunked ? std::to_string(chunk) : "";
   switch (kind) {
     case CellKind::kForward: return "forward" + suffix;
@@ -94,7 +94,7 @@ Status write_worker_logs(const Trace& trace, const std::string& folder) {
         const Cell cell = cells.at(own[i]);
         const std::string micro_batch = std::to_string(std::max(0, cell.micro_batch));
         out->write("I" + now.glog + " " + thread + " standalone_executor.cc:217] Profiler Info: Job (" + micro_batch +
-                   "), type = " + job_type(cell.kind, cell.chunk, chunked) + ", micro_batch_id = " + micro_batch +
+                   "), type = " + job_type_text(cell.kind, cell.chunk, chunked) + ", micro_batch_id = " + micro_batch +
                    ", job_start_time = " + six_decimals(cell.start_ns) +
                    ", job_end_time = " + six_decimals(cell.end_ns) + "\n");
       }

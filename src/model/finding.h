@@ -1,6 +1,6 @@
 // Finding: one thing worth saying about a run, with its evidence, what it costs and what its fix is worth. Findings
 // are made by the pipeline and engine layers, carry their sentences in every language we speak, and are ordered by
-// weight; engine/explain merges those of one cause and orders the rest by the time lost.
+// weight; diagnosis/explain merges those of one cause and orders the rest by the time lost.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct FindingEvidence {
   std::string table;     // "by_link"; "": the whole analysis
 };
 
-// What would help and what that is worth, from a replay (pipeline/what_if) or from sums.
+// What would help and what that is worth, from a replay (diagnosis/what_if/what_if) or from sums.
 struct FindingPrice {
   std::string fix_en, fix_zh;  // what to do, one clause without a full stop: "Move about two layers away from stage 3"
   std::string command;         // to type or to set: "stageline what-if … --micro-batches 8", a layout string; may be ""
@@ -36,7 +36,7 @@ struct Finding {
   // Priced findings. Times are per step, over the steps looked at (outliers left out, where the finding is not about
   // them). Two findings with the same cause are one: `explain` keeps the one with the better price, and the other's
   // evidence beside its own.
-  // What is at fault: "stage:3", "rank:5", "link:1-2", "host", "tail"; "": never merged.
+  // What is at fault: "stage:3", "link:1-2", "host"; all its names, parted by blanks, the first the best; "": never merged.
   std::string cause = {};  // NOLINT(readability-redundant-member-init): GCC wants it
   // Where it shows, when it is about one step or names a rank that `cause` does not: what a page brings into sight.
   std::optional<int64_t> step = std::nullopt;
@@ -58,6 +58,12 @@ struct Headline {
   std::string title_en, title_zh;
   std::string lead_en, lead_zh;
   std::vector<SpanPart> parts;
+  std::vector<SpanPart> device_parts = {};  // NOLINT(readability-redundant-member-init): of pipelines in profiles,
+                                            // `parts` of their devices' time
+  // Of profiles: what the findings leave, a sentence; and what shares are of. Else "" and 0.
+  std::string closing_en, closing_zh;
+  double step_ns = 0;  // the mean step, or the whole recording where it has no steps
+  int64_t steps = 0;
 };
 
 }  // namespace stageline

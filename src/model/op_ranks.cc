@@ -11,7 +11,7 @@ namespace {
 
 using Place = std::pair<int32_t, int32_t>;  // stage, dp
 
-struct RankFacts {
+struct OpRankFacts {
   std::set<Place> places;  // as rows give them; kUnknown where they do not
   int32_t stage = kUnknown, dp = kUnknown;
 };
@@ -56,10 +56,10 @@ void fill_missing_ranks(std::vector<Op>& ops, std::string_view format, Diagnosti
                   static_cast<int64_t>(before - ops.size()));
 }
 
-std::map<int32_t, RankFacts> gather(const std::vector<Op>& ops) {
-  std::map<int32_t, RankFacts> facts;
+std::map<int32_t, OpRankFacts> gather(const std::vector<Op>& ops) {
+  std::map<int32_t, OpRankFacts> facts;
   for_each_run(ops, [&](const Op& op) {
-    RankFacts& of = facts[op.rank];
+    OpRankFacts& of = facts[op.rank];
     if (of.stage == kUnknown) of.stage = op.stage;
     if (of.dp == kUnknown) of.dp = op.dp;
     of.places.insert({op.stage, op.dp});
@@ -67,20 +67,20 @@ std::map<int32_t, RankFacts> gather(const std::vector<Op>& ops) {
   return facts;
 }
 
-bool conflicts(const RankFacts& of) {
+bool conflicts(const OpRankFacts& of) {
   return std::any_of(of.places.begin(), of.places.end(), [&](const Place& place) {
     return (place.first != kUnknown && place.first != of.stage) || (place.second != kUnknown && place.second != of.dp);
   });
 }
 
 // One rank number for several places: a number within a group, or files that carry the wrong one.
-bool renumber_conflicts(std::vector<Op>& ops, const std::map<int32_t, RankFacts>& facts, std::string_view format,
+bool renumber_conflicts(std::vector<Op>& ops, const std::map<int32_t, OpRankFacts>& facts, std::string_view format,
                         Diagnostics& diagnostics) {
   int64_t count = 0;
   for (const auto& [rank, of] : facts) count += conflicts(of);
   if (count == 0) return false;
   const auto key = [&](const Op& op) {  // a row without stage or dp goes with the first place of its rank
-    const RankFacts& of = facts.at(op.rank);
+    const OpRankFacts& of = facts.at(op.rank);
     return std::tuple(op.stage == kUnknown ? of.stage : op.stage, op.dp == kUnknown ? of.dp : op.dp, op.rank);
   };
   std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> number;
@@ -103,7 +103,7 @@ bool renumber_conflicts(std::vector<Op>& ops, const std::map<int32_t, RankFacts>
 
 void resolve_ranks(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics) {
   fill_missing_ranks(ops, format, diagnostics);
-  std::map<int32_t, RankFacts> facts = gather(ops);
+  std::map<int32_t, OpRankFacts> facts = gather(ops);
   if (renumber_conflicts(ops, facts, format, diagnostics)) facts = gather(ops);
   std::map<int32_t, int32_t> peers;
   int64_t inferred = 0;
@@ -117,7 +117,7 @@ void resolve_ranks(std::vector<Op>& ops, std::string_view format, Diagnostics& d
   diagnostics.add(std::string(format) + ".dp_inferred", Severity::kInfo,
                   "the source does not give a data-parallel index; the position among the ranks of one stage was used",
                   {}, inferred);
-  const RankFacts* of = nullptr;
+  const OpRankFacts* of = nullptr;
   int32_t rank = kUnknown;
   for (Op& op : ops) {
     if (!of || op.rank != rank) of = &facts.at(rank = op.rank);

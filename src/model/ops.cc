@@ -6,7 +6,6 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "model/number_steps.h"
 
 namespace stageline {
 
@@ -96,20 +95,6 @@ bool lay_steps_end_to_end(std::vector<Op>& ops, const std::map<int32_t, int64_t>
     op.end_ns += shift[op.step];
   }
   return true;
-}
-
-void settle_steps(std::vector<Op>& ops, std::string_view format, std::string_view unit, Trace& trace) {
-  const auto note = [&](std::string_view name, const std::string& message) {
-    trace.diagnostics.add(std::string(format) + "." + std::string(name), Severity::kInfo, message);
-  };
-  if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.step != kUnknown; }))
-    number_steps(ops, format, unit, trace.diagnostics);
-  number_compute(ops, format, trace.diagnostics);
-  number_messages(ops, format, trace.diagnostics);
-  if (steps_restart(ops) && lay_steps_end_to_end(ops)) {
-    trace.steps_laid_end_to_end = true;
-    note("steps_laid_end_to_end", "the source restarts its clock at every step; steps were laid one after another");
-  }
 }
 
 std::vector<std::string> kind_lane_names() {

@@ -79,11 +79,6 @@ bool steps_restart(const std::vector<Op>& ops);
 // False (and nothing is changed) when the result would leave ±kMaxTimeNs.
 bool lay_steps_end_to_end(std::vector<Op>& ops, const std::map<int32_t, int64_t>* least_ns = nullptr);
 
-// The steps and numbers of ops whose ranks are resolved: ops without any step are numbered by what repeats
-// (number_steps.h), missing micro-batches are numbered, and steps whose clock restarts are laid end to end. `unit` is
-// what the source calls an operation in messages: "event", "row".
-void settle_steps(std::vector<Op>& ops, std::string_view format, std::string_view unit, Trace& trace);
-
 // The lanes that kind_lane() counts, by name: for sources that do not name lanes themselves.
 std::vector<std::string> kind_lane_names();
 

@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "model/stage_costs.h"
+#include "model/step_work.h"
 
 namespace stageline {
 namespace {
@@ -25,6 +26,26 @@ void part_steps(StepSums& before, StepSums& step) {
   before.end_ns = std::max(before.pipeline_end_ns, std::min(before.end_ns, step.start_ns));
 }
 
+std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums) {
+  constexpr size_t kLeastSteps = 4;
+  std::vector<int32_t> outliers;
+  if (sums.steps.size() < kLeastSteps) return outliers;
+  const bool one_axis =
+      trace.clock == ClockState::kShared || trace.alignment == AlignState::kMapped || trace.parts.size() == 1;
+  std::vector<double> spans;
+  size_t r = 0;
+  for (const StepSums& step : sums.steps) {
+    int64_t longest = 0;
+    for (; r < sums.ranks.size() && sums.ranks[r].step == step.step; ++r)
+      longest = std::max(longest, between_ns(sums.ranks[r].first_ns, sums.ranks[r].last_ns));
+    spans.push_back(static_cast<double>(one_axis ? step.span_ns() : longest));
+  }
+  const double limit = median_of(spans) * kOutlierStep;
+  for (size_t s = 0; s < spans.size() && limit > 0; ++s)
+    if (spans[s] >= limit) outliers.push_back(sums.steps[s].step);
+  return outliers;
+}
+
 }  // namespace
 
 PipelineSums pipeline_sums(const Trace& trace) {
@@ -38,7 +59,7 @@ PipelineSums pipeline_sums(const Trace& trace) {
     StepSums& step = steps[s];
     step.step = range.step;
     bool any_compute = false;
-    Span all, work;  // of all cells, and without messages; on common time
+    Span all, work;  // of all cells, and of work alone; on common time
     for (size_t i = range.begin; i < range.end;) {
       RankSums rank;
       rank.step = range.step;
@@ -50,8 +71,9 @@ PipelineSums pipeline_sums(const Trace& trace) {
         const int64_t start = cells.start_ns[i], end = cells.end_ns[i];
         ++rank.cells;
         own.add(start, end);
-        // A receive may be posted, and wait, while the step before still runs.
-        if (!is_message(cells.kind[i])) own_work.add(start, end);
+        // A receive may be posted, and wait, while the step before still runs; a checkpoint after the optimizer is time
+        // between steps.
+        if (is_step_work(cells.kind[i])) own_work.add(start, end);
         if (!is_compute(cells.kind[i])) continue;
         if (!computes) {
           rank.first_ns = start;
@@ -60,7 +82,7 @@ PipelineSums pipeline_sums(const Trace& trace) {
           computes = true;
         }
         rank.last_ns = std::max(rank.last_ns, end);
-        rank.busy_ns += std::max<int64_t>(0, end - std::max(start, covered_to));
+        rank.busy_ns = sum_or_limit(rank.busy_ns, std::max<int64_t>(0, between_ns(std::max(start, covered_to), end)));
         covered_to = std::max(covered_to, end);
       }
       // What spans ranks is common time; what one rank did stays on its own clock. Maps are monotone.
@@ -75,8 +97,8 @@ PipelineSums pipeline_sums(const Trace& trace) {
       ranks[s].push_back(rank);
     }
     for (RankSums& rank : ranks[s]) {
-      rank.span_bubble_ns = step.pipeline_span_ns() - rank.busy_ns;
-      rank.inner_bubble_ns = rank.last_ns - rank.first_ns - rank.busy_ns;
+      rank.span_bubble_ns = between_ns(rank.busy_ns, step.pipeline_span_ns());
+      rank.inner_bubble_ns = between_ns(rank.busy_ns, between_ns(rank.first_ns, rank.last_ns));
     }
     const Span& span = work.any() ? work : all;
     step.start_ns = span.start_ns;
@@ -88,27 +110,8 @@ PipelineSums pipeline_sums(const Trace& trace) {
     sums.steps.push_back(steps[s]);
     sums.ranks.insert(sums.ranks.end(), ranks[s].begin(), ranks[s].end());
   }
+  sums.outliers = outlier_steps(trace, sums);
   return sums;
-}
-
-std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums) {
-  constexpr size_t kLeastSteps = 4;
-  std::vector<int32_t> outliers;
-  if (sums.steps.size() < kLeastSteps) return outliers;
-  const bool one_axis =
-      trace.clock == ClockState::kShared || trace.alignment == AlignState::kMapped || trace.parts.size() == 1;
-  std::vector<double> spans;
-  size_t r = 0;
-  for (const StepSums& step : sums.steps) {
-    int64_t longest = 0;
-    for (; r < sums.ranks.size() && sums.ranks[r].step == step.step; ++r)
-      longest = std::max(longest, sums.ranks[r].last_ns - sums.ranks[r].first_ns);
-    spans.push_back(static_cast<double>(one_axis ? step.span_ns() : longest));
-  }
-  const double limit = median_of(spans) * kOutlierStep;
-  for (size_t s = 0; s < spans.size() && limit > 0; ++s)
-    if (spans[s] >= limit) outliers.push_back(sums.steps[s].step);
-  return outliers;
 }
 
 }  // namespace stageline

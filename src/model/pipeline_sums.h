@@ -2,9 +2,11 @@
 // stage. Definitions as in docs/analyses/pipeline-summary.md.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "base/number.h"
 #include "model/trace.h"
 
 namespace stageline {
@@ -12,13 +14,13 @@ namespace stageline {
 // One step over all ranks.
 struct StepSums {
   int32_t step = 0;
-  // First start and last end of its cells but messages: a receive that is posted while the step before still runs
-  // belongs to its step and does not lengthen it. Steps follow one another: what else of a step starts before the end
-  // of the one before does not count either, as long as it is no compute cell.
+  // First start and last end of its work (model/step_work.h; without any, of all its cells): neither a receive that is
+  // posted while the step before still runs nor a checkpoint behind it lengthens it. Steps follow one another: what of
+  // a step starts before the end of the one before does not count either, as long as it is no compute cell.
   int64_t start_ns = 0, end_ns = 0;
   int64_t pipeline_start_ns = 0, pipeline_end_ns = 0;  // of the compute cells (F, B, I, W, F&B)
-  int64_t span_ns() const { return end_ns - start_ns; }
-  int64_t pipeline_span_ns() const { return pipeline_end_ns - pipeline_start_ns; }
+  int64_t span_ns() const { return between_ns(start_ns, end_ns); }
+  int64_t pipeline_span_ns() const { return between_ns(pipeline_start_ns, pipeline_end_ns); }
 };
 
 // One rank in one step.
@@ -34,15 +36,15 @@ struct RankSums {
 struct PipelineSums {
   std::vector<StepSums> steps;  // in order
   std::vector<RankSums> ranks;  // by step, then part; ranks without compute cells in a step are absent
+  // Steps, ascending, that are no measure for the others: of four or more those of at least kOutlierStep × the median
+  // span. Where ranks share no sure clock, a step's span is the longest that one rank has of it.
+  std::vector<int32_t> outliers;
+  bool is_outlier(int32_t step) const { return std::binary_search(outliers.begin(), outliers.end(), step); }
 };
+inline constexpr double kOutlierStep = 1.3;
 
 // Times of a step over several ranks are common times of an aligned trace (Trace::common_ns); a rank's own stay raw.
 // Cells outside steps (step unknown) do not count. O(cells).
 PipelineSums pipeline_sums(const Trace& trace);
-
-// Steps, ascending, that are no measure for the others: of four or more those of at least kOutlierStep × the median
-// span. Where ranks share no sure clock, a step's span is the longest that one rank has of it.
-inline constexpr double kOutlierStep = 1.3;
-std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums);
 
 }  // namespace stageline

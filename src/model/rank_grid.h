@@ -28,7 +28,7 @@ struct RankGrid {
 };
 
 // "tp-cp-ep-dp-pp" → order; dimensions that it does not name count slowest, names that are no dimension are passed
-// over (pipeline/rank_layout.h's check_rank_order has refused wrong ones).
+// over (pipeline/cells/rank_layout.h's check_rank_order has refused wrong ones).
 std::array<GridDim, kGridDims> grid_order(std::string_view text);
 
 }  // namespace stageline

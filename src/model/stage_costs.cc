@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "base/number.h"
@@ -14,7 +13,7 @@
 namespace stageline {
 
 double median_in_place(std::span<double> values) {
-  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  if (values.empty()) return kNaN;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return values.size() % 2 == 1 ? *middle : (*std::max_element(values.begin(), middle) + *middle) / 2;
@@ -23,7 +22,7 @@ double median_in_place(std::span<double> values) {
 double median_of(std::vector<double> values) { return median_in_place(values); }
 
 double percentile_of_sorted(const std::vector<int64_t>& sorted, double share) {
-  if (sorted.empty()) return std::numeric_limits<double>::quiet_NaN();
+  if (sorted.empty()) return kNaN;
   const double at = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(at);
   const size_t above = std::min(below + 1, sorted.size() - 1);
@@ -97,7 +96,7 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
   for (auto& [kind, values] : means) medians[kind] = median_of(std::move(values));
   for (StageCost& cost : costs) {
     const double median = medians[cost.kind];
-    cost.ratio_to_median = median > 0 ? cost.mean_ns / median : std::numeric_limits<double>::quiet_NaN();
+    cost.ratio_to_median = median > 0 ? cost.mean_ns / median : kNaN;
   }
   return costs;
 }
@@ -134,8 +133,7 @@ std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs) {
     values.push_back(per);
   }
   const double median = median_of(values);
-  for (StageLoad& load : loads)
-    load.ratio_to_median = median > 0 ? load.per_micro_batch_ns / median : std::numeric_limits<double>::quiet_NaN();
+  for (StageLoad& load : loads) load.ratio_to_median = median > 0 ? load.per_micro_batch_ns / median : kNaN;
   return loads;
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "base/number.h"
@@ -21,6 +20,18 @@ inline double round_to(double value, int decimals) {
 // Python's round(): of the double's exact value, so that 0.025 (a little more than that) becomes 0.03.
 inline double round_exactly(double value, int decimals) {
   return std::isfinite(value) ? parse_double(fixed(value, decimals)).value_or(value) : value;
+}
+
+// part / whole; NaN where the whole is nothing.
+template <typename Part, typename Whole>
+double share_of(Part part, Whole whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : kNaN;
+}
+
+// part / whole; 0 where the whole is nothing.
+template <typename Part, typename Whole>
+double share_or_zero(Part part, Whole whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
 // numpy.sum of doubles: pairs of blocks of up to 128, eight sums within a block. O(n).
@@ -43,8 +54,7 @@ inline double pairwise_sum(const double* values, size_t count) {
 
 struct Description {  // pandas' describe(): n−1 standard deviation, linear percentiles
   int64_t count = 0;
-  double mean = std::numeric_limits<double>::quiet_NaN(), std = mean, min = mean, p25 = mean, p50 = mean, p75 = mean,
-         max = mean;
+  double mean = kNaN, std = mean, min = mean, p25 = mean, p50 = mean, p75 = mean, max = mean;
 };
 
 // Linear interpolation between order statistics; `sorted` ascending and not empty.
@@ -58,12 +68,12 @@ inline double quantile(const std::vector<double>& sorted, double p) {
 inline double mean_of(const std::vector<double>& values) {
   double sum = 0;
   for (const double v : values) sum += v;
-  return values.empty() ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(values.size());
+  return values.empty() ? kNaN : sum / static_cast<double>(values.size());
 }
 
 // Sample standard deviation (n−1); NaN for fewer than two values.
 inline double sample_std(const std::vector<double>& values) {
-  if (values.size() < 2) return std::numeric_limits<double>::quiet_NaN();
+  if (values.size() < 2) return kNaN;
   const double mean = mean_of(values);
   double sum = 0;
   for (const double v : values) sum += (v - mean) * (v - mean);

@@ -62,6 +62,8 @@ class Table {
   double real(size_t row, size_t column) const { return std::get<1>(data_[column])[row]; }
   const std::string& text(size_t row, size_t column) const { return std::get<2>(data_[column])[row]; }
   bool is_null(size_t row, size_t column) const;
+  // All values of a column as they stand, row_count() of them; for outputs that take columns and not rows.
+  const Column& column(size_t column) const { return data_[column]; }
   // Index of a column by name, or -1.
   int column_index(std::string_view name) const;
 

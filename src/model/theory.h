@@ -29,7 +29,7 @@ struct Theory {
   std::vector<int64_t> start_ns, end_ns;  // by cell; kNoTheory. On the clock that Trace's times are compared on
   std::vector<bool> fused;                // by cell: half of an overlapped pair
   std::vector<TheoryStep> steps;          // by step, then replica
-  std::vector<int32_t> outliers;          // steps left out of the means (outlier_steps()), ascending
+  std::vector<int32_t> outliers;          // steps left out of the means (PipelineSums::outliers), ascending
 
   bool known() const { return !schedule.empty(); }
   bool has(size_t cell) const { return cell < start_ns.size() && start_ns[cell] != kNoTheory; }

@@ -44,7 +44,7 @@ std::string device_name(const Part& part) {
 
 std::string torch_era(const Trace& trace, const Part& part) {
   // The words of torch_npu's own rows, and those that a recording is given, say nothing of torch's version.
-  if (trace.device_family == DeviceFamily::kNpu || trace.format == "recording") return {};
+  if (trace.device_family == DeviceFamily::kNpu || trace.format == "recording" || !trace.writer.empty()) return {};
   std::vector<bool> used(trace.categories.size());
   for (const uint8_t id : part.slices.category_id)
     if (id < used.size()) used[id] = true;
@@ -171,6 +171,22 @@ SliceCounts count_slices(const Trace& trace) {
   if (out.slices == 0) out.start_ns = out.end_ns = 0;
   out.steps.assign(steps.begin(), steps.end());
   return out;
+}
+
+int64_t profiler_step_number(std::string_view name) {
+  if (!name.starts_with("ProfilerStep")) return -1;
+  size_t at = 12;
+  const auto blanks = [&] {
+    while (at < name.size() && (name[at] == ' ' || name[at] == '\t')) ++at;
+  };
+  blanks();
+  if (at >= name.size() || name[at] != '#') return -1;
+  ++at;
+  blanks();
+  int64_t number = -1;
+  for (; at < name.size() && name[at] >= '0' && name[at] <= '9' && number < 1'000'000'000; ++at)
+    number = std::max<int64_t>(number, 0) * 10 + (name[at] - '0');
+  return number;
 }
 
 }  // namespace stageline

@@ -21,6 +21,9 @@ std::string device_name(const Part& part);
 // "2.11+"; "" when it was none. O(slices). Tell-tales: docs/formats/kineto.md.
 std::string torch_era(const Trace& trace, const Part& part);
 
+// "ProfilerStep#12", "ProfilerStep # 12" → 12; −1 for other names.
+int64_t profiler_step_number(std::string_view name);
+
 // A short name of a category for people: "kernels", "CPU operators", …
 std::string_view category_label(Category category);
 inline constexpr size_t kCategoryCount = static_cast<size_t>(Category::kSpan) + 1;

@@ -20,6 +20,7 @@
 #include "base/string_pool.h"
 #include "model/cells.h"
 #include "model/clock_map.h"
+#include "model/flight.h"
 #include "model/slice_facts.h"
 
 namespace stageline {
@@ -155,6 +156,7 @@ struct Part {
   std::vector<MetaField> metadata;
   std::vector<StepSummary> step_summaries;
   std::vector<LinkSummary> link_summaries;
+  std::vector<FlightCall> flight_calls;  // of flight recorders alone, which have no other facts
   int64_t base_time_ns = 0;      // baseTimeNanoseconds: start_ns counts from the epoch, the file from here
   int64_t event_count = 0;       // entries of traceEvents, of every kind
   bool fractional_time = false;  // some event has a fractional or no ts (HTA then rounds every event)
@@ -210,10 +212,12 @@ enum class DeviceFamily : uint8_t {
 
 struct Trace {
   std::string format;       // name of the reader
+  std::string writer;       // the program that wrote it, where that is neither torch nor a framework of pipelines
   std::string description;  // "2 machines × 4 workerlogs", for people
   StringPool names;
   std::vector<CategoryInfo> categories;
   std::vector<Part> parts;  // ordered by rank
+  std::vector<FlightGroup> flight_groups;
   SliceFilter slice_filter;
   Cells cells;
   std::vector<Link> links;

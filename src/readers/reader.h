@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,10 +37,20 @@ struct Source {
 
   // The first 64 KiB of a file, decompressed; read once and kept.
   std::string_view head(size_t file) const;
+  // What ended the head before its 64 KiB and the end of the file: compressed data that is damaged or cut, a file that
+  // cannot be read. nullptr: nothing.
+  const Error* head_error(size_t file) const;
+  // The head's bytes are the file's own: it is not compressed.
+  bool head_as_it_is(size_t file) const;
 
  private:
-  mutable std::vector<std::string> heads_;
-  mutable std::vector<bool> have_head_;
+  struct Head {
+    std::string bytes;
+    std::optional<Error> error;
+    bool read = false, compressed = false;
+  };
+  const Head& head_of(size_t file) const;
+  mutable std::vector<Head> heads_;
 };
 // "ascend_pytorch_profiler_3.db", "analysis.db", "profiler_info_3.json", "kernel_details.csv", …
 bool is_ascend_file(std::string_view name);

@@ -1,5 +1,5 @@
 #include "base/text.h"
-#include "readers/foreign.h"
+#include "readers/common/foreign.h"
 #include "readers/reader.h"
 
 namespace stageline {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/input.h"
+#include "base/input_files.h"
 #include "base/text.h"
 #include "readers/reader.h"
 
@@ -55,6 +56,7 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
       if (depth < kDeepestFolder)
         if (Status s = scan_folder(entry.path(), rel + name + "/", depth + 1, source, seen); !s) return s;
     } else if (entry.is_regular_file(ignored)) {
+      note_input_file(entry.path().string());
       if (name == kTruthName || (depth > kFolderDepth && !is_ascend_file(name))) continue;
       const auto size = entry.file_size(ignored);
       files.push_back({entry.path().string(), rel + name, ignored ? 0 : static_cast<int64_t>(size), false});
@@ -124,6 +126,7 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
     struct stat st;
     if (path == "-") {
       source.files.push_back({path, "-", 0, true});
+      note_input_file(path);
       continue;
     }
     if (stat(path.c_str(), &st) != 0) return Error{ErrorCode::kNotFound, "no such file or folder", {path}, ""};
@@ -136,25 +139,35 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
       const std::string folder = file_name(fs::path(path).parent_path().string());
       const std::string rel = folder.starts_with("machine") ? folder + "/" + file_name(path) : file_name(path);
       source.files.push_back({path, rel, st.st_size, true});
+      note_input_database(path);
     }
   }
-  drop_repeats(source);
+  // Sorted first: of two names of one file the plain one stays ("a.db", not the "a.db.stageline-backup" that a killed
+  // pp-chart --in-place left), whatever order the folder has.
   std::stable_sort(source.files.begin(), source.files.end(),
                    [](const SourceFile& a, const SourceFile& b) { return natural_less(a.rel, b.rel); });
+  drop_repeats(source);
   std::sort(source.copies.begin(), source.copies.end());
   return source;
 }
 
-std::string_view Source::head(size_t file) const {
-  if (heads_.size() != files.size()) {
-    heads_.resize(files.size());
-    have_head_.resize(files.size());
+const Source::Head& Source::head_of(size_t file) const {
+  if (heads_.size() != files.size()) heads_.resize(files.size());
+  Head& head = heads_[file];
+  if (!head.read) {
+    head.read = true;
+    head.bytes = read_head(files[file].path, kHeadBytes, &head.error, &head.compressed);
   }
-  if (!have_head_[file]) {
-    have_head_[file] = true;
-    heads_[file] = read_head(files[file].path, kHeadBytes);
-  }
-  return heads_[file];
+  return head;
 }
+
+std::string_view Source::head(size_t file) const { return head_of(file).bytes; }
+
+const Error* Source::head_error(size_t file) const {
+  const Head& head = head_of(file);
+  return head.error ? &*head.error : nullptr;
+}
+
+bool Source::head_as_it_is(size_t file) const { return !head_of(file).compressed; }
 
 }  // namespace stageline

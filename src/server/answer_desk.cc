@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kMostThreads = 2;
 
-size_t bytes_of(const Result<std::string>& done) { return done ? done->size() : 0; }
+size_t answer_bytes(const Result<std::string>& done) { return done ? done->size() : 0; }
 
 // An answer that does not fit is an error like others; the program goes on.
 Result<std::string> made_by(const AnswerDesk::Work& work) {
@@ -92,7 +92,7 @@ void AnswerDesk::make_answers() {
     Entry& entry = entries_.at(key);  // what is being made is not forgotten
     entry.ended = Clock::now();
     entry.used = ++uses_;
-    kept_bytes_ += bytes_of(*done);
+    kept_bytes_ += answer_bytes(*done);
     entry.done = std::move(done);
     forget_some();
     changed_.notify_all();
@@ -109,7 +109,7 @@ void AnswerDesk::forget_some() {
       if (oldest == entries_.end() || it->second.used < oldest->second.used) oldest = it;
     }
     if (count < 2) return;
-    kept_bytes_ -= bytes_of(*oldest->second.done);
+    kept_bytes_ -= answer_bytes(*oldest->second.done);
     entries_.erase(oldest);
   }
 }

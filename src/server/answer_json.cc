@@ -6,13 +6,13 @@
 #include "base/chinese.h"
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "diagnosis/diff/run_diff.h"
 #include "engine/clock_table.h"
 #include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"
 #include "model/run_extent.h"
-#include "pipeline/run_diff.h"
 #include "server/wire.h"
 
 namespace stageline {
@@ -125,12 +125,14 @@ Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, con
 
 }  // namespace
 
-Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& trace,
-                                  RowLimit limit, const TablePart& part, AnswerForm form) {
+Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options,
+                                  const std::shared_ptr<const Run>& run, RowLimit limit, const TablePart& part,
+                                  AnswerForm form) {
   AnalysisInput input;
   input.options = options;
-  input.trace = &trace;
-  return made_json(analysis, std::move(input), trace, limit, part, form);
+  input.trace = &run->trace();
+  input.facts = run;
+  return made_json(analysis, std::move(input), run->trace(), limit, part, form);
 }
 
 Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,

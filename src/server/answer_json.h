@@ -36,8 +36,9 @@ std::string offers_json(const Trace& trace, const std::vector<std::string>& path
 enum class AnswerForm : uint8_t { kJson, kApart };
 
 // {analysis, tables, notes}. Errors: the analysis's own.
-Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& trace,
-                                  RowLimit limit, const TablePart& part = {}, AnswerForm form = AnswerForm::kJson);
+Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options,
+                                  const std::shared_ptr<const Run>& run, RowLimit limit, const TablePart& part = {},
+                                  AnswerForm form = AnswerForm::kJson);
 Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,
                                   const Trace& test, RowLimit limit, const TablePart& part = {},
                                   AnswerForm form = AnswerForm::kJson);

@@ -35,12 +35,12 @@ constexpr std::string_view kPageHead =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta name=\"color-scheme\" content=\"light dark\">\n"
-    "<title>Stageline</title>\n<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"/viewer.css\">\n";
+    "<title>Stageline</title>\n<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"viewer.css\">\n";
 // Where a run can be asked for, the browser asks while it still reads the script (web/src/viewer/main.tsx).
-constexpr std::string_view kPageRun = "<link rel=\"preload\" href=\"/api/run\" as=\"fetch\" crossorigin>\n";
+constexpr std::string_view kPageRun = "<link rel=\"preload\" href=\"api/run\" as=\"fetch\" crossorigin>\n";
 constexpr std::string_view kPageBody =
     "</head>\n<body>\n<div id=\"app\"></div>\n<noscript>The timeline needs JavaScript. 时间线需要启用 JavaScript。"
-    "</noscript>\n<script src=\"/viewer.js\"></script>\n</body>\n</html>\n";
+    "</noscript>\n<script src=\"viewer.js\"></script>\n</body>\n</html>\n";
 
 constexpr size_t kMostExportBytes = size_t{2} << 30;  // more is for stageline export
 constexpr const char* kBinary = "application/octet-stream";

@@ -4,7 +4,8 @@
 #include <bit>
 #include <cassert>
 #include <cstring>
-#include <limits>
+
+#include "base/number.h"
 
 namespace stageline {
 namespace {
@@ -76,8 +77,7 @@ void append_links(const Trace& trace, CellPayload& payload) {
 
 // Where theory has each cell; NaN where it has none.
 void append_theory(const Trace& trace, const Theory& theory, CellPayload& payload) {
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> start(payload.cell_count, kNone), dur(payload.cell_count, kNone);
+  std::vector<double> start(payload.cell_count, kNaN), dur(payload.cell_count, kNaN);
   for (size_t i = 0; i < payload.cell_count; ++i) {
     if (!theory.has(i)) continue;
     const int64_t zero = payload.part_zero_ns[static_cast<size_t>(trace.cells.part[i])];

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "base/number.h"
 #include "server/tiles.h"
 #include "server/wire.h"
 
@@ -38,8 +38,7 @@ Result<std::string> counter_answer(const Timeline& timeline, const Query& query)
 
   const std::vector<double>& values = lane.counter->value;
   const auto columns = static_cast<size_t>(*n);
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> low(columns, kNone), high(columns, kNone), mean(columns, kNone);
+  std::vector<double> low(columns, kNaN), high(columns, kNaN), mean(columns, kNaN);
   const double width = (window->t1_ns - window->t0_ns) / static_cast<double>(columns);
   size_t next = samples_until(lane, window->t0_ns);
   for (size_t c = 0; c < columns; ++c) {
@@ -52,7 +51,7 @@ Result<std::string> counter_answer(const Timeline& timeline, const Query& query)
       weight += until - at;
       sum += value * (until - at);
     };
-    double value = next > 0 ? values[next - 1] : kNone;
+    double value = next > 0 ? values[next - 1] : kNaN;
     for (; next < lane.count && static_cast<double>(lane.start(next)) < right; ++next) {
       const double t = std::max(left, static_cast<double>(lane.start(next)));
       if (t > at) hold(value, t);
@@ -63,7 +62,7 @@ Result<std::string> counter_answer(const Timeline& timeline, const Query& query)
     hold(value, right);
     if (weight > 0) mean[c] = sum / weight;
   }
-  double least = kNone, greatest = kNone;
+  double least = kNaN, greatest = kNaN;
   for (const double value : values) {  // fmin and fmax pass over what is not a number
     least = std::fmin(least, value);
     greatest = std::fmax(greatest, value);

@@ -92,9 +92,9 @@ Result<FacetText> split_facets(std::string_view text) {
 }
 
 bool FacetTest::lane_may(uint32_t id) const {
-  const ViewLane& lane = timeline_.lanes()[id];
+  const ViewLane& lane = lanes_[id];
   if (!lane.has_slices()) return false;
-  const Part& part = timeline_.trace().parts[lane.part];
+  const Part& part = trace_.parts[lane.part];
   if (facets_.rank && *facets_.rank != part.rank) return false;
   if (facets_.stage && *facets_.stage != part.stage) return false;
   if (facets_.dp && *facets_.dp != part.dp) return false;
@@ -103,16 +103,15 @@ bool FacetTest::lane_may(uint32_t id) const {
 }
 
 bool FacetTest::has(uint32_t id, size_t slice) const {
-  const ViewLane& lane = timeline_.lanes()[id];
+  const ViewLane& lane = lanes_[id];
   if ((facets_.kinds & uint32_t{1} << lane.kind(slice)) == 0) return false;
   if (!facets_.micro_batch && !facets_.chunk && !facets_.step) return true;
-  const Trace& trace = timeline_.trace();
-  const Part& part = trace.parts[lane.part];
+  const Part& part = trace_.parts[lane.part];
   int64_t micro_batch = -1, chunk = -1, step = -1;
   if (const uint32_t cell = lane.cell_of(slice); cell != kNoSlice) {
-    micro_batch = trace.cells.micro_batch[cell];
-    chunk = trace.cells.chunk[cell];
-    step = trace.cells.step[cell];
+    micro_batch = trace_.cells.micro_batch[cell];
+    chunk = trace_.cells.chunk[cell];
+    step = trace_.cells.step[cell];
   } else {
     const size_t own = lane.first + slice;
     if (!part.slices.step.empty()) {

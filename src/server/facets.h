@@ -11,9 +11,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
-#include "server/timeline.h"
+#include "server/view_lane.h"
 
 namespace stageline {
 
@@ -34,12 +35,15 @@ Result<FacetText> split_facets(std::string_view text);
 // Whether slices have what was asked. O(log facts) a slice.
 class FacetTest {
  public:
-  FacetTest(const Timeline& timeline, const Facets& facets) : timeline_(timeline), facets_(facets) {}
+  // Of the lanes of a trace; both outlive it.
+  FacetTest(const Trace& trace, const std::vector<ViewLane>& lanes, const Facets& facets)
+      : trace_(trace), lanes_(lanes), facets_(facets) {}
   bool lane_may(uint32_t lane) const;
   bool has(uint32_t lane, size_t slice) const;
 
  private:
-  const Timeline& timeline_;
+  const Trace& trace_;
+  const std::vector<ViewLane>& lanes_;
   Facets facets_;
 };
 

@@ -37,7 +37,7 @@ template <class Visit>
 void for_asked(const Timeline& timeline, const Asked& asked, uint32_t lane_id, const std::vector<uint64_t>& mask,
                Visit visit) {
   const ViewLane& lane = timeline.lanes()[lane_id];
-  const FacetTest test(timeline, asked.facets);
+  const FacetTest test(timeline.trace(), timeline.lanes(), asked.facets);
   if (!lane.has_slices() || !test.lane_may(lane_id)) return;
   const size_t from = first_starting_from(lane, asked.window.from_ns());
   const size_t to = first_starting_from(lane, asked.window.to_ns());

@@ -1,6 +1,5 @@
 #include "server/http_server.h"
 
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include <mutex>
 
 #include "base/parallel.h"
+#include "base/system_calls.h"
 #include "server/http_session.h"
 
 namespace stageline {
@@ -35,7 +35,7 @@ std::string random_token() {
   unsigned char bytes[16];
   size_t have = 0;
   while (have < sizeof bytes) {
-    const ssize_t got = getrandom(bytes + have, sizeof bytes - have, 0);
+    const ssize_t got = random_bytes(bytes + have, sizeof bytes - have, 0);
     if (got > 0) have += static_cast<size_t>(got);
   }
   std::string out;
@@ -119,6 +119,11 @@ struct HttpServer::Impl {
     Result<std::vector<asio::ip::address>> wanted = addresses();
     if (!wanted) return std::move(wanted).error();
     for (const auto& address : *wanted) is_public = is_public || !address.is_loopback();
+    if (is_public && !options.token)
+      return Error{ErrorCode::kUsage,
+                   "without a token anyone in the network could read the run",
+                   {},
+                   "--token none is for this machine alone; leave it or --host out"};
     const auto first = static_cast<uint16_t>(options.port < 0 ? kDefaultPort : options.port);
     boost::system::error_code error;
     for (int k = 0; k < (options.port < 0 ? kPortsTried : 1) && acceptors.empty(); ++k) {
@@ -137,11 +142,12 @@ struct HttpServer::Impl {
     // The other addresses of the name, or the loopback of IPv6, where they are to be had.
     if (options.host.empty()) wanted->push_back(asio::ip::address_v6::loopback());
     for (size_t k = 1; k < wanted->size(); ++k) (void)open_one((*wanted)[k], port);
-    if (is_public) context.token = random_token();
-    context.cookie = "stageline_" + std::to_string(port);
+    if (options.token) context.token = random_token();
+    context.any_host = is_public;
     const auto& address = wanted->front();
     url = "http://" + (address.is_unspecified() ? own_name() : in_url(address)) + ":" + std::to_string(port) + "/";
-    if (is_public) url += "?token=" + context.token;
+    // In the path: a query is lost when the page asks for its own files, and cookies do not reach a page in a frame.
+    if (!context.token.empty()) url += context.token + "/";
     return {};
   }
 
@@ -205,20 +211,6 @@ bool HttpServer::serve(std::function<void()> work) {
   close_sessions(impl.context);
   if (through) impl.pool.join();
   return through;
-}
-
-bool is_loopback_host(std::string_view host) {
-  std::string name(host);
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-  const size_t colon = name.rfind(':');
-  const bool bracketed = name.starts_with('[');
-  if (colon != std::string::npos && (!bracketed || name[colon - 1] == ']')) {
-    const std::string_view port = std::string_view(name).substr(colon + 1);
-    if (port.size() > 5 || !std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; }))
-      return false;
-    name.resize(colon);
-  }
-  return name == "localhost" || name == "127.0.0.1" || name == "[::1]";
 }
 
 }  // namespace stageline

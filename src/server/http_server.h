@@ -2,9 +2,10 @@
 //
 // Promises. Only the API and the embedded page are served; a path never leads to a file. On the loopback (the default)
 // requests must name a loopback host, so a page elsewhere cannot reach the API by making its own name point here (DNS
-// rebinding); on any other address every request needs the token in the URL that was printed, or the cookie that it
-// sets. Headers are at most 16 KiB, bodies are refused, a request must arrive and an answer be taken within bounds of
-// time, connections are at most kMaxConnections. Asynchronous (Boost.Beast) on a few threads.
+// rebinding). Every path begins with the token of the address that was printed, for other users of a login node reach
+// the loopback too; without it only when ServeOptions says so, on the loopback alone. Headers are at most 16 KiB,
+// bodies are refused, a request must arrive and an answer be taken within bounds of time, connections are at most
+// kMaxConnections. Asynchronous (Boost.Beast) on a few threads.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +15,9 @@
 
 #include "base/result.h"
 #include "server/api.h"
+#include "server/serve_options.h"
 
 namespace stageline {
-
-inline constexpr uint16_t kDefaultPort = 8765;
-inline constexpr size_t kMaxConnections = 1000;
-
-struct ServeOptions {
-  std::string host;              // "": the loopback, v4 and where there is one v6; else an address or a name
-  int32_t port = -1;             // −1: kDefaultPort or the next free one; 0: any
-  int64_t request_seconds = 20;  // that a request may take to arrive, and a connection be idle
-  int64_t answer_seconds = 60;   // that an answer may take to be read, and a second more for each MB
-};
 
 class HttpServer {
  public:
@@ -46,8 +38,5 @@ class HttpServer {
   explicit HttpServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-// Whether a Host header names the loopback: "localhost", "127.0.0.1", "[::1]", with any port (tunnels change it).
-bool is_loopback_host(std::string_view host_header);
 
 }  // namespace stageline

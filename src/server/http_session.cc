@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/gzip_bytes.h"
+#include "server/loopback_host.h"
 #include "server/query.h"
 
 namespace stageline {
@@ -32,19 +33,6 @@ bool same_secret(std::string_view a, std::string_view b) {
   unsigned char differs = 0;
   for (size_t i = 0; i < a.size(); ++i) differs |= static_cast<unsigned char>(a[i] ^ b[i]);
   return differs == 0;
-}
-
-// The value of a cookie in "a=1; b=2"; "" when there is none.
-std::string_view cookie_value(std::string_view header, std::string_view name) {
-  while (!header.empty()) {
-    const size_t end = header.find(';');
-    std::string_view one = header.substr(0, end);
-    header = end == std::string_view::npos ? std::string_view() : header.substr(end + 1);
-    while (one.starts_with(' ')) one.remove_prefix(1);
-    if (one.starts_with(name) && one.size() > name.size() && one[name.size()] == '=')
-      return one.substr(name.size() + 1);
-  }
-  return {};
 }
 
 template <class Fields>
@@ -113,15 +101,13 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
       return refuse(405, "only GET and HEAD are answered", "");
     keep_alive_ = request_.keep_alive();
     if (std::optional<ApiAnswer> no = why_not()) return send(std::move(*no));
-    if (view_of(request_.target()).substr(0, view_of(request_.target()).find('?')) == "/api/events" &&
-        request_.method() == http::verb::get)
-      return start_events();
+    if (path_ == "/api/events" && request_.method() == http::verb::get) return start_events();
     send(answer());
   }
 
   ApiAnswer answer() const {
     try {
-      return api_answer(context_.run, view_of(request_.target()));
+      return api_answer(context_.run, target_);
     } catch (const std::bad_alloc&) {
       return error_answer(503, "not enough memory for this", "ask for less of it");
     }
@@ -132,20 +118,28 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     const auto hosts = request_.equal_range(http::field::host);
     if (hosts.first == hosts.second || std::next(hosts.first) != hosts.second)
       return error_answer(400, "a request names one host", "");
-    const std::string_view site = view_of(request_["Sec-Fetch-Site"]);
-    if (view_of(request_.target()).starts_with("/api/") && (site == "cross-site" || site == "same-site"))
-      return error_answer(403, "another site's page may not read this", "");
-    if (context_.token.empty()) {
-      if (is_loopback_host(view_of(hosts.first->value()))) return {};
+    if (!context_.any_host && !is_loopback_host(view_of(hosts.first->value())))
       return error_answer(403, "this host is not served", "open the address that stageline printed");
-    }
-    const Result<Query> query = parse_target(view_of(request_.target()));
-    if (query && same_secret(query->text("token"), context_.token)) {
-      set_cookie_ = true;
-      return {};
-    }
-    if (same_secret(cookie_value(view_of(request_[http::field::cookie]), context_.cookie), context_.token)) return {};
-    return error_answer(403, "the token is missing or wrong", "open the whole address that stageline printed");
+    target_ = view_of(request_.target());
+    if (!context_.token.empty() && !take_token())
+      return error_answer(403, "the token is missing or wrong", "open the whole address that stageline printed");
+    // The path that api_answer() looks at: decoded, so that no spelling of it passes by.
+    Result<Query> query = parse_target(target_);
+    if (!query) return error_answer(400, query.error().what, query.error().hint);
+    path_ = std::move(query->path);
+    const std::string_view site = view_of(request_["Sec-Fetch-Site"]);
+    if (path_.starts_with("/api/") && (site == "cross-site" || site == "same-site"))
+      return error_answer(403, "another site's page may not read this", "");
+    return {};
+  }
+
+  // Takes "/TOKEN" off the target; false where it does not begin with it, and a slash behind it.
+  bool take_token() {
+    const size_t size = context_.token.size() + 1;
+    if (target_.size() <= size || target_[0] != '/' || target_[size] != '/') return false;
+    if (!same_secret(std::string_view(target_).substr(1, size - 1), context_.token)) return false;
+    target_.erase(0, size);
+    return true;
   }
 
   void refuse(int status, std::string_view what, std::string_view hint) {
@@ -184,13 +178,11 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     out.set(http::field::cache_control, made.etag.empty() ? "no-store" : "no-cache");
     if (made.status == 405) out.set(http::field::allow, "GET, HEAD");
     if (!made.etag.empty()) out.set(http::field::etag, made.etag);
-    if (set_cookie_)
-      out.set(http::field::set_cookie, context_.cookie + "=" + context_.token + "; Path=/; HttpOnly; SameSite=Strict");
     if (!made.etag.empty() && view_of(request_[http::field::if_none_match]) == made.etag) {
       out.result(http::status::not_modified);
       made.body.clear();
     } else if (made.body.size() >= kLeastCompressed && made.type != "application/octet-stream" &&
-               (!made.etag.empty() || !context_.token.empty())) {
+               (!made.etag.empty() || context_.any_host)) {
       out.set(http::field::vary, "Accept-Encoding");
       if (wants_gzip()) {
         // On the loopback only what is kept by caches is worth the time.
@@ -219,7 +211,6 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     serializer_.reset();
     response_.reset();
     forget_unsent();
-    set_cookie_ = false;
     if (closing_) return;
     if (error || !keep_alive_) return end();
     read();
@@ -288,7 +279,9 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::optional<http::response_serializer<http::string_body>> serializer_;
   std::string event_;
   size_t unsent_ = 0;
-  bool keep_alive_ = false, set_cookie_ = false, closing_ = false;
+  std::string target_;  // of the request, without the token
+  std::string path_;    // the same, decoded, without parameters
+  bool keep_alive_ = false, closing_ = false;
 };
 
 void start_session(HttpContext& context, asio::ip::tcp::socket socket) {

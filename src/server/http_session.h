@@ -9,7 +9,8 @@
 #include <set>
 #include <string>
 
-#include "server/http_server.h"
+#include "server/api.h"
+#include "server/serve_options.h"
 
 namespace stageline {
 
@@ -21,8 +22,8 @@ struct HttpContext {
 
   const ViewRun& run;
   ServeOptions options;
-  std::string token;                    // "": none is needed, but the host has to be a loopback's
-  std::string cookie;                   // the name under which a browser keeps it
+  std::string token;                    // the first part of every path; "": none is needed
+  bool any_host = false;                // not on the loopback alone: requests may name any host
   std::atomic<size_t> unsent_bytes{0};  // of answers that clients have not read yet
   std::mutex assets_mutex;
   std::map<std::string, std::string> small_assets;  // by ETag: what never changes, compressed once

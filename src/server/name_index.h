@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "server/facets.h"
-#include "server/timeline.h"
+#include "server/view_lane.h"
 
 namespace stageline {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/timeline.h"
+#include "server/view_lane.h"
 
 namespace stageline {
 

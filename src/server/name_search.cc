@@ -67,7 +67,7 @@ namespace {
 
 // How often each of the names occurs among slices that have the facets. O(slices of the lanes that may), parallel.
 std::vector<uint64_t> counts_of(const Timeline& timeline, const Meant& meant) {
-  const FacetTest test(timeline, meant.facets);
+  const FacetTest test(timeline.trace(), timeline.lanes(), meant.facets);
   const size_t lanes = timeline.lanes().size();
   const size_t tasks = std::clamp<size_t>(lanes, 1, static_cast<size_t>(thread_count()));
   std::vector<std::vector<uint64_t>> own(tasks, std::vector<uint64_t>(meant.names.size()));
@@ -132,7 +132,7 @@ Result<std::string> find_answer(const Timeline& timeline, const Query& query) {
   if (dir != "next" && dir != "prev") return Error{ErrorCode::kUsage, "dir is next or prev", {}, ""};
   const Result<Meant> meant = names_meant(timeline, query);
   if (!meant) return meant.error();
-  const FacetTest test(timeline, meant->facets);
+  const FacetTest test(timeline.trace(), timeline.lanes(), meant->facets);
   const FacetTest* also = meant->facets.any() ? &test : nullptr;
   const auto start = static_cast<int64_t>(std::clamp(*from, -1.0, static_cast<double>(kLatestNs)));
   const NameIndex::Cursor cursor{start, *lane, *slice};

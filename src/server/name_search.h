@@ -5,6 +5,7 @@
 
 #include "server/name_index.h"
 #include "server/query.h"
+#include "server/timeline.h"
 
 namespace stageline {
 

@@ -8,9 +8,9 @@
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/text.h"
+#include "diagnosis/explain.h"
+#include "diagnosis/explain_json.h"
 #include "engine/engine.h"
-#include "engine/explain.h"
-#include "engine/explain_json.h"
 #include "engine/filter_run.h"
 #include "engine/one_clock.h"
 #include "server/answer_json.h"
@@ -124,11 +124,13 @@ void write_comparison(PageWriter& page, const Trace& trace, ComparedRun& other) 
 }
 
 // Of the trace as recorded: every analysis that suits it, and the clocks.
-void write_answers(PageWriter& page, const Trace& trace, const PageOptions& options, const SecondRun* other) {
+void write_answers(PageWriter& page, const std::shared_ptr<const Run>& run, const PageOptions& options,
+                   const SecondRun* other) {
+  const Trace& trace = run->trace();
   page.answer("answers", offers_json(trace, options.paths, other));
   for (const Analysis* analysis : analyses()) {
     if (!is_offered(*analysis, trace)) continue;
-    const Result<std::string> made = analysis_json(*analysis, {}, trace, rows_of_page);
+    const Result<std::string> made = analysis_json(*analysis, {}, run, rows_of_page);
     page.answer(std::string("answer ") + analysis->name, made ? *made : error_json(made.error()));
   }
   if (has_clocks(trace)) page.answer("clocks", clocks_json(trace, rows_of_page));
@@ -188,9 +190,10 @@ Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const 
   if (!file) return std::move(file).error();
   PageWriter page(*file, options);
   WrittenPage out;
+  auto known = std::make_shared<const Run>(trace);  // of stamps as recorded: forgotten before they move
   {
-    const std::vector<Table> tables = all_tables(trace, trace.diagnostics);
-    const Explanation explanation = explain(trace, tables, true);
+    const std::vector<Table> tables = all_tables(known, trace.diagnostics);
+    const Explanation explanation = explain(*known, tables, true);
     out.findings = explained_findings(explanation);
     out.lost_share = explanation.lost_share();
     page.head(out.findings);
@@ -199,12 +202,13 @@ Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const 
   const bool compares = other != nullptr;
   if (compares) {
     const SecondRun second{other->title, other->paths};
-    write_answers(page, trace, options, &second);
+    write_answers(page, known, options, &second);
     write_comparison(page, trace, *other);
     other.reset();
   } else {
-    write_answers(page, trace, options, nullptr);
+    write_answers(page, known, options, nullptr);
   }
+  known.reset();
   drop_other_ranks(trace);
   draw_on_one_clock(trace);
   out.timeline = std::make_unique<Timeline>(std::move(trace));

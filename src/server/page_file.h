@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "diagnosis/causes/findings.h"
 #include "exporters/exporter.h"
-#include "pipeline/findings.h"
 #include "server/timeline.h"
 
 namespace stageline {

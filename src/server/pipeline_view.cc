@@ -7,7 +7,7 @@
 
 #include "base/json_writer.h"
 #include "model/run_extent.h"
-#include "pipeline/waterfall.h"
+#include "pipeline/measure/waterfall.h"
 #include "server/cell_payload.h"
 #include "server/pipeline_json.h"
 #include "server/timeline.h"
@@ -69,9 +69,10 @@ void add_rank_sums(WireColumns& columns, const Trace& trace, const Waterfall& wa
 }
 
 // Where ranks wait and why, on the axis of their cells.
-void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theory, const CellPayload& payload) {
+void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theory, const PipelineSums& sums,
+                 const CellPayload& payload) {
   std::vector<WaterfallBubble> bubbles;
-  const Waterfall waterfall = waterfall_of(trace, theory, pipeline_sums(trace), &bubbles);
+  const Waterfall waterfall = waterfall_of(trace, theory, sums, &bubbles);
   add_rank_sums(columns, trace, waterfall, bubbles);
   const int32_t last = payload.cell_count > 0 ? trace.cells.step[payload.cell_count - 1] : kUnknown;
   std::vector<double> start, dur;
@@ -101,7 +102,7 @@ std::string payload_of(const PipelineView& view) {
   JsonWriter json;
   json.begin_object().field("cells_at", static_cast<int64_t>(at));
   write_shifts(json, view.timeline(), payload);
-  add_bubbles(columns, trace, theory, payload);
+  add_bubbles(columns, trace, theory, sums_of(view.run()), payload);
   columns.describe(json);
   json.key("report").raw(pipeline_json(trace, theory.theory, payload));
   json.end_object();
@@ -115,15 +116,10 @@ int64_t PipelineView::zero_ns() const {
   return zero_ns_;
 }
 
-const TheoryRun& PipelineView::theory() const {
-  std::call_once(theory_once_, [&] { theory_ = theory_of(trace_); });
-  return theory_;
-}
-
 const Result<PricedRun>& PipelineView::what_if() const {
   std::call_once(what_if_once_, [&] {
     Diagnostics notes;
-    Result<WhatIf> model = WhatIf::of(trace_, theory().recognition, notes);
+    Result<WhatIf> model = what_if_of(run_, notes);
     if (!model) {
       what_if_.emplace(std::move(model).error());
       return;

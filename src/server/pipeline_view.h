@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "pipeline/theory.h"
-#include "pipeline/what_if_fixes.h"
+#include "diagnosis/what_if/what_if_fixes.h"
+#include "facts/pipeline_facts.h"
 #include "server/query.h"
 
 namespace stageline {
@@ -32,13 +32,15 @@ struct PricedRun {
 class PipelineView {
  public:
   // `trace`, on one clock, must outlive it; and `timeline` of it, where there is one.
-  explicit PipelineView(const Trace& trace, const Timeline* timeline = nullptr) : trace_(trace), timeline_(timeline) {}
+  explicit PipelineView(const Trace& trace, const Timeline* timeline = nullptr)
+      : trace_(trace), timeline_(timeline), run_(trace) {}
 
   const Trace& trace() const { return trace_; }
   const Timeline* timeline() const { return timeline_; }  // nullptr: nobody draws the run but as a pipeline
   int64_t zero_ns() const;                                // axis_zero_ns() of the trace
-  const TheoryRun& theory() const;
-  // Prices as `stageline what-if` has them. Errors: those of WhatIf::of.
+  const Run& run() const { return run_; }
+  const TheoryRun& theory() const { return theory_of(run_); }
+  // Prices as `stageline what-if` has them. Errors: those of what_if_of().
   const Result<PricedRun>& what_if() const;
   // The answer to /api/pipeline: kept, unless it is larger than kMostKeptPayload. Expects cells.
   std::shared_ptr<const std::string> payload() const;
@@ -46,9 +48,9 @@ class PipelineView {
  private:
   const Trace& trace_;
   const Timeline* timeline_;
-  mutable std::once_flag zero_once_, theory_once_, what_if_once_;
+  Run run_;
+  mutable std::once_flag zero_once_, what_if_once_;
   mutable int64_t zero_ns_ = 0;
-  mutable TheoryRun theory_;
   mutable std::optional<Result<PricedRun>> what_if_;
   mutable std::mutex payload_mutex_;
   mutable std::shared_ptr<const std::string> payload_;

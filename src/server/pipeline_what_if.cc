@@ -7,8 +7,8 @@
 #include "base/chinese.h"
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "diagnosis/what_if/what_if_answer.h"
 #include "engine/schedule_list.h"
-#include "engine/what_if_answer.h"
 #include "server/answer_json.h"
 #include "server/pipeline_view.h"
 #include "server/wire.h"
@@ -16,7 +16,7 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kMostMicroBatches = 65'536, kLongestNs = 3'600'000'000'000;
+constexpr int64_t kMostAskedMicroBatches = 65'536, kLongestNs = 3'600'000'000'000;
 
 // kUsage and the like are the asker's; what cannot be told of this run is not there.
 Result<const PricedRun*> priced(const PipelineView& view) {
@@ -72,7 +72,7 @@ Result<Changes> changes_of(const Query& query, const PricedRun& run) {
   }
   for (const auto& [name, place] : {std::pair("chunks", &own.chunks), std::pair("group", &own.group),
                                     std::pair("micro_batches", &own.micro_batches)}) {
-    const Result<int64_t> value = integer_parameter(query, name, 0, 0, kMostMicroBatches);
+    const Result<int64_t> value = integer_parameter(query, name, 0, 0, kMostAskedMicroBatches);
     if (!value) return std::move(value).error();
     *place = static_cast<int32_t>(*value);
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/number.h"
+#include "base/number_list.h"
 #include "base/text.h"
 
 namespace stageline {

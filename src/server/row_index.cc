@@ -6,8 +6,8 @@
 namespace stageline {
 namespace {
 
-constexpr uint8_t kNoRow = UINT8_MAX;
-static_assert(kMaxRowsOfLane < kNoRow);
+constexpr uint8_t kUnsetRow = UINT8_MAX;
+static_assert(kMaxRowsOfLane < kUnsetRow);
 
 bool is_one_row(const ViewLane& lane) {
   for (size_t i = 1; i < lane.count; ++i)
@@ -39,7 +39,7 @@ void lay_out(ViewLane& lane, size_t first, std::vector<uint8_t>& row_of, std::ve
 }
 
 void lay_out(ViewLane& lane) {
-  std::vector<uint8_t> row_of(lane.count, kNoRow);
+  std::vector<uint8_t> row_of(lane.count, kUnsetRow);
   std::vector<int64_t> row_end;
   std::vector<size_t> counts;
   const auto is_range = [&](size_t i) { return lane.kind(i) == static_cast<uint8_t>(ViewKind::kAnnotation); };
@@ -54,7 +54,7 @@ void lay_out(ViewLane& lane) {
   }
   lane.rows.resize(row_end.size());
   for (size_t i = 0; i < lane.count; ++i)
-    if (row_of[i] != kNoRow) lane.rows[row_of[i]].order.push(static_cast<uint32_t>(i));
+    if (row_of[i] != kUnsetRow) lane.rows[row_of[i]].order.push(static_cast<uint32_t>(i));
   for (size_t r = 0; r < lane.rows.size(); ++r) {
     lane.rows[r].order.finish();
     lane.rows[r].count = counts[r];

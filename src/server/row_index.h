@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "server/timeline.h"
+#include "server/view_lane.h"
 
 namespace stageline {
 

@@ -5,8 +5,8 @@
 #include "analyses/analysis.h"
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "diagnosis/explain_json.h"
 #include "engine/engine.h"
-#include "engine/explain_json.h"
 #include "engine/one_clock.h"
 #include "server/answer_json.h"
 #include "server/pipeline_view.h"
@@ -47,10 +47,6 @@ std::string working_json(const AnswerDesk::Answer& answer) {
 std::string placed(const Error& error) {
   const std::string where = error.where.text();
   return where.empty() ? error.what : where + ": " + error.what;
-}
-
-bool has_profile(const Trace& trace) {
-  return std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.event_count > 0; });
 }
 
 }  // namespace
@@ -96,6 +92,14 @@ Result<const Trace*> RunAnswers::as_recorded() {
   if (!recorded_) recorded_ = again_();
   if (!*recorded_) return recorded_->error();
   return &**recorded_;
+}
+
+Result<std::shared_ptr<const Run>> RunAnswers::recorded_run() {
+  const Result<const Trace*> trace = as_recorded();
+  if (!trace) return trace.error();
+  const std::lock_guard lock(recorded_mutex_);
+  if (!run_) run_ = std::make_shared<const Run>(**trace);
+  return run_;
 }
 
 Result<const Trace*> RunAnswers::other_trace() {
@@ -150,11 +154,10 @@ Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::W
 
 Result<RunAnswers::Answer> RunAnswers::explain() {
   return ask("explain", [this]() -> Result<std::string> {
-    const Result<const Trace*> trace = as_recorded();
-    if (!trace) return trace.error();
-    Diagnostics diagnostics = (*trace)->diagnostics;
-    const std::vector<Table> tables = has_profile(**trace) ? all_tables(**trace, diagnostics) : std::vector<Table>{};
-    return explain_json(stageline::explain(**trace, tables, true), paths_);
+    const Result<std::shared_ptr<const Run>> run = recorded_run();
+    if (!run) return run.error();
+    Diagnostics diagnostics = (*run)->trace().diagnostics;
+    return explain_json(explain_run(*run, diagnostics), paths_);
   });
 }
 
@@ -202,12 +205,13 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   for (const AnalysisOption& option : analysis->options)
     if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
   const auto work = [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
-    const Result<const Trace*> trace = as_recorded();
-    if (!trace) return trace.error();
-    if (!two) return analysis_json(*analysis, options, **trace, most_rows, part, AnswerForm::kApart);
+    const Result<std::shared_ptr<const Run>> run = recorded_run();
+    if (!run) return run.error();
+    if (!two) return analysis_json(*analysis, options, *run, most_rows, part, AnswerForm::kApart);
+    const Trace& trace = (*run)->trace();
     const Result<const Trace*> other = other_trace();
     if (!other) return other.error();
-    return two_runs_json(*analysis, options, **trace, **other, most_rows, part, AnswerForm::kApart);
+    return two_runs_json(*analysis, options, trace, **other, most_rows, part, AnswerForm::kApart);
   };
   Result<Answer> answer = ask(key, work, true);
   if (answer && answer->is_apart && !wants_apart) *answer = {200, joined_answer(answer->body)};

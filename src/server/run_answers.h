@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "facts/run.h"
 #include "model/trace.h"
 #include "server/answer_desk.h"
 #include "server/query.h"
@@ -54,6 +55,7 @@ class RunAnswers {
  private:
   struct Other;
   Result<const Trace*> as_recorded();
+  Result<std::shared_ptr<const Run>> recorded_run();
   Result<const Trace*> other_trace();
   Status draw_other();
   Result<Answer> ask(const std::string& key, AnswerDesk::Work work, bool is_apart = false);
@@ -64,6 +66,7 @@ class RunAnswers {
   Read again_;
   std::mutex recorded_mutex_;
   std::optional<Result<Trace>> recorded_;
+  std::shared_ptr<const Run> run_;  // of what as_recorded() gives
   std::unique_ptr<Other> other_;
   std::string list_json_;
   AnswerDesk desk_;  // last: its threads end before what they use goes

@@ -13,14 +13,14 @@ namespace stageline {
 namespace {
 
 // Positions of a row that touch the window.
-struct Stretch {
+struct SliceStretch {
   uint32_t lane, row;
   size_t from, to;
 };
 
-std::vector<Stretch> stretches_of(const Timeline& timeline, const std::vector<uint32_t>& lanes,
-                                  const TimeWindow& window) {
-  std::vector<Stretch> out;
+std::vector<SliceStretch> stretches_of(const Timeline& timeline, const std::vector<uint32_t>& lanes,
+                                       const TimeWindow& window) {
+  std::vector<SliceStretch> out;
   for (const uint32_t l : lanes) {
     const ViewLane& lane = timeline.lanes()[l];
     for (uint32_t r = 0; r < lane.rows.size(); ++r) {
@@ -37,7 +37,7 @@ std::vector<Stretch> stretches_of(const Timeline& timeline, const std::vector<ui
 
 // Calls visit(slice) for the slices of a stretch that last at least min_ns, passing over blocks without.
 template <class Visit>
-void for_long_slices(const ViewLane& lane, const ViewRow& row, const Stretch& s, int64_t min_ns, Visit visit) {
+void for_long_slices(const ViewLane& lane, const ViewRow& row, const SliceStretch& s, int64_t min_ns, Visit visit) {
   const auto least_bits = static_cast<uint8_t>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(0, min_ns))));
   for (size_t p = s.from; p < s.to;) {
     const size_t end = std::min(s.to, (p / kBlock + 1) * kBlock);
@@ -49,10 +49,10 @@ void for_long_slices(const ViewLane& lane, const ViewRow& row, const Stretch& s,
 }
 
 // The least power of two at or above min_ns at which at most `limit` slices are left, or 2^62.
-int64_t raised_min(const Timeline& timeline, const std::vector<Stretch>& stretches, int64_t min_ns, size_t limit) {
+int64_t raised_min(const Timeline& timeline, const std::vector<SliceStretch>& stretches, int64_t min_ns, size_t limit) {
   std::vector<std::array<size_t, 65>> counts(stretches.size());
   parallel_for(stretches.size(), [&](size_t k) {
-    const Stretch& s = stretches[k];
+    const SliceStretch& s = stretches[k];
     const ViewLane& lane = timeline.lanes()[s.lane];
     counts[k].fill(0);
     for_long_slices(lane, lane.rows[s.row], s, min_ns, [&](size_t i) {
@@ -76,13 +76,13 @@ int64_t raised_min(const Timeline& timeline, const std::vector<Stretch>& stretch
 
 SliceWindow slices_within(const Timeline& timeline, const std::vector<uint32_t>& lanes, const TimeWindow& window,
                           int64_t min_ns, size_t limit) {
-  const std::vector<Stretch> stretches = stretches_of(timeline, lanes, window);
+  const std::vector<SliceStretch> stretches = stretches_of(timeline, lanes, window);
   size_t touched = 0;
-  for (const Stretch& s : stretches) touched += s.to - s.from;
+  for (const SliceStretch& s : stretches) touched += s.to - s.from;
   SliceWindow out;
   out.min_ns = touched <= limit ? min_ns : raised_min(timeline, stretches, min_ns, limit);
   out.complete = out.min_ns == min_ns;
-  for (const Stretch& s : stretches) {
+  for (const SliceStretch& s : stretches) {
     const ViewLane& lane = timeline.lanes()[s.lane];
     for_long_slices(lane, lane.rows[s.row], s, out.min_ns, [&](size_t i) {
       if (out.slices.size() < limit) {

@@ -18,95 +18,15 @@
 #include <vector>
 
 #include "model/trace.h"
-#include "server/row_slices.h"
 #include "server/timeline_kinds.h"
+#include "server/view_lane.h"
 
 namespace stageline {
 
-inline constexpr int64_t kLatestNs = int64_t{1} << 61;
-inline constexpr size_t kBlock = 64;           // positions between two checkpoints of a row
-inline constexpr size_t kMaxRowsOfLane = 200;  // deeper slices are counted (ViewLane::hidden), not drawn
-
-enum class ViewLaneType : uint8_t { kCells, kStream, kThread, kCounter };
 const char* lane_type_name(ViewLaneType type);  // "cells", "stream", "thread", "counter"
-
-// A stamp as the viewer's time.
-inline int64_t relative_ns(int64_t stamp_ns, int64_t zero_ns) {
-  if (stamp_ns <= zero_ns) return 0;
-  const uint64_t since = static_cast<uint64_t>(stamp_ns) - static_cast<uint64_t>(zero_ns);
-  return since > static_cast<uint64_t>(kLatestNs) ? kLatestNs : static_cast<int64_t>(since);
-}
-
-// Slices of a lane that do not overlap, by start; so their ends are in order too.
-struct ViewRow {
-  RowSlices order;                 // position → slice of the lane; empty: the same
-  size_t count = 0;                // positions
-  std::vector<uint8_t> kinds;      // that it holds, ascending
-  std::vector<int64_t> busy_ns;    // [block · kinds + k]: time of kind k before the block
-  std::vector<uint8_t> longest_2;  // by block: bits of the longest duration in it
-
-  size_t slice_at(size_t position) const { return order.empty() ? position : order.at(position); }
-  size_t block_count() const { return longest_2.size(); }
-};
-
-// Columns of a cells lane.
-struct CellColumns {
-  std::vector<int64_t> start_ns, dur_ns;
-  std::vector<StringId> name_id;
-  std::vector<uint8_t> kind;
-  std::vector<uint32_t> cell;  // of Trace::cells
-};
-
-struct ViewLane {
-  static constexpr uint8_t kSeveralKinds = UINT8_MAX;
-
-  uint32_t part = 0;
-  ViewLaneType type = ViewLaneType::kThread;
-  std::string name;
-  size_t first = 0;  // slice lanes: slice 0 of the lane is this of the part
-  size_t count = 0;  // slices; of counters samples
-  int64_t zero_ns = 0;
-  const int64_t* starts = nullptr;
-  const int64_t* durations = nullptr;
-  const StringId* names = nullptr;
-  const uint8_t* own_kinds = nullptr;  // cells
-  const uint8_t* categories = nullptr;
-  const uint8_t* classes = nullptr;
-  const std::array<uint8_t, 8>* kind_table = nullptr;
-  std::unique_ptr<CellColumns> cells;
-  const CounterSeries* counter = nullptr;
-  std::vector<ViewRow> rows;
-  size_t range_row = 0;  // streams: rows from here on hold the user's ranges, those before the device's work
-  size_t hidden = 0;     // slices deeper than kMaxRowsOfLane
-  uint8_t only_kind = kSeveralKinds;  // of all its slices, where that is one
-  bool is_plain = true;               // every slice has a row, and lasts as long as its column says
-  size_t lasting_rows = 0;            // rows through the last in which a slice lasts any time
-  int64_t start_ns = 0, end_ns = 0;
-
-  int64_t relative(int64_t stamp_ns) const { return relative_ns(stamp_ns, zero_ns); }
-  int64_t start(size_t i) const { return relative(starts[i]); }
-  int64_t dur(size_t i) const {
-    const int64_t d = durations[i], room = kLatestNs - start(i);
-    return d < 0 ? 0 : d > room ? room : d;
-  }
-  int64_t end(size_t i) const { return start(i) + dur(i); }
-  uint8_t kind(size_t i) const {
-    if (only_kind != kSeveralKinds) return only_kind;
-    if (own_kinds) return own_kinds[i];
-    return categories ? kind_table[categories[i]][classes[i] & 7] : static_cast<uint8_t>(ViewKind::kUnclassified);
-  }
-  bool has_slices() const { return type != ViewLaneType::kCounter; }
-  uint32_t cell_of(size_t i) const { return cells ? cells->cell[i] : kNoSlice; }
-};
 
 struct ViewStep {
   int64_t number = 0, start_ns = 0, end_ns = 0;
-};
-
-// Where a slice stands.
-struct SlicePlace {
-  uint32_t lane = UINT32_MAX, slice = 0;
-  explicit operator bool() const { return lane != UINT32_MAX; }
 };
 
 class NameIndex;

@@ -82,7 +82,8 @@ class FewSteps(Doubts):
         for jitter in (0.01, 0.02, 0.05):
             for schedule in ('1f1b', 'zb-v'):
                 told = self.told(self.made('well', '--jitter', jitter, schedule=schedule))
-                self.assertEqual((told['findings'], told['closing_en'][:19]), ([], 'Nothing stands out:'))
+                self.assertEqual(told['findings'], [])
+                self.assertRegex(told['closing_en'], r'^(Nothing stands out:|No fault was found\.)')
 
 
 class MissingRows(Doubts):
@@ -160,7 +161,8 @@ class RealJobs(Doubts):
         self.assertIn('split the output head, or', slow['title_en'])
         fixes = next(t for t in json.loads(run('what-if', job, '--format', 'json', '-q', check=0).out)['tables'] if t['name'] == 'fixes')
         balance = next(r for r in fixes['rows'] if r['fix'] == 'balance')
-        self.assertAlmostEqual(slow['saving_share'], balance['saving_share'], delta=1e-3)
+        # A step of explain lasts until the next one starts, one of what-if until its work ends: the saving is the same.
+        self.assertAlmostEqual(slow['saving_ns'] / balance['saving_ns'], 1, delta=0.01)
 
 
 if __name__ == '__main__':

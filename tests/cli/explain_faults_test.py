@@ -97,7 +97,7 @@ class ExplainFaults(Case):
         for line in text.splitlines():
             self.assertLessEqual(len(line), 80 + len(str(self.dir)) + 30, line)
         self.assertIn('rank 5 ', run('explain', self.dir / 'slow', '--lang', 'zh', check=0).out)
-        self.assertIn('Nothing stands out', run('explain', self.dir / 'well', check=0).out)
+        self.assertIn('No fault was found.', run('explain', self.dir / 'well', check=0).out)
 
 
 if __name__ == '__main__':

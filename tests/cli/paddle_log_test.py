@@ -216,8 +216,7 @@ class Faults(Case):
         self.assertIn('no reader', run('info', self.dir / 'a.txt', check=2).err)
 
     def test_pipes_are_read(self):
-        done = subprocess.run(f'{BIN} info --json <(cat {self.write("log", one_step())})', shell=True, executable='/bin/bash',
-                              capture_output=True, text=True)
+        done = subprocess.run(['bash', '-c', '"$0" info --json <(cat "$1")', BIN, self.write('log', one_step())], capture_output=True, text=True)
         self.assertIn('"cells":7', done.stdout, done.stderr)
 
     def test_the_same_file_twice_counts_once(self):

@@ -102,8 +102,8 @@ class Flags(Case):
 class Manners(Case):
     def test_closed_pipe_is_quiet(self):
         run('simulate', '1f1b', '--steps', '400', '-o', self.dir / 'logs', check=0)
-        shell = subprocess.run(f'{BIN} export {self.dir}/logs --to csv -o - | head -1; exit ${{PIPESTATUS[0]}}', shell=True,
-                               executable='/bin/bash', capture_output=True, text=True)
+        shell = subprocess.run(['bash', '-c', '"$0" export "$1" --to csv -o - | head -1; exit ${PIPESTATUS[0]}', BIN, self.dir / 'logs'],
+                               capture_output=True, text=True)
         self.assertEqual((shell.returncode, shell.stderr), (0, ''))
         self.assertTrue(shell.stdout.startswith('step,'))
 
@@ -147,7 +147,7 @@ class Manners(Case):
 
     def test_closed_descriptors_do_not_reach_the_page(self):
         self.write('logs/workerlog.0', one_step())
-        subprocess.run(f'exec {BIN} report {self.dir}/logs -o {self.dir}/r.html <&- >&- 2>&-', shell=True, executable='/bin/bash')
+        subprocess.run(['bash', '-c', 'exec "$0" report "$1/logs" -o "$1/r.html" <&- >&- 2>&-', BIN, self.dir])
         self.assertTrue((self.dir / 'r.html').read_text().rstrip().endswith('>'))
 
     def test_too_little_memory_is_an_error(self):
@@ -155,8 +155,8 @@ class Manners(Case):
         if b'__asan_init' in binary or b'__tsan_init' in binary:
             self.skipTest('sanitizers reserve more address space than the limit')
         run('simulate', '1f1b', '--steps', 9000, '-o', self.dir / 'logs', check=0)
-        shell = subprocess.run(f'ulimit -v 90000; {BIN} export {self.dir}/logs -o {self.dir}/x.json --threads 1', shell=True,
-                               executable='/bin/bash', capture_output=True, text=True)
+        shell = subprocess.run(['bash', '-c', 'ulimit -v 90000; "$0" export "$1/logs" -o "$1/x.json" --threads 1', BIN, self.dir],
+                               capture_output=True, text=True)
         self.assertEqual((shell.returncode, 'not enough memory' in shell.stderr), (2, True), shell.stderr)
         self.assertEqual(sorted(p.name for p in self.dir.iterdir() if 'partial' in p.name), [])
 

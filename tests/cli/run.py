@@ -22,6 +22,8 @@ def main(folder):
             for word in ('failures', 'errors'):
                 failed += int((re.search(word + r'=(\d+)', done.stderr) or [0, 0])[1])
             skipped += int((re.search(r'skipped=(\d+)', done.stderr) or [0, 0])[1])
+            for line in re.findall(r'^note: .*', done.stderr, re.M) if done.returncode == 0 else []:
+                print(f'{name}: {line}')
             if done.returncode != 0:
                 failed = max(failed, 1)
                 print(f'== {name}\n{done.stderr}')

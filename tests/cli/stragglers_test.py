@@ -104,7 +104,8 @@ class RealTraces(Case):
     def test_a_heavy_last_stage_is_no_slow_worker(self):
         table = self.table('ST')
         found = rows('stragglers', 'straggler-causes', table)
-        self.assertEqual([(r['cause'], r['stage']) for r in found], [('slow stage', '3')])
+        # From step 259 on every stage's forward takes 6 % longer than in the five steps before (67.5 ms against 63.5 on stage 0).
+        self.assertEqual([(r['cause'], r['stage']) for r in found], [('slow stage', '3'), ('all ranks slower', '')])
         self.assertNotIn('persistent', {r['verdict'] for r in rows('stragglers', 'straggler-workers', table)})
         self.assertEqual(rows('links', 'slow-links', table), [])
 

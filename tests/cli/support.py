@@ -37,7 +37,11 @@ def info(*paths, check=0):
 
 
 def flaws(report):
-    return {d['name']: d for d in report['diagnostics']}
+    """By name; what is said of several files counts together."""
+    found = {}
+    for d in report['diagnostics']:
+        found[d['name']] = {**d, 'count': d['count'] + found[d['name']]['count']} if d['name'] in found else d
+    return found
 
 
 GLOG = 'I1020 09:15:07.265326 22317 standalone_executor.cc:217] '

@@ -72,6 +72,17 @@ class Cells(Case):
         self.assertIn('span bubble', both)
         self.assertIn('idle', both)
 
+    def test_cells_do_not_hide_the_profile(self):
+        # DeepSeek's shape: its cells fill the time, and what the devices do within them stands beside.
+        kineto.generate(['--shape', 'dualpipe', '-o', self.dir / 'pair', '--format', 'json'])
+        told = json.loads(run('explain', self.dir / 'pair' / 'train.json', '--format', 'json', check=0).out)
+        self.assertIn('comm', {part['id'] for part in told['device_parts']})
+        self.assertAlmostEqual(sum(part['share'] for part in told['device_parts']), 1, places=6)
+        run('export', self.dir / 'pair' / 'train.json', '-o', self.dir / 'out.pftrace', check=0)
+        written = (self.dir / 'out.pftrace').read_bytes()
+        for name in (b'F&B', b'deep_ep::internode::dispatch', b'cudaLaunchKernel', b'MoEFunction'):
+            self.assertIn(name, written)
+
     def test_filters_choose_cells_and_slices(self):
         source = GOLDEN / 'kineto-pipeline' / 'input'
         everything = cells(source)

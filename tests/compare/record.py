@@ -74,7 +74,7 @@ def main():
     parser.add_argument('--keep', default='')
     options = parser.parse_args()
     python = rivals.find_torch()
-    if not python or not (BIN.parent / 'python/stageline/_record.abi3.so').exists():
+    if not python or not (BIN.parent / 'python/stageline_record/_record.abi3.so').exists():
         print('skipped: training under stageline record, torch cannot be installed here or Python has no headers')
         return 0
     only = [name for name in options.only.split(',') if name] or list(CASES)

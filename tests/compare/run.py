@@ -6,6 +6,7 @@ and the installed torch, which profiles small programs on the spot and whose tab
   run.py --torch [--only CASE,CASE] [--keep DIR]                                torch alone
   run.py --msprof [FOLDER…]                                                     msprof-analyze alone: msprof*.py beside this
   run.py --record [--only CASE,CASE]                                            torch trained under stageline record: record.py beside this
+  ./dev compare --outputs OLD [NEW]                                             two programs of ours, byte by byte: outputs.py beside this
 
 Without FOLDER: every trace folder of ../shared/data/kineto where there is one, and traces made by tests/gen/kineto.py.
 --deep also compares what takes HTA minutes. HTA comes from PyPI into .cache/rivals, or is the one of

@@ -1,8 +1,8 @@
 // Orders as text: whatever is accepted is an order that runs, and comes back from both forms unchanged.
 #include "fuzz.h"
-#include "pipeline/check_order.h"
-#include "pipeline/order_text.h"
-#include "pipeline/schedule_numbers.h"
+#include "pipeline/order/check_order.h"
+#include "pipeline/replay/order_text.h"
+#include "pipeline/replay/schedule_numbers.h"
 
 FUZZ_TARGET(order_text) {
   using namespace stageline;

@@ -5,7 +5,7 @@
 #include <simdjson.h>
 
 #include "base/parallel.h"
-#include "engine/paddle_timeline/paddle_timeline.h"
+#include "compat/paddle_timeline/paddle_timeline.h"
 #include "fuzz.h"
 
 namespace stageline::fuzz {

@@ -1,7 +1,7 @@
 // What mstx messages say: nothing breaks the parser, and the same facts in each form of range_message.h come back the
 // same.
 #include "fuzz.h"
-#include "model/range_message.h"
+#include "readers/common/range_message.h"
 
 namespace stageline::fuzz {
 namespace {

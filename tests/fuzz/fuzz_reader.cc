@@ -8,15 +8,15 @@
 #include <cmath>
 
 #include "base/parallel.h"
+#include "diagnosis/causes/findings.h"
 #include "engine/engine.h"
 #include "exporters/exporter.h"
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
-#include "pipeline/findings.h"
-#include "pipeline/infer_cells.h"
-#include "pipeline/infer_layout.h"
-#include "pipeline/link_cells.h"
-#include "pipeline/torch_cells.h"
+#include "pipeline/cells/infer_cells.h"
+#include "pipeline/cells/infer_layout.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/cells/torch_cells.h"
 #include "readers/reader.h"
 #include "server/page_export.h"
 #include "trace_invariants.h"
@@ -132,7 +132,7 @@ void look_at(Trace& trace, const TempFolder& folder, uint8_t how, uint8_t export
     FUZZ_CHECK(rank.busy_ns >= 0 && rank.inner_bubble_ns >= 0 && rank.span_bubble_ns >= rank.inner_bubble_ns, "rank");
   for (const StageCost& cost : stage_costs(trace))
     FUZZ_CHECK(cost.count > 0 && cost.mean_ns >= 0 && cost.p50_ns <= cost.p95_ns, "cost");
-  const Findings findings = find_findings(trace);
+  const Findings findings = find_findings(Run(trace));
   FUZZ_CHECK(!findings.headline.title_en.empty() && !findings.headline.title_zh.empty(), "headline");
   for (const Finding& finding : findings.list) {
     FUZZ_CHECK(std::isfinite(finding.weight) && finding.weight >= 0 && finding.weight <= 1.001, finding.id);

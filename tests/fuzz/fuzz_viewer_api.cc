@@ -6,6 +6,7 @@
 #include "fuzz.h"
 #include "server/api.h"
 #include "server/http_server.h"
+#include "server/loopback_host.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "fuzz.h"
-#include "pipeline/link_cells.h"
+#include "pipeline/cells/link_cells.h"
 #include "server/api.h"
 
 namespace {

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Runs every fuzzer: run.py BUILD SECONDS
+"""Runs every fuzzer: run.py BUILD SECONDS, or run.py BUILD --hours N
 
 Each fuzzer of fuzzers.def runs for SECONDS (fuzz_reader once per registered reader), several at a
 time, on the committed seeds, the regressions and logs that `stageline simulate` makes on the fly. The
 corpus grows in BUILD/fuzz/corpus/ and is kept for the next run. One line per fuzzer says how it went;
 an input that breaks something is kept in BUILD/fuzz/findings/. Exit 1 on any finding.
+
+With --hours the fuzzers share N hours of processor time. What the corpus then reaches and the tree's did not is put, minimised,
+into corpus/NAME beside this file, to be committed; hours.json counts the hours and inputs of each fuzzer since the first such run,
+and docs/trust.md quotes it.
 """
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -17,6 +22,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 JOBS = min(2, os.cpu_count() or 1)
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files in memory, where there are such
+KEPT, HOURS = HERE / "corpus", HERE / "hours.json"  # in the tree
+MOST_KEPT_BYTES = 4096  # of an input that is kept there: long ones reach little more
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"]
 SIMULATED = [  # schedule, stages, micro-batches, steps
     ("1f1b", 2, 3, 2), ("fthenb", 2, 2, 1), ("eager-1f1b", 3, 4, 1), ("vpp", 2, 4, 1), ("zb-h1-paddle", 2, 3, 1),
@@ -74,7 +81,7 @@ def run(build, name, reader, seconds, seeds):
     corpus, findings = build / "fuzz/corpus" / slug, build / "fuzz/findings"
     corpus.mkdir(parents=True, exist_ok=True)
     findings.mkdir(parents=True, exist_ok=True)
-    folders = [corpus] + [f for f in (HERE / "seeds" / name, HERE / "regressions" / name, seeds.get(name)) if f and f.is_dir()]
+    folders = [corpus] + [f for f in (HERE / "seeds" / name, HERE / "regressions" / name, KEPT / slug, seeds.get(name)) if f and f.is_dir()]
     dictionary = "text.dict" if name == "text" else "kineto.dict" if reader == "kineto" or name == "kineto_event" else "op_json.dict" if reader not in (None, "paddle-log") else "paddle_log.dict"
     with tempfile.TemporaryDirectory(prefix="stageline-fuzz-", dir=MEMORY) as scratch:
         environment = dict(os.environ, TMPDIR=scratch, UBSAN_OPTIONS="print_stacktrace=1")
@@ -91,23 +98,53 @@ def run(build, name, reader, seconds, seeds):
     found = re.search(r"Test unit written to (\S+)", done.stderr)
     result = "ok" if done.returncode == 0 else f"FOUND {found[1] if found else ''} (see {log})"
     print(f"{label:<30} {numbers}  {result}", flush=True)
-    return done.returncode == 0
+    return done.returncode == 0, slug, int(executions[1]) if executions else 0
+
+
+def keep_corpus(build, name, reader):
+    """Copies into the tree what reaches code that its own inputs do not: libFuzzer's merge keeps the smallest of each."""
+    slug = f"{name}-{reader}" if reader else name
+    kept, corpus = KEPT / slug, build / "fuzz/corpus" / slug
+    kept.mkdir(parents=True, exist_ok=True)
+    before = len(list(kept.iterdir()))
+    environment = dict(os.environ, **({"STAGELINE_FUZZ_READER": reader} if reader else {}))
+    done = subprocess.run([str(c) for c in (build / "tests/fuzz" / f"fuzz_{name}", "-merge=1", f"-max_len={MOST_KEPT_BYTES}", kept, corpus)],
+                          env=environment, capture_output=True, text=True, errors="replace")
+    if done.returncode != 0:
+        print(f"{slug}: the corpus could not be minimised\n{done.stderr[-1000:]}", file=sys.stderr)
+    return len(list(kept.iterdir())) - before
+
+
+def count_hours(results, seconds):
+    """{fuzzer: {hours, inputs, findings}}, over all runs of hours."""
+    known = json.loads(HOURS.read_text()) if HOURS.exists() else {}
+    for good, slug, inputs in results:
+        one = known.setdefault(slug, {"hours": 0, "inputs": 0, "findings": 0})
+        one["hours"] = round(one["hours"] + seconds / 3600, 3)
+        one["inputs"] += inputs
+        one["findings"] += not good
+    HOURS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
 def main():
-    if len(sys.argv) != 3:
+    by_hours = len(sys.argv) == 4 and sys.argv[2] == "--hours"
+    if len(sys.argv) != 3 and not by_hours:
         sys.exit(__doc__)
-    build, seconds = pathlib.Path(sys.argv[1]).resolve(), int(sys.argv[2])
+    build = pathlib.Path(sys.argv[1]).resolve()
     work = [(name, reader) for name in fuzzers() for reader in (readers() if name == "reader" else [None])]
     only = os.environ.get("STAGELINE_FUZZ_ONLY")  # a pattern of names such as "reader kineto"
     if only:
         work = [(name, reader) for name, reader in work if re.search(only, f"{name} {reader or ''}")]
+    seconds = max(1, round(float(sys.argv[3]) * 3600 / max(len(work), 1))) if by_hours else int(sys.argv[2])
     with tempfile.TemporaryDirectory(prefix="stageline-fuzz-seeds-") as folder:
         seeds = simulated_seeds(build / "stageline", pathlib.Path(folder))
         golden_seeds(seeds["reader"])
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
             results = list(pool.map(lambda item: run(build, *item, seconds, seeds), work))
-    found = results.count(False)
+        if by_hours:
+            count_hours(results, seconds)
+            print(f"{sum(keep_corpus(build, *item) for item in work)} inputs more are kept in {KEPT}")
+    found = sum(not good for good, _, _ in results)
     print(f"{len(results)} fuzzers, {found} with findings")
     sys.exit(1 if found else 0)
 

@@ -2,7 +2,8 @@
 
   readers/CASE/input/…    a tiny input (CASE begins with the reader's name)
   readers/CASE/cells.csv  what `export --to csv` makes of it; where it has no pipeline cells,
-  readers/CASE/events.csv what `analyze events` makes of it
+  readers/CASE/events.csv what `analyze events` makes of it; of a flight recorder's dumps, which have neither,
+  readers/CASE/calls.csv  what `analyze flight-recorder` makes of them
   readers/CASE/info.txt   what `info` says
   schedules/NAME.txt      the order on 4 stages with 8 micro-batches, one line a rank, as simulated logs have it; drawing and numbers
   analyses/NAME.txt       its tables: of pipeline cells on readers/paddle-log, of profiler traces on readers/kineto in
@@ -73,7 +74,8 @@ OPTIONS = {
     'frequent-cuda-kernel-sequences': [['--operator-name', 'aten::linear', '--min-pattern-len', '1']],
 }
 # Analyses that need more than TORCH holds.
-INPUTS = {**dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-modules/input'), 'rank-map': 'readers/ascend-helper/input'}
+INPUTS = {**dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-modules/input'), 'rank-map': 'readers/ascend-helper/input',
+          'flight-recorder': 'readers/flight-recorder/input'}
 # Those that msprof-analyze has too.
 INPUTS |= dict.fromkeys(('compute-op-sum', 'hccl-sum', 'cann-api-sum', 'mstx-sum', 'cluster-time-summary', 'communication-matrix',
                          'communication-time-sum', 'slow-rank', 'slow-link', 'free-analysis'), 'readers/ascend/input')
@@ -327,6 +329,11 @@ def make_inputs():
     import recording
     recording.make(HERE / 'readers' / 'recording' / 'input')
     recording.make_kernels(HERE / 'readers' / 'recording-kernels' / 'input')
+    import flight_recorder
+    wanted = flight_recorder.parse(['--fault', 'missing:2', '--messages'])
+    flight_recorder.write(flight_recorder.make(wanted), HERE / 'readers' / 'flight-recorder' / 'input')
+    import nsys
+    nsys.make(HERE / 'readers' / 'nsys' / 'input' / 'report.sqlite', steps=2)
     # [time in µs (−1: before the capture), action, bytes, category], as torch writes a raw memory timeline.
     rows = [[-1, 0, 4096, 0], [-1, 0, 8192, 1]]
     for step in range(3):
@@ -389,7 +396,10 @@ def main():
         inputs = sorted((case / 'input').iterdir()) if (case / 'input').is_dir() else []
         source = case / 'input' if len(inputs) > 1 or inputs[0].is_dir() else inputs[0]
         source = source.relative_to(HERE)
-        if json.loads(stageline('info', source, '--json'))['cells']:
+        about = json.loads(stageline('info', source, '--json'))
+        if about['format'] == 'flight-recorder':
+            compare(case / 'calls.csv', stageline('analyze', 'flight-recorder', source, '--table', 'flight-calls', '--format', 'csv', '-q').decode())
+        elif about['cells']:
             compare(case / 'cells.csv', stageline('export', source, '--to', 'csv', '-o', '-', '-q').decode())
         elif 'events' in topics['analyses']:
             compare(case / 'events.csv', stageline('analyze', 'events', source, '--format', 'csv', '-q').decode())

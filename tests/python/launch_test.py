@@ -85,12 +85,12 @@ class Launch(Recorded):
         self.assertIn('libstageline_record.so.1 is not beside this program', done.stderr)
         library = self.dir / 'there/lib/libstageline_record.so.1'
         library.parent.mkdir()
-        shutil.copy(PACKAGE / 'stageline/lib/libstageline_record.so.1', library)
+        shutil.copy(PACKAGE / 'stageline_record/lib/libstageline_record.so.1', library)
         done = subprocess.run([program, 'record', 'printenv', 'STAGELINE_RECORD_LIBRARY'], capture_output=True, text=True,
                               env=clean_environment(), cwd=self.dir)
         self.assertEqual(done.stdout, f'{library}\n')
         self.assertIn('without hooks for Python', done.stderr)
-        package = self.dir / 'there/share/stageline/python/stageline'
+        package = self.dir / 'there/lib/stageline/python/stageline'
         shutil.copytree(pathlib.Path(__file__).parents[2] / 'python/stageline', package)
         done = subprocess.run([program, 'record', 'printenv', 'PYTHONPATH'], capture_output=True, text=True, env=clean_environment(),
                               cwd=self.dir)
@@ -115,11 +115,11 @@ class Launch(Recorded):
         self.assertEqual([again[2], again[4]], [said[2], ''])  # ours is not chained to itself
 
     def test_kernels_put_the_library_where_the_driver_looks_and_keep_who_was_there(self):
-        code = "import os\nprint(os.environ['CUDA_INJECTION64_PATH'], os.environ.get('STAGELINE_CHAIN_CUDA'))"
-        said = self.record(sys.executable, '-c', code, flags=['--kernels'], env={'CUDA_INJECTION64_PATH': '/opt/other.so'}).stdout.split()
+        code = "import os\nprint(os.environ['CUDA_INJECTION64_PATH'], os.environ.get('STAGELINE_CHAIN_CUDA'), sep='\\n')"
+        said = self.record(sys.executable, '-c', code, flags=['--kernels'], env={'CUDA_INJECTION64_PATH': '/opt/other.so'}).stdout.splitlines()
         self.assertTrue(said[0].endswith('libstageline_record.so.1'))
         self.assertEqual(said[1], '/opt/other.so')
-        self.assertEqual(self.record(sys.executable, '-c', code, flags=['--kernels']).stdout.split()[1], 'None')
+        self.assertEqual(self.record(sys.executable, '-c', code, flags=['--kernels']).stdout.splitlines()[1], 'None')
 
     def test_nothing_recorded_is_said(self):
         done = self.record('true')

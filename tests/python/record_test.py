@@ -240,10 +240,11 @@ os.waitpid(child, 0)
         self.assertTrue(done.stdout.startswith('False'))
 
     def test_without_the_extension(self):
-        bare = self.dir / 'bare' / 'stageline'
+        bare = self.dir / 'bare' / 'stageline_record'
         bare.mkdir(parents=True)
-        for part in ('__init__.py', 'record', 'hooks'):
-            (bare / part).symlink_to((PACKAGE / 'stageline' / part).resolve())
+        for part in (PACKAGE / 'stageline_record').glob('*.py'):
+            (bare / part.name).symlink_to(part.resolve())
+        (bare.parent / 'stageline').symlink_to((PACKAGE / 'stageline').resolve())
         done = self.python('''
 from stageline import hooks, record
 hooks.install()
@@ -254,7 +255,7 @@ record.push('a'); record.pop(); record.step(1); record.window(0, 1)
 def f(): return 1
 print(f(), record.lane(name='x'), record.init(), record.stats()['recording'], record.why_not())
 ''', path=(bare.parent,))
-        self.assertIn('1 0 False False the extension stageline._record is not there', done.stdout)
+        self.assertIn('1 0 False False the extension stageline_record._record is not there', done.stdout)
 
     def test_rank_and_place(self):
         self.python('''

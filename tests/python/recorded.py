@@ -13,7 +13,7 @@ from support import BIN, Case, flaws, info, run  # noqa: E402, F401
 
 # Of the build tree, or of the environment that the wheel was installed into (wheel.py).
 PACKAGE = pathlib.Path(os.environ.get('STAGELINE_PACKAGE') or pathlib.Path(BIN).resolve().parent / 'python')
-EXTENSION = PACKAGE / 'stageline' / '_record.abi3.so'
+EXTENSION = PACKAGE / 'stageline_record' / '_record.abi3.so'
 STAND_IN = HERE / 'stand_in'
 RANKS = ('STAGELINE_RANK', 'RANK', 'WORLD_SIZE', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK', 'PMI_RANK', 'PADDLE_TRAINER_ID')
 

@@ -9,8 +9,8 @@ import tempfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = ('stageline/_record.abi3.so', 'stageline/lib/libstageline_record.so.1', 'stageline/bin/stageline', 'stageline/command.py',
-         'stageline/launch/sitecustomize.py', 'stageline/hooks/__init__.py', 'stageline/record/__init__.py')
+PARTS = ('stageline_record/_record.abi3.so', 'stageline_record/lib/libstageline_record.so.1', 'stageline/bin/stageline', 'stageline/command.py',
+         'stageline/launch/sitecustomize.py', 'stageline/hooks/__init__.py', 'stageline/record/__init__.py', 'stageline_record/__init__.py')
 
 
 def build(program, to):
@@ -29,7 +29,7 @@ def check_contents(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     missing = [part for part in PARTS if part not in names]
     assert not missing, missing
-    strange = [n for n in names if '__pycache__' in n or not n.startswith(('stageline/', 'stageline-'))]
+    strange = [n for n in names if '__pycache__' in n or not n.startswith(('stageline/', 'stageline_record/', 'stageline-'))]
     assert not strange, strange
 
 

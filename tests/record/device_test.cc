@@ -385,11 +385,17 @@ TEST_CASE("device times are right to 0.3 µs beyond what no clock comparison can
           return 0;
         }) == 0);
   const recording::Recording r = folder.read_one();
-  CHECK(device_rows(r) == 1200);
+  // On a busy machine the recorder's thread comes late; what it could not fetch in time is dropped and counted.
+  const int64_t timed = device_rows(r);
+  uint64_t drops = 0;
+  for (const uint64_t of_reason : truth->stats.drops) drops += of_reason;
+  CHECK(static_cast<uint64_t>(timed) == truth->stats.device_ranges);
+  CHECK(static_cast<uint64_t>(1200 - timed) <= drops);
+  REQUIRE(timed >= 100);
   CHECK(r.content.anchors.size() >= 3);
   int64_t bound = 0;
   const std::vector<int64_t> errors = errors_ns(r, *truth, &bound);
-  REQUIRE(errors.size() == 2400);
+  REQUIRE(errors.size() == static_cast<size_t>(2 * timed));
   // The way to the device takes 3 µs and the way back none: comparisons see the middle.
   CHECK(errors[errors.size() * 99 / 100] <= kLatencyNs / 2 + 300);
 }

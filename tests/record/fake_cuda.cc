@@ -1,4 +1,7 @@
 // libcuda.so.1 over fake_gpu.cc: the driver API's names that the recorder asks for.
+#include <time.h>
+#include <unistd.h>
+
 #include <cstring>
 
 #include "fake_gpu.h"
@@ -54,6 +57,21 @@ int cuEventQuery(void* event) {
 }
 int cuEventElapsedTime(float* ms, void* from, void* to) { return fake_elapsed(ms, from, to); }
 int cuEventDestroy_v2(void* event) { return fake_free(event); }
+
+// What a program asks for itself (record/examples/cuda_stream.c): memory that is not there, filled in a millisecond.
+int64_t fake_last(void* stream);
+void fake_kernel(void* stream, int64_t dur_ns);
+int cuInit(unsigned) { return 0; }
+int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &the_context, 0; }
+int cuMemAlloc_v2(unsigned long long* memory, size_t) { return *memory = 1 << 20, 0; }
+int cuMemsetD8Async(unsigned long long, unsigned char, size_t, void* stream) {
+  return fake_kernel(stream, 1'000'000), 0;
+}
+int cuStreamSynchronize(void* stream) {
+  for (timespec now{}; now.tv_sec * 1'000'000'000LL + now.tv_nsec < fake_last(stream); usleep(100))
+    clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  return 0;
+}
 
 int cuGetProcAddress_v2(const char* name, void** function, int, uint64_t, void*) {
   static const struct {

@@ -1,8 +1,14 @@
 // What programs do to a recorder: threads, signals, forks, full disks, handles that are none.
+#include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -387,6 +393,75 @@ TEST_CASE("a full disk delays, and loses only what the rings cannot hold") {
   for (int i = 0; i < 200; ++i) CHECK(r.content.rows[static_cast<size_t>(i)].micro_batch == i);
   CHECK(r.lost_slots == 0);
   CHECK(r.content.ended);
+}
+
+namespace {
+
+// A disk of its own, of 256 KiB, at `path`; only for this process. False: the system does not allow it.
+bool mount_small_disk(const std::string& path) {
+  const uid_t user = getuid();
+  if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  if (user != 0) std::ofstream("/proc/self/uid_map") << "0 " << user << " 1\n";
+  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+  return mount("none", path.c_str(), "tmpfs", 0, "size=256k") == 0;
+}
+
+}  // namespace
+
+TEST_CASE("a disk that fills up for good: the file says how much was lost, and so does one line") {
+  RecordFolder folder, copies;
+  const std::string said = copies.path() + "/said";
+  const int code = in_child([&] {
+    if (!mount_small_disk(folder.path())) return 99;
+    const int fd = open(said.c_str(), O_WRONLY | O_CREAT, 0644);
+    dup2(fd, 2);
+    slr_config c = folder.config();
+    c.flush_ms = 5;
+    c.ring_kb = 64;
+    setenv("STAGELINE_HOT_DIR", copies.path().c_str(), 1);
+    if (slr_init(&c) != 0) return 1;
+    for (int i = 0; i < 200'000; ++i) {
+      slr_job job = SLR_JOB(SLR_FORWARD, i, 0);
+      slr_push_job(0, &job);
+      slr_pop(0);
+      if (i % 2000 == 0) usleep(1000);
+    }
+    const std::string path = slr_path();
+    slr_shutdown();
+    // The disk goes with this process: what is on it is copied.
+    std::filesystem::copy_file(path, copies.path() + "/left.000.slrec");
+    return 0;
+  });
+  if (code == 99) {
+    MESSAGE("note: no disk could be mounted here; a full one was not tried");
+    return;
+  }
+  REQUIRE(code == 0);
+  std::ifstream in(said);
+  const std::string line{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  CHECK(std::count(line.begin(), line.end(), '\n') == 1);
+  CHECK(line.find("records were dropped") != std::string::npos);
+  CHECK(line.find("No space left on device") != std::string::npos);
+  const auto cold = recording::read_cold(copies.path() + "/left.000.slrec", nullptr);
+  REQUIRE(cold);
+  CHECK_FALSE(cold->counts.torn);
+  CHECK(cold->drops[SLR_DROP_RING_FULL] > 0);  // the file itself says it
+  const int64_t said_dropped = std::stoll(line.substr(line.rfind(": ", line.find("records")) + 2));
+  CHECK(cold->drops[SLR_DROP_RING_FULL] == said_dropped);
+}
+
+TEST_CASE("room that the recorder kept and did not need goes back to the disk") {
+  RecordFolder folder;
+  CHECK(in_child([&] {
+          slr_config c = folder.config();
+          if (slr_init(&c) != 0) return 1;
+          slr_push(0, 0);
+          slr_pop(0);
+          return 0;
+        }) == 0);
+  struct stat facts;
+  REQUIRE(stat(folder.files(".slrec")[0].c_str(), &facts) == 0);
+  CHECK(facts.st_blocks * 512 <= facts.st_size + 2 * facts.st_blksize);
 }
 
 TEST_CASE("files follow each other, each readable alone; the oldest go where few are to be kept") {

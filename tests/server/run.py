@@ -113,6 +113,16 @@ class ServerTest(unittest.TestCase):
             self.assertEqual(self.server.get('/api/run', [('Sec-Fetch-Site', site)])[0], expected)
         self.assertEqual(self.server.get('/', [('Sec-Fetch-Site', 'cross-site')])[0], 200)  # a link to the page
 
+    def test_every_spelling_of_a_path_is_checked(self):
+        """Another site's page may not read the API, however it writes the path."""
+        for target in ('/api/run', '/%61pi/run', '/a%70i/run', '/%61%70%69/run', '/api%2Frun', '/%61pi%2frun', '/api/r%75n', '/%61pi/events',
+                       '/%2561pi/run'):
+            for site in ('cross-site', 'same-site'):
+                status, _, body = self.server.get(target, [('Sec-Fetch-Site', site)])
+                self.assertIn(status, (403, 404), target)
+                self.assertNotIn(b'ranks', body)
+        self.assertEqual(self.server.get('/%61pi/run')[0], 200)  # the same path for who may read it
+
     def test_methods_and_bodies(self):
         for method in ('POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT', 'PATCH'):
             status = self.server.get('/api/run', method=method)[0]
@@ -424,30 +434,76 @@ class LifeTest(unittest.TestCase):
         self.assertEqual(nowhere.returncode, 2)
         self.assertIn('cannot listen', nowhere.stderr)
 
-    def test_token_elsewhere(self):
-        server = Server(self.run_path, '--port', '0', '--host', '0.0.0.0')
-        try:
-            token = re.search(r'\?token=([0-9a-f]{32})$', server.url)[1]
-            cookie = None
-            for target in ('/', '/api/run', '/api/status', '/viewer.js', '/api/events', '/?token=', '/?token=' + token[:-1] + 'x', '/?token=' + token + '0'):
-                status, headers, body = server.get(target)
+    def check_token(self, server, hosts):
+        self.assertRegex(server.url, r'^http://[^/]+:\d+/[0-9a-f]{32}/$')
+        token = server.base[1:]
+        for target in ('/', '/api/run', '/api/status', '/viewer.js', '/api/events', '/' + token, f'/{token}0/', f'/{token[:-1]}/', f'//{token}/',
+                       '/' + token[:-1] + ('1' if token[-1] == '0' else '0') + '/api/run', '/?token=' + token, '/api/run?token=' + token,
+                       f'/x/../{token}/api/run'):
+            for extra in ([], [('Cookie', 'token=' + token)], [('Authorization', 'Bearer ' + token)]):
+                status, headers, body = server.get(target, extra)
                 self.assertEqual(status, 403, target)
                 self.assertNotIn('set-cookie', headers)
                 self.assertNotIn(token.encode(), body)
-            status, headers, _ = server.get('/?token=' + token)
-            self.assertEqual(status, 200)
-            cookie = headers['set-cookie']
-            self.assertIn('HttpOnly', cookie)
-            self.assertIn('SameSite=Strict', cookie)
-            pair = cookie.split(';')[0]
-            self.assertEqual(server.get('/viewer.js', [('Cookie', 'a=b; ' + pair)])[0], 200)
-            self.assertEqual(server.get('/viewer.js', [('Cookie', pair[:-1] + 'x')])[0], 403)
-            self.assertEqual(server.get('/api/status?token=' + token, [('Host', 'cluster.example')])[0], 200)
-            big = server.get('/viewer.js', [('Cookie', pair), ('Accept-Encoding', 'gzip')])
-            self.assertEqual(big[1].get('content-encoding', 'gzip'), 'gzip')
+        for host in hosts:
+            for target in ('', 'viewer.js', 'viewer.css', 'api/status', 'api/run', 'api/tiles?n=10', '?lang=zh'):
+                self.assertEqual(server.get(f'/{token}/{target}', [('Host', host)])[0], 200, (host, target))
+        page = server.get(f'/{token}/')[2].decode()
+        self.assertNotRegex(page, r'(?:src|href)="/')  # what it asks for goes through the token
+        self.assertNotIn(token, page)
+
+    def test_the_address_holds_a_token(self):
+        server, other = (Server(self.run_path, '--port', '0', '--quiet', token=True) for _ in range(2))
+        try:
+            self.assertEqual(server.wait_ready(), 'ready')
+            self.check_token(server, ('localhost', '127.0.0.1:1'))
+            self.assertEqual(server.get(server.base + '/api/run', [('Host', 'evil.example')])[0], 403)
+            self.assertNotEqual(server.base, other.base)
+        finally:
+            self.assertEqual([server.stop(), other.stop()], [0, 0])
+
+    def test_the_address_stands_alone(self):
+        server = Server(self.run_path, '--port', '0', token=True)
+        server.wait_ready()
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.process.communicate(timeout=60)[0], '')  # nothing behind the first line
+        self.assertRegex(server.url, r'^http://127\.0\.0\.1:\d+/[0-9a-f]{32}/$')
+
+    def test_token_elsewhere(self):
+        server = Server(self.run_path, '--port', '0', '--host', '0.0.0.0', token=True)
+        try:
+            self.assertEqual(server.wait_ready(), 'ready')
+            self.check_token(server, ('localhost', 'cluster.example'))
+            asked = f'GET {server.base}/viewer.js HTTP/1.1\r\nHost: there\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n'
+            self.assertIn(b'Content-Encoding: gzip', server.raw(asked.encode()).split(b'\r\n\r\n')[0])
         finally:
             self.assertEqual(server.stop(), 0)
         self.assertIn('warning', server.err)
+        refused = subprocess.run([BIN, 'serve', self.run_path, '--port', '0', '--host', '0.0.0.0', '--token', 'none'], capture_output=True,
+                                 text=True, timeout=60)
+        self.assertEqual((refused.returncode, refused.stdout), (2, ''))
+        self.assertIn('--token none', refused.stderr)
+
+    def test_what_cannot_be_read_at_all_ends_with_an_error(self):
+        empty = os.path.join(self.folder.name, 'empty')
+        os.mkdir(empty)
+        done = subprocess.run([BIN, 'view', empty, '--no-open', '--port', '0'], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (2, ''))
+        self.assertIn(empty, done.stderr)
+        closed = pathlib.Path(self.folder.name, 'closed')
+        closed.mkdir()
+        (closed / 'workerlog.0').write_text('')
+        closed.chmod(0)
+        self.addCleanup(closed.chmod, 0o755)
+        become = None
+        if os.access(closed, os.R_OK):  # root reads everything, and becomes nobody for this
+            os.chmod(self.folder.name, 0o755)
+            become = lambda: (os.setgid(65534), os.setuid(65534))
+            if subprocess.run([BIN, '--version'], preexec_fn=become, capture_output=True).returncode != 0:
+                return print('note: a folder without permission was not tried: nobody may not run the program here')
+        done = subprocess.run([BIN, 'view', closed, '--no-open', '--port', '0'], capture_output=True, text=True, timeout=60, preexec_fn=become)
+        self.assertEqual((done.returncode, done.stdout), (2, ''))
+        self.assertIn('closed', done.stderr)
 
 
 class SlowTest(unittest.TestCase):

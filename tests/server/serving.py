@@ -13,15 +13,18 @@ BIN = os.environ.get('STAGELINE_BIN') or str(pathlib.Path(__file__).resolve().pa
 
 
 class Server:
-    """A running `stageline serve PATH…`; `port` and `url` are what it printed."""
+    """A running `stageline serve PATH…`; `port` and `url` are what it printed. `token`: whether paths begin with a secret, which
+    the tests' requests then bring (`base`); `process`: where and how it runs, as Popen has it."""
 
-    def __init__(self, *arguments):
-        self.process = subprocess.Popen([BIN, 'serve', *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def __init__(self, *arguments, program=BIN, token=False, **process):
+        self.process = subprocess.Popen([program, 'serve', *arguments, *([] if token else ['--token', 'none'])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        **process)
         self.url = self.process.stdout.readline().strip()
         found = re.match(r'http://([^/]+):(\d+)/', self.url)
         if not found:
             raise RuntimeError(self.process.stderr.read())
         self.port = int(found[2])
+        self.base = self.url[found.end() - 1:-1]  # '' or '/TOKEN'
 
     def stop(self, how=signal.SIGTERM):
         """Exit code; the process must go by itself."""
@@ -56,7 +59,7 @@ class Server:
     def wait_ready(self):
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            state = json.loads(self.get('/api/status')[2])['state']
+            state = json.loads(self.get(self.base + '/api/status')[2])['state']
             if state in ('ready', 'failed'):
                 return state
             time.sleep(0.05)

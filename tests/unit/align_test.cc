@@ -1,5 +1,5 @@
 // One clock: runs whose clocks are wrong by a known amount come back right, within bounds that hold.
-#include "pipeline/align/align.h"
+#include "pipeline/clocks/align.h"
 
 #include <doctest/doctest.h>
 
@@ -7,12 +7,13 @@
 #include <string>
 
 #include "base/parallel.h"
+#include "diagnosis/causes/findings.h"
 #include "engine/clock_table.h"
 #include "engine/one_clock.h"
-#include "pipeline/findings.h"
-#include "pipeline/simulate.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
 #include "skewed_clocks.h"
+#include "unit/facts_of_trace.h"
 
 using namespace stageline;
 using namespace stageline::testing;

@@ -11,7 +11,7 @@
 #include "base/json_writer.h"
 #include "exporters/table_text.h"
 #include "make_trace.h"
-#include "pipeline/link_cells.h"
+#include "pipeline/cells/link_cells.h"
 #include "server/answer_json.h"
 #include "server/api.h"
 
@@ -163,7 +163,7 @@ TEST_CASE("answers: routes") {
   CHECK(list.body.find("\"other\":null") != std::string::npos);
   const ApiAnswer told = settled(*run, "/api/explain");
   CHECK(told.status == 200);
-  CHECK(told.body.find("\"closing_en\":\"Nothing") != std::string::npos);
+  CHECK(told.body.find("\"closing_en\":\"No") != std::string::npos);
   const ApiAnswer tables = settled(*run, "/api/answer?name=pipeline-summary");
   CHECK(tables.status == 200);
   CHECK(tables.body.find("\"row_count\":") != std::string::npos);
@@ -198,11 +198,12 @@ TEST_CASE("answers: long tables apart are the same JSON, put together") {
   spec.steps = 200;
   Trace trace = testing::make_1f1b_trace(spec);
   link_cells(trace);
+  const auto run = std::make_shared<const Run>(trace);
   const auto all_rows = [](const Table&) -> size_t { return 100'000; };
   for (const char* name : {"stragglers", "waterfall"}) {
     const Analysis* analysis = find_analysis(name);
-    const Result<std::string> whole = analysis_json(*analysis, {}, trace, all_rows);
-    const Result<std::string> apart = analysis_json(*analysis, {}, trace, all_rows, {}, AnswerForm::kApart);
+    const Result<std::string> whole = analysis_json(*analysis, {}, run, all_rows);
+    const Result<std::string> apart = analysis_json(*analysis, {}, run, all_rows, {}, AnswerForm::kApart);
     REQUIRE(whole);
     REQUIRE(apart);
     CHECK(joined_answer(*apart) == *whole);

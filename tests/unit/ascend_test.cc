@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/sqlite_db.h"
-#include "model/range_message.h"
 #include "reader_fixture.h"
 #include "readers/ascend/find_ranks.h"
-#include "readers/ascend/number_map.h"
+#include "readers/common/number_map.h"
+#include "readers/common/range_message.h"
 
 using namespace stageline;
 
@@ -183,8 +183,8 @@ TEST_CASE("ascend: messages of ranges in every form") {
 }
 
 TEST_CASE("ascend: numbers to rows") {
-  ascend::NumberMap map;
-  CHECK(map.get(5) == ascend::NumberMap::kNone);
+  NumberMap map;
+  CHECK(map.get(5) == NumberMap::kNone);
   const int64_t keys[] = {0, 1, 15, 16, -1, -17, 4000000001, INT64_MAX, INT64_MIN, 1 << 20};
   uint32_t n = 0;
   for (const int64_t key : keys) {
@@ -195,7 +195,7 @@ TEST_CASE("ascend: numbers to rows") {
   for (int64_t key = 100; key < 5000; key += 7) map.put(key, 1000);
   n = 0;
   for (const int64_t key : keys) CHECK(map.get(key) == n++);
-  CHECK(map.get(2) == ascend::NumberMap::kNone);
+  CHECK(map.get(2) == NumberMap::kNone);
   map.replace(16, 78);
   CHECK(map.get(16) == 78);
 }

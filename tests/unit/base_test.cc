@@ -8,6 +8,7 @@
 #include "base/find_anchor.h"
 #include "base/json_writer.h"
 #include "base/number.h"
+#include "base/number_list.h"
 #include "base/text.h"
 
 using namespace stageline;

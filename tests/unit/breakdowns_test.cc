@@ -1,5 +1,5 @@
-#include "model/name_totals.h"
 #include "model/slice_facts.h"
+#include "profile/name_totals.h"
 #include "torch_traces.h"
 
 using namespace stageline;

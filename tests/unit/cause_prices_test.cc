@@ -4,13 +4,14 @@
 #include <cmath>
 #include <string>
 
-#include "pipeline/causes.h"
-#include "pipeline/cell_times.h"
-#include "pipeline/link_cells.h"
-#include "pipeline/run_diff.h"
-#include "pipeline/simulate.h"
-#include "pipeline/theory.h"
+#include "diagnosis/causes/causes.h"
+#include "diagnosis/causes/cell_times.h"
+#include "diagnosis/diff/run_diff.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/replay/theory.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
+#include "unit/facts_of_trace.h"
 
 using namespace stageline;
 
@@ -57,7 +58,7 @@ StepGraph graph_of(const Trace& trace) {
 
 CauseList causes_of(const RunSpec& spec) {
   const Trace trace = simulated(spec);
-  return find_causes(trace, graph_of(trace), theory_of(trace));
+  return causes_of(trace);
 }
 
 // The only cause of a run with a fault, and what it costs against the run without.
@@ -119,7 +120,7 @@ TEST_CASE("causes: of an overlapped pair each half has its part of the length of
     CHECK(times.sequences().all == 6 * 16);
     CHECK(times.sequences().long_factor == doctest::Approx(2).epsilon(0.04));
     CHECK(times.sequences().correlation > 0.95);
-    const CauseList found = find_causes(trace, graph, theory_of(trace));
+    const CauseList found = causes_of(trace);
     const CauseList well = causes_of({.schedule = schedule, .jitter = 0.02, .steps = 6});
     REQUIRE_FALSE(found.causes.empty());
     CHECK(found.causes[0].kind == CauseKind::kLongSequences);
@@ -183,7 +184,8 @@ TEST_CASE("diff: pauses on all stages are one row, though some stages alone woul
     ++rows;
     CHECK(group.stage == kUnknown);
     CHECK(group.pause_ns == doctest::Approx(40e6).epsilon(0.01));
-    CHECK(group.effect_ns == doctest::Approx(diff->change_ns).epsilon(0.02));
+    // The time between steps differs a little as well: it begins where the slowest rank ends.
+    CHECK(group.effect_ns == doctest::Approx(diff->change_ns).epsilon(0.04));
   }
   CHECK(rows == 1);
 }

@@ -1,14 +1,15 @@
-#include "pipeline/causes.h"
+#include "diagnosis/causes/causes.h"
 
 #include <doctest/doctest.h>
 
-#include "engine/explain.h"
-#include "pipeline/cause_words.h"
-#include "pipeline/cell_times.h"
-#include "pipeline/link_cells.h"
-#include "pipeline/simulate.h"
-#include "pipeline/theory.h"
+#include "diagnosis/cause_words.h"
+#include "diagnosis/causes/cell_times.h"
+#include "diagnosis/explain.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/replay/theory.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
+#include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"
 
 using namespace stageline;
@@ -17,12 +18,11 @@ using testing::TraceSpec;
 
 namespace {
 
-CauseList causes_of(Trace& trace) {
+CauseList causes_of_linked(Trace& trace) {
   if (trace.links.empty()) link_cells(trace);
-  Diagnostics notes;
-  const auto graph = build_step_graph(trace, notes, LaunchRule::kInOrder);
-  REQUIRE(graph);
-  return find_causes(trace, *graph, theory_of(trace));
+  const Run run(trace);
+  REQUIRE(graph_of(run, LaunchRule::kInOrder).graph);
+  return causes_of(run);
 }
 
 }  // namespace
@@ -31,11 +31,11 @@ TEST_CASE("causes: an even run has none, whatever its bubble") {
   for (const int32_t stages : {1, 2, 8}) {
     Trace trace = make_1f1b_trace({.stages = stages, .micro_batches = 8, .steps = 3, .dp = 2});
     trace.pipeline_stages = stages;
-    const CauseList list = causes_of(trace);
+    const CauseList list = causes_of_linked(trace);
     CHECK(list.causes.empty());
     CHECK(list.together_ns == 0);
     CHECK(list.steps == 3);
-    CHECK(list.step_ns == (8.0 + stages - 1) * (8'050'000 + 16'200'000));
+    CHECK(list.step_ns - list.gap_ns == (8.0 + stages - 1) * (8'050'000 + 16'200'000));
   }
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("causes: micro-batches that are long forward and backward are sequence
     if (times.worker_of(op) != CellTimes::kNone)
       CHECK(times.sequence_factor(op) ==
             doctest::Approx(graph->dur_ns[op] / (graph->kind[op] == CellKind::kForward ? 10e6 : 20e6)));
-  const CauseList list = causes_of(trace);
+  const CauseList list = causes_of_linked(trace);
   REQUIRE_FALSE(list.causes.empty());
   CHECK(list.causes[0].kind == CauseKind::kLongSequences);
   for (const Cause& c : list.causes) CHECK(c.kind != CauseKind::kSlowStage);
@@ -160,11 +160,11 @@ TEST_CASE("explain: hostile cells are survived") {
   trace.parts[2].stage = kUnknown;
   trace.cells.sort();
   link_cells(trace);
-  const Explanation e = explain(trace, {});
+  const Explanation e = explain(Run(trace), {});
   CHECK(e.findings.size() <= kMostFindings);
   Trace none;
-  CHECK(explain(none, {}).findings.empty());
-  CHECK_FALSE(explained_findings(explain(none, {})).list.empty());
+  CHECK(explain(Run(none), {}).findings.empty());
+  CHECK_FALSE(explained_findings(explain(Run(none), {})).list.empty());
 }
 
 TEST_CASE("causes: an order that is left has words where the recognition holds no divergence") {

@@ -1,5 +1,5 @@
 // Rules that read pipeline work from names.
-#include "pipeline/cell_rules.h"
+#include "pipeline/cells/cell_rules.h"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 
 #include "exporters/slice_names.h"
 #include "exporters/track_layout.h"
-#include "pipeline/link_cells.h"
+#include "pipeline/cells/link_cells.h"
 #include "unit/export_to_text.h"
 #include "unit/make_trace.h"
 

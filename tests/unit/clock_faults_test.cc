@@ -5,16 +5,17 @@
 #include <cmath>
 #include <string>
 
+#include "diagnosis/causes/schedule_findings.h"
 #include "engine/one_clock.h"
 #include "model/ops.h"
-#include "pipeline/align/align.h"
-#include "pipeline/align/clock_graph.h"
-#include "pipeline/schedule_findings.h"
-#include "pipeline/simulate.h"
-#include "pipeline/theory.h"
+#include "pipeline/clocks/align.h"
+#include "pipeline/clocks/clock_graph.h"
+#include "pipeline/replay/theory.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
 #include "skewed_clocks.h"
 #include "torch_traces.h"
+#include "unit/facts_of_trace.h"
 
 using namespace stageline;
 using namespace stageline::testing;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "pipeline/align/align.h"
+#include "pipeline/clocks/align.h"
 #include "skewed_clocks.h"
 
 using namespace stageline;

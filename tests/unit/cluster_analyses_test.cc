@@ -1,7 +1,7 @@
 // The analyses of clusters on traces made in memory, so that every fact is the test's own.
 #include <algorithm>
 
-#include "engine/link_findings.h"
+#include "diagnosis/profile/link_findings.h"
 #include "model/hccl_names.h"
 #include "torch_traces.h"
 

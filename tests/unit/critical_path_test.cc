@@ -1,4 +1,6 @@
 // What the default critical path infers where a trace says nothing, on tiny traces; windows that are not there.
+#include "analyses/critical_path_analysis/exact_path.h"
+#include "profile/torch_view.h"
 #include "tiny_traces.h"
 
 using namespace stageline;
@@ -32,6 +34,31 @@ TEST_CASE("critical path: a thread inside an operator hands over too; a gap of P
       answer("critical-path-analysis", {op("a", "0", "100"), op("b", "110", "100"), op("pin", "90", "15", 11)});
   REQUIRE(python);
   CHECK(value(python->tables[0], "bound_by", "gap between host operators", "dur_ns") == 10'000);
+}
+
+namespace {
+
+// Threads of one process that take turns, two operators each: every operator but the first waits for another thread's.
+int64_t looks_with_threads(int threads) {
+  std::vector<std::string> events;
+  for (int i = 0; i < 2 * threads; ++i)
+    events.push_back(op("turn", std::to_string(1000 * i).c_str(), "900", 100 + i % threads));
+  Folder folder;
+  const Trace trace = read_with("kineto", {folder.add("t.json", trace_of(events))});
+  const auto run = make_torch_run(trace, {});
+  REQUIRE(run);
+  const PathGraph graph = exact_path_graph(*run, torch_rank(*run, run->parts[0]), {});
+  CHECK(graph.path.size() == static_cast<size_t>(4 * threads));
+  return graph.looks;
+}
+
+}  // namespace
+
+TEST_CASE("critical path: what hand-overs cost grows with the gaps, and not with the threads besides") {
+  const int64_t few = looks_with_threads(50), more = looks_with_threads(100), most = looks_with_threads(200);
+  CHECK(few > 0);
+  CHECK(more <= 2 * few + 1);
+  CHECK(most <= 2 * more + 1);
 }
 
 TEST_CASE("critical path: a note says so when nothing leads to the path's start") {

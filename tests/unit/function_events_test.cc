@@ -1,5 +1,5 @@
 // Function events against trees worked out by hand. Times in µs.
-#include "model/function_events.h"
+#include "profile/function_events.h"
 
 #include "torch_traces.h"
 

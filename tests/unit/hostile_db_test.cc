@@ -3,11 +3,11 @@
 
 #include "base/hash_seed.h"
 #include "base/sqlite_db.h"
-#include "engine/pp_chart/in_place.h"
-#include "engine/pp_chart/pair_links.h"
-#include "engine/pp_chart/rank_tables.h"
+#include "compat/msprof/in_place.h"
+#include "compat/msprof/pair_links.h"
+#include "compat/msprof/rank_tables.h"
 #include "reader_fixture.h"
-#include "readers/ascend/number_map.h"
+#include "readers/common/number_map.h"
 
 using namespace stageline;
 
@@ -118,7 +118,7 @@ TEST_CASE("hostile databases: keys that collided in the old table are found in t
   uint64_t inverse = 1;
   for (int i = 0; i < 6; ++i) inverse *= 2 - kOldFactor * inverse;
   REQUIRE(inverse * kOldFactor == 1);
-  ascend::NumberMap map;
+  NumberMap map;
   std::vector<int64_t> keys;
   for (uint64_t high = 0; high < 1024; ++high)
     for (uint64_t low = 0; low < 2048; ++low)

@@ -1,5 +1,5 @@
 // Pipelines inferred from messages and autograd's numbers, on traces small enough to see whole.
-#include "pipeline/infer_cells.h"
+#include "pipeline/cells/infer_cells.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/host_work.h"
+#include "pipeline/cells/host_work.h"
 #include "torch_traces.h"
 
 using namespace stageline;

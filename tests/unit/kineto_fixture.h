@@ -4,7 +4,7 @@
 #include <string>
 
 #include "model/torch_facts.h"
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 #include "reader_fixture.h"
 
 namespace kineto_fixture {

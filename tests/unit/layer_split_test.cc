@@ -1,4 +1,4 @@
-#include "pipeline/layer_split.h"
+#include "plan/layer_split.h"
 
 #include <doctest/doctest.h>
 

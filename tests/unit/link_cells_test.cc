@@ -1,4 +1,4 @@
-#include "pipeline/link_cells.h"
+#include "pipeline/cells/link_cells.h"
 
 #include <doctest/doctest.h>
 

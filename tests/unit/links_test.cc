@@ -1,13 +1,14 @@
-#include "pipeline/links.h"
+#include "pipeline/measure/links.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "pipeline/link_cells.h"
-#include "pipeline/link_transfers.h"
-#include "pipeline/simulate.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/measure/link_transfers.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
+#include "unit/facts_of_trace.h"
 
 using namespace stageline;
 

@@ -6,12 +6,13 @@
 #include <cmath>
 
 #include "model/pipeline_sums.h"
-#include "pipeline/align/clock_graph.h"
-#include "pipeline/align/hull.h"
-#include "pipeline/simulate.h"
-#include "pipeline/theory.h"
+#include "pipeline/clocks/clock_graph.h"
+#include "pipeline/clocks/hull.h"
+#include "pipeline/replay/theory.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
 #include "skewed_clocks.h"
+#include "unit/facts_of_trace.h"
 
 using namespace stageline;
 using namespace stageline::testing;

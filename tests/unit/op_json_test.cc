@@ -1,5 +1,5 @@
-#include "model/op_names.h"
 #include "reader_fixture.h"
+#include "readers/common/op_names.h"
 #include "shared_data.h"
 
 using namespace stageline;

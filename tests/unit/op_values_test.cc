@@ -1,4 +1,4 @@
-#include "pipeline/op_values.h"
+#include "pipeline/measure/op_values.h"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "base/number.h"
-#include "model/op_flops.h"
+#include "profile/op_flops.h"
 #include "shared_data.h"
 #include "torch_traces.h"
 

@@ -3,16 +3,17 @@
 
 #include <string>
 
+#include "diagnosis/causes/findings.h"
 #include "make_trace.h"
 #include "model/overlapped_pairs.h"
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
-#include "pipeline/findings.h"
-#include "pipeline/link_cells.h"
-#include "pipeline/recognise.h"
-#include "pipeline/replay.h"
-#include "pipeline/schedule_ideal.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/order/recognise.h"
+#include "pipeline/replay/replay.h"
+#include "pipeline/replay/schedule_ideal.h"
 #include "schedules/make.h"
+#include "unit/facts_of_trace.h"
 
 using namespace stageline;
 using namespace stageline::testing;

@@ -19,7 +19,8 @@ std::string text_of(const std::string& path) {
   return *text;
 }
 std::string written(const Folder& folder, const Trace& trace, const TraceOverlay& overlay) {
-  const std::string out = folder.path() + "/out.json";
+  static int count = 0;  // what was read back is an input from then on, and no output any more
+  const std::string out = folder.path() + "/out" + std::to_string(++count) + ".json";
   const Status status = write_overlay(trace, overlay, out);
   REQUIRE_MESSAGE(status, (status ? "" : status.error().text()));
   return text_of(out);

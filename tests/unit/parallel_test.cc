@@ -7,14 +7,17 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "base/input.h"
 #include "base/output_file.h"
 #include "base/progress.h"
+#include "compat/paddle_timeline/paddle_timeline.h"
 #include "engine/engine.h"
-#include "engine/paddle_timeline/paddle_timeline.h"
 
 using namespace stageline;
 
@@ -59,9 +62,9 @@ void write_logs(const std::string& folder) {
 }
 
 std::string content(const std::string& path) {
-  Result<std::string> text = read_all(path, size_t{1} << 24);
-  REQUIRE(text);
-  return std::move(*text);
+  std::ifstream in(path, std::ios::binary);  // not as the program reads its inputs, which are no outputs any more
+  REQUIRE(in.good());
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 }  // namespace
@@ -87,6 +90,39 @@ TEST_CASE("loops inside loops end") {
   std::vector<std::vector<int>> visits(8, std::vector<int>(50));
   parallel_for(visits.size(), [&](size_t i) { parallel_for(visits[i].size(), [&](size_t k) { ++visits[i][k]; }); });
   for (const auto& row : visits) CHECK(row == std::vector<int>(50, 1));
+}
+
+TEST_CASE(
+    "what a body throws arrives at the caller, when no body runs any more, and the threads are there for the next "
+    "loop") {
+  for (const int threads : {1, 4}) {
+    const Threads limit(threads);
+    std::atomic<int> inside{0};
+    const auto body = [&](size_t i) {
+      ++inside;
+      if (i == 700) {
+        --inside;
+        throw std::runtime_error("of index 700");
+      }
+      --inside;
+    };
+    CHECK_THROWS_WITH_AS(parallel_for(1000, body), "of index 700", std::runtime_error);
+    CHECK(inside == 0);
+    std::atomic<int> calls{0};
+    parallel_for(100, [&](size_t) { ++calls; });
+    CHECK(calls == 100);
+  }
+}
+
+TEST_CASE("a caller that waits takes up no work of another loop: it may hold a lock that such work wants") {
+  const Threads limit(4);
+  std::mutex held;
+  std::atomic<int> sum{0};
+  parallel_for(64, [&](size_t i) {
+    const std::lock_guard lock(held);  // a second lock by the same thread would never end
+    if (i % 8 == 0) parallel_for(16, [&](size_t) { ++sum; });
+  });
+  CHECK(sum == 8 * 16);
 }
 
 TEST_CASE("worker logs read the same with one thread and with four") {

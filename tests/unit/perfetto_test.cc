@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "exporters/proto_writer.h"
-#include "pipeline/link_cells.h"
+#include "pipeline/cells/link_cells.h"
 #include "unit/export_to_text.h"
 #include "unit/make_trace.h"
 #include "unit/torch_traces.h"

@@ -2,9 +2,9 @@
 
 #include <set>
 
-#include "engine/pp_chart/communication.h"
-#include "engine/pp_chart/dualpipev_rows.h"
-#include "engine/pp_chart/pair_links.h"
+#include "compat/msprof/communication.h"
+#include "compat/msprof/dualpipev_rows.h"
+#include "compat/msprof/pair_links.h"
 #include "model/hccl_names.h"
 
 using namespace stageline;

@@ -1,4 +1,4 @@
-#include "engine/profile_findings.h"
+#include "diagnosis/profile/profile_findings.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string>
 
-#include "engine/merge_findings.h"
+#include "diagnosis/merge_findings.h"
 #include "engine/merge_notes.h"
 
 using namespace stageline;
@@ -293,6 +293,7 @@ TEST_CASE("merged findings: idle devices of a pipeline are its waiting, and rank
                   finding("tensor_cores.unused", 0.05)};
   const Findings explained = merge_findings(pipeline(0.4), devices);
   CHECK(explained.headline.title_en == "pipeline");
+  CHECK(explained.headline.device_parts.size() == 3);  // beside the pipeline's own
   CHECK(ids(explained) == std::vector<std::string>{"stage.slow", "bubble", "tensor_cores.unused"});
   CHECK(explained.list[1].detail_en.find("stand idle 30.0\u202f% and communicate") != std::string::npos);
   const Findings apart = merge_findings(pipeline(0.06), devices);
@@ -302,8 +303,10 @@ TEST_CASE("merged findings: idle devices of a pipeline are its waiting, and rank
 
 TEST_CASE("profile findings: every id that is made can be asked for") {
   const auto& known = profile_finding_ids();
-  for (const char* id : {"device.idle", "comm.exposed", "rank.late", "rank.slow", "input.loading", "comm.waiting",
-                         "tensor_cores.unused", "memory.full", "data_parallel.one_process"})
+  for (const char* id :
+       {"device.idle", "comm.exposed", "rank.late", "rank.slow", "input.loading", "comm.waiting", "tensor_cores.unused",
+        "memory.full", "data_parallel.one_process", "host.blocked", "host.allocator", "host.collector",
+        "host.collective", "host.busy", "host.sync", "comm.contention"})
     CHECK(std::find(known.begin(), known.end(), std::string_view(id)) != known.end());
 }
 

@@ -1,5 +1,5 @@
 // Frames around operators, calls and kernels, rebuilt from python_function rows.
-#include "model/python_stacks.h"
+#include "profile/python_stacks.h"
 
 #include "torch_traces.h"
 

@@ -1,13 +1,13 @@
 // Cells of mstx ranges: labels only where a schedule is proven.
-#include "pipeline/range_cells.h"
+#include "pipeline/cells/range_cells.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "pipeline/rank_places.h"
-#include "pipeline/recognise.h"
-#include "pipeline/row_alignment.h"
+#include "pipeline/cells/rank_places.h"
+#include "pipeline/cells/row_alignment.h"
+#include "pipeline/order/recognise.h"
 #include "range_traces.h"
 
 using namespace stageline;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "model/trace.h"
-#include "pipeline/expected_rows.h"
-#include "pipeline/replay.h"
+#include "pipeline/cells/expected_rows.h"
+#include "pipeline/replay/replay.h"
 #include "schedules/make.h"
 
 namespace stageline::testing {

@@ -1,6 +1,6 @@
 // Recognition: the schedule that made a run comes back, whatever noise, gaps or labels; real runs are what they are
 // known to be.
-#include "pipeline/recognise.h"
+#include "pipeline/order/recognise.h"
 
 #include <doctest/doctest.h>
 
@@ -8,14 +8,15 @@
 #include <map>
 #include <random>
 
+#include "diagnosis/causes/findings.h"
+#include "diagnosis/causes/schedule_findings.h"
 #include "engine/engine.h"
 #include "model/run_extent.h"
-#include "pipeline/edit_distance.h"
-#include "pipeline/findings.h"
-#include "pipeline/schedule_findings.h"
-#include "pipeline/simulate.h"
+#include "pipeline/order/edit_distance.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
 #include "shared_data.h"
+#include "unit/facts_of_trace.h"
 
 using namespace stageline;
 

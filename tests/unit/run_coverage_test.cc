@@ -1,11 +1,12 @@
-#include "pipeline/run_coverage.h"
+#include "pipeline/measure/run_coverage.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "model/number_steps.h"
-#include "pipeline/link_cells.h"
+#include "pipeline/cells/link_cells.h"
+#include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"
 
 using namespace stageline;

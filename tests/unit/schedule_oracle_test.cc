@@ -9,9 +9,9 @@
 #include <tuple>
 #include <vector>
 
-#include "pipeline/order_text.h"
-#include "pipeline/replay.h"
-#include "pipeline/schedule_numbers.h"
+#include "pipeline/replay/order_text.h"
+#include "pipeline/replay/replay.h"
+#include "pipeline/replay/schedule_numbers.h"
 #include "schedules/make.h"
 
 using namespace stageline;

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/input.h"
-#include "pipeline/check_order.h"
-#include "pipeline/order_text.h"
-#include "pipeline/schedule_numbers.h"
+#include "pipeline/order/check_order.h"
+#include "pipeline/replay/order_text.h"
+#include "pipeline/replay/schedule_numbers.h"
 #include "schedules/make.h"
 #include "shared_data.h"
 

@@ -3,7 +3,7 @@
 #include "analyses/analysis.h"
 #include "base/parallel.h"
 #include "model/numpy_order.h"
-#include "model/step_series.h"
+#include "profile/step_series.h"
 #include "reader_fixture.h"
 
 using namespace stageline;

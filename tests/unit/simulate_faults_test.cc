@@ -1,11 +1,11 @@
-#include "pipeline/simulate_faults.h"
+#include "pipeline/simulate/simulate_faults.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <map>
 
-#include "pipeline/simulate.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
 
 using namespace stageline;

@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "pipeline/link_cells.h"
-#include "pipeline/simulate.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
 
 namespace stageline {

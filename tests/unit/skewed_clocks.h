@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "make_trace.h"
-#include "pipeline/link_cells.h"
+#include "pipeline/cells/link_cells.h"
 
 namespace stageline::testing {
 

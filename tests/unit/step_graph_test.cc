@@ -1,4 +1,4 @@
-#include "pipeline/step_graph.h"
+#include "pipeline/replay/step_graph.h"
 
 #include <doctest/doctest.h>
 
@@ -7,11 +7,12 @@
 #include <map>
 
 #include "engine/engine.h"
-#include "pipeline/graph_path.h"
-#include "pipeline/link_cells.h"
-#include "pipeline/simulate.h"
-#include "pipeline/slowdown.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/measure/slowdown.h"
+#include "pipeline/replay/graph_path.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
+#include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"
 #include "unit/shared_data.h"
 

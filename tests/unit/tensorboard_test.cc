@@ -1,7 +1,7 @@
 #include "base/number.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
-#include "model/tensor_cores.h"
+#include "profile/tensor_cores.h"
 #include "torch_traces.h"
 
 using namespace stageline;

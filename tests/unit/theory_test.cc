@@ -1,14 +1,15 @@
-#include "pipeline/theory.h"
+#include "pipeline/replay/theory.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "pipeline/late_cells.h"
-#include "pipeline/schedule_findings.h"
-#include "pipeline/simulate.h"
+#include "diagnosis/causes/schedule_findings.h"
+#include "pipeline/measure/late_cells.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
+#include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"
 
 using namespace stageline;

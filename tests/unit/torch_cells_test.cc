@@ -1,5 +1,5 @@
 // Cells from profiler traces: marks, times on the device, ranks and stages.
-#include "pipeline/torch_cells.h"
+#include "pipeline/cells/torch_cells.h"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "pipeline/layout_check.h"
-#include "pipeline/recognise.h"
+#include "pipeline/cells/layout_check.h"
+#include "pipeline/order/recognise.h"
 #include "torch_traces.h"
 
 using namespace stageline;

@@ -1,6 +1,6 @@
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
-#include "model/range_index.h"
+#include "profile/range_index.h"
 #include "torch_traces.h"
 
 using namespace stageline;

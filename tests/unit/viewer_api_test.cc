@@ -4,11 +4,12 @@
 #include <cstring>
 
 #include "make_trace.h"
-#include "pipeline/link_cells.h"
+#include "pipeline/cells/link_cells.h"
 #include "server/api.h"
 #include "server/duration_bins.h"
 #include "server/facets.h"
 #include "server/http_server.h"
+#include "server/loopback_host.h"
 #include "server/name_index.h"
 #include "server/name_pattern.h"
 #include "server/query.h"

@@ -5,7 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "pipeline/waterfall.h"
+#include "pipeline/measure/waterfall.h"
+#include "unit/facts_of_trace.h"
 #include "unit/simulated_run.h"
 
 using namespace stageline;

@@ -1,4 +1,4 @@
-#include "pipeline/waterfall.h"
+#include "pipeline/measure/waterfall.h"
 
 #include <doctest/doctest.h>
 
@@ -8,12 +8,13 @@
 
 #include "base/parallel.h"
 #include "engine/engine.h"
-#include "pipeline/frontier.h"
-#include "pipeline/link_cells.h"
-#include "pipeline/replay.h"
-#include "pipeline/simulate.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/measure/frontier.h"
+#include "pipeline/replay/replay.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
 #include "shared_data.h"
+#include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"
 #include "unit/simulated_run.h"
 
@@ -440,8 +441,10 @@ TEST_CASE("waterfall: the headline's parts are the waterfall's, and add up") {
   };
   const Headline headline = find_findings(trace).headline;
   CHECK(ids_of(headline) ==
-        std::vector<std::string>{"compute", "bubble", "imbalance", "jitter", "message", "replicas", "tail", "rest"});
-  CHECK(headline.parts[2].share == part(mean, WaterfallPart::kImbalance) / mean.span_ns);
+        std::vector<std::string>{"compute", "bubble", "imbalance", "jitter", "message", "replicas", "tail", "rest", "between"});
+  // Shares are of the period: the step's, less the time between steps.
+  CHECK(headline.parts[2].share == doctest::Approx((1 - headline.parts[8].share) *
+                                                   part(mean, WaterfallPart::kImbalance) / mean.span_ns));
   // The share in the sentence is that of the bar.
   CHECK(headline.title_en.find(std::to_string(std::lround(100 - 100 * headline.parts[0].share)) + "\u202f%") !=
         std::string::npos);
@@ -449,5 +452,5 @@ TEST_CASE("waterfall: the headline's parts are the waterfall's, and add up") {
   // Without the ranks of three stages nobody knows what the fourth one waits for.
   filter_trace(trace, {1, 5}, INT64_MIN, INT64_MAX);
   link_cells(trace);
-  CHECK(ids_of(find_findings(trace).headline) == std::vector<std::string>{"compute", "bubble", "outside"});
+  CHECK(ids_of(find_findings(trace).headline) == std::vector<std::string>{"compute", "bubble", "outside", "between"});
 }

@@ -1,18 +1,19 @@
-#include "pipeline/what_if.h"
+#include "diagnosis/what_if/what_if.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "base/parallel.h"
+#include "diagnosis/what_if/what_if_answer.h"
+#include "diagnosis/what_if/what_if_fixes.h"
 #include "engine/engine.h"
-#include "engine/what_if_answer.h"
-#include "pipeline/link_cells.h"
-#include "pipeline/simulate.h"
-#include "pipeline/what_if_fixes.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
 #include "schedules/registry.h"
 #include "shared_data.h"
+#include "unit/facts_of_trace.h"
 
 using namespace stageline;
 
@@ -42,7 +43,7 @@ Trace simulated(const SimulateOptions& o) {
 
 WhatIf model_of(const Trace& trace) {
   Diagnostics notes;
-  Result<WhatIf> model = WhatIf::of(trace, notes);
+  Result<WhatIf> model = what_if_of(trace, notes);
   REQUIRE(model);
   return std::move(*model);
 }
@@ -428,7 +429,7 @@ TEST_CASE("what-if: what cannot be is said") {
   for (Part& part : odd.parts) part.stage = kUnknown;
   odd.links.clear();
   Diagnostics notes;
-  Result<WhatIf> lone = WhatIf::of(odd, notes);
+  Result<WhatIf> lone = what_if_of(odd, notes);
   if (lone) {
     FixOptions own;
     own.own.emplace_back();
@@ -440,7 +441,7 @@ TEST_CASE("what-if: what cannot be is said") {
   }
 
   Trace empty;
-  CHECK_FALSE(WhatIf::of(empty, notes));
+  CHECK_FALSE(what_if_of(empty, notes));
 
   // Damaged: replicas of huge numbers, cells backwards in time.
   Trace bad = simulated(o);
@@ -448,7 +449,7 @@ TEST_CASE("what-if: what cannot be is said") {
   for (size_t i = 0; i < bad.cells.size(); i += 3) std::swap(bad.cells.start_ns[i], bad.cells.end_ns[i]);
   bad.cells.sort();
   link_cells(bad);
-  if (Result<WhatIf> damaged = WhatIf::of(bad, notes)) CHECK(price_fixes(*damaged, {}).tried >= 0);
+  if (Result<WhatIf> damaged = what_if_of(bad, notes)) CHECK(price_fixes(*damaged, {}).tried >= 0);
 }
 
 TEST_CASE("what-if: --scale") {

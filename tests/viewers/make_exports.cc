@@ -13,7 +13,7 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "exporters/exporter.h"
-#include "pipeline/link_cells.h"
+#include "pipeline/cells/link_cells.h"
 #include "unit/make_trace.h"
 
 using namespace stageline;

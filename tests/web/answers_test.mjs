@@ -18,7 +18,8 @@ const shown = (value, type) => value === null ? '–' : typeof value === 'string
 const WHOLE = /("[a-z_]*_ns":)(-?\d{16,})/g;
 function answersOf(program, run, names) {
   const text = execFileSync(program, ['analyze', names.join(), run, '--format', 'json'], BIG);
-  return text.trim().split('\n').map(line => JSON.parse(line.replace(WHOLE, '$1"$2"')));
+  const made = JSON.parse(text.replace(WHOLE, '$1"$2"'));  // several analyses are one document, a list of their answers
+  return Array.isArray(made) ? made : [made];
 }
 
 // All that a chart may say of a value: a duration, a share, a ratio, a count (web/src/format.ts).
@@ -269,12 +270,13 @@ export const cases = [
       assert.match(await section.locator(`#table-${table.name} > summary`).innerText(), new RegExp(`${table.rows.length} rows?$`));
     assert.match(await section.locator('.how-made').innerText(), /--num-kernels 1/);
   }],
-  ['what takes long shows how long, and can be left', async open => {
-    let held = true;
+  ['what takes long shows how long, and can be left', async (open, {context}) => {
+    let held = false;
+    await context.route('**/api/answer?*', route => (held ? route.fulfill({status: 202,
+        json: {state: 'running', seconds: 7}}) : route.continue()));
     const page = await firstOpen(open, 'pipeline');
     await patience(page, 20);
-    await page.route('**/api/answer?*', route => (held ? route.fulfill({status: 202,
-        json: {state: 'running', seconds: 7}}) : route.continue()));
+    held = true;
     await page.keyboard.press('g');
     await page.keyboard.press('a');
     await page.waitForFunction(() => /7 s; you may leave/.test(document.querySelector('.answer .working')?.textContent ?? ''));

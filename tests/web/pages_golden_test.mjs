@@ -24,36 +24,38 @@ const answers = async (open, run, family, options) => {
 const SIZE = [1000, 760];
 const EN = {query: '?lang=en', size: SIZE}, ZH = {query: '?lang=zh', size: SIZE, dark: true};
 
+// The same picture in English and light, and in Chinese and dark.
+const inBoth = (what, name, draw) => [
+  [`picture: ${what}`, (open, {picture}) => draw(open, picture, name, EN)],
+  [`picture: ${what}, in Chinese and dark`, (open, {picture}) => draw(open, picture, `${name}-dark-zh`, ZH), {chinese: true}],
+];
 const pictures = [
-  ['picture: Overview, what was lost and the stages', async (open, {picture}) => {
+  ['picture: Overview, what was lost', async (open, {picture}) => {
     await region(await overview(open, 'slower', EN), picture, 'overview-headline', '.headline');
+  }],
+  ['picture: Overview in Chinese and dark, the stages', async (open, {picture}) => {
     await region(await overview(open, 'slower', ZH), picture, 'overview-stages-dark-zh', '#stages', 420, 220);
-  }],
-  ['picture: the pipeline page, two runs', async (open, {picture}) => {
-    for (const [name, options] of [['pipeline-runs', EN], ['pipeline-runs-dark-zh', ZH]]) {
-      const page = await showBoth(open, 'compared', '?step=1', options);
-      await page.evaluate(() => document.querySelector('.page-pipeline .chart canvas').scrollIntoView());
-      await region(page, picture, name, '.page-pipeline .chart canvas', 700, 200);
-      const second = await page.locator('.page-pipeline .chart canvas').nth(1).boundingBox();
-      await picture(page, `${name}-b`, {x: Math.floor(second.x), y: Math.floor(second.y), width: 700, height: 150});
-    }
-  }],
+  }, {chinese: true}],
   ['picture: the stages of one step', async (open, {picture}) => {
     const page = await show(open, 'split', '?step=1', EN);
     await page.locator('.stages').scrollIntoViewIfNeeded();
     await region(page, picture, 'pipeline-stages', '.stages table', 460, 240);
   }],
-  ['picture: Answers, a chart', async (open, {picture}) => {
-    for (const [name, options] of [['answers-time', EN], ['answers-time-dark-zh', ZH]])
-      await region(await answers(open, 'slower', 'time', options), picture, name, '#topic-waterfall .plot-box', 640, 200);
-  }],
-  ['picture: Compare, what makes the difference', async (open, {picture}) => {
-    for (const [name, options] of [['compare-effects', EN], ['compare-effects-dark-zh', ZH]]) {
-      const page = await open('compared', `${options.query}#/compare`, {...options, raw: true});
-      await page.waitForFunction(() => window.stageline?.compared?.() && document.querySelector('.effects'));
-      await region(page, picture, name, '.effects .plot-box', 700, 200);
-    }
-  }],
+  ...inBoth('the pipeline page, two runs', 'pipeline-runs', async (open, picture, name, options) => {
+    const page = await showBoth(open, 'compared', '?step=1', options);
+    await page.evaluate(() => document.querySelector('.page-pipeline .chart canvas').scrollIntoView());
+    await region(page, picture, name, '.page-pipeline .chart canvas', 700, 200);
+    const second = await page.locator('.page-pipeline .chart canvas').nth(1).boundingBox();
+    await picture(page, `${name}-b`, {x: Math.floor(second.x), y: Math.floor(second.y), width: 700, height: 150});
+  }),
+  ...inBoth('Answers, a chart', 'answers-time', async (open, picture, name, options) => {
+    await region(await answers(open, 'slower', 'time', options), picture, name, '#topic-waterfall .plot-box', 640, 200);
+  }),
+  ...inBoth('Compare, what makes the difference', 'compare-effects', async (open, picture, name, options) => {
+    const page = await open('compared', `${options.query}#/compare`, {...options, raw: true});
+    await page.waitForFunction(() => window.stageline?.compared?.() && document.querySelector('.effects'));
+    await region(page, picture, name, '.effects .plot-box', 700, 200);
+  }),
 ];
 
 export const cases = [
@@ -171,5 +173,5 @@ export const cases = [
     assert.ok(await page.evaluate(() => stageline.run.ranks.length) >= 2);
     assert.match(await page.evaluate(() => stageline.run.format), /record/);
   }],
-  ...pictures.map(([name, run]) => [name, run, {fixed: true}]),
+  ...pictures.map(([name, run, more = {}]) => [name, run, {fixed: true, ...more}]),
 ];

@@ -122,6 +122,41 @@ export const cases = [
     await page.keyboard.press('Escape');
     assert.equal((await state(page)).selected, -1);
   }],
+  ['pipeline: presses faster than frames all count, and a number stays while it is typed', async open => {
+    const page = await show(open, 'pipeline', '?step=0');
+    await page.waitForSelector('#cost');
+    // In one task: nothing is drawn between them.
+    const seen = await page.evaluate(() => {
+      const press = (...ids) => ids.forEach(id => document.getElementById(id).click()), now = () => stageline.pipeline.state(), list = [];
+      press('next-step', 'next-step');
+      list.push(now().step);
+      press('all-steps', 'all-steps');
+      list.push(now().step);
+      press('causes', 'causes');
+      list.push(now().causes);
+      for (const [id, value] of [['cost-stage', '2'], ['cost', '0.9'], ['micro-batches', '10']]) {
+        const field = document.getElementById(id);
+        field.value = value;
+        field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', {bubbles: true}));
+      }
+      return list;
+    });
+    assert.deepEqual(seen, [2, 0, true]);
+    await page.waitForFunction(() => stageline.pipeline.world() !== null);
+    assert.match(await page.textContent('.what-if .how:last-child'), /stage=2,by=0\.9.*--micro-batches 10/);
+    await page.fill('#step', '3');
+    await page.evaluate(() => document.getElementById('unfold').click());
+    await page.waitForFunction(() => document.getElementById('unfold').getAttribute('aria-pressed') === 'true');
+    assert.equal(await page.inputValue('#step'), '3');
+    await page.keyboard.press('Enter');
+    assert.equal((await state(page)).step, 3);
+    await page.fill('#step', '77');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.getElementById('step').value === '3');  // there is none
+    await page.fill('#step', '1');
+    await page.evaluate(() => document.getElementById('prev-step').click());
+    await page.waitForFunction(() => document.getElementById('step').value === '2' && stageline.pipeline.state().step === 2);
+  }],
   ['pipeline: a window that moves along shows what is painted once it stands still', async open => {
     let page;
     for (const hash of ['?step=1', '?step=1&open=all&causes=off']) {

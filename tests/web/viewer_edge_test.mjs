@@ -153,13 +153,16 @@ export const cases = [
     assert.ok(Math.abs(after.t0 - near.t0) <= 1 && Math.abs(after.t1 - near.t1) <= 1, 'the place is kept');
     assert.ok(await page.locator('.pages a').count() > 1);
   }],
-  ['a server that goes away is said, and asked again', async open => {
+  ['a server that goes away is said, and asked again', async (open, {context}) => {
+    let asleep = false;
+    await context.route('**/api/tiles*', route => (asleep ? route.fulfill({status: 503, json: {error: 'the server sleeps', hint: 'wake it'}})
+      : route.continue()));
     const page = await open('pipeline', '?lang=en', {foreign: true});
-    await page.route('**/api/tiles*', route => route.fulfill({status: 503, json: {error: 'the server sleeps', hint: 'wake it'}}));
+    asleep = true;
     page.removeAllListeners('console');
     await page.keyboard.press('w');
     await page.waitForFunction(() => /the server sleeps/.test(document.querySelector('.toolbar').textContent));
-    await page.unroute('**/api/tiles*');
+    asleep = false;
     await page.waitForFunction(() => !/the server sleeps/.test(document.querySelector('.toolbar').textContent));
     await settle(page);
   }],

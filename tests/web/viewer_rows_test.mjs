@@ -11,6 +11,7 @@ export const cases = [
     assert.equal((await rows(page)).filter(row => row.kind === 'group').length, 4);
     await page.selectOption('#grouping', 'dp');
     assert.deepEqual((await rows(page)).filter(row => row.kind === 'rank').map(row => row.rank), [0, 1, 2, 3, 4, 5, 6, 7]);
+    await settle(page);
     assert.match(await label(page, 'Replica').textContent(), /Replica 0/);
     await page.selectOption('#grouping', 'none');
     assert.equal((await rows(page)).filter(row => row.kind === 'group').length, 0);
@@ -134,6 +135,7 @@ export const cases = [
     await page.keyboard.press('Escape');
     await page.click('#lang');
     assert.equal(await page.getAttribute('html', 'lang'), 'zh-CN');
+    await settle(page);
     await page.keyboard.press('?');
     const live = new Set(await page.locator('#live, .say').allTextContents());  // said before, in the language of then
     const chinese = (await visibleTexts(page)).filter(text => !live.has(text));

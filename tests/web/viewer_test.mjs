@@ -42,7 +42,7 @@ export const cases = [
     assert.match(await page.textContent('.run'), /pipeline · 8 ranks · 4 steps · 1312 slices/);
     const painted = await page.evaluate('stageline.painted()');
     assert.ok(painted.lanes > 4 && painted.missing === 0 && painted.slices > 100 && painted.labels > 20, JSON.stringify(painted));
-    assert.equal(await page.evaluate('performance.getEntriesByName("timeline-painted").length'), 1);
+    await page.waitForFunction(() => performance.getEntriesByName('timeline-painted').length === 1);
     const first = await page.evaluate('stageline.laneBox(0)');
     assert.ok(first.w > 800 && first.h >= 12);
   }],

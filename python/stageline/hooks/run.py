@@ -136,7 +136,10 @@ def _marked(function, where, job_of, after):
         with job:
             result = function(*args, **kwargs)
         if after is not None:
-            after(arguments, result)
+            try:
+                after(arguments, result)
+            except Exception as error:
+                complain(where, error)
         return result
 
     marked.stageline_wrapped = function

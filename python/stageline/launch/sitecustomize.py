@@ -17,10 +17,12 @@ def _install():
     if os.environ.get('STAGELINE_OFF') == '1' or sys.version_info < (3, 9):
         return
     import importlib.util
-    package = os.path.dirname(here)
-    spec = importlib.util.spec_from_file_location('stageline', os.path.join(package, '__init__.py'), submodule_search_locations=[package])
-    known = sys.modules['stageline'] = importlib.util.module_from_spec(spec)  # the recorder's own, whatever is installed
-    spec.loader.exec_module(known)
+    beside = os.path.dirname(os.path.dirname(here))
+    for name in ('stageline_record', 'stageline'):  # the program's own, whatever is installed
+        package = os.path.join(beside, name)
+        spec = importlib.util.spec_from_file_location(name, os.path.join(package, '__init__.py'), submodule_search_locations=[package])
+        known = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(known)
     from stageline import hooks
     hooks.install()
 

@@ -5,9 +5,9 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/name_sequences.h"
 #include "model/statistics.h"
-#include "model/torch_view.h"
+#include "profile/name_sequences.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -193,7 +193,7 @@ RankResult hta_result(const TorchRun& run, const TorchRank& rank) {
   return result;
 }
 
-Table hta_table() {
+Table hta_aten_op_kernels_and_delay_table() {
   return {"aten-op-kernels-and-delay",
           "ATen operators, their kernels and delays (HTA)",
           {{"rank", "rank", Type::kInteger, ""},
@@ -248,7 +248,7 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
   return result;
 }
 
-Table exact_table() {
+Table exact_aten_op_kernels_and_delay_table() {
   return {
       "aten-op-kernels-and-delay",
       "Operators, the kernels they launch, and the delays",
@@ -291,7 +291,7 @@ Result<std::vector<Key>> sort_keys(const AnalysisInput& input) {
   return keys;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input) {
   Result<std::vector<Key>> keys = sort_keys(input);
   if (!keys) return std::move(keys).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
@@ -313,7 +313,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     std::stable_sort(ranks[k].rows.begin(), ranks[k].rows.end(), before);
   });
   AnalysisResult result;
-  Table table = input.hta ? hta_table() : exact_table();
+  Table table = input.hta ? hta_aten_op_kernels_and_delay_table() : exact_aten_op_kernels_and_delay_table();
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k].error) return std::move(*ranks[k].error);
     const int64_t rank = torch->ranks[torch->parts[k]];
@@ -350,7 +350,7 @@ const Analysis aten_op_kernels_and_delay_analysis = {
     .name = "aten-op-kernels-and-delay",
     .summary = "which kernels every operator launches, and how long its launches take to arrive",
     .tables = {{"aten-op-kernels-and-delay", "one row per rank, operator and sequence of kernels"}},
-    .run = run,
+    .run = run_aten_op_kernels_and_delay,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"sort-by", "LIST", "Columns to sort by, largest first (default occurrence_count)", ""},
                 {"operators", "TEXT",

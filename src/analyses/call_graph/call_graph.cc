@@ -1,12 +1,12 @@
 // Who called whom, and the device work below every call. Definitions: docs/analyses/call-graph.md.
-#include "model/call_graph.h"
+#include "profile/call_graph.h"
 
 #include <cmath>
 #include <optional>
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -18,7 +18,7 @@ struct Wanted {
   bool stack = true, graph = true;
 };
 
-struct RankTables {
+struct GraphTables {
   std::optional<Table> stack, graph;
   std::optional<Error> error;
 };
@@ -67,7 +67,7 @@ std::vector<ColumnSpec> exact_graph_columns() {
            "Kernel time of the backward operators that belong to this call or one below"}};
 }
 
-void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, RankTables& out) {
+void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, GraphTables& out) {
   const auto index_of = [&](int32_t row) { return int64_t{rank.rows[static_cast<size_t>(row)].index}; };
   const auto node_of = [&](size_t i) { return static_cast<size_t>(rank.row_at(rank.rows[i].index)); };
   if (wanted.stack) {
@@ -111,7 +111,7 @@ void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, 
   out.graph = std::move(table);
 }
 
-void exact_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, RankTables& out) {
+void exact_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, GraphTables& out) {
   const CallGraph graph = exact_call_graph(rank);
   Table stack("call-stack", "Who called whom", exact_stack_columns());
   Table sums("trace-call-graph", "Device work below every call", exact_graph_columns());
@@ -155,12 +155,12 @@ void append(Table& to, const Table& from) {
   }
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   const std::string builder = input.options.text("builder", "both");
   const Wanted wanted = {builder != "trace-call-graph", builder != "call-stack"};
-  std::vector<RankTables> ranks(torch->parts.size());
+  std::vector<GraphTables> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
     const TorchRank rank = torch_rank(*torch, torch->parts[k]);
     (input.hta ? hta_rows : exact_rows)(*torch, rank, wanted, ranks[k]);
@@ -169,7 +169,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
               input.hta ? hta_stack_columns() : exact_stack_columns());
   Table graph("trace-call-graph", input.hta ? "Call graph (HTA)" : "Device work below every call",
               input.hta ? hta_graph_columns() : exact_graph_columns());
-  for (RankTables& rank : ranks) {
+  for (GraphTables& rank : ranks) {
     if (rank.error) return std::move(*rank.error);
     if (ranks.size() == 1) {
       if (rank.stack) stack = std::move(*rank.stack);
@@ -194,7 +194,7 @@ const Analysis call_graph_analysis = {
     .summary = "who called whom: every call's caller, depth, self time and the device work below it",
     .tables = {{"call-stack", "one row per call: caller, depth, self time"},
                {"trace-call-graph", "one row per call: the kernels below it"}},
-    .run = run,
+    .run = run_call_graph,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"builder", "NAME",
                  "Make one table only: HTA has a builder for each, and the newer one fails more (default both)",

@@ -8,7 +8,7 @@
 #include "analyses/cluster/durations.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -29,7 +29,7 @@ RankAnswer answer_for(const TorchRank& rank, bool msprof) {
   return answer;
 }
 
-Table exact_table(const TorchRun& run, std::vector<RankAnswer>& ranks, bool by_rank) {
+Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ranks, bool by_rank) {
   std::vector<ColumnSpec> keys;
   if (by_rank) keys.push_back({"rank", "rank", Type::kInteger, "Global rank"});
   keys.push_back({"name", "call", Type::kText, ""});
@@ -74,7 +74,7 @@ Table exact_table(const TorchRun& run, std::vector<RankAnswer>& ranks, bool by_r
     if (by_rank) values.emplace_back(rank);
     values.emplace_back(std::string(name));
     values.emplace_back(std::string(category));
-    values.emplace_back(share_or_nan(static_cast<double>(line.sum), static_cast<double>(whole[rank])));
+    values.emplace_back(share_of(static_cast<double>(line.sum), static_cast<double>(whole[rank])));
     values = with_durations(std::move(values), line.ns, false);
     if (!by_rank) {
       values.emplace_back(line.least_rank);
@@ -213,7 +213,7 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
   return tables;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_cann_api_sum(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
   if (!torch) return std::move(torch).error();
   std::vector<RankAnswer> ranks(torch->parts.size());
@@ -224,8 +224,8 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     result.tables = rival_tables(*torch, ranks);
     return result;
   }
-  result.tables.push_back(exact_table(*torch, ranks, false));
-  result.tables.push_back(exact_table(*torch, ranks, true));
+  result.tables.push_back(exact_cann_api_sum_table(*torch, ranks, false));
+  result.tables.push_back(exact_cann_api_sum_table(*torch, ranks, true));
   return result;
 }
 
@@ -236,7 +236,7 @@ const Analysis cann_api_sum_analysis = {
     .name = "cann-api-sum",
     .summary = "calls of the runtime (CANN, CUDA, …) by name: count, total, quartiles",
     .tables = {{"cann-api", "one row per call, over all ranks"}, {"cann-api-ranks", "one row per rank and call"}},
-    .run = run,
+    .run = run_cann_api_sum,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof",
     .in_report = false};

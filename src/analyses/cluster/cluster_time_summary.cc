@@ -16,6 +16,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
+#include "model/statistics.h"
 
 namespace stageline {
 namespace {
@@ -94,7 +95,7 @@ RankTimes times_of(const TorchRun& run, const TorchRank& rank, const std::vector
   return steps;
 }
 
-Table exact_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
+Table exact_cluster_time_summary_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
   Table table(
       "cluster-time-summary", "Time of every rank and step",
       {{"rank", "rank", Type::kInteger, "Global rank"},
@@ -125,7 +126,7 @@ Table exact_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
     for (const auto& [step, t] : ranks[k])
       table.add_row({int64_t{run.ranks[run.parts[k]]}, step < 0 ? kNullInteger : int64_t{step}, t.step_ns, t.span_ns(),
                      t.compute_ns, t.exposed_ns, t.exposed_memory_ns, t.free_ns,
-                     share_or_nan(static_cast<double>(t.free_ns), static_cast<double>(t.span_ns())), t.communication_ns,
+                     share_of(static_cast<double>(t.free_ns), static_cast<double>(t.span_ns())), t.communication_ns,
                      t.overlap_ns, t.memory_ns, t.bubble_ns, t.span_ns() - t.bubble_ns,
                      t.host_start == INT64_MIN ? kNullInteger : std::max<int64_t>(0, t.first - t.host_start),
                      t.waits_known() ? t.wait_ns : kNullInteger, t.waits_known() ? t.transfer_ns : kNullInteger});
@@ -162,8 +163,7 @@ Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
     }
     if (ranks[k].empty()) continue;
     table.add_row({int64_t{run.ranks[run.parts[k]]}, steps, span, compute, messages, collectives, memory, free,
-                   share_or_nan(static_cast<double>(free), static_cast<double>(span)),
-                   waits_known ? wait : kNullInteger});
+                   share_of(static_cast<double>(free), static_cast<double>(span)), waits_known ? wait : kNullInteger});
   }
   return table;
 }
@@ -200,7 +200,7 @@ Table told_table(const Trace& trace) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
   AnalysisResult result;
   note_level_none(input, result.notes);
   // Reports of other profiles tell the same in their own sections.
@@ -225,7 +225,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   std::vector<RankTimes> ranks(ops.size());
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = times_of(*torch, torch_rank(*torch, torch->parts[k]), ops[k]); });
-  result.tables.push_back(exact_table(*torch, ranks));
+  result.tables.push_back(exact_cluster_time_summary_table(*torch, ranks));
   result.tables.push_back(total_table(*torch, ranks));
   if (told.row_count() > 0) result.tables.push_back(std::move(told));
   return result;
@@ -240,7 +240,7 @@ const Analysis cluster_time_summary_analysis = {
     .tables = {{"cluster-time-summary", "one row per rank and step"},
                {"cluster-time-ranks", "one row per rank (not with --compat msprof)"},
                {"cluster-time-told", "one row per rank and step that only the profiler's own sums tell of"}},
-    .run = run,
+    .run = run_cluster_time_summary,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof",
     .takes_summaries = true};

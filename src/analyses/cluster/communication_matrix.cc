@@ -27,13 +27,13 @@ struct Sum {
     time_ns = sum_or_limit(time_ns, other.time_ns);
   }
 };
-using Link = std::tuple<int32_t, int32_t, std::string_view, std::string_view>;  // src, dst, transport, link
+using RankLink = std::tuple<int32_t, int32_t, std::string_view, std::string_view>;  // src, dst, transport, link
 using LinkOp = std::tuple<std::string_view, std::string_view, int32_t, int32_t, std::string_view, std::string_view>;
 using Size = std::tuple<std::string_view, std::string_view, int>;  // transport, link, log2 of the bytes
 
 struct Sums {
   TransferSource source = TransferSource::kNone;
-  std::map<Link, Sum> links;
+  std::map<RankLink, Sum> links;
   std::map<LinkOp, Sum> ops;
   std::map<Size, Sum> sizes;
 };
@@ -80,7 +80,7 @@ std::string power_text(int log2) {
   return std::to_string(int64_t{1} << std::min(log2 - 10 * unit, 62)) + " " + kUnits[static_cast<size_t>(unit)];
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
   if (!torch) return std::move(torch).error();
   std::vector<RankTransfers> transfers = all_transfers(*torch);
@@ -155,7 +155,7 @@ const Analysis communication_matrix_analysis = {
     .tables = {{"links", "one row per source, destination, transport and link type"},
                {"links-by-operation", "the same per group and type of operation"},
                {"bandwidth-by-size", "one row per transport, link type and power of two of bytes"}},
-    .run = run,
+    .run = run_communication_matrix,
     .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 

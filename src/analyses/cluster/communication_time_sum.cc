@@ -17,6 +17,7 @@
 #include "analyses/cluster/op_times.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "model/statistics.h"
 
 namespace stageline {
 namespace {
@@ -59,12 +60,12 @@ std::vector<Table::Value> behind(std::vector<Table::Value> keys, const Sum& sum)
   keys.emplace_back(sum.elapse);
   for (const int64_t ns : {sum.transit, sum.wait, sum.sync, sum.idle}) keys.emplace_back(known ? ns : kNullInteger);
   for (const int64_t ns : {sum.wait, sum.sync})
-    keys.emplace_back(share_or_nan(static_cast<double>(ns), static_cast<double>(sum_or_limit(sum.transit, ns))));
+    keys.emplace_back(share_of(static_cast<double>(ns), static_cast<double>(sum_or_limit(sum.transit, ns))));
   keys.emplace_back(std::string(basis_text(sum.basis)));
   return keys;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_communication_time_sum(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
   if (!torch) return std::move(torch).error();
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
@@ -121,7 +122,7 @@ const Analysis communication_time_sum_analysis = {
     .summary = "transfer, waiting and idle time inside communication operations",
     .tables = {{"communication-time-sum", "one row per rank, group and type of operation"},
                {"communication-times", "one row per operation (not in reports)"}},
-    .run = run,
+    .run = run_communication_time_sum,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof",
     .in_report = false};

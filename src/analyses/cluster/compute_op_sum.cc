@@ -7,7 +7,8 @@
 #include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/durations.h"
 #include "base/parallel.h"
-#include "model/torch_view.h"
+#include "model/statistics.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -87,7 +88,7 @@ class Writer {
       text(line.key->unit);
       if (by_name) text(line.key->shapes);
       if (by_rank) keys.insert(msprof_ ? keys.end() : keys.begin(), Table::Value(line.rank));
-      if (!msprof_) keys.emplace_back(share_or_nan(static_cast<double>(line.sum), static_cast<double>(whole)));
+      if (!msprof_) keys.emplace_back(share_of(static_cast<double>(line.sum), static_cast<double>(whole)));
       table.add_row(with_durations(std::move(keys), line.ns, msprof_));
     }
   }
@@ -132,7 +133,7 @@ std::vector<Line> lines_by_type(const std::vector<RankAnswer>& ranks, bool by_ra
   return lines;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
   if (!torch) return std::move(torch).error();
   std::vector<RankAnswer> ranks(torch->parts.size());
@@ -166,7 +167,7 @@ const Analysis compute_op_sum_analysis = {
     .tables = {{"compute-op-types", "one row per operator type and unit"},
                {"compute-op-types-by-rank", "one row per rank, operator type and unit"},
                {"compute-ops", "one row per rank, kernel, type, unit and input shapes"}},
-    .run = run,
+    .run = run_compute_op_sum,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof",
     .in_report = false};

@@ -71,6 +71,4 @@ int64_t sum_of(const std::vector<int64_t>& ns) {
   return std::accumulate(ns.begin(), ns.end(), int64_t{0}, sum_or_limit);
 }
 
-double share_or_nan(double part, double whole) { return whole > 0 ? part / whole : NAN; }
-
 }  // namespace stageline

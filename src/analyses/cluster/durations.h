@@ -15,7 +15,5 @@ std::vector<ColumnSpec> with_duration_columns(std::vector<ColumnSpec> keys, bool
 std::vector<Table::Value> with_durations(std::vector<Table::Value> keys, std::vector<int64_t>& ns, bool msprof);
 
 int64_t sum_of(const std::vector<int64_t>& ns);
-// Share of a whole; unknown where the whole is nothing.
-double share_or_nan(double part, double whole);
 
 }  // namespace stageline

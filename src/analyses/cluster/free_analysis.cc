@@ -14,7 +14,8 @@
 #include "analyses/cluster/durations.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
-#include "model/torch_view.h"
+#include "model/statistics.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -32,7 +33,7 @@ enum Reason : uint8_t {
   kLaunch,
   kStream,
   kBetween,
-  kUnknown,
+  kNoReason,
   kReasons
 };
 constexpr std::array<const char*, kReasons> kReasonText = {
@@ -42,7 +43,7 @@ constexpr std::array<const char*, kReasons> kReasonText = {
 
 struct Gap {
   int64_t start = 0, end = 0;
-  Reason reason = kUnknown;
+  Reason reason = kNoReason;
   int32_t step = -1;
   uint32_t before = 0, after = 0;  // slices
   int64_t dry_ns = 0;              // of the gap: until the launch began
@@ -71,7 +72,7 @@ Reason host_reason(std::string_view name) {
   if (lower == "gc" || holds("gc.collect") || holds("gc_collect") || holds("garbage")) return kGarbage;
   // Calls that block until the device is done; what only makes the device wait is none.
   if (holds("synchronize") || holds("syncstream") || holds("_local_scalar_dense")) return kHostSync;
-  return kUnknown;
+  return kNoReason;
 }
 std::vector<Reason> host_reasons(const StringPool& names) {
   std::vector<Reason> out;
@@ -100,11 +101,11 @@ HostTimes host_times(const TorchRank& rank, const std::vector<Reason>& reasons) 
   return times;
 }
 
-void explain(const TorchRank& rank, const HostTimes& host, const TorchRow& next, Gap& gap) {
+void explain_gap(const TorchRank& rank, const HostTimes& host, const TorchRow& next, Gap& gap) {
   const auto waits = host.waits.find(next.lane);
   const int64_t waited = waits == host.waits.end() ? 0 : waits->second.within(gap.start, gap.end);
   if (next.partner < 0) {
-    gap.reason = 2 * waited >= gap.ns() ? kStream : kUnknown;
+    gap.reason = 2 * waited >= gap.ns() ? kStream : kNoReason;
     return;
   }
   const TorchRow& launch = rank.rows[static_cast<size_t>(next.partner)];
@@ -125,7 +126,7 @@ void explain(const TorchRank& rank, const HostTimes& host, const TorchRow& next,
   } else if (launch.end_ns() <= gap.start) {
     gap.reason = gap.ns() <= kShortNs ? kBetween : kStream;  // launched in time and still not begun
   } else {
-    gap.reason = latency > 0 || gap.dry_ns > 0 ? kLaunch : kUnknown;
+    gap.reason = latency > 0 || gap.dry_ns > 0 ? kLaunch : kNoReason;
   }
 }
 
@@ -143,14 +144,14 @@ RankAnswer answer_for(const TorchRank& rank, const std::vector<Reason>& reasons,
   std::vector<Gap> gaps;
   for (const TorchRow* row : work) {
     if (row->start_ns > last->end_ns()) {
-      Gap gap{last->end_ns(), row->start_ns, kUnknown, row->iteration,
-              last->slice,    row->slice,    0,        row->iteration != last->iteration};
+      Gap gap{last->end_ns(), row->start_ns, kNoReason, row->iteration,
+              last->slice,    row->slice,    0,         row->iteration != last->iteration};
       answer.free_ns += gap.ns();
       if (gap.ns() < least_ns) {
         answer.short_ns += gap.ns();
         ++answer.short_count;
       } else {
-        explain(rank, host, *row, gap);
+        explain_gap(rank, host, *row, gap);
         answer.reasons[gap.reason].push_back(gap.ns());
         gaps.push_back(gap);
       }
@@ -179,8 +180,8 @@ Table reason_table(std::vector<RankAnswer>& ranks) {
       if (ns.empty()) return;
       const auto sum = static_cast<double>(sum_of(ns));
       table.add_row(
-          with_durations({int64_t{rank.rank}, std::string(reason), share_or_nan(sum, static_cast<double>(rank.free_ns)),
-                          share_or_nan(sum, static_cast<double>(rank.span_ns))},
+          with_durations({int64_t{rank.rank}, std::string(reason), share_of(sum, static_cast<double>(rank.free_ns)),
+                          share_of(sum, static_cast<double>(rank.span_ns))},
                          ns, false));
     };
     for (size_t r = 0; r < kReasons; ++r) add(kReasonText[r], rank.reasons[r]);
@@ -199,8 +200,8 @@ Table total_table(const std::vector<RankAnswer>& ranks) {
   for (const RankAnswer& rank : ranks)
     if (rank.span_ns > 0)
       table.add_row({int64_t{rank.rank}, rank.span_ns, rank.free_ns,
-                     share_or_nan(static_cast<double>(rank.free_ns), static_cast<double>(rank.span_ns)),
-                     rank.short_count, rank.short_ns});
+                     share_of(static_cast<double>(rank.free_ns), static_cast<double>(rank.span_ns)), rank.short_count,
+                     rank.short_ns});
   return table;
 }
 
@@ -229,7 +230,7 @@ Table gap_table(const TorchRun& run, const std::vector<RankAnswer>& ranks) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
   Result<int64_t> least = input.options.microseconds("min-gap", kLeastNs);
   if (!least) return std::move(least).error();
   Result<int64_t> most = input.options.integer("top", 10, 0);
@@ -258,7 +259,7 @@ const Analysis free_analysis_analysis = {
     .tables = {{"free-reasons", "one row per rank and reason"},
                {"free-time", "one row per rank"},
                {"free-gaps", "the longest gaps of every rank, with their place"}},
-    .run = run,
+    .run = run_free_analysis,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"min-gap", "TIME", "Shorter gaps are summed, not explained; default 10 (us)", ""},
                 {"top", "N",

@@ -54,7 +54,7 @@ Table all_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   return table;
 }
 
-Table rank_table(const TorchRun& run, const Ops& ranks, bool msprof) {
+Table rank_hccl_sum_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   std::vector<ColumnSpec> keys;
   if (msprof) {
     keys = {{"OpType", "OpType", Type::kText, ""}, {"Rank", "Rank", Type::kInteger, ""}};
@@ -190,7 +190,7 @@ Table group_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_hccl_sum(const AnalysisInput& input) {
   Result<int64_t> most = input.options.integer("top", 15, 0);
   if (!most) return std::move(most).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
@@ -199,7 +199,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   AnalysisResult result;
   note_level_none(input, result.notes);
   result.tables.push_back(all_table(*torch, ranks, input.msprof));
-  result.tables.push_back(rank_table(*torch, ranks, input.msprof));
+  result.tables.push_back(rank_hccl_sum_table(*torch, ranks, input.msprof));
   result.tables.push_back(top_table(*torch, ranks, input.msprof, static_cast<size_t>(*most)));
   result.tables.push_back(group_table(*torch, ranks, input.msprof));
   return result;
@@ -215,7 +215,7 @@ const Analysis hccl_sum_analysis = {
                {"hccl-ranks", "one row per rank, group and type"},
                {"hccl-top", "the longest operations by their mean over ranks"},
                {"hccl-groups", "one row per communicator"}},
-    .run = run,
+    .run = run_hccl_sum,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"top", "N",
                  "How many of the longest are listed (hccl-sum: default 15; free-analysis: 10 per rank; "

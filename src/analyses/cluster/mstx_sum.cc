@@ -7,7 +7,7 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/durations.h"
 #include "base/parallel.h"
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -99,7 +99,7 @@ Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool b
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_mstx_sum(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
   if (!torch) return std::move(torch).error();
   std::vector<RankAnswer> ranks(torch->parts.size());
@@ -120,7 +120,7 @@ const Analysis mstx_sum_analysis = {
                {"mstx-device", "one row per step and range: device time over all ranks"},
                {"mstx-host-ranks", "one row per rank and range: host time"},
                {"mstx-device-ranks", "one row per rank and range: device time"}},
-    .run = run,
+    .run = run_mstx_sum,
     .needs = AnalysisNeeds::kTorch,
     .in_report = false};
 

@@ -28,7 +28,7 @@ constexpr double kSlowRatio = 1.5;  // of the time that its kind of link takes f
 constexpr double kRest = 0.1;       // of a slow link's transfers may be fast
 constexpr size_t kFewestLinks = 3;  // of a class: with fewer nobody is an outlier
 
-struct Link {
+struct RankLink {
   int32_t src = 0, dst = 0;
   int64_t count = 0, bytes = 0, time_ns = 0;
   double expected_ns = 0;
@@ -49,7 +49,7 @@ struct ClassAnswer {
   Class name;
   int64_t transfers = 0, bytes = 0, time_ns = 0;
   double median_gbps = NAN, threshold = 0;
-  std::vector<Link> links;
+  std::vector<RankLink> links;
   std::vector<Outlier> worst;
 };
 
@@ -58,11 +58,11 @@ struct ClassAnswer {
 using Like = std::pair<std::string_view, int>;
 int size_of(int64_t bytes) { return static_cast<int>(std::ilogb(static_cast<double>(std::max<int64_t>(bytes, 1)))); }
 
-void read_pattern(std::vector<Link>& links, double threshold) {
+void read_pattern(std::vector<RankLink>& links, double threshold) {
   std::map<int32_t, std::pair<int, int>> rows, columns;  // slow of all
   // A bad link is slow each time; waiting inside some of its transfers comes and goes.
-  const auto slow = [&](const Link& link) { return link.lasting && link.ratio() >= threshold; };
-  for (const Link& link : links) {
+  const auto slow = [&](const RankLink& link) { return link.lasting && link.ratio() >= threshold; };
+  for (const RankLink& link : links) {
     for (auto* at : {&rows[link.src], &columns[link.dst]}) {
       at->first += slow(link) ? 1 : 0;
       ++at->second;
@@ -71,7 +71,7 @@ void read_pattern(std::vector<Link>& links, double threshold) {
   const auto mostly = [](const std::pair<int, int>& count) {
     return count.second >= 2 && 2 * count.first > count.second;
   };
-  for (Link& link : links) {
+  for (RankLink& link : links) {
     if (!slow(link)) continue;
     const bool row = mostly(rows[link.src]), column = mostly(columns[link.dst]);
     link.reading = row && column ? "source and destination" : row ? "source" : column ? "destination" : "link";
@@ -126,10 +126,10 @@ ClassAnswer answer_for(const Class& name, std::vector<Transfer>& list, double th
   std::sort(gbps.begin(), gbps.end());
   answer.median_gbps = quantile(gbps, 0.5);
   const std::set<Call> late_together = calls_slow_everywhere(list, median, threshold);
-  std::map<std::pair<int32_t, int32_t>, Link> links;
+  std::map<std::pair<int32_t, int32_t>, RankLink> links;
   std::vector<Outlier> outliers;
   for (const Transfer& t : list) {
-    Link& link = links[{t.src, t.dst}];
+    RankLink& link = links[{t.src, t.dst}];
     link.src = t.src;
     link.dst = t.dst;
     link.count += t.count;
@@ -181,18 +181,18 @@ Table link_table(const std::vector<ClassAnswer>& classes) {
                 "source: most links from that rank are slow; destination: most links to it; link: this one alone"}});
   struct Line {
     const ClassAnswer* of;
-    const Link* link;
+    const RankLink* link;
   };
   std::vector<Line> lines;
   for (const ClassAnswer& c : classes)
-    for (const Link& link : c.links)
+    for (const RankLink& link : c.links)
       if (link.reading[0] != '\0') lines.push_back({&c, &link});
   std::stable_sort(lines.begin(), lines.end(),
                    [](const Line& a, const Line& b) { return a.link->lost_ns() > b.link->lost_ns(); });
   for (const auto& [c, link] : lines)
     table.add_row({std::string(c->name.first), std::string(c->name.second), int64_t{link->src}, int64_t{link->dst},
                    link->count, link->bytes, link->time_ns,
-                   share_or_nan(static_cast<double>(link->bytes), static_cast<double>(link->time_ns)),
+                   share_of(static_cast<double>(link->bytes), static_cast<double>(link->time_ns)),
                    std::llround(link->expected_ns), link->ratio(), link->lost_ns(), std::string(link->reading)});
   return table;
 }
@@ -208,7 +208,8 @@ Table class_table(const std::vector<ClassAnswer>& classes) {
                {"transit_ns", "transit", Type::kDuration, "Summed over transfers"},
                {"median_gb_per_s", "median GB/s", Type::kReal, "Of one transfer, 10⁹ bytes a second"}});
   for (const ClassAnswer& c : classes) {
-    const auto slow = std::count_if(c.links.begin(), c.links.end(), [](const Link& l) { return l.reading[0] != '\0'; });
+    const auto slow =
+        std::count_if(c.links.begin(), c.links.end(), [](const RankLink& l) { return l.reading[0] != '\0'; });
     table.add_row({std::string(c.name.first), std::string(c.name.second), static_cast<int64_t>(c.links.size()),
                    int64_t{slow}, c.transfers, c.bytes, c.time_ns, c.median_gbps});
   }
@@ -243,7 +244,7 @@ Table transfer_table(const std::vector<ClassAnswer>& classes, size_t most) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
   Result<double> ratio = input.options.real("ratio", kSlowRatio);
   if (!ratio) return std::move(ratio).error();
   if (!(*ratio > 1)) return Error{ErrorCode::kUsage, "--ratio must be more than 1", {}, "1.5: half as long again"};
@@ -291,7 +292,7 @@ const Analysis slow_link_analysis = {
     .tables = {{"slow-links", "one row per slow link, who costs most first"},
                {"link-classes", "one row per transport and link type"},
                {"slow-transfers", "the slowest single transfers"}},
-    .run = run,
+    .run = run_slow_link,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"ratio", "X", "A link is slow from this ratio to the expected time on (default 1.5)", ""},
                 {"top", "N",

@@ -8,6 +8,7 @@
 #include "analyses/cluster/durations.h"
 #include "analyses/cluster/rival_slow_rank.h"
 #include "base/number.h"
+#include "model/statistics.h"
 
 namespace stageline {
 namespace {
@@ -105,7 +106,7 @@ Sums sums_of(const TorchRun& run, const Matched& matched, int64_t late_ns, size_
   return sums;
 }
 
-Table rank_table(const TorchRun& run, const Sums& sums) {
+Table rank_slow_rank_table(const TorchRun& run, const Sums& sums) {
   Table table(
       "slow-ranks", "Ranks that come late to collectives",
       {{"rank", "rank", Type::kInteger, "Global rank"},
@@ -129,8 +130,8 @@ Table rank_table(const TorchRun& run, const Sums& sums) {
   for (const size_t k : order) {
     const RankSum& r = sums.ranks[k];
     table.add_row({int64_t{run.ranks[run.parts[k]]}, r.collectives, r.votes,
-                   share_or_nan(static_cast<double>(r.votes), static_cast<double>(r.collectives)), r.lost_ns,
-                   share_or_nan(static_cast<double>(r.lost_ns), static_cast<double>(whole)),
+                   share_of(static_cast<double>(r.votes), static_cast<double>(r.collectives)), r.lost_ns,
+                   share_of(static_cast<double>(r.lost_ns), static_cast<double>(whole)),
                    sums.clocks ? r.lost_by_clock_ns : kNullInteger, r.wait_ns});
   }
   return table;
@@ -188,7 +189,7 @@ Table late_table(const TorchRun& run, Sums& sums, size_t most) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
   Result<int64_t> late_ns = input.options.microseconds("late", kLateNs);
   if (!late_ns) return std::move(late_ns).error();
   Result<int64_t> most = input.options.integer("top", 15, 0);
@@ -206,7 +207,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   Sums sums = sums_of(*torch, matched, *late_ns, ops.size());
   if (input.for_report && matched.count() == 0) return result;
   note_unmatched(matched, ops.size(), result.notes);
-  result.tables.push_back(rank_table(*torch, sums));
+  result.tables.push_back(rank_slow_rank_table(*torch, sums));
   result.tables.push_back(group_table(*torch, sums));
   result.tables.push_back(late_table(*torch, sums, static_cast<size_t>(*most)));
   return result;
@@ -221,7 +222,7 @@ const Analysis slow_rank_analysis = {
     .tables = {{"slow-ranks", "one row per rank, who costs most first"},
                {"slow-rank-groups", "one row per group and collective"},
                {"late-collectives", "the collectives that waited most for one rank"}},
-    .run = run,
+    .run = run_slow_rank,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"late", "TIME", "A vote needs to come this much after the second last; default 10 (us)", ""},
                 {"top", "N",

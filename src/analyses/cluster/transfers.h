@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 

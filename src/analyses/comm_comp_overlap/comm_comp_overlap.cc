@@ -5,7 +5,7 @@
 #include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -37,11 +37,7 @@ Overlap overlap_of(const TorchRank& rank) {
   return o;
 }
 
-double share_of(int64_t part, int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : NAN;
-}
-
-Table hta_table(const std::vector<Overlap>& ranks) {
+Table hta_comm_comp_overlap_table(const std::vector<Overlap>& ranks) {
   Table table("comm-comp-overlap", "Communication computation overlap (HTA)",
               {{"rank", "rank", Type::kInteger, ""}, {"comp_comm_overlap_pctg", "overlap %", Type::kReal, ""}});
   for (const Overlap& o : ranks)
@@ -49,7 +45,7 @@ Table hta_table(const std::vector<Overlap>& ranks) {
   return table;
 }
 
-Table exact_table(const std::vector<Overlap>& ranks) {
+Table exact_comm_comp_overlap_table(const std::vector<Overlap>& ranks) {
   Table table("comm-comp-overlap", "Communication under computation",
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"communication_ns", "communication", Type::kDuration, "Union of communication kernels"},
@@ -64,13 +60,13 @@ Table exact_table(const std::vector<Overlap>& ranks) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   std::vector<Overlap> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = overlap_of(torch_rank(*torch, torch->parts[k])); });
   AnalysisResult result;
-  result.tables.push_back(input.hta ? hta_table(ranks) : exact_table(ranks));
+  result.tables.push_back(input.hta ? hta_comm_comp_overlap_table(ranks) : exact_comm_comp_overlap_table(ranks));
   return result;
 }
 
@@ -80,7 +76,7 @@ extern const Analysis comm_comp_overlap_analysis;
 const Analysis comm_comp_overlap_analysis = {.name = "comm-comp-overlap",
                                              .summary = "communication hidden under computation, and exposed",
                                              .tables = {{"comm-comp-overlap", "one row per rank"}},
-                                             .run = run,
+                                             .run = run_comm_comp_overlap,
                                              .needs = AnalysisNeeds::kTorch,
                                              .compat = "hta"};
 

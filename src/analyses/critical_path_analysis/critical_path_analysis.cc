@@ -3,46 +3,15 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
-#include "analyses/critical_path_analysis/path_graph.h"
+#include "analyses/critical_path_analysis/exact_path.h"
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "compat/hta/hta_path.h"
+#include "profile/path_graph.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
-
-std::string_view path_edge_name(PathEdgeKind kind, bool hta) {
-  static constexpr std::string_view kHta[] = {"critical_path_operator",
-                                              "critical_path_dependency",
-                                              "critical_path_kernel_launch_delay",
-                                              "critical_path_kernel_kernel_delay",
-                                              "critical_path_sync_dependency",
-                                              "critical_path_gap",
-                                              "critical_path_hand_over",
-                                              "critical_path_hand_over_inferred",
-                                              "critical_path_stream_wait_inferred",
-                                              "critical_path_stream_gap"};
-  static constexpr std::string_view kOurs[] = {
-      "operator",           "dependency",           "launch",    "kernel-kernel", "sync", "gap", "hand-over",
-      "inferred hand-over", "inferred stream wait", "stream gap"};
-  return hta ? kHta[static_cast<size_t>(kind)] : kOurs[static_cast<size_t>(kind)];
-}
-
-std::vector<uint8_t> names_equal(const TorchRun& run, const std::vector<std::string_view>& wanted) {
-  std::vector<uint8_t> out(run.trace->names.size());
-  for (StringId id = 0; id < out.size(); ++id)
-    out[id] = std::find(wanted.begin(), wanted.end(), run.trace->names.text(id)) != wanted.end();
-  return out;
-}
-
-std::vector<uint8_t> names_with(const TorchRun& run, const std::vector<std::string>& parts) {
-  std::vector<uint8_t> out(run.trace->names.size());
-  if (parts.empty()) return out;
-  for (StringId id = 0; id < out.size(); ++id)
-    out[id] = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
-      return run.trace->names.text(id).find(part) != std::string_view::npos;
-    });
-  return out;
-}
 
 namespace {
 
@@ -360,7 +329,7 @@ Error no_instance(const TorchRun& run, const TorchRank& rank, const PathOptions&
                             : "annotations there: " + list};
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   PathOptions options;
   options.annotation = input.options.text("annotation", input.hta ? "ProfilerStep" : "");
   options.data_load = input.options.list("data-load-events");
@@ -431,7 +400,7 @@ const Analysis critical_path_analysis_analysis = {
                {"nodes", "starts and ends of events"},
                {"edges", "who waits for whom"},
                {"path", "the path's nodes"}},
-    .run = run,
+    .run = run_critical_path_analysis,
     .needs = AnalysisNeeds::kTorch,
     .options =
         {{"rank", "N", "The rank (default: the lowest)", ""},

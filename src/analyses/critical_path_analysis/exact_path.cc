@@ -1,3 +1,5 @@
+#include "analyses/critical_path_analysis/exact_path.h"
+
 // The default critical path: from the last thing that ends, back to what it waited for last.
 //
 // Every node has the time at which it happened, and so has everything it had to wait for. What happened last
@@ -8,8 +10,6 @@
 // which other stream's work held up work that had long been launched.
 #include <algorithm>
 #include <unordered_map>
-
-#include "analyses/critical_path_analysis/path_graph.h"
 
 namespace stageline {
 namespace {
@@ -206,28 +206,62 @@ class Builder {
     return joined;
   }
 
+  // The process of each lane, numbered.
+  std::vector<uint32_t> processes() const {
+    std::unordered_map<std::string_view, uint32_t> numbers;
+    std::vector<uint32_t> out;
+    for (const Lane& lane : part_.lanes)
+      out.push_back(numbers.try_emplace(lane.pid, static_cast<uint32_t>(numbers.size())).first->second);
+    return out;
+  }
+
+  // What the threads of one process did, by time. `other`: place of the last before it of another thread, so that a
+  // thread finds what the rest did in one look, however many they are.
+  struct Work {
+    uint32_t node = 0, other = kNoNode;
+    uint16_t lane = 0;
+  };
+  std::vector<std::vector<Work>> work_of(const std::vector<uint32_t>& process) const {
+    std::vector<std::vector<Work>> out(process.empty() ? 0 : *std::max_element(process.begin(), process.end()) + 1);
+    for (const auto& [lane, node] : at_work_) {
+      std::vector<Work>& of = out[process[lane]];
+      Work next{node, kNoNode, lane};
+      if (!of.empty()) next.other = of.back().lane != lane ? static_cast<uint32_t>(of.size() - 1) : of.back().other;
+      of.push_back(next);
+    }
+    return out;
+  }
+
+  // The last node of another thread's work in the gap (before, after); kNoNode for none.
+  uint32_t last_of_others(const std::vector<Work>& work, uint16_t lane, uint32_t before, uint32_t after) {
+    ++graph_.looks;
+    const auto next = std::partition_point(work.begin(), work.end(), [&](const Work& w) { return w.node < after; });
+    if (next == work.begin()) return kNoNode;
+    const Work& last = *(next - 1);
+    const uint32_t place = last.lane != lane ? static_cast<uint32_t>(next - 1 - work.begin()) : last.other;
+    if (place == kNoNode || (before != kNoNode && work[place].node <= before)) return kNoNode;
+    return work[place].node;
+  }
+
   // In a gap a thread waits for the thread it works with, if that ended an operator within it. Where no arrow
   // says which that is, it is the thread of its process that was last at work in the gap.
   void hand_overs() {
     const std::vector<std::pair<uint16_t, uint16_t>> joined = joined_lanes();
-    const std::vector<std::vector<uint32_t>> ends = by_lane(top_ends_), work = by_lane(at_work_);
+    const std::vector<std::vector<uint32_t>> ends = by_lane(top_ends_);
+    const std::vector<uint32_t> process = processes();
+    const std::vector<std::vector<Work>> work = work_of(process);
     for (const auto& [before, after] : gaps_) {
       const uint16_t lane = row(graph_.nodes[after].row).lane;
       bool known = false;
       for (auto it = std::lower_bound(joined.begin(), joined.end(), std::pair{lane, uint16_t{0}});
            it != joined.end() && it->first == lane; ++it) {
+        ++graph_.looks;
         const uint32_t from = last_in_gap(ends[it->second], before, after);
         add_if(from, after, Kind::kHandOver);
         known |= from != kNoNode;
       }
       if (known || (before != kNoNode && time(after) - time(before) <= kIdle)) continue;
-      uint32_t latest = kNoNode;
-      for (size_t l = 0; l < work.size(); ++l) {
-        if (l == lane || work[l].empty() || part_.lanes[l].pid != part_.lanes[lane].pid) continue;
-        const uint32_t from = last_in_gap(work[l], before, after);
-        if (from != kNoNode && (latest == kNoNode || from > latest)) latest = from;
-      }
-      add_if(latest, after, Kind::kHandOverInferred);
+      add_if(last_of_others(work[process[lane]], lane, before, after), after, Kind::kHandOverInferred);
     }
   }
   void add_if(uint32_t from, uint32_t to, Kind kind) {

@@ -6,8 +6,8 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/id_slots.h"
-#include "model/torch_view.h"
+#include "profile/id_slots.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -264,7 +264,7 @@ Result<Options> options_of(const AnalysisInput& input) {
   return options;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_cuda_kernel_launch_stats(const AnalysisInput& input) {
   Result<Options> options = options_of(input);
   if (!options) return std::move(options).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
@@ -292,7 +292,7 @@ const Analysis cuda_kernel_launch_stats_analysis = {
     .tables = {{"outliers", "one row per rank: slow calls, late work, short work"},
                {"launch-delay-histogram", "how long work waited after its call (not with --compat hta)"},
                {"launches", "one row per call and work (not in the report)"}},
-    .run = run,
+    .run = run_cuda_kernel_launch_stats,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"runtime-cutoff", "TIME", "calls above it are slow (default 50us)", ""},
                 {"launch-delay-cutoff", "TIME", "delays above it are long (default 100us)", ""},

@@ -15,7 +15,7 @@
 #include "base/parallel.h"
 #include "model/event_text.h"
 #include "model/numpy_order.h"
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -159,7 +159,7 @@ std::string python_list(const TorchRun& run, const std::vector<StringId>& ops) {
   return out + "]";
 }
 
-Result<Table> hta_table(const TorchRun& run, const std::vector<RankCounters>& ranks) {
+Result<Table> hta_cupti_counters_table(const TorchRun& run, const std::vector<RankCounters>& ranks) {
   const std::vector<std::string> names = counter_names(ranks);
   std::vector<ColumnSpec> columns = {
       {"rank", "rank", Type::kInteger, ""},     {"index", "index", Type::kInteger, ""},
@@ -220,7 +220,7 @@ double flops_of(const Measured& m) {
   return sum;
 }
 
-Table exact_table(const TorchRun& run, const std::vector<RankCounters>& ranks) {
+Table exact_cupti_counters_table(const TorchRun& run, const std::vector<RankCounters>& ranks) {
   const std::vector<std::string> names = counter_names(ranks);
   std::vector<ColumnSpec> columns = {
       {"rank", "rank", Type::kInteger, "Global rank"},
@@ -257,7 +257,7 @@ Table exact_table(const TorchRun& run, const std::vector<RankCounters>& ranks) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   std::vector<RankCounters> ranks(torch->parts.size());
@@ -274,10 +274,10 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                        "the numbers of measured kernels and of launches differ: operators are unknown");
   }
   if (!input.hta) {
-    result.tables.push_back(exact_table(*torch, ranks));
+    result.tables.push_back(exact_cupti_counters_table(*torch, ranks));
     return result;
   }
-  Result<Table> table = hta_table(*torch, ranks);
+  Result<Table> table = hta_cupti_counters_table(*torch, ranks);
   if (!table) return std::move(table).error();
   result.tables.push_back(std::move(*table));
   return result;
@@ -290,7 +290,7 @@ const Analysis cupti_counters_analysis = {
     .name = "cupti-counter-data-with-operators",
     .summary = "CUPTI's counters of each kernel with the operators that launched it",
     .tables = {{"cupti-counter-data-with-operators", "one row per measured kernel"}},
-    .run = run,
+    .run = run_cupti_counters,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta",
     .in_report = false};

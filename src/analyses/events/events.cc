@@ -6,7 +6,8 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/torch_view.h"
+#include "profile/hta_rows.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -23,7 +24,7 @@ const Fact& fact_or(const std::vector<Fact>& facts, const TorchRow& row, const F
   return fact ? *fact : none;
 }
 
-Table hta_table() {
+Table hta_events_table() {
   return Table("events", "Rows after loading (HTA)",
                {{"rank", "rank", Type::kInteger, ""},
                 {"index", "index", Type::kInteger, ""},
@@ -86,7 +87,7 @@ void add_hta_rows(const TorchRun& run, const TorchRank& rank, Table& table) {
   }
 }
 
-Table exact_table() {
+Table exact_events_table() {
   return Table(
       "events", "Rows after loading",
       {{"rank", "rank", Type::kInteger, "Global rank"},
@@ -204,11 +205,11 @@ Table exact_symbols(const TorchRun& run) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_events(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
-  Table table = input.hta ? hta_table() : exact_table();
+  Table table = input.hta ? hta_events_table() : exact_events_table();
   for (const size_t part : torch->parts)  // one rank after the other: the table is in their order
     (input.hta ? add_hta_rows : add_exact_rows)(*torch, torch_rank(*torch, part), table);
   result.tables.push_back(std::move(table));
@@ -223,7 +224,7 @@ const Analysis events_analysis = {.name = "events",
                                   .summary = "every row as analyses see it, and the class of every name",
                                   .tables = {{"events", "one row per event that is left after loading"},
                                              {"symbols", "one row per name: its class and short form"}},
-                                  .run = run,
+                                  .run = run_events,
                                   .needs = AnalysisNeeds::kTorch,
                                   .compat = "hta",
                                   .in_report = false,

@@ -6,8 +6,8 @@
 #include "analyses/analysis.h"
 #include "base/json_writer.h"
 #include "base/parallel.h"
-#include "model/call_graph.h"
-#include "model/name_sequences.h"
+#include "profile/call_graph.h"
+#include "profile/name_sequences.h"
 
 namespace stageline {
 namespace {
@@ -154,7 +154,7 @@ TraceOverlay overlay_of(const TorchRank& rank, size_t part, const RankPatterns& 
   return overlay;
 }
 
-Table hta_table() {
+Table hta_frequent_cuda_kernel_sequences_table() {
   return {"frequent-cuda-kernel-sequences",
           "Frequent kernel sequences (HTA)",
           {{"rank", "rank", Type::kInteger, ""},
@@ -164,7 +164,7 @@ Table hta_table() {
            {"CPU op duration (us)", "CPU op duration", Type::kReal, ""}}};
 }
 
-Table exact_table() {
+Table exact_frequent_cuda_kernel_sequences_table() {
   return {"frequent-cuda-kernel-sequences",
           "Kernel sequences of an operator's calls",
           {{"rank", "rank", Type::kInteger, "Global rank"},
@@ -176,7 +176,7 @@ Table exact_table() {
            {"op_ns", "operator time", Type::kDuration, "Sum of the calls' own durations"}}};
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& input) {
   Options options;
   options.name = input.options.text("operator-name");
   if (options.name.empty())
@@ -208,7 +208,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = patterns_of(*torch, torch_rank(*torch, torch->parts[k]), options, named); });
   AnalysisResult result;
-  Table table = input.hta ? hta_table() : exact_table();
+  Table table = input.hta ? hta_frequent_cuda_kernel_sequences_table() : exact_frequent_cuda_kernel_sequences_table();
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k].error) return std::move(*ranks[k].error);
     const int64_t rank = torch->ranks[torch->parts[k]];
@@ -235,7 +235,7 @@ const Analysis frequent_cuda_kernel_sequences_analysis = {
     .name = "frequent-cuda-kernel-sequences",
     .summary = "which sequences of kernels the calls of an operator launch, most frequent first",
     .tables = {{"frequent-cuda-kernel-sequences", "one row per rank and sequence"}},
-    .run = run,
+    .run = run_frequent_cuda_kernel_sequences,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"operator-name", "TEXT", "Part of the operator's name; required", ""},
                 {"min-pattern-len", "N", "Fewest kernels of a call that counts (default 3)", ""},

@@ -9,9 +9,9 @@
 #include "analyses/analysis.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
-#include "model/name_totals.h"
 #include "model/statistics.h"
-#include "model/torch_view.h"
+#include "profile/name_totals.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -121,15 +121,11 @@ std::vector<size_t> sets_by_time(const std::array<int64_t, kSets>& time_ns) {
   return sets;
 }
 
-std::array<int64_t, kSets> sum_of(const std::vector<RankAnswer>& ranks) {
+std::array<int64_t, kSets> sum_of_ranks(const std::vector<RankAnswer>& ranks) {
   std::array<int64_t, kSets> sum = {};
   for (const RankAnswer& answer : ranks)
     for (size_t set = 0; set < kSets; ++set) sum[set] += answer.time_ns[set];
   return sum;
-}
-
-double share_of(int64_t part, int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : NAN;
 }
 
 int64_t total_of(const std::array<int64_t, kSets>& time_ns) {
@@ -143,7 +139,7 @@ Table hta_types(const std::vector<RankAnswer>& ranks) {
               {{"kernel_type", "type", Type::kText, ""},
                {"sum", "sum", Type::kInteger, ""},
                {"percentage", "%", Type::kReal, ""}});
-  const auto sum = sum_of(ranks);
+  const auto sum = sum_of_ranks(ranks);
   const int64_t total = total_of(sum);
   for (const size_t set : sets_by_time(sum))
     table.add_row({set_name(set), sum[set] / 1000, round_to(100 * share_of(sum[set], total), 1)});
@@ -185,7 +181,7 @@ Table exact_types(const std::vector<RankAnswer>& ranks) {
               {{"kernel_type", "kind", Type::kText, "What ran at the same time; docs/analyses/kernel-classes.md"},
                {"time_ns", "time", Type::kDuration, "Device time of exactly this set, summed over ranks"},
                {"time_share", "share", Type::kShare, "Of the busy time of all ranks"}});
-  const auto sum = sum_of(ranks);
+  const auto sum = sum_of_ranks(ranks);
   const int64_t total = total_of(sum);
   for (const size_t set : sets_by_time(sum)) table.add_row({set_name(set), sum[set], share_of(sum[set], total)});
   return table;
@@ -249,7 +245,7 @@ Result<Options> options_of(const AnalysisInput& input) {
   return options;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_gpu_kernel_breakdown(const AnalysisInput& input) {
   Result<Options> options = options_of(input);
   if (!options) return std::move(options).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
@@ -278,7 +274,7 @@ const Analysis gpu_kernel_breakdown_analysis = {
     .tables = {{"kernel-types", "one row per set of kinds that ran together"},
                {"kernels", "one row per rank, kind and name"},
                {"kernel-types-by-rank", "the kinds of every rank (not with --compat hta)"}},
-    .run = run,
+    .run = run_gpu_kernel_breakdown,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"num-kernels", "N", "most names with a row of their own, per rank and kind (default 10)", ""},
                 {"duration-ratio", "X", "stop naming kernels at this share of the time (default 0.8)", ""},

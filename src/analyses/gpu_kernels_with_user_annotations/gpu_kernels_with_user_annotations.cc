@@ -8,8 +8,9 @@
 #include "analyses/analysis.h"
 #include "base/parallel.h"
 #include "model/numpy_order.h"
-#include "model/range_index.h"
-#include "model/torch_view.h"
+#include "profile/hta_rows.h"
+#include "profile/range_index.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -95,7 +96,8 @@ HtaRank hta_rank(const TorchRun& run, const TorchRank& rank) {
   return out;
 }
 
-Table hta_table(const TorchRun& run, const std::vector<HtaRank>& ranks, const Options& options) {
+Table hta_gpu_kernels_with_user_annotations_table(const TorchRun& run, const std::vector<HtaRank>& ranks,
+                                                  const Options& options) {
   std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, ""},
                                      {"index", "index", Type::kInteger, ""},
                                      {"ts", "start", Type::kReal, ""},
@@ -231,7 +233,8 @@ Table exact_summary(const TorchRun& run, const std::vector<std::vector<Kernel>>&
   return table;
 }
 
-Table exact_table(const TorchRun& run, const std::vector<std::vector<Kernel>>& ranks, const Options& options) {
+Table exact_gpu_kernels_with_user_annotations_table(const TorchRun& run, const std::vector<std::vector<Kernel>>& ranks,
+                                                    const Options& options) {
   Table table("kernels", "Device work and its annotations",
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"index", "index", Type::kInteger, "Position in traceEvents, from 0"},
@@ -280,7 +283,7 @@ Table exact_table(const TorchRun& run, const std::vector<std::vector<Kernel>>& r
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_gpu_kernels_with_user_annotations(const AnalysisInput& input) {
   Options options;
   Result<bool> expand = input.options.flag("expand-names", true);
   if (!expand) return std::move(expand).error();
@@ -295,7 +298,8 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     std::vector<std::vector<Kernel>> ranks(count);
     parallel_for(count, [&](size_t k) { ranks[k] = exact_rank(*torch, torch_rank(*torch, torch->parts[k])); });
     result.tables.push_back(exact_summary(*torch, ranks));
-    if (!input.for_report) result.tables.push_back(exact_table(*torch, ranks, options));
+    if (!input.for_report)
+      result.tables.push_back(exact_gpu_kernels_with_user_annotations_table(*torch, ranks, options));
     return result;
   }
   std::vector<HtaRank> ranks(count);
@@ -307,7 +311,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                    {},
                    "HTA's rounding makes durations of -1 us (rank " + std::to_string(torch->ranks[torch->parts[k]]) +
                        "); without --compat hta times are exact"};
-  result.tables.push_back(hta_table(*torch, ranks, options));
+  result.tables.push_back(hta_gpu_kernels_with_user_annotations_table(*torch, ranks, options));
   return result;
 }
 
@@ -319,7 +323,7 @@ const Analysis gpu_kernels_with_user_annotations_analysis = {
     .summary = "the annotated range that every piece of device work belongs to",
     .tables = {{"work-by-annotation", "device work summed by innermost range (not with --compat hta)"},
                {"kernels", "one row per kernel, copy and memset (not in the report)"}},
-    .run = run,
+    .run = run_gpu_kernels_with_user_annotations,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"expand-names", "BOOL", "with --compat hta: columns s_name, s_user_annotation, s_cat (default true)",
                  ""},

@@ -4,8 +4,8 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/name_totals.h"
-#include "model/torch_view.h"
+#include "profile/name_totals.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -74,7 +74,8 @@ RankAnswer answer_for(const TorchRun& run, const TorchRank& rank, const std::vec
   return answer;
 }
 
-Table hta_table(const TorchRun& run, const std::vector<RankAnswer>& ranks, const Options& options) {
+Table hta_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::vector<RankAnswer>& ranks,
+                                              const Options& options) {
   Table table("annotations", "User annotations (HTA)",
               {{"name", "name", Type::kText, ""},
                {"sum (us)", "sum", Type::kReal, ""},
@@ -92,7 +93,8 @@ Table hta_table(const TorchRun& run, const std::vector<RankAnswer>& ranks, const
   return table;
 }
 
-Table exact_table(const TorchRun& run, const std::vector<RankAnswer>& ranks, const Options& options) {
+Table exact_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::vector<RankAnswer>& ranks,
+                                                const Options& options) {
   Table table("annotations", options.gpu ? "Annotated ranges on the devices" : "Annotated ranges on the host",
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"name", "name", Type::kText, "\"others\" holds the names that have no row of their own"},
@@ -144,7 +146,7 @@ Result<Options> options_of(const AnalysisInput& input) {
   return options;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_gpu_user_annotation_breakdown(const AnalysisInput& input) {
   Result<Options> options = options_of(input);
   if (!options) return std::move(options).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
@@ -157,7 +159,8 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = answer_for(*torch, torch_rank(*torch, torch->parts[k]), wanted, *options); });
   AnalysisResult result;
-  result.tables.push_back(input.hta ? hta_table(*torch, ranks, *options) : exact_table(*torch, ranks, *options));
+  result.tables.push_back(input.hta ? hta_gpu_user_annotation_breakdown_table(*torch, ranks, *options)
+                                    : exact_gpu_user_annotation_breakdown_table(*torch, ranks, *options));
   return result;
 }
 
@@ -168,7 +171,7 @@ const Analysis gpu_user_annotation_breakdown_analysis = {
     .name = "gpu-user-annotation-breakdown",
     .summary = "time of annotated ranges by name, and the device work within them",
     .tables = {{"annotations", "one row per rank and name"}},
-    .run = run,
+    .run = run_gpu_user_annotation_breakdown,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"use-gpu-annotation", "BOOL", "ranges on the devices; false: on the host (default true)", ""},
                 {"num-kernels", "N", "most names with a row of their own (default 1000)", ""},

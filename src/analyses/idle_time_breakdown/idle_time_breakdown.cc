@@ -8,14 +8,14 @@
 #include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
 
 using Type = ColumnType;
 
-enum Cause : uint8_t { kHostWait, kKernelWait, kOther, kBeforeFirst, kAfterLast, kCauseCount };
+enum GapCause : uint8_t { kHostWait, kKernelWait, kOther, kBeforeFirst, kAfterLast, kCauseCount };
 constexpr std::array<const char*, kCauseCount> kCauseNames = {"host_wait", "kernel_wait", "other", "before_first",
                                                               "after_last"};
 
@@ -54,7 +54,7 @@ struct Work {
   uint32_t group;              // its stream
 };
 
-Cause cause_of(int64_t gap_start, const Work& next, int64_t delay_ns) {
+GapCause cause_of(int64_t gap_start, const Work& next, int64_t delay_ns) {
   if (next.launch != INT64_MIN && next.launch > gap_start) return kHostWait;
   return next.start - gap_start < delay_ns ? kKernelWait : kOther;
 }
@@ -104,22 +104,22 @@ RankIdle hta_idle(const TorchRun& run, const TorchRank& rank, const Options& opt
       stream.seen[kOther] = true;  // HTA files the first kernel's undefined gap there
       continue;
     }
-    const Cause cause = cause_of(work[i - 1].end, work[i], options.delay_ns);
+    const GapCause cause = cause_of(work[i - 1].end, work[i], options.delay_ns);
     stream.seen[cause] = true;
     stream.gaps_ns[cause].push_back(work[i].start - work[i - 1].end);
   }
   return idle;
 }
 
-int64_t sum_of(const std::vector<int64_t>& values) {
+int64_t idle_sum(const std::vector<int64_t>& values) {
   int64_t sum = 0;
   for (const int64_t v : values) sum += v;
   return sum;
 }
 
-int64_t sum_of(const StreamIdle& stream) {
+int64_t idle_sum(const StreamIdle& stream) {
   int64_t sum = 0;
-  for (const auto& gaps : stream.gaps_ns) sum += sum_of(gaps);
+  for (const auto& gaps : stream.gaps_ns) sum += idle_sum(gaps);
   return sum;
 }
 
@@ -132,10 +132,10 @@ Table hta_idle_table(const std::vector<RankIdle>& ranks) {
                {"idle_time_ratio", "ratio", Type::kReal, ""}});
   for (const RankIdle& rank : ranks)
     for (const StreamIdle& stream : rank.streams) {
-      const double whole = to_us(sum_of(stream));
-      for (const Cause cause : {kHostWait, kKernelWait, kOther}) {
+      const double whole = to_us(idle_sum(stream));
+      for (const GapCause cause : {kHostWait, kKernelWait, kOther}) {
         if (!stream.seen[cause]) continue;
-        const double sum = to_us(sum_of(stream.gaps_ns[cause]));
+        const double sum = to_us(idle_sum(stream.gaps_ns[cause]));
         table.add_row(
             {int64_t{rank.rank}, stream.stream, kCauseNames[cause], round_to(sum, 2), round_to(sum / whole, 2)});
       }
@@ -165,7 +165,7 @@ Table hta_statistics(const std::vector<RankIdle>& ranks) {
                {"max", "max", Type::kReal, ""}});
   for (const RankIdle& rank : ranks)
     for (const StreamIdle& stream : rank.streams)
-      for (const Cause cause : {kHostWait, kKernelWait, kOther}) {
+      for (const GapCause cause : {kHostWait, kKernelWait, kOther}) {
         if (!stream.seen[cause]) continue;
         const Description d = describe_us(stream.gaps_ns[cause]);
         const auto two = [](double v) { return round_to(v, 2); };
@@ -222,10 +222,6 @@ RankIdle exact_idle(const TorchRank& rank, const Options& options) {
   return idle;
 }
 
-double share_of(int64_t part, int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : NAN;
-}
-
 Table device_table(const std::vector<RankIdle>& ranks) {
   Table table("device-idle", "Time in which a rank's devices did nothing at all",
               {{"rank", "rank", Type::kInteger, "Global rank"},
@@ -242,7 +238,7 @@ Table device_table(const std::vector<RankIdle>& ranks) {
     for (size_t cause = 0; cause < kCauseCount; ++cause) {
       const std::vector<int64_t>& gaps = rank.device_gaps_ns[cause];
       if (gaps.empty()) continue;
-      const int64_t sum = sum_of(gaps);
+      const int64_t sum = idle_sum(gaps);
       table.add_row({int64_t{rank.rank}, kCauseNames[cause], static_cast<int64_t>(gaps.size()), sum,
                      cause < kBeforeFirst ? share_of(sum, rank.span_ns) : NAN, sum / static_cast<int64_t>(gaps.size()),
                      *std::max_element(gaps.begin(), gaps.end())});
@@ -260,10 +256,10 @@ Table stream_table(const std::vector<RankIdle>& ranks) {
                {"idle_share", "share", Type::kShare, "Of the stream's idle time"}});
   for (const RankIdle& rank : ranks)
     for (const StreamIdle& stream : rank.streams) {
-      const int64_t whole = sum_of(stream);
-      for (const Cause cause : {kHostWait, kKernelWait, kOther}) {
+      const int64_t whole = idle_sum(stream);
+      for (const GapCause cause : {kHostWait, kKernelWait, kOther}) {
         if (stream.gaps_ns[cause].empty()) continue;
-        const int64_t sum = sum_of(stream.gaps_ns[cause]);
+        const int64_t sum = idle_sum(stream.gaps_ns[cause]);
         table.add_row(
             {int64_t{rank.rank}, stream.device, stream.stream, kCauseNames[cause], sum, share_of(sum, whole)});
       }
@@ -288,7 +284,7 @@ Table statistics_table(const std::vector<RankIdle>& ranks) {
   const auto ns = [](double us) { return std::isnan(us) ? kNullInteger : int64_t{std::llround(us * 1000)}; };
   for (const RankIdle& rank : ranks)
     for (const StreamIdle& stream : rank.streams)
-      for (const Cause cause : {kHostWait, kKernelWait, kOther}) {
+      for (const GapCause cause : {kHostWait, kKernelWait, kOther}) {
         if (stream.gaps_ns[cause].empty()) continue;
         const Description d = describe_us(stream.gaps_ns[cause]);
         table.add_row({int64_t{rank.rank}, stream.device, stream.stream, kCauseNames[cause], d.count, ns(d.mean),
@@ -312,7 +308,7 @@ Result<Options> options_of(const AnalysisInput& input) {
   return options;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
   Result<Options> options = options_of(input);
   if (!options) return std::move(options).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
@@ -350,7 +346,7 @@ const Analysis idle_time_breakdown_analysis = {
     .tables = {{"device-idle", "one row per rank and cause, over all streams (not with --compat hta)"},
                {"idle-time", "one row per stream and cause"},
                {"interval-stats", "lengths of the gaps, with --show-idle-interval-stats"}},
-    .run = run,
+    .run = run_idle_time_breakdown,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"streams", "LIST", "only these streams, such as 7,20-24 (default all)", ""},
                 {"consecutive-kernel-delay", "TIME", "shorter gaps are kernel_wait (default 30us)", ""},

@@ -1,12 +1,13 @@
 // How long messages take on every link, and which links are slow. Definitions: docs/analyses/links.md.
-#include "pipeline/links.h"
+#include "pipeline/measure/links.h"
 
 #include <cmath>
 
 #include "analyses/analysis.h"
-#include "pipeline/cause_words.h"
-#include "pipeline/causes.h"
-#include "pipeline/theory.h"
+#include "diagnosis/cause_words.h"
+#include "diagnosis/causes/causes.h"
+#include "facts/pipeline_facts.h"
+#include "pipeline/replay/theory.h"
 
 namespace stageline {
 namespace {
@@ -170,14 +171,15 @@ Table classes_table(const Links& links) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_links(const AnalysisInput& input) {
   AnalysisResult result;
   const Trace& trace = *input.trace;
-  const Result<StepGraph> graph = build_step_graph(trace, result.notes, LaunchRule::kInOrder);
-  if (!graph) return graph.error();
-  Links links = find_links(trace, *graph);
-  const TheoryRun theory = theory_of(trace);
-  const CauseList causes = find_slow_links(trace, *graph, theory);
+  const RunGraph& made = graph_of(input.run(), LaunchRule::kInOrder);
+  result.notes.merge(made.notes);
+  if (!made.graph) return *made.error;
+  Links links = find_links(trace, *made.graph, sums_of(input.run()));
+  const TheoryRun& theory = theory_of(input.run());
+  const CauseList causes = find_slow_links(input.run(), *made.graph);
   read_as_causes(trace, causes, links);
   if (links.evidence == LinkEvidence::kNone)
     result.notes.add("links.none", Severity::kInfo,
@@ -211,7 +213,7 @@ const Analysis links_analysis = {
                {"links", "one row per sender, receiver and direction: transfer, what is usual, bandwidth, reading"},
                {"link-endpoints", "one row per rank: are all links of one end slow?"},
                {"link-classes", "what is usual, by direction and hosts"}},
-    .run = run,
+    .run = run_links,
     .across_ranks = true};
 
 }  // namespace stageline

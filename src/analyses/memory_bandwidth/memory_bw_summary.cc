@@ -4,14 +4,14 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/memory_bandwidth.h"
+#include "profile/memory_bandwidth.h"
 
 namespace stageline {
 namespace {
 
 using Type = ColumnType;
 
-Table hta_table(const TorchRun& run, const std::vector<std::vector<BandwidthPoint>>& ranks) {
+Table hta_memory_bw_summary_table(const TorchRun& run, const std::vector<std::vector<BandwidthPoint>>& ranks) {
   Table table("memory-bw-summary", "Memory bandwidth (HTA)",
               {{"rank", "rank", Type::kInteger, ""},
                {"name", "name", Type::kText, ""},
@@ -69,7 +69,7 @@ std::vector<Copies> copies_of(const TorchRank& rank, std::vector<CopyBandwidth> 
   return out;
 }
 
-Table exact_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ranks) {
+Table exact_memory_bw_summary_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ranks) {
   Table table(
       "memory-bw-summary", "Bandwidth of copies and memsets",
       {{"rank", "rank", Type::kInteger, "Global rank"},
@@ -115,12 +115,12 @@ Table bin_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ran
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
   if (input.hta) {
-    result.tables.push_back(hta_table(*torch, hta_bandwidths(*torch)));
+    result.tables.push_back(hta_memory_bw_summary_table(*torch, hta_bandwidths(*torch)));
     return result;
   }
   std::vector<std::vector<Copies>> ranks(torch->parts.size());
@@ -132,7 +132,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     ranks[k] = copies_of(rank, std::move(copies));
   });
   for (const Diagnostics& own : notes) result.notes.merge(own);
-  result.tables.push_back(exact_table(*torch, ranks));
+  result.tables.push_back(exact_memory_bw_summary_table(*torch, ranks));
   result.tables.push_back(bin_table(*torch, ranks));
   return result;
 }
@@ -145,7 +145,7 @@ const Analysis memory_bw_summary_analysis = {
     .summary = "bandwidth of copies and memsets, weighted by time",
     .tables = {{"memory-bw-summary", "one row per rank and kind of copy"},
                {"memory-bw-over-time", "up to 400 bins per rank and kind of copy"}},
-    .run = run,
+    .run = run_memory_bw_summary,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta"};
 

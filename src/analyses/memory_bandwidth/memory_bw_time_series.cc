@@ -1,14 +1,14 @@
 // Every change of the bandwidth of copies and memsets. Definitions: docs/analyses/memory-bandwidth.md.
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/memory_bandwidth.h"
+#include "profile/memory_bandwidth.h"
 
 namespace stageline {
 namespace {
 
 using Type = ColumnType;
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
@@ -54,7 +54,7 @@ const Analysis memory_bw_time_series_analysis = {
     .name = "memory-bw-time-series",
     .summary = "every change of the bandwidth of copies and memsets",
     .tables = {{"memory-bw-time-series", "one row per rank, kind of copy and change"}},
-    .run = run,
+    .run = run_memory_bw_time_series,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta",
     .in_report = false};

@@ -5,9 +5,9 @@
 #include "analyses/analysis.h"
 #include "analyses/memory_categories/memory_classes.h"
 #include "base/parallel.h"
-#include "model/python_stacks.h"
-#include "model/thin_series.h"
-#include "model/torch_view.h"
+#include "profile/python_stacks.h"
+#include "profile/thin_series.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -176,7 +176,7 @@ std::vector<Table::Value> row_of(int32_t rank, MemoryDevice device, const Point&
   return row;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
   Result<int64_t> most = input.options.integer("points", 1000, 2, INT64_MAX);
   if (!most) return std::move(most).error();
   Result<int64_t> top = input.options.integer("top", 20, 1, INT64_MAX);
@@ -237,7 +237,7 @@ const Analysis memory_categories_analysis = {
     .tables = {{"memory-category-peaks", "one row per device: its peak"},
                {"memory-at-peak", "what lives then, by category, operator and stack"},
                {"memory-categories", "bytes of every category over time"}},
-    .run = run,
+    .run = run_memory_categories,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"points", "N", "most points of a series; peaks are kept (default 1000)", ""},
                 {"top", "N", "most rows of memory-at-peak, per device (default 20)", ""}}};

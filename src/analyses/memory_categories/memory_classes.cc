@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kRoot = "autograd::engine::evaluate_function: ";
 
-enum Mark : uint8_t { kNone = 0, kBackward = 1, kOptimizer = 2, kLoading = 4, kModule = 8, kMoving = 16 };
+enum ClassMark : uint8_t { kNone = 0, kBackward = 1, kOptimizer = 2, kLoading = 4, kModule = 8, kMoving = 16 };
 
 // What a name says of the time within; only of its category's rows.
 uint8_t mark_of(std::string_view name, Category category) {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/memory_blocks.h"
 #include "model/trace.h"
+#include "profile/memory_blocks.h"
 
 namespace stageline {
 

@@ -117,7 +117,7 @@ std::vector<Point> points_of(const std::vector<Change>& changes, bool hta) {
   return points;
 }
 
-Table hta_table(const std::vector<Point>& points) {
+Table hta_memory_timeline_table(const std::vector<Point>& points) {
   std::vector<ColumnSpec> columns;
   for (const char* name : kHtaNames) columns.push_back({name, name, Type::kInteger, "Bytes"});
   columns.push_back({"ts", "time", Type::kInteger, "ns"});
@@ -145,7 +145,7 @@ std::vector<Table::Value> exact_row(const std::string& file, const Point& p) {
   return row;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
   AnalysisResult result;
   if (input.hta && input.paths.size() != 1)
     return Error{ErrorCode::kUsage, "HTA reads one memory timeline at a time", {}, "name one file"};
@@ -161,7 +161,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     if (!changes) return std::move(changes).error();
     const std::vector<Point> points = points_of(*changes, input.hta);
     if (input.hta) {
-      result.tables.push_back(hta_table(points));
+      result.tables.push_back(hta_memory_timeline_table(points));
       return result;
     }
     const std::string file(file_name(path));
@@ -182,7 +182,7 @@ const Analysis memory_timeline_analysis = {
     .name = "memory-timeline",
     .summary = "memory held by each category over time, from torch's raw memory timeline",
     .tables = {{"memory-peaks", "one row per file: its peak"}, {"memory-timeline", "one row per change"}},
-    .run = run,
+    .run = run_memory_timeline,
     .needs = AnalysisNeeds::kFiles,
     .compat = "hta",
     .in_report = false};

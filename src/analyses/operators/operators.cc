@@ -4,12 +4,13 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
-#include "analyses/operators/operator_groups.h"
 #include "analyses/operators/operator_options.h"
-#include "analyses/operators/torch_table.h"
 #include "base/parallel.h"
+#include "compat/torch_tables/torch_table.h"
+#include "model/statistics.h"
 #include "model/torch_facts.h"
-#include "model/torch_view.h"
+#include "profile/operator_groups.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -35,7 +36,7 @@ struct RankAnswer {
 // ---- torch's table ----------------------------------------------------------------------------------------------
 
 // What torch would have called the device: it is not in the trace.
-std::string device_of(const Trace& trace, const Part& part, const OperatorGroups& groups) {
+std::string torch_device_name(const Trace& trace, const Part& part, const OperatorGroups& groups) {
   for (const FunctionEvent& e : groups.made.events) {
     if (!e.on_device) continue;
     if (e.category == Category::kMtiaWork) return "mtia";
@@ -61,7 +62,7 @@ Result<AnalysisResult> torch_answer(const Trace& trace, const TorchRun& run, Opt
   const FunctionNames names(trace);
   const OperatorGroups groups = operators::group_events(trace, part, names, options.grouping);
   options.torch.profile_memory = !part.memory.empty() || operators::says(trace, "profile_memory");
-  options.torch.use_device = device_of(trace, part, groups);
+  options.torch.use_device = torch_device_name(trace, part, groups);
   AnalysisResult result;
   result.foreign = operators::torch_table(part, trace, names, groups, options.grouping, options.torch);
   if (options.grouping.stack_entries > 0 && options.grouping.recorded_stacks && part.stacks.empty())
@@ -181,10 +182,6 @@ std::vector<Line> sorted_lines(const std::vector<RankAnswer>& ranks, const Funct
   return lines;
 }
 
-double share_of(int64_t part, int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : NAN;
-}
-
 std::vector<ColumnSpec> columns_for(const Options& options, bool memory) {
   const GroupOptions& by = options.grouping;
   std::vector<ColumnSpec> columns = {
@@ -275,7 +272,7 @@ void note_missing(const Trace& trace, const TorchRun& run, const GroupOptions& b
                                  : "there are no Python frames: profile(with_stack=True) records them");
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_operators(const AnalysisInput& input) {
   Result<Options> options = operators::read_options(input);
   if (!options) return std::move(options).error();
   const Trace& trace = *input.trace;
@@ -306,7 +303,7 @@ const Analysis operators_analysis = {
     .name = "operators",
     .summary = "time, memory and FLOPs by operator: key_averages() of a trace, and its table",
     .tables = {{"operators", "one row per rank and name, and what else --group-by says"}},
-    .run = run,
+    .run = run_operators,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"group-by-input-shape", "BOOL", "a row for every shape of the inputs (default false)", ""},
                 {"group-by-stack-n", "N", "a row for every N innermost Python frames (default 0: none)", ""},

@@ -1,14 +1,15 @@
 // The chain of operations that a step waited for, and how much every other one may grow for free.
 // Definitions: docs/analyses/pipeline-critical-path.md.
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <tuple>
 
 #include "analyses/analysis.h"
+#include "base/number.h"
+#include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
 #include "model/stage_costs.h"
-#include "pipeline/graph_path.h"
+#include "pipeline/replay/graph_path.h"
 
 namespace stageline {
 namespace {
@@ -73,16 +74,15 @@ Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps)
     left -= it->second.first;
     const auto mean = static_cast<int64_t>((span - left) / count - shown);
     shown += mean;
-    table.add_row({known_integer(stage), graph.types[type].name, std::string(path_piece_name(piece)),
-                   known_integer(from), mean,
-                   span > 0 ? static_cast<double>(it->second.first) / static_cast<double>(span)
-                            : std::numeric_limits<double>::quiet_NaN(),
-                   it->second.second});
+    table.add_row(
+        {known_integer(stage), graph.types[type].name, std::string(path_piece_name(piece)), known_integer(from), mean,
+         span > 0 ? static_cast<double>(it->second.first) / static_cast<double>(span) : kNaN, it->second.second});
   }
   return table;
 }
 
-Table steps_table(const std::vector<ChosenStep>& steps, const StepGraph& graph, const Trace& trace) {
+Table steps_pipeline_critical_path_table(const std::vector<ChosenStep>& steps, const StepGraph& graph,
+                                         const Trace& trace) {
   Table table("path-steps", "The path of every step",
               {{"step", "step", Type::kInteger, "Step number as the source has it"},
                {"span_ns", "step time", Type::kDuration, "Recorded: work + transfer + delay"},
@@ -201,7 +201,7 @@ const ChosenStep& usual_step(const std::vector<ChosenStep>& steps) {
   return *order[(order.size() - 1) / 2];
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_pipeline_critical_path(const AnalysisInput& input) {
   AnalysisResult result;
   if (input.for_report && input.trace->cells.size() > kMostCellsOfReport)
     return Error{ErrorCode::kLimit,
@@ -210,8 +210,10 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                  "ask for it alone: stageline analyze pipeline-critical-path"};
   const Result<int64_t> wanted = input.options.integer("step", INT64_MIN);
   if (!wanted) return wanted.error();
-  const Result<StepGraph> graph = build_step_graph(*input.trace, result.notes, LaunchRule::kInOrder);
-  if (!graph) return graph.error();
+  const RunGraph& made = graph_of(input.run(), LaunchRule::kInOrder);
+  result.notes.merge(made.notes);
+  if (!made.graph) return *made.error;
+  const StepGraph* graph = made.graph.get();
   const bool one = input.options.has("step");
   std::vector<ChosenStep> steps;
   for (const GraphStep& step : graph->steps)
@@ -224,7 +226,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                      std::to_string(graph->steps.back().step)};
   const std::vector<int64_t> slack = slack_ns(*graph);
   result.tables.push_back(shares_table(*graph, steps));
-  result.tables.push_back(steps_table(steps, *graph, *input.trace));
+  result.tables.push_back(steps_pipeline_critical_path_table(steps, *graph, *input.trace));
   result.tables.push_back(slack_table(*graph, steps, slack));
   result.tables.push_back(path_table(*input.trace, *graph, usual_step(steps)));
   if (!input.for_report) result.tables.push_back(slack_cells_table(*input.trace, *graph, steps, slack));
@@ -242,7 +244,7 @@ const Analysis pipeline_critical_path_analysis = {
                {"slack", "slack by stage and type"},
                {"path", "the path of one step: --step, or the one of median length"},
                {"slack-cells", "slack of every operation; not in the report"}},
-    .run = run,
+    .run = run_pipeline_critical_path,
     .options = {{"step", "N", "This step alone; default all steps that are no outliers", ""}},
     .across_ranks = true};
 

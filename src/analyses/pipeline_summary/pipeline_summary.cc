@@ -1,24 +1,22 @@
 // First numbers of a pipeline: spans, busy time, both bubbles, cost of F, B, W per stage.
 // Definitions: docs/analyses/pipeline-summary.md.
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "analyses/analysis.h"
+#include "base/number.h"
+#include "facts/pipeline_facts.h"
 #include "model/pipeline_sums.h"
 #include "model/pipeline_words.h"
 #include "model/stage_costs.h"
+#include "model/statistics.h"
 
 namespace stageline {
 namespace {
 
 using Type = ColumnType;
 
-double share(int64_t part, int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : std::numeric_limits<double>::quiet_NaN();
-}
-
-Table ranks_table(const Trace& trace, const PipelineSums& sums) {
+Table ranks_pipeline_summary_table(const Trace& trace, const PipelineSums& sums) {
   Table table(
       "ranks", "Ranks, by step",
       {{"step", "step", Type::kInteger, "Step number as the source has it"},
@@ -44,8 +42,8 @@ Table ranks_table(const Trace& trace, const PipelineSums& sums) {
     const int64_t own = rank.last_ns - rank.first_ns;
     table.add_row({int64_t{rank.step}, known_integer(part.dp), known_integer(part.stage), int64_t{part.rank},
                    rank.cells, step.span_ns(), step.pipeline_span_ns(), own, rank.busy_ns, rank.span_bubble_ns,
-                   share(rank.span_bubble_ns, step.pipeline_span_ns()), rank.inner_bubble_ns,
-                   share(rank.inner_bubble_ns, own)});
+                   share_of(rank.span_bubble_ns, step.pipeline_span_ns()), rank.inner_bubble_ns,
+                   share_of(rank.inner_bubble_ns, own)});
   }
   return table;
 }
@@ -79,7 +77,7 @@ Table stages_table(const Trace& trace) {
   return table;
 }
 
-Table steps_table(const PipelineSums& sums) {
+Table steps_pipeline_summary_table(const PipelineSums& sums) {
   Table table("steps", "Steps",
               {{"step", "step", Type::kInteger, "Step number as the source has it"},
                {"start_ns", "start", Type::kTime, "First start of its cells but messages, on the clock of the source"},
@@ -99,25 +97,25 @@ Table steps_table(const PipelineSums& sums) {
       ++ranks;
     }
     const double whole = static_cast<double>(step.pipeline_span_ns()) * ranks;
-    const double busy_share = whole > 0 ? busy / whole : std::numeric_limits<double>::quiet_NaN();
+    const double busy_share = whole > 0 ? busy / whole : kNaN;
     table.add_row({int64_t{step.step}, step.start_ns, step.span_ns(), step.pipeline_span_ns(), busy_share,
-                   1 - busy_share, share(worst, step.pipeline_span_ns())});
+                   1 - busy_share, share_of(worst, step.pipeline_span_ns())});
   }
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_pipeline_summary(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
-  const PipelineSums sums = pipeline_sums(trace);
+  const PipelineSums& sums = sums_of(input.run());
   if (sums.ranks.empty())
     return Error{ErrorCode::kBadInput,
                  "no step holds a forward or backward cell; there is no pipeline to sum up",
                  {},
                  "stageline info says what was read"};
   AnalysisResult result;
-  result.tables.push_back(ranks_table(trace, sums));
+  result.tables.push_back(ranks_pipeline_summary_table(trace, sums));
   result.tables.push_back(stages_table(trace));
-  result.tables.push_back(steps_table(sums));
+  result.tables.push_back(steps_pipeline_summary_table(sums));
   return result;
 }
 
@@ -130,7 +128,7 @@ const Analysis pipeline_summary_analysis = {
     .tables = {{"ranks", "one row per step and rank"},
                {"stages", "one row per stage and kind"},
                {"steps", "one row per step"}},
-    .run = run,
+    .run = run_pipeline_summary,
     .across_ranks = true};
 
 }  // namespace stageline

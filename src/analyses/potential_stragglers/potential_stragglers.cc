@@ -12,10 +12,10 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
-#include "analyses/potential_stragglers/hta_stragglers.h"
 #include "base/parallel.h"
+#include "compat/hta/hta_stragglers.h"
 #include "model/statistics.h"
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -167,7 +167,7 @@ Sums sums_of(const TorchRun& run, const std::vector<RankCollectives>& ranks) {
   return sums;
 }
 
-Table rank_table(const TorchRun& run, const Sums& sums, size_t candidates) {
+Table rank_potential_stragglers_table(const TorchRun& run, const Sums& sums, size_t candidates) {
   Table table(
       "potential-stragglers", "Who the others wait for",
       {{"rank", "rank", Type::kInteger, "Global rank"},
@@ -229,13 +229,13 @@ Table kind_table(const TorchRun& run, const Sums& sums) {
   return table;
 }
 
-Table hta_table(const std::vector<int32_t>& ranks) {
+Table hta_potential_stragglers_table(const std::vector<int32_t>& ranks) {
   Table table("potential-stragglers", "Potential stragglers (HTA)", {{"rank", "rank", Type::kInteger, ""}});
   for (const int32_t rank : ranks) table.add_row({int64_t{rank}});
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
   Result<std::vector<int32_t>> steps = input.options.numbers("profiler-steps");
   if (!steps) return std::move(steps).error();
   Result<int64_t> candidates = input.options.integer("num-candidates", 2, input.hta ? INT64_MIN : 0);
@@ -247,7 +247,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     Result<std::vector<int32_t>> ranks =
         hta_stragglers(*torch, *steps, input.options.has("profiler-steps"), *candidates);
     if (!ranks) return std::move(ranks).error();
-    result.tables.push_back(hta_table(*ranks));
+    result.tables.push_back(hta_potential_stragglers_table(*ranks));
     return result;
   }
   const NameFacts names = name_facts(torch->trace->names);
@@ -268,7 +268,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   if (sums.alone > 0 && ranks.size() > 1)
     result.notes.add("straggler.no_counterpart", Severity::kWarning,
                      "collectives without a counterpart on another rank of this trace; not counted", {}, sums.alone);
-  result.tables.push_back(rank_table(*torch, sums, static_cast<size_t>(*candidates)));
+  result.tables.push_back(rank_potential_stragglers_table(*torch, sums, static_cast<size_t>(*candidates)));
   result.tables.push_back(kind_table(*torch, sums));
   return result;
 }
@@ -281,7 +281,7 @@ const Analysis potential_stragglers_analysis = {
     .summary = "ranks that the others wait for in collectives",
     .tables = {{"potential-stragglers", "one row per rank, who causes most waiting first"},
                {"collective-waits", "one row per process group and collective"}},
-    .run = run,
+    .run = run_potential_stragglers,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"profiler-steps", "LIST", "Only these profiler steps, such as 15-17; default all", ""},
                 {"num-candidates", "N", "How many ranks to call candidates; default 2", ""}},

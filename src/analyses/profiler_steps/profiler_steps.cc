@@ -4,7 +4,7 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using Type = ColumnType;
 
 // HTA lists what ProfilerStep rows are left, whichever side of the machine they are of (fault F12).
-Table hta_table(const std::vector<std::set<int64_t>>& found) {
+Table hta_profiler_steps_table(const std::vector<std::set<int64_t>>& found) {
   std::set<int64_t> steps;
   for (const auto& of_rank : found) steps.insert(of_rank.begin(), of_rank.end());
   Table table("profiler-steps", "Profiler steps (HTA)", {{"profiler_step", "step", Type::kInteger, ""}});
@@ -47,7 +47,7 @@ int64_t device_length(const Part& part, const std::vector<DeviceStep>& device, s
   return std::max<int64_t>(0, device[k].end_ns - (follows ? device[k - 1].end_ns : device[k].start_ns));
 }
 
-Table exact_table(const TorchRun& run) {
+Table exact_profiler_steps_table(const TorchRun& run) {
   Table table(
       "profiler-steps", "Profiler steps",
       {{"rank", "rank", Type::kInteger, "Global rank"},
@@ -77,12 +77,12 @@ Table exact_table(const TorchRun& run) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
   if (!input.hta) {
-    result.tables.push_back(exact_table(*torch));
+    result.tables.push_back(exact_profiler_steps_table(*torch));
     return result;
   }
   std::vector<std::set<int64_t>> found(torch->parts.size());
@@ -90,7 +90,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     for (const TorchRow& row : torch_rank(*torch, torch->parts[k]).rows)
       if (const int64_t number = torch->step_number[row.name]; number >= 0) found[k].insert(number);
   });
-  result.tables.push_back(hta_table(found));
+  result.tables.push_back(hta_profiler_steps_table(found));
   return result;
 }
 
@@ -100,7 +100,7 @@ extern const Analysis profiler_steps_analysis;
 const Analysis profiler_steps_analysis = {.name = "profiler-steps",
                                           .summary = "the profiler steps that are left after loading",
                                           .tables = {{"profiler-steps", "one row per rank and step"}},
-                                          .run = run,
+                                          .run = run_profiler_steps,
                                           .needs = AnalysisNeeds::kTorch,
                                           .compat = "hta"};
 

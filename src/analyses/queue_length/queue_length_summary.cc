@@ -4,14 +4,14 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/queue_length.h"
+#include "profile/queue_length.h"
 
 namespace stageline {
 namespace {
 
 using Type = ColumnType;
 
-Table hta_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
+Table hta_queue_length_summary_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
   Table table("queue-length-summary", "Queue length (HTA)",
               {{"rank", "rank", Type::kInteger, ""},
                {"stream", "stream", Type::kInteger, ""},
@@ -64,7 +64,7 @@ std::vector<StreamSummary> summaries_of(const std::vector<StreamQueue>& queues) 
   return out;
 }
 
-Table exact_table(const TorchRun& run, const std::vector<std::vector<StreamSummary>>& ranks) {
+Table exact_queue_length_summary_table(const TorchRun& run, const std::vector<std::vector<StreamSummary>>& ranks) {
   Table table(
       "queue-length-summary", "Operations waiting on each stream",
       {{"rank", "rank", Type::kInteger, "Global rank"},
@@ -113,14 +113,14 @@ Table bin_table(const TorchRun& run, const std::vector<std::vector<StreamSummary
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
   if (input.hta) {
     Result<std::vector<std::vector<QueuePoint>>> ranks = hta_queues(*torch);
     if (!ranks) return std::move(ranks).error();
-    result.tables.push_back(hta_table(*torch, *ranks));
+    result.tables.push_back(hta_queue_length_summary_table(*torch, *ranks));
     return result;
   }
   std::vector<std::vector<StreamSummary>> ranks(torch->parts.size());
@@ -131,7 +131,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     ranks[k] = summaries_of(queues);
   });
   for (const Diagnostics& own : notes) result.notes.merge(own);
-  result.tables.push_back(exact_table(*torch, ranks));
+  result.tables.push_back(exact_queue_length_summary_table(*torch, ranks));
   result.tables.push_back(bin_table(*torch, ranks));
   return result;
 }
@@ -144,7 +144,7 @@ const Analysis queue_length_summary_analysis = {
     .summary = "how many launched operations wait on each stream, weighted by time",
     .tables = {{"queue-length-summary", "one row per rank and stream"},
                {"queue-length-over-time", "up to 400 bins per rank and stream"}},
-    .run = run,
+    .run = run_queue_length_summary,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta"};
 

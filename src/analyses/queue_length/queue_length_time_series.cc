@@ -2,14 +2,14 @@
 // docs/analyses/queue-length.md.
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/queue_length.h"
+#include "profile/queue_length.h"
 
 namespace stageline {
 namespace {
 
 using Type = ColumnType;
 
-Table hta_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
+Table hta_queue_length_time_series_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
   Table table("queue-length-time-series", "Queue length over time (HTA)",
               {{"rank", "rank", Type::kInteger, ""},
                {"index", "index", Type::kInteger, "Position of the event in traceEvents"},
@@ -27,7 +27,7 @@ Table hta_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>&
   return table;
 }
 
-Table exact_table(const TorchRun& run, const std::vector<std::vector<StreamQueue>>& ranks) {
+Table exact_queue_length_time_series_table(const TorchRun& run, const std::vector<std::vector<StreamQueue>>& ranks) {
   Table table("queue-length-time-series", "Queue length over time",
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"device", "device", Type::kText, "The device, as the events' pid"},
@@ -42,20 +42,20 @@ Table exact_table(const TorchRun& run, const std::vector<std::vector<StreamQueue
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
   if (input.hta) {
     Result<std::vector<std::vector<QueuePoint>>> ranks = hta_queues(*torch);
     if (!ranks) return std::move(ranks).error();
-    result.tables.push_back(hta_table(*torch, *ranks));
+    result.tables.push_back(hta_queue_length_time_series_table(*torch, *ranks));
     return result;
   }
   std::vector<std::vector<StreamQueue>> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = stream_queues(*torch, torch_rank(*torch, torch->parts[k])); });
   for (const auto& queues : ranks) note_queue_flaws(queues, result.notes);
-  result.tables.push_back(exact_table(*torch, ranks));
+  result.tables.push_back(exact_queue_length_time_series_table(*torch, ranks));
   return result;
 }
 
@@ -66,7 +66,7 @@ const Analysis queue_length_time_series_analysis = {
     .name = "queue-length-time-series",
     .summary = "every change of the number of launched operations waiting on a stream",
     .tables = {{"queue-length-time-series", "one row per rank, stream and change"}},
-    .run = run,
+    .run = run_queue_length_time_series,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta",
     .in_report = false};

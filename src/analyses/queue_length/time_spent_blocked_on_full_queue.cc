@@ -4,7 +4,7 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/queue_length.h"
+#include "profile/queue_length.h"
 
 namespace stageline {
 namespace {
@@ -92,7 +92,7 @@ std::vector<Blocked> blocked_of(const TorchRank& rank, const std::vector<StreamQ
   return out;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput& input) {
   Result<int64_t> most = input.options.integer("max-queue-length", kCudaQueueLength, input.hta ? INT64_MIN : 1);
   if (!most) return std::move(most).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
@@ -155,7 +155,7 @@ const Analysis time_spent_blocked_on_full_queue_analysis = {
     .name = "time-spent-blocked-on-full-queue",
     .summary = "how long each stream's launch queue was full",
     .tables = {{"time-spent-blocked-on-full-queue", "one row per rank and stream"}},
-    .run = run,
+    .run = run_time_spent_blocked_on_full_queue,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"max-queue-length", "N", "Operations that fill a queue; default 1024", ""}},
     .compat = "hta"};

@@ -6,10 +6,11 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
+#include "facts/pipeline_facts.h"
 #include "model/intervals.h"
 #include "model/pipeline_sums.h"
-#include "model/torch_view.h"
-#include "pipeline/rank_places.h"
+#include "pipeline/cells/rank_places.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -80,8 +81,8 @@ class Peers {
   std::map<Key, std::vector<int32_t>> groups_;
 };
 
-Table ranks_table(const Trace& trace, const RankMap& map, const std::vector<Work>& work,
-                  const std::vector<double>& bubble) {
+Table ranks_rank_map_table(const Trace& trace, const RankMap& map, const std::vector<Work>& work,
+                           const std::vector<double>& bubble) {
   Table table("rank-map", "Ranks in the parallel strategy, times over all steps",
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"host", "host", Type::kText, "Name of the machine, as the profile has it"},
@@ -127,7 +128,7 @@ Table sizes_table(const RankMap& map) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   RankMap map = rank_map(trace, {});
   complete(trace, map);
@@ -144,7 +145,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
       const auto part = static_cast<size_t>(torch->parts[k]);
       work[part] = work_of(torch_rank(*torch, torch->parts[k]));
     });
-  const PipelineSums sums = pipeline_sums(trace);
+  const PipelineSums& sums = sums_of(input.run());
   std::vector<int64_t> bubbles(trace.parts.size(), 0), spans = bubbles;
   std::map<int32_t, int64_t> span_of;
   for (const StepSums& step : sums.steps) span_of[step.step] = step.pipeline_span_ns();
@@ -156,7 +157,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   for (size_t p = 0; p < spans.size(); ++p)
     bubble.push_back(spans[p] > 0 ? static_cast<double>(bubbles[p]) / static_cast<double>(spans[p]) : NAN);
   AnalysisResult result;
-  result.tables.push_back(ranks_table(trace, map, work, bubble));
+  result.tables.push_back(ranks_rank_map_table(trace, map, work, bubble));
   result.tables.push_back(sizes_table(map));
   if (!map.missing.empty())
     result.notes.add("rank_map.missing", Severity::kInfo,
@@ -172,7 +173,7 @@ const Analysis rank_map_analysis = {
     .name = "rank-map",
     .summary = "tp, cp, ep, dp and pp index of every rank, its peers, its host, and how it fared",
     .tables = {{"rank-map", "one row per rank"}, {"rank-map-sizes", "one row per dimension"}},
-    .run = run,
+    .run = run_rank_map,
     .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -1,8 +1,9 @@
 // Which schedule a run follows, how sure that is, and where its lists leave it.
 // Definitions: docs/analyses/schedule.md.
 #include "analyses/analysis.h"
+#include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
-#include "pipeline/recognise.h"
+#include "pipeline/order/recognise.h"
 
 namespace stageline {
 namespace {
@@ -53,8 +54,8 @@ Table divergence_table(const Trace& trace, const Recognition& r) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
-  const Recognition r = recognise(*input.trace);
+Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
+  const Recognition& r = theory_of(input.run()).recognition;
   if (r.candidates.empty())
     return Error{ErrorCode::kBadInput,
                  r.lists == 0 ? "no step holds a forward or backward cell; there is no schedule to recognise"
@@ -99,6 +100,6 @@ const Analysis schedule_analysis = {
     .summary = "which pipeline schedule the run follows, how sure that is, and where its order leaves it",
     .tables = {{"recognition", "one row per schedule that was compared, nearest first"},
                {"divergence", "one row per place where lists first leave the nearest one"}},
-    .run = run};
+    .run = run_schedule_analysis};
 
 }  // namespace stageline

@@ -1,11 +1,12 @@
 // What stragglers cost: the job against itself with every operation as fast as its type usually is.
 // Definitions: docs/analyses/slowdown.md.
-#include "pipeline/slowdown.h"
+#include "pipeline/measure/slowdown.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
 
 namespace stageline {
@@ -93,7 +94,7 @@ Table workers_table(const Trace& trace, const Slowdown& s) {
   return table;
 }
 
-Table steps_table(const StepGraph& graph, const Slowdown& s) {
+Table steps_slowdown_table(const StepGraph& graph, const Slowdown& s) {
   Table table("steps", "By step",
               {{"step", "step", Type::kInteger, "Step number as the source has it"},
                {"counts", "counts", Type::kInteger, "1: in the means; 0: an outlier, left out of means and fair times"},
@@ -127,15 +128,17 @@ Table step_parts_table(const StepGraph& graph, const Slowdown& s) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_slowdown(const AnalysisInput& input) {
   AnalysisResult result;
   if (input.for_report && input.trace->cells.size() > kMostCellsOfReport)
     return Error{ErrorCode::kLimit,
                  "a report of more than five million cells is made without slowdown",
                  {},
                  "ask for it alone: stageline analyze slowdown"};
-  const Result<StepGraph> graph = build_step_graph(*input.trace, result.notes);
-  if (!graph) return graph.error();
+  const RunGraph& made = graph_of(input.run(), LaunchRule::kFree);
+  result.notes.merge(made.notes);
+  if (!made.graph) return *made.error;
+  const StepGraph* graph = made.graph.get();
   const Slowdown s = slowdown(*input.trace, *graph);
   if (!(s.s >= kLeastSlowdown))
     result.notes.add("slowdown.little", Severity::kInfo,
@@ -149,7 +152,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
       numbered_table("ranks", "By data-parallel replica", "dp", "Data-parallel replica", s.replicas));
   result.tables.push_back(numbered_table("stages", "By stage", "stage", "Pipeline stage", s.stages));
   result.tables.push_back(workers_table(*input.trace, s));
-  result.tables.push_back(steps_table(*graph, s));
+  result.tables.push_back(steps_slowdown_table(*graph, s));
   if (!input.for_report) result.tables.push_back(step_parts_table(*graph, s));
   return result;
 }
@@ -167,7 +170,7 @@ const Analysis slowdown_analysis = {
                {"workers", "S_w by rank: the heat map over replicas and stages"},
                {"steps", "S and step times by step"},
                {"step-parts", "S of every step by type, replica and stage; not in the report"}},
-    .run = run,
+    .run = run_slowdown,
     .across_ranks = true};
 
 }  // namespace stageline

@@ -1,5 +1,5 @@
 // Who holds the others up, and by what sign. Definitions: docs/analyses/stragglers.md.
-#include "pipeline/stragglers.h"
+#include "pipeline/measure/stragglers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,12 +7,13 @@
 
 #include "analyses/analysis.h"
 #include "base/number.h"
+#include "diagnosis/cause_words.h"
+#include "diagnosis/causes/causes.h"
+#include "diagnosis/what_if/layer_price.h"
+#include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
-#include "pipeline/cause_words.h"
-#include "pipeline/causes.h"
-#include "pipeline/layer_price.h"
-#include "pipeline/slowdown.h"
-#include "pipeline/theory.h"
+#include "pipeline/measure/slowdown.h"
+#include "pipeline/replay/theory.h"
 
 namespace stageline {
 namespace {
@@ -113,7 +114,7 @@ Table workers_table(const Trace& trace, const Stragglers& s) {
   return table;
 }
 
-Table steps_table(const Trace& trace, const Stragglers& s) {
+Table steps_stragglers_table(const Trace& trace, const Stragglers& s) {
   Table table("straggler-steps", "Stages step by step",
               {{"step", "step", Type::kInteger, "Step number as the source has it"},
                {"stage", "stage", Type::kInteger, "Pipeline stage"},
@@ -146,14 +147,17 @@ Table correlations_table(const Stragglers& s) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   AnalysisResult result;
   const Trace& trace = *input.trace;
-  const Result<StepGraph> graph = build_step_graph(trace, result.notes);
-  if (!graph) return graph.error();
-  const TheoryRun theory = theory_of(trace);
-  const RunCoverage coverage(trace, theory);
-  Stragglers s = find_stragglers(trace, *graph, coverage);
+  const Run& run = input.run();
+  const RunGraph& free = graph_of(run, LaunchRule::kFree);
+  result.notes.merge(free.notes);
+  if (!free.graph) return *free.error;
+  const StepGraph* graph = free.graph.get();
+  const TheoryRun& theory = theory_of(run);
+  const RunCoverage& coverage = coverage_of(run);
+  Stragglers s = find_stragglers(trace, *graph, coverage, sums_of(run));
   if (const double worlds = graph->stage_count + graph->dp_count;
       worlds * static_cast<double>(graph->size()) <= kMostWork) {
     std::vector<double> s_w(trace.parts.size(), std::nan(""));
@@ -175,16 +179,12 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                      "look the same",
                      {}, alone);
   // Prices stand on the graph in which a busy rank is no delay; S_w and delays on the one that `slowdown` has.
+  const RunGraph& launched = graph_of(run, LaunchRule::kInOrder);
+  if (!launched.graph) return *launched.error;
+  CauseList list = causes_of(run);  // price_in_layers() adds to it
   Diagnostics assumed;
-  std::optional<StepGraph> launched;  // compute cells have no launch rule: there it is the same graph
-  if (graph->source == GraphSource::kOperations) {
-    Result<StepGraph> in_order = build_step_graph(trace, assumed, LaunchRule::kInOrder);
-    if (!in_order) return in_order.error();
-    launched = std::move(*in_order);
-  }
-  CauseList list = find_causes(trace, launched ? *launched : *graph, theory, coverage);
   if (!list.untold && coverage.whole() && has_slow_stage(list))
-    if (Result<WhatIf> model = WhatIf::of(trace, theory.recognition, assumed)) price_in_layers(*model, list);
+    if (Result<WhatIf> model = what_if_of(run, assumed)) price_in_layers(*model, list);
   Table causes = causes_table(trace, s, list, theory.recognition);
   coverage.note("stragglers", result.notes);
   if (causes.row_count() == 0 && !list.untold)
@@ -192,7 +192,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   result.tables.push_back(std::move(causes));
   result.tables.push_back(workers_table(trace, s));
   result.tables.push_back(correlations_table(s));
-  result.tables.push_back(steps_table(trace, s));
+  result.tables.push_back(steps_stragglers_table(trace, s));
   return result;
 }
 
@@ -207,7 +207,7 @@ const Analysis stragglers_analysis = {
                {"straggler-workers", "one row per rank: busy against its peers, S_w, pauses, verdict"},
                {"forward-backward", "per stage: whether long forwards have long backwards"},
                {"straggler-steps", "one row per step and stage: busy against the usual step, slowest rank"}},
-    .run = run,
+    .run = run_stragglers,
     .across_ranks = true};
 
 }  // namespace stageline

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "analyses/tb_memory/tb_memory.h"
-#include "model/tb_tree.h"
+#include "compat/tb/tb_tree.h"
 
 namespace stageline {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/thin_series.h"
+#include "profile/thin_series.h"
 
 namespace stageline {
 namespace {
@@ -122,7 +122,7 @@ void note_flaws(const std::vector<MemoryAnswer>& ranks, Diagnostics& notes) {
   add("memory.no_address", unplaced, "memory records have no address: allocations and frees cannot be paired");
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
   Result<int64_t> most = input.options.integer("points", 1000, 2, INT64_MAX);
   if (!most) return std::move(most).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {false, true});
@@ -167,7 +167,7 @@ const Analysis tb_memory_analysis = {
                {"memory-operators", "one row per device and operator"},
                {"memory-events", "one row per block of memory"},
                {"memory-curve", "allocated and reserved bytes over time"}},
-    .run = run,
+    .run = run_tb_memory,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"points", "N", "most points of a curve; peaks are kept (default 1000; all with --compat tb)", ""}},
     .compat = "tb"};

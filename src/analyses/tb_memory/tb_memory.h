@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "model/memory_blocks.h"
-#include "model/torch_view.h"
+#include "profile/memory_blocks.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 

@@ -11,7 +11,7 @@
 #include <unordered_map>
 
 #include "analyses/tb_module/tb_module.h"
-#include "model/python_stacks.h"
+#include "profile/python_stacks.h"
 
 namespace stageline {
 namespace {
@@ -93,7 +93,7 @@ class Exact {
   void find_backward() {
     backward_module_.assign(n_, -1);
     const std::vector<uint32_t> backward = backward_operators(trace_, part_);
-    const std::vector<uint32_t> forward = forward_operators(trace_, part_, backward);
+    const std::vector<uint32_t> forward = forward_operators(trace_, part_, backward, OfEqualNumbers::kLast);
     for (const OperatorFact& fact : part_.operators)
       if (forward[fact.slice] != kNoSliceIndex && root_[fact.slice] != kNoSliceIndex)
         claim(root_[fact.slice], forward[fact.slice]);

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "analyses/tb_module/tb_module.h"
-#include "model/tb_tree.h"
+#include "compat/tb/tb_tree.h"
 
 namespace stageline {
 namespace {

@@ -119,7 +119,7 @@ Table flat_table(const std::vector<ModuleAnswer>& ranks) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {false, true});
   if (!torch) return std::move(torch).error();
   std::vector<Result<ModuleAnswer>> answers(torch->parts.size(), ModuleAnswer{});
@@ -152,7 +152,7 @@ const Analysis tb_module_analysis = {
     .summary = "time of every nn.Module, forward and backward: the module view of TensorBoard's profiler plugin",
     .tables = {{"modules", "one row per module and place in the tree of modules"},
                {"module-totals", "one row per module (not with --compat tb)"}},
-    .run = run,
+    .run = run_tb_module,
     .needs = AnalysisNeeds::kTorch,
     .compat = "tb"};
 

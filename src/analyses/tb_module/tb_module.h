@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 

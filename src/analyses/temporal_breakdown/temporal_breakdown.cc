@@ -5,7 +5,7 @@
 #include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -42,7 +42,7 @@ Breakdown breakdown_of(const TorchRank& rank, bool hta) {
   return b;
 }
 
-Table exact_table(const std::vector<Breakdown>& ranks) {
+Table exact_temporal_breakdown_table(const std::vector<Breakdown>& ranks) {
   Table table(
       "temporal-breakdown", "Where each device's time went",
       {{"rank", "rank", Type::kInteger, "Global rank"},
@@ -68,7 +68,7 @@ Table exact_table(const std::vector<Breakdown>& ranks) {
   return table;
 }
 
-Table hta_table(const std::vector<Breakdown>& ranks) {
+Table hta_temporal_breakdown_table(const std::vector<Breakdown>& ranks) {
   Table table("temporal-breakdown", "Temporal breakdown (HTA)",
               {{"rank", "rank", Type::kInteger, ""},
                {"idle_time(us)", "idle time", Type::kReal, ""},
@@ -87,7 +87,7 @@ Table hta_table(const std::vector<Breakdown>& ranks) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
   if (!torch) return std::move(torch).error();
   std::vector<Breakdown> ranks(torch->parts.size());
@@ -101,7 +101,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                    "HTA fails on a rank without device rows (rank " + std::to_string(b.rank) +
                        "); without --compat hta it is left out"};
   AnalysisResult result;
-  result.tables.push_back(input.hta ? hta_table(ranks) : exact_table(ranks));
+  result.tables.push_back(input.hta ? hta_temporal_breakdown_table(ranks) : exact_temporal_breakdown_table(ranks));
   return result;
 }
 
@@ -111,7 +111,7 @@ extern const Analysis temporal_breakdown_analysis;
 const Analysis temporal_breakdown_analysis = {.name = "temporal-breakdown",
                                               .summary = "computing, other work and idle time of every device",
                                               .tables = {{"temporal-breakdown", "one row per rank"}},
-                                              .run = run,
+                                              .run = run_temporal_breakdown,
                                               .needs = AnalysisNeeds::kTorch,
                                               .compat = "hta"};
 

@@ -5,16 +5,13 @@
 
 #include "analyses/tensorboard/tb_operators.h"
 #include "base/number.h"
+#include "model/statistics.h"
 
 namespace stageline {
 namespace {
 
 constexpr double kMuchLoading = 0.05, kMuchCommunication = 0.1, kLowUtilization = 0.5, kFullMemory = 0.9;
 constexpr int32_t kCuda = 1, kHip = 6;  // c10 device types
-
-double share_of(int64_t part, int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
 
 // Most bytes that were ever allocated on one device; with its number.
 std::pair<int64_t, int64_t> peak_memory(const Part& part, const std::vector<TbDevice>& devices) {
@@ -89,14 +86,14 @@ void tb_note_facts(const TbRun& run, const FunctionNames& function_names, const 
       out.distributed_data_parallel |= name == "DistributedDataParallel.forward";
     }
   }
-  out.tensor_core_share = share_of(tensor_ns, kernel_ns);
+  out.tensor_core_share = share_or_zero(tensor_ns, kernel_ns);
   if (tensor_ns == 0 && kernel_ns > 0)
     out.eligible_share = tb_eligible_share(run, tb_operators(run, function_names, rank));
 }
 
 std::vector<TbAdvice> tb_advice(const TbOverview& r) {
   std::vector<TbAdvice> out;
-  const double loading = share_of(r.sums[static_cast<size_t>(TbRole::kDataLoader)], r.total_ns);
+  const double loading = share_or_zero(r.sums[static_cast<size_t>(TbRole::kDataLoader)], r.total_ns);
   if (loading > kMuchLoading)
     out.push_back({"input-loading", loading,
                    percent(loading) +
@@ -111,7 +108,7 @@ std::vector<TbAdvice> tb_advice(const TbOverview& r) {
   });
   if (r.distributed_data_parallel && !r.uses_nccl && capable)
     out.push_back({"backend", NAN, "DistributedDataParallel runs without NCCL, the fastest backend of these devices"});
-  const double communication = share_of(r.sums[static_cast<size_t>(TbRole::kCommunication)], r.total_ns);
+  const double communication = share_or_zero(r.sums[static_cast<size_t>(TbRole::kCommunication)], r.total_ns);
   if (communication > kMuchCommunication)
     out.push_back(
         {"communication", communication,

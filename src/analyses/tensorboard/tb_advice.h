@@ -7,7 +7,7 @@
 
 #include "analyses/tensorboard/tb_devices.h"
 #include "analyses/tensorboard/tb_run.h"
-#include "model/function_events.h"
+#include "profile/function_events.h"
 
 namespace stageline {
 

@@ -184,10 +184,10 @@ TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks) {
   std::priority_queue<size_t, std::vector<size_t>, decltype(later)> heads(later);
   for (size_t r = 0; r < ranks.size(); ++r)
     if (!ranks[r].empty()) heads.push(r);
-  struct Run {  // the calls of one kind on one rank
+  struct Calls {  // the calls of one kind on one rank
     size_t rank, begin, end;
   };
-  std::vector<Run> same;
+  std::vector<Calls> same;
   while (!heads.empty()) {
     const TbCollective& first = ranks[heads.top()][next[heads.top()]];
     const auto kind = first.kind();
@@ -197,29 +197,29 @@ TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks) {
     while (!heads.empty() && ranks[heads.top()][next[heads.top()]].kind() == kind) {
       const size_t r = heads.top();
       heads.pop();
-      Run calls = {r, next[r], next[r]};
+      Calls calls = {r, next[r], next[r]};
       while (calls.end < ranks[r].size() && ranks[r][calls.end].kind() == kind) ++calls.end;
       most = std::max(most, calls.end - calls.begin);
       least = std::min(least, calls.end - calls.begin);
       next[r] = calls.end;
       same.push_back(calls);
     }
-    for (const Run& calls : same)
+    for (const Calls& calls : same)
       if (calls.end < ranks[calls.rank].size()) heads.push(calls.rank);
-    const auto calls_of = [](const Run& calls) { return static_cast<int64_t>(calls.end - calls.begin); };
+    const auto calls_of = [](const Calls& calls) { return static_cast<int64_t>(calls.end - calls.begin); };
     const bool alone = same.size() < 2 || one_end;
     if (alone || (by_order && most != least)) {
-      for (const Run& calls : same) (alone ? join.alone : join.unequal) += calls_of(calls);
+      for (const Calls& calls : same) (alone ? join.alone : join.unequal) += calls_of(calls);
       continue;
     }
     std::vector<int64_t> shortest(most, INT64_MAX);
     std::vector<int32_t> sharing(most, 0);
-    for (const Run& calls : same)
+    for (const Calls& calls : same)
       for (size_t i = calls.begin; i < calls.end; ++i) {
         shortest[i - calls.begin] = std::min(shortest[i - calls.begin], ranks[calls.rank][i].dur_ns);
         ++sharing[i - calls.begin];
       }
-    for (const Run& calls : same)
+    for (const Calls& calls : same)
       for (size_t i = calls.begin; i < calls.end; ++i) {
         const bool shared = sharing[i - calls.begin] > 1;
         if (shared) ranks[calls.rank][i].transfer_ns = shortest[i - calls.begin];

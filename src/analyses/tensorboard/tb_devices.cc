@@ -5,6 +5,7 @@
 
 #include "base/json_members.h"
 #include "base/number.h"
+#include "model/statistics.h"
 #include "model/torch_facts.h"
 
 namespace stageline {
@@ -15,8 +16,6 @@ struct Kernel {
   double blocks_per_sm = -1, occupancy_percent = -1;
   bool tensor_cores = false;
 };
-
-double share_of(double part, double whole) { return whole > 0 ? part / whole : NAN; }
 
 // Σ over time of min(1, Σ blocks per SM of the kernels that run), in ns.
 double filled_ns(const std::vector<Kernel>& kernels, int64_t from, int64_t to) {

@@ -83,7 +83,7 @@ void plugin_waits(TbRankWork& rank) {
   }
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
   Result<TbRun> made = make_tb_run(input);
   if (!made) return std::move(made).error();
   const TbRun& tb = *made;
@@ -130,7 +130,7 @@ const Analysis tb_distributed_analysis = {
                {"collectives-by-size", "one row per collective and size of message, all ranks"},
                {"overlap-by-step", "one row per rank and step"},
                {"waits-by-step", "one row per rank and step"}},
-    .run = run,
+    .run = run_tb_distributed,
     .needs = AnalysisNeeds::kTorch,
     .compat = "tb"};
 

@@ -6,14 +6,14 @@
 #include <map>
 
 #include "base/number.h"
+#include "model/statistics.h"
 
 namespace stageline {
 namespace {
 
 using Type = ColumnType;
 
-double share_of(double part, double whole) { return whole > 0 ? part / whole : NAN; }
-int64_t mean_of(int64_t sum, size_t count) {
+int64_t mean_ns(int64_t sum, size_t count) {
   return count == 0 ? kNullInteger : std::llround(static_cast<double>(sum) / static_cast<double>(count));
 }
 
@@ -90,8 +90,8 @@ void add_means(const TbRankWork& r, Table& overlap, Table& waits) {
   }
   for (int64_t* sum : {&o.computation_ns, &o.overlap_ns, &o.communication_ns, &o.other_ns, &w.transfer_ns,
                        &w.synchronizing_ns, &w.unknown_ns, &w.message_transfer_ns, &w.message_wait_ns})
-    *sum = mean_of(*sum, n);
-  add_overlap(overlap, r.rank, nullptr, mean_of(step_ns, n), o);
+    *sum = mean_ns(*sum, n);
+  add_overlap(overlap, r.rank, nullptr, mean_ns(step_ns, n), o);
   add_wait(waits, r.rank, nullptr, w);
 }
 

@@ -116,7 +116,7 @@ RankKernels kernels_of(const TbRun& run, const TorchRank& rank, bool by_launch) 
 }
 
 // Kernels without a duration have no weight: their mean is that of nothing.
-double mean_of(const Weighted& mean) { return mean.weight > 0 ? mean.sum / mean.weight : NAN; }
+double weighted_mean(const Weighted& mean) { return mean.weight > 0 ? mean.sum / mean.weight : NAN; }
 // The plugin's: what a call does not say counts as 0.
 double plugin_mean_of(const Weighted& mean, int64_t total_ns) {
   const double sum = pairwise_sum(mean.products.data(), mean.products.size());
@@ -193,7 +193,7 @@ Table plugin_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool
   return table;
 }
 
-Table exact_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool by_launch) {
+Table exact_tb_kernel_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool by_launch) {
   std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
                                      {"name", "name", Type::kText, ""},
                                      {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"}};
@@ -234,8 +234,8 @@ Table exact_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool 
       row.emplace_back(std::llround(static_cast<double>(s.total_ns) / static_cast<double>(s.calls)));
       row.emplace_back(s.max_ns);
       row.emplace_back(s.min_ns);
-      row.emplace_back(mean_of(s.blocks));
-      row.emplace_back(mean_of(s.occupancy) / 100);
+      row.emplace_back(weighted_mean(s.blocks));
+      row.emplace_back(weighted_mean(s.occupancy) / 100);
       table.add_row(std::move(row));
     }
   return table;
@@ -258,13 +258,13 @@ Table use_table(const TbRun& run, const std::vector<RankKernels>& ranks) {
       if (!tensor && !s.blocks.said && !s.occupancy.said) continue;
       if (++shown > kMostPerRank) break;
       table.add_row({int64_t{rank.rank}, std::string(run.torch.trace->names.text(s.key.name)), s.total_ns,
-                     std::string(tensor ? "yes" : "no"), mean_of(s.blocks), mean_of(s.occupancy) / 100});
+                     std::string(tensor ? "yes" : "no"), weighted_mean(s.blocks), weighted_mean(s.occupancy) / 100});
     }
   }
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_tb_kernel(const AnalysisInput& input) {
   const bool by_launch = input.options.text("group-by", "kernel") == "kernel-and-operator";
   Result<TbRun> made = make_tb_run(input);
   if (!made) return std::move(made).error();
@@ -278,7 +278,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     if (use.row_count() > 0) result.tables.push_back(std::move(use));
     return result;
   }
-  result.tables.push_back(tb.plugin ? plugin_table(tb, ranks, by_launch) : exact_table(tb, ranks, by_launch));
+  result.tables.push_back(tb.plugin ? plugin_table(tb, ranks, by_launch) : exact_tb_kernel_table(tb, ranks, by_launch));
   return result;
 }
 
@@ -291,7 +291,7 @@ const Analysis tb_kernel_analysis = {
         "kernels with tensor-core use, blocks per SM and occupancy, as TensorBoard's profiler plugin listed them",
     .tables = {{"kernels", "one row per rank and kernel name, longest total first"},
                {"kernels-by-operator", "with --group-by kernel-and-operator: also by operator and launch sizes"}},
-    .run = run,
+    .run = run_tb_kernel,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"group-by", "TEXT",
                  "kernel (the default), or kernel-and-operator: operator, grid, block, registers too",

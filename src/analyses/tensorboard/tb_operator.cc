@@ -103,7 +103,7 @@ Table plugin_table(const TbRun& run, const std::vector<RankOperators>& ranks, bo
   return table;
 }
 
-Table exact_table(const TbRun& run, const std::vector<RankOperators>& ranks, bool by_shape) {
+Table exact_tb_operator_table(const TbRun& run, const std::vector<RankOperators>& ranks, bool by_shape) {
   std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
                                      {"name", "operator", Type::kText, ""}};
   if (by_shape)
@@ -140,7 +140,7 @@ Table exact_table(const TbRun& run, const std::vector<RankOperators>& ranks, boo
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
   const bool by_shape = input.options.text("group-by", "operator") == "operator-and-shape";
   Result<TbRun> made = make_tb_run(input);
   if (!made) return std::move(made).error();
@@ -151,7 +151,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
     ranks[k] = operators_of(tb, names, torch_rank(tb.torch, tb.torch.parts[k]), by_shape);
   });
   AnalysisResult result;
-  result.tables.push_back(tb.plugin ? plugin_table(tb, ranks, by_shape) : exact_table(tb, ranks, by_shape));
+  result.tables.push_back(tb.plugin ? plugin_table(tb, ranks, by_shape) : exact_tb_operator_table(tb, ranks, by_shape));
   return result;
 }
 
@@ -163,7 +163,7 @@ const Analysis tb_operator_analysis = {
     .summary = "operators with host, device and tensor-core time, as TensorBoard's profiler plugin listed them",
     .tables = {{"operators", "one row per rank and operator, longest device time of its own first"},
                {"operators-by-shape", "with --group-by operator-and-shape: also by input shapes"}},
-    .run = run,
+    .run = run_tb_operator,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"group-by", "TEXT", "operator (the default), or operator-and-shape: input shapes too",
                  "operator,operator-and-shape"}},

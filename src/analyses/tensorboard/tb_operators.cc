@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/tb_tree.h"
+#include "compat/tb/tb_tree.h"
 
 namespace stageline {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analyses/tensorboard/tb_run.h"
-#include "model/function_events.h"
+#include "profile/function_events.h"
 
 namespace stageline {
 

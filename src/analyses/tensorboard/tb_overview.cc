@@ -24,8 +24,6 @@ std::array<bool, kTbRoleCount> shown_roles(const std::vector<TbOverview>& ranks)
   return {device, device, device, communication, device, true, true, true};
 }
 
-double share_of(double part, double whole) { return whole > 0 ? part / whole : NAN; }
-
 Table plugin_averages(const std::vector<TbOverview>& ranks) {
   Table table("step-averages", "Average step time (TensorBoard plugin)",
               {{"Worker", "rank", Type::kInteger, ""},
@@ -182,7 +180,7 @@ TbOverview overview_of(const TbRun& run, const FunctionNames& names, size_t part
   return out;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
   Result<TbRun> made = make_tb_run(input);
   if (!made) return std::move(made).error();
   const TbRun& tb = *made;
@@ -215,7 +213,7 @@ const Analysis tb_overview_analysis = {
                {"device-utilization",
                 "one row per rank and device: utilisation, SM efficiency, occupancy, tensor cores"},
                {"recommendations", "one row per rank and recommendation"}},
-    .run = run,
+    .run = run_tb_overview,
     .needs = AnalysisNeeds::kTorch,
     .compat = "tb"};
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/number.h"
-#include "model/tensor_cores.h"
+#include "profile/tensor_cores.h"
 
 namespace stageline {
 namespace {
@@ -165,7 +165,7 @@ struct Launch {  // a runtime call with device work
   bool in_step = false;
 };
 
-struct DeviceSide {
+struct DeviceWork {
   std::vector<Launch> launches;        // by start
   std::vector<int32_t> launch_of_row;  // −1: none
 };
@@ -174,8 +174,8 @@ bool is_work(TbEvent event) {
   return event == TbEvent::kKernel || event == TbEvent::kMemcpy || event == TbEvent::kMemset;
 }
 
-DeviceSide device_side(const TbRun& run, const TorchRank& rank) {
-  DeviceSide side;
+DeviceWork device_side(const TbRun& run, const TorchRank& rank) {
+  DeviceWork side;
   side.launch_of_row.assign(rank.rows.size(), -1);
   std::vector<int32_t> slot(rank.rows.size(), -1);  // by row of the call
   for (size_t i = 0; i < rank.rows.size(); ++i) {
@@ -233,7 +233,7 @@ std::vector<StepWork> work_of_steps(const TbRun& run, const std::vector<TbStep>&
 
 // The end of the last work before the first step's own that was launched before it. The plugin: that no step launched,
 // which includes all that driver calls launch.
-int64_t first_step_start(const TbRun& run, const TbRank& rank, const DeviceSide& side, const StepWork& first) {
+int64_t first_step_start(const TbRun& run, const TbRank& rank, const DeviceWork& side, const StepWork& first) {
   const int64_t host_start = rank.steps[0].start_ns;
   int64_t start = host_start;
   if (first.count == 0) return start;
@@ -252,7 +252,7 @@ int64_t first_step_start(const TbRun& run, const TbRank& rank, const DeviceSide&
 // Steps as the devices ran them; incomplete ones at the end are dropped.
 void move_steps(const TbRun& run, TbRank& rank) {
   if (rank.steps.empty()) return;
-  DeviceSide side = device_side(run, rank.rank);
+  DeviceWork side = device_side(run, rank.rank);
   const std::vector<StepWork> work = work_of_steps(run, rank.steps, side.launches);
   if (std::none_of(work.begin(), work.end(), [](const StepWork& w) { return w.count > 0; })) return;
   int64_t end_before = first_step_start(run, rank, side, work[0]);

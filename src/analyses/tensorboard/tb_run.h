@@ -16,7 +16,7 @@
 
 #include "analyses/analysis.h"
 #include "model/intervals.h"
-#include "model/torch_view.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 

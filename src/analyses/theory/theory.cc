@@ -6,9 +6,11 @@
 #include <set>
 
 #include "analyses/analysis.h"
+#include "facts/pipeline_facts.h"
 #include "model/pipeline_sums.h"
 #include "model/pipeline_words.h"
-#include "pipeline/late_cells.h"
+#include "model/statistics.h"
+#include "pipeline/measure/late_cells.h"
 
 namespace stageline {
 namespace {
@@ -17,10 +19,8 @@ using Type = ColumnType;
 
 constexpr double kLeastShare = 0.01;  // of the theory's span, below which a cell is not listed
 
-double share(double part, double whole) { return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN(); }
-
 // Bubbles of every rank, as the replay has them and as they were.
-Table ranks_table(const Trace& trace, const TheoryRun& run) {
+Table ranks_theory_table(const Trace& trace, const TheoryRun& run, const PipelineSums& sums) {
   Table table("theory-ranks", "Theory and fact, by step and rank",
               {{"step", "step", Type::kInteger, "Step number as the source has it"},
                pipeline_column(trace),
@@ -43,7 +43,6 @@ Table ranks_table(const Trace& trace, const TheoryRun& run) {
                 "1: some stage of this step was faster or slower than its means by more than noise; its theory takes "
                 "the step's "
                 "own means"}});
-  const PipelineSums sums = pipeline_sums(trace);
   size_t r = 0, s = 0;
   const Theory& theory = run.theory;
   // Lists are ordered by step, replica, part; sums by step, part: both are walked step by step.
@@ -101,7 +100,7 @@ Table phases_table(const Trace& trace) {
     table.add_row(
         {int64_t{step}, known_integer(dp), known_integer(stage), rank, p.start_ns, p.steady_ns - p.start_ns,
          p.cool_down_ns - p.steady_ns, p.end_ns - p.cool_down_ns,
-         share(static_cast<double>(p.cool_down_ns - p.steady_ns), static_cast<double>(p.end_ns - p.start_ns))});
+         share_of(static_cast<double>(p.cool_down_ns - p.steady_ns), static_cast<double>(p.end_ns - p.start_ns))});
   };
   const std::vector<RankPhases> ranks = rank_phases(trace);
   std::vector<PipelinePhases> pipelines;
@@ -187,7 +186,7 @@ Table chain_table(const LateChain& c) {
        {"share", "of the span", Type::kShare, "As a share of the span"}});
   if (c.steps == 0) return table;
   const auto add = [&](const char* name, double ns) {
-    table.add_row({std::string(name), std::llround(ns / static_cast<double>(c.steps)), share(ns, c.actual_ns)});
+    table.add_row({std::string(name), std::llround(ns / static_cast<double>(c.steps)), share_of(ns, c.actual_ns)});
   };
   add("theory", c.theory_ns);
   add("longer cells", c.longer_ns);
@@ -200,9 +199,9 @@ Table chain_table(const LateChain& c) {
   return table;
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_theory(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
-  const TheoryRun theory = theory_of(trace);
+  const TheoryRun& theory = theory_of(input.run());
   AnalysisResult result;
   if (!theory.theory.known()) {
     const std::string why = "there is no theory to compare with: " + theory.theory.why_not;
@@ -232,7 +231,7 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                      "more cells are late than the table keeps; --least shows those that are later", {},
                      late.found - static_cast<int64_t>(late.cells.size()));
   result.tables.push_back(chain_table(late.chain));
-  result.tables.push_back(ranks_table(trace, theory));
+  result.tables.push_back(ranks_theory_table(trace, theory, sums_of(input.run())));
   result.tables.push_back(phases_table(trace));
   result.tables.push_back(reasons_table(late));
   result.tables.push_back(late_table(trace, theory, late));
@@ -253,7 +252,7 @@ const Analysis theory_analysis = {
                {"phases", "warm-up, steady and cool-down of every rank, and of each replica's pipeline"},
                {"late-reasons", "one row per stage and reason"},
                {"late-cells", "one row per cell that starts late: by how much, why, and after which cell"}},
-    .run = run,
+    .run = run_theory,
     .options = {{"least", "TIME", "Cells less late than this are not listed; default 1 % of the span in theory", ""}},
     .across_ranks = true};
 

@@ -6,6 +6,7 @@
 
 #include "analyses/trace_diff/trace_diff.h"
 #include "base/parallel.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {

@@ -1,9 +1,11 @@
 #include "analyses/trace_diff/trace_diff.h"
 
+#include "compat/hta/hta_diff.h"
+
 namespace stageline {
 namespace {
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_trace_diff(const AnalysisInput& input) {
   DiffOptions options;
   for (const auto& [name, list] :
        {std::pair{"control-rank", &options.control_ranks}, std::pair{"test-rank", &options.test_ranks},
@@ -18,7 +20,12 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
   options.include_last_step = input.include_last_step;
   const std::string side = input.options.text("device-type", "ALL");
   options.side = side == "CPU" ? DeviceSide::kHost : side == "GPU" ? DeviceSide::kDevice : DeviceSide::kAll;
-  return input.hta ? hta_trace_diff(input, options) : exact_trace_diff(input, options);
+  if (!input.hta) return exact_trace_diff(input, options);
+  Result<std::vector<Table>> tables = hta_trace_diff(*input.control, *input.test, options);
+  if (!tables) return std::move(tables).error();
+  AnalysisResult result;
+  result.tables = std::move(*tables);
+  return result;
 }
 
 }  // namespace
@@ -29,7 +36,7 @@ const Analysis trace_diff_analysis = {
     .summary = "two runs compared, operator by operator",
     .tables = {{"compare-traces", "one row per operator, largest change first"},
                {"ops-diff", "operators that came, went, or changed in number"}},
-    .run = run,
+    .run = run_trace_diff,
     .needs = AnalysisNeeds::kTwoRuns,
     .options = {{"control", "PATH", "The run to compare with", ""},
                 {"test", "PATH", "The run that is new", ""},

@@ -1,22 +1,23 @@
 // Where the time of a step went, as a sum that closes. Definitions: docs/analyses/waterfall.md.
-#include "pipeline/waterfall.h"
+#include "pipeline/measure/waterfall.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "analyses/analysis.h"
 #include "base/number.h"
+#include "facts/period_facts.h"
+#include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
-#include "pipeline/frontier.h"
-#include "pipeline/run_coverage.h"
+#include "model/statistics.h"
+#include "pipeline/measure/frontier.h"
+#include "pipeline/measure/run_coverage.h"
 
 namespace stageline {
 namespace {
 
 using Type = ColumnType;
 
-double share(double part, double whole) { return whole > 0 ? part / whole : std::numeric_limits<double>::quiet_NaN(); }
 // Whole nanoseconds; of stamps without sense no more than 127 years.
 
 // Durations rounded so that they add up to the rounded sum: each is the difference of two rounded running sums.
@@ -47,7 +48,7 @@ constexpr const char* kTailMeaning[kTailParts] = {
     "before or after: some rank runs the optimizer, or waits in it, and none is in a collective",
     "before or after: other recorded work", "before or after: nothing was recorded"};
 
-Table means_table(const Waterfall& w, const WaterfallStep& mean) {
+Table means_table(const Waterfall& w, const WaterfallStep& mean, const StepPeriods& periods) {
   Table table(
       "waterfall", "Where the time of a step goes, mean over steps and replicas",
       {{"part", "part", Type::kText,
@@ -59,9 +60,8 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean) {
        {"meaning", "what it is", Type::kText, "What the part says"}});
   const auto add = [&](std::string_view name, std::string_view within, int64_t ns, double exact, bool pipeline,
                        const char* meaning) {
-    table.add_row({std::string(name), std::string(within), ns,
-                   pipeline ? share(exact, mean.pipeline_ns) : std::numeric_limits<double>::quiet_NaN(),
-                   share(exact, mean.span_ns), std::string(meaning)});
+    table.add_row({std::string(name), std::string(within), ns, pipeline ? share_of(exact, mean.pipeline_ns) : kNaN,
+                   share_of(exact, mean.span_ns), std::string(meaning)});
   };
   if (w.steps.empty()) return table;
   RunningSum sum;
@@ -83,10 +83,40 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean) {
             mean.tail_ns[t], false, kTailMeaning[t]);
   }
   add("step", "", whole_ns(mean.span_ns), mean.span_ns, false, "the sum of all: the span of the step");
+  if (!periods.known()) return table;
+  add("between steps", "", whole_ns(periods.usual_ns), periods.usual_ns, false,
+      "from the last end of a step's work to the first start of the next one's, without gaps that are far longer");
+  add("period", "", whole_ns(mean.span_ns + periods.usual_ns), mean.span_ns + periods.usual_ns, false,
+      "the step and what follows it: from its start to the start of the next one");
   return table;
 }
 
-Table steps_table(const Trace& trace, const Waterfall& w) {
+Table periods_table(const Trace& trace, const StepPeriods& periods) {
+  Table table(
+      "waterfall-periods", "The time between steps",
+      {{"step", "before step", Type::kInteger, "The step that it comes before, right after the one numbered one lower"},
+       {"gap_ns", "gap", Type::kDuration,
+        "Last end of work (compute, collectives, optimizer) to its first start; below 0 where the steps overlap"},
+       {"long", "long", Type::kText, "yes: beyond the median gap by over 0.3 × the median step"},
+       {"phase", "longest in it", Type::kText, "Name of the rows of kind other that cover most of it; empty: none"},
+       {"phase_ns", "of that", Type::kDuration, "What they cover of it"},
+       {"rank", "rank", Type::kInteger, "The one rank that has such rows there; empty: several"},
+       {"unnamed_ns", "unnamed", Type::kDuration, "What no row covers"}});
+  for (size_t i = 0; i < periods.gaps.size(); ++i) {
+    const StepGap& gap = periods.gaps[i];
+    double named = 0;
+    for (const GapPhase& phase : gap.phases) named += phase.ns;
+    const GapPhase* first = gap.phases.empty() ? nullptr : &gap.phases.front();
+    const bool one = first && first->part != kUnknown;
+    table.add_row({int64_t{gap.step}, whole_ns(gap.ns), std::string(periods.is_long(i) ? "yes" : "no"),
+                   first ? first->name : std::string(), first ? whole_ns(first->ns) : kNullInteger,
+                   one ? int64_t{trace.parts[static_cast<size_t>(first->part)].rank} : kNullInteger,
+                   whole_ns(gap.ns - named)});
+  }
+  return table;
+}
+
+Table steps_waterfall_table(const Trace& trace, const Waterfall& w) {
   Table table(
       "waterfall-steps", "Where the time went, by step and replica",
       {{"step", "step", Type::kInteger, "Step number as the source has it"},
@@ -146,7 +176,7 @@ Table stages_table(const Waterfall& w) {
     RunningSum sum;
     std::vector<Table::Value> row = {int64_t{stage.stage}, whole_ns(stage.pipeline_ns)};
     for (const double ns : stage.part_ns) row.emplace_back(sum.next(ns));
-    row.emplace_back(share(stage.part_ns[0], stage.pipeline_ns));
+    row.emplace_back(share_of(stage.part_ns[0], stage.pipeline_ns));
     table.add_row(std::move(row));
   }
   return table;
@@ -192,7 +222,7 @@ Table frontier_table(const Frontier& frontier) {
   for (size_t k = 0; k < kFrontierPhases && frontier.pipelines > 0; ++k) {
     const FrontierSum& phase = frontier.phases[k];
     table.add_row({std::string(frontier_phase_name(static_cast<FrontierPhase>(k))), running.next(phase.exposed_ns),
-                   share(phase.exposed_ns, sum), known_integer(phase.stage), phase.stage_share});
+                   share_of(phase.exposed_ns, sum), known_integer(phase.stage), phase.stage_share});
   }
   return table;
 }
@@ -235,11 +265,9 @@ void add_notes(const Waterfall& w, Diagnostics& notes) {
                   " of the time in which it computes; that is counted once");
 }
 
-Result<AnalysisResult> run(const AnalysisInput& input) {
+Result<AnalysisResult> run_waterfall(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
-  const PipelineSums sums = pipeline_sums(trace);
-  const TheoryRun theory = theory_of(trace);
-  const Waterfall w = waterfall_of(trace, theory, sums);
+  const Waterfall& w = waterfall_of(input.run());
   if (!w.known())
     return Error{ErrorCode::kBadInput,
                  "there is no waterfall: " + w.why_not,
@@ -247,13 +275,15 @@ Result<AnalysisResult> run(const AnalysisInput& input) {
                  "stageline analyze pipeline-summary shows busy time and bubbles"};
   AnalysisResult result;
   add_notes(w, result.notes);
-  RunCoverage(trace, theory).note("waterfall", result.notes);
+  coverage_of(input.run()).note("waterfall", result.notes);
   const WaterfallStep mean = mean_of(w);
-  result.tables.push_back(means_table(w, mean));
+  const StepPeriods& periods = periods_of(input.run());
+  result.tables.push_back(means_table(w, mean, periods));
   result.tables.push_back(stages_table(w));
   result.tables.push_back(check_table(w, mean));
-  result.tables.push_back(frontier_table(frontier_of(trace, outlier_steps(trace, sums))));
-  result.tables.push_back(steps_table(trace, w));
+  result.tables.push_back(frontier_table(frontier_of(trace, sums_of(input.run()).outliers)));
+  result.tables.push_back(steps_waterfall_table(trace, w));
+  result.tables.push_back(periods_table(trace, periods));
   return result;
 }
 
@@ -270,8 +300,9 @@ const Analysis waterfall_analysis = {
                {"waterfall-check", "spans and the busiest rank, with and without comparing clocks"},
                {"waterfall-frontier",
                 "one row per phase: what is exposed of it on the ranks' own clocks, and by which stage"},
-               {"waterfall-steps", "one row per step and replica"}},
-    .run = run,
+               {"waterfall-steps", "one row per step and replica"},
+               {"waterfall-periods", "one row per gap between steps: how long, and what was recorded in it"}},
+    .run = run_waterfall,
     .across_ranks = true};
 
 }  // namespace stageline

@@ -306,7 +306,9 @@ Status write_ascend_databases(Trace& trace, const std::vector<int64_t>& clock_of
   const ascend_db::Plan plan = ascend_db::make_plan(trace, clock_offset_ns, o);
   std::vector<Status> done(trace.parts.size());
   std::atomic<bool> failed = false;  // a full disk: the others would fail too, one by one
+  OutputSet::Files* const together = OutputSet::of_this_thread();
   parallel_for(trace.parts.size(), [&](size_t i) {
+    const OutputSet::Join joined(together);
     if (failed) return;
     const Part& part = trace.parts[i];
     done[i] = ascend_db::write_rank(trace, part, plan, clock_offset_ns[static_cast<size_t>(part.machine)], o, folder);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "exporters/ascend_db/ascend_db.h"
+#include "exporters/ascend_db/db_options.h"
 
 namespace stageline::ascend_db {
 

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "exporters/ascend_db/ascend_db.h"
+#include "exporters/ascend_db/db_options.h"
+#include "model/trace.h"
 
 namespace stageline::ascend_db {
 

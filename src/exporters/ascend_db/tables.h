@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/sqlite_db.h"
-#include "exporters/ascend_db/ascend_db.h"
+#include "exporters/ascend_db/db_options.h"
 
 namespace stageline::ascend_db {
 

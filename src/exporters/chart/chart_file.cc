@@ -3,20 +3,18 @@
 namespace stageline {
 
 Result<Chart> make_chart(const ExportInput& input, ChartOptions options) {
-  Result<ChartFonts> fonts = ChartFonts::load();
-  if (!fonts) return std::move(fonts).error();
+  ChartFonts fonts;
   options.width_px = input.options.width_px;
   options.title = input.options.title;
-  // Without a Chinese font every word would be a box: English is better than that.
-  options.lang = fonts->has_chinese() ? chart_lang(input.options.lang) : ChartLang::kEnglish;
+  options.lang = chart_lang(input.options.lang);
   options.ghosts = input.options.ghosts;
   if (input.theory && options.ghosts != Ghosts::kOff) options.theory = &input.theory();
   const MeasureText measure = [&](std::string_view text, double size, bool bold) {
-    return fonts->measure(text, size, bold);
+    return fonts.measure(text, size, bold);
   };
   Result<ChartLayout> layout = layout_chart(input.trace, options, measure);
   if (!layout) return std::move(layout).error();
-  return Chart{std::move(*layout), std::move(*fonts), input.options.dark ? dark_theme() : light_theme()};
+  return Chart{std::move(*layout), std::move(fonts), input.options.dark ? dark_theme() : light_theme()};
 }
 
 cairo_status_t write_to_output(void* closure, const unsigned char* data, unsigned int length) {

@@ -1,23 +1,18 @@
 #include "exporters/chart/chart_text.h"
 
+#include <cairo-ft.h>
+
+#include <cassert>
+#include <mutex>
 #include <utility>
 
+#include "base/embedded.h"
 #include "base/text.h"
 
 namespace stageline {
 namespace {
 
 constexpr double kMeasureSize = 100;
-// Sans faces with simplified Chinese, the most likely first. Fontconfig answers an unknown name
-// with some other font, so each candidate is asked whether it has the character.
-constexpr const char* kChineseFamilies[] = {"Noto Sans CJK SC",    "Source Han Sans SC",  "Source Han Sans CN",
-                                            "WenQuanYi Micro Hei", "WenQuanYi Zen Hei",   "PingFang SC",
-                                            "Microsoft YaHei",     "Droid Sans Fallback", "sans-serif"};
-
-cairo_font_face_t* make_face(const char* family, bool bold) {
-  return cairo_toy_font_face_create(family, CAIRO_FONT_SLANT_NORMAL,
-                                    bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
-}
 
 cairo_scaled_font_t* make_scaled(cairo_font_face_t* face) {
   cairo_matrix_t size, identity;
@@ -31,14 +26,34 @@ cairo_scaled_font_t* make_scaled(cairo_font_face_t* face) {
   return scaled;
 }
 
-bool has_glyph(cairo_scaled_font_t* font, std::string_view character) {
-  cairo_glyph_t* glyphs = nullptr;
-  int count = 0;
-  const cairo_status_t status = cairo_scaled_font_text_to_glyphs(
-      font, 0, 0, character.data(), static_cast<int>(character.size()), &glyphs, &count, nullptr, nullptr, nullptr);
-  const bool found = status == CAIRO_STATUS_SUCCESS && count > 0 && glyphs[0].index != 0;
-  cairo_glyph_free(glyphs);
-  return found;
+// A font of the program's as FreeType reads it. Opened once and kept: charts of all threads share it, for Cairo locks a
+// face while it works with it. `bytes` stay where they are.
+FT_Face open_font(const std::string& bytes) {
+  static std::mutex opening;
+  const std::lock_guard lock(opening);
+  static FT_Library library = nullptr;
+  [[maybe_unused]] FT_Error error = library ? FT_Err_Ok : FT_Init_FreeType(&library);
+  assert(error == FT_Err_Ok);
+  FT_Face face = nullptr;
+  error = FT_New_Memory_Face(library, reinterpret_cast<const FT_Byte*>(bytes.data()),
+                             static_cast<FT_Long>(bytes.size()), 0, &face);
+  assert(error == FT_Err_Ok);
+  return face;
+}
+
+FT_Face latin(bool bold) {
+  static const auto& regular_bytes = *new std::string(embedded_file("DejaVuSans.ttf"));
+  static const auto& bold_bytes = *new std::string(embedded_file("DejaVuSans-Bold.ttf"));
+  static const FT_Face regular_face = open_font(regular_bytes), bold_face = open_font(bold_bytes);
+  return bold ? bold_face : regular_face;
+}
+
+// One weight, opened twice: Cairo draws bold letters of it thicker, and what it is told of a face holds for the face
+// everywhere.
+FT_Face chinese(bool bold) {
+  static const auto& bytes = *new std::string(embedded_file("wqy-microhei.ttc"));
+  static const FT_Face regular_face = open_font(bytes), bold_face = open_font(bytes);
+  return bold ? bold_face : regular_face;
 }
 
 // CJK, kana, hangul and full-width forms start at U+2E80, in UTF-8 at E2 BA; everything shorter is Latin.
@@ -49,36 +64,26 @@ bool is_wide(std::string_view text, size_t i) {
 
 }  // namespace
 
-Result<ChartFonts> ChartFonts::load() {
-  ChartFonts fonts;
-  for (int bold = 0; bold < 2; ++bold) {
-    fonts.face_[bold] = make_face("sans-serif", bold != 0);
-    fonts.scaled_[bold] = make_scaled(fonts.face_[bold]);
-    if (!has_glyph(fonts.scaled_[bold], "0"))
-      return Error{
-          ErrorCode::kUnavailable, "no font found to write with", {}, "install one, such as fonts-dejavu-core"};
-  }
-  for (const char* family : kChineseFamilies) {
-    fonts.face_[2] = make_face(family, false);
-    fonts.scaled_[2] = make_scaled(fonts.face_[2]);
-    fonts.face_[3] = make_face(family, true);
-    fonts.scaled_[3] = make_scaled(fonts.face_[3]);
-    fonts.chinese_ = has_glyph(fonts.scaled_[2], "步") && has_glyph(fonts.scaled_[3], "步");
-    if (fonts.chinese_) break;
-    for (int f = 2; f < 4; ++f) {
-      cairo_scaled_font_destroy(std::exchange(fonts.scaled_[f], nullptr));
-      cairo_font_face_destroy(std::exchange(fonts.face_[f], nullptr));
-    }
-  }
-  fonts.thin_space_ = has_glyph(fonts.scaled_[0], "\u202f") && has_glyph(fonts.scaled_[1], "\u202f");
-  return fonts;
+ChartFonts::ChartFonts() {
+  for (int f = 0; f < 2; ++f) face_[f] = cairo_ft_font_face_create_for_ft_face(latin(f == 1), 0);
+  for (int f = 0; f < 2; ++f) scaled_[f] = make_scaled(face_[f]);
 }
 
-ChartFonts::ChartFonts(ChartFonts&& other) noexcept : chinese_(other.chinese_), thin_space_(other.thin_space_) {
+ChartFonts::ChartFonts(ChartFonts&& other) noexcept {
   for (int f = 0; f < 4; ++f) {
     face_[f] = std::exchange(other.face_[f], nullptr);
     scaled_[f] = std::exchange(other.scaled_[f], nullptr);
   }
+}
+
+int ChartFonts::face_of(bool wide, bool bold) const {
+  const int f = (wide ? 2 : 0) + (bold ? 1 : 0);
+  if (!face_[f]) {  // a Chinese one, which few charts need
+    face_[f] = cairo_ft_font_face_create_for_ft_face(chinese(bold), 0);
+    if (bold) cairo_ft_font_face_set_synthesize(face_[f], CAIRO_FT_SYNTHESIZE_BOLD);
+    scaled_[f] = make_scaled(face_[f]);
+  }
+  return f;
 }
 
 ChartFonts::~ChartFonts() {
@@ -91,13 +96,12 @@ ChartFonts::~ChartFonts() {
 template <class Run>
 void ChartFonts::for_each_run(std::string_view raw, Run run) const {
   std::string text = valid_utf8(raw);
-  for (size_t at = 0; !thin_space_ && (at = text.find("\u202f", at)) != std::string::npos;) text.replace(at, 3, " ");
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   for (size_t begin = 0; begin < text.size();) {
-    const bool wide = chinese_ && is_wide(text, begin);
+    const bool wide = is_wide(text, begin);
     size_t end = begin;
-    while (end < text.size() && (((text[end] & 0xc0) == 0x80) || (chinese_ && is_wide(text, end)) == wide)) ++end;
+    while (end < text.size() && (((text[end] & 0xc0) == 0x80) || is_wide(text, end) == wide)) ++end;
     run(text.substr(begin, end - begin), wide);
     begin = end;
   }
@@ -107,7 +111,7 @@ double ChartFonts::measure(std::string_view text, double size, bool bold) const 
   double width = 0;
   for_each_run(text, [&](const std::string& run, bool wide) {
     cairo_text_extents_t extents;
-    cairo_scaled_font_text_extents(scaled_[(wide ? 2 : 0) + (bold ? 1 : 0)], run.c_str(), &extents);
+    cairo_scaled_font_text_extents(scaled_[face_of(wide, bold)], run.c_str(), &extents);
     width += extents.x_advance;
   });
   return width * size / kMeasureSize;
@@ -121,12 +125,12 @@ void ChartFonts::show(cairo_t* cr, double x, double y, std::string_view text, do
   cairo_set_font_options(cr, options);
   cairo_font_options_destroy(options);
   for_each_run(text, [&](const std::string& run, bool wide) {
-    cairo_set_font_face(cr, face_[(wide ? 2 : 0) + (bold ? 1 : 0)]);
+    cairo_set_font_face(cr, face_[face_of(wide, bold)]);
     cairo_set_font_size(cr, size);
     cairo_move_to(cr, x, y);
     cairo_show_text(cr, run.c_str());
     cairo_text_extents_t extents;
-    cairo_scaled_font_text_extents(scaled_[(wide ? 2 : 0) + (bold ? 1 : 0)], run.c_str(), &extents);
+    cairo_scaled_font_text_extents(scaled_[face_of(wide, bold)], run.c_str(), &extents);
     x += extents.x_advance * size / kMeasureSize;
   });
 }

@@ -1,6 +1,7 @@
 // Text in charts: one face for Latin, one for Chinese, measured without hinting so that a label
 // is as wide in SVG and PDF as it is in PNG. Cairo's own text calls use a single font file and
 // show boxes for what it lacks; so a text is cut into runs, each with the face that has it.
+// The program carries the fonts, so charts are the same on every machine.
 #pragma once
 
 #include <cairo.h>
@@ -8,14 +9,11 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
-
 namespace stageline {
 
 class ChartFonts {
  public:
-  // Errors: kUnavailable when the system has no usable font at all.
-  static Result<ChartFonts> load();
+  ChartFonts();
   ChartFonts(ChartFonts&& other) noexcept;
   ChartFonts& operator=(ChartFonts&&) = delete;
   ~ChartFonts();
@@ -24,17 +22,14 @@ class ChartFonts {
   double measure(std::string_view text, double size, bool bold) const;
   // Draws with the current source; (x, y) is the left end of the baseline.
   void show(cairo_t* cr, double x, double y, std::string_view text, double size, bool bold) const;
-  bool has_chinese() const { return chinese_; }
 
  private:
-  ChartFonts() = default;
   template <class Run>
   void for_each_run(std::string_view text, Run run) const;
+  int face_of(bool wide, bool bold) const;
   // [0] regular, [1] bold, [2] Chinese regular, [3] Chinese bold; scaled to 100 units.
-  cairo_font_face_t* face_[4] = {};
-  cairo_scaled_font_t* scaled_[4] = {};
-  bool chinese_ = false;
-  bool thin_space_ = false;
+  mutable cairo_font_face_t* face_[4] = {};
+  mutable cairo_scaled_font_t* scaled_[4] = {};
 };
 
 }  // namespace stageline

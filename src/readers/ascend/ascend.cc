@@ -2,6 +2,7 @@
 // Tables, names and what becomes of them: docs/formats/ascend.md.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/json_members.h"
 #include "base/number.h"
@@ -11,7 +12,7 @@
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/rank_db.h"
 #include "readers/ascend/text_rank.h"
-#include "readers/machines.h"
+#include "readers/common/machines.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -76,6 +77,25 @@ RankPart read_rank(const RankFiles& files, const ReadOptions& options) {
   return from_text;
 }
 
+// A table that other ranks have, and one has not, was dropped there or never exported: that rank's work of this kind
+// cannot be seen. What no rank has was not recorded.
+void say_missing_tables(const std::vector<RankPart>& parts, Diagnostics& diagnostics) {
+  std::set<std::string> all;
+  for (const RankPart& part : parts) all.insert(part.tables.begin(), part.tables.end());
+  for (const RankPart& part : parts) {
+    if (part.error || part.tables.empty()) continue;
+    std::string missing;
+    for (const std::string& table : all)
+      if (!std::binary_search(part.tables.begin(), part.tables.end(), table))
+        missing += (missing.empty() ? "" : ", ") + table;
+    if (!missing.empty())
+      diagnostics.add(
+          "ascend.missing_table", Severity::kLoss,
+          "a rank's database lacks tables that other ranks have, so what they hold is not seen there: " + missing,
+          {part.part.source});
+  }
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "ascend";
@@ -102,6 +122,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     adopt_names(part.names, trace, name_maps[r], category_maps[r]);
     part.names = {};
   }
+  say_missing_tables(parts, trace.diagnostics);
   parallel_for(parts.size(), [&](size_t r) {
     if (!parts[r].error) rename_part(name_maps[r], category_maps[r], parts[r].part);
   });

@@ -13,10 +13,11 @@
 #include <vector>
 
 #include "base/sqlite_db.h"
-#include "model/range_message.h"
 #include "readers/ascend/db_texts.h"
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/part_builder.h"
+#include "readers/ascend/scan_table.h"
+#include "readers/common/range_message.h"
 
 namespace stageline::ascend {
 
@@ -66,17 +67,6 @@ struct ComputeInfo {  // COMPUTE_TASK_INFO
 struct CopyInfo {  // MEMCPY_INFO
   int64_t bytes = -1, operation = -1;
 };
-
-bool count_scan(PartBuilder& out, std::string_view table, const SqliteRows& rows, const std::string& missing);
-
-template <class Use>
-bool scan_table(const SqliteDb& db, PartBuilder& out, std::string_view table,
-                std::initializer_list<std::string_view> columns, Use use) {
-  std::string missing;
-  SqliteRows rows = rows_of(db, table, columns, &missing);
-  while (rows.next()) use(rows);
-  return count_scan(out, table, rows, missing);
-}
 
 struct RankDb {
   RankDb(const SqliteDb& database, const RankFiles& rank_files, PartBuilder& builder, bool ranges_alone)

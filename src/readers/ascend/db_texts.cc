@@ -1,6 +1,6 @@
 #include "readers/ascend/db_texts.h"
 
-#include "readers/ascend/db_rows.h"
+#include "readers/ascend/scan_table.h"
 
 namespace stageline::ascend {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/sqlite_db.h"
-#include "readers/ascend/number_map.h"
 #include "readers/ascend/part_builder.h"
+#include "readers/common/number_map.h"
 
 namespace stageline::ascend {
 

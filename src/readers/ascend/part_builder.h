@@ -1,23 +1,9 @@
-// Rows of an Ascend profile, from a database or from its text exports, become a Part.
-//
-//   add(lane, kind, start, end, name) → row      in any order; facts name rows
-//   finish() ── lanes in order ── facts by slice ── parent, partner, step, owner (readers/relate_slices.h)
-//
-// One builder a rank, used by one thread. Times are integer nanoseconds since the epoch.
+// The kinds of rows that an Ascend profile has, for readers/common/part_builder.h.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
-#include "base/diagnostics.h"
-#include "base/text_interner.h"
-#include "model/trace.h"
-#include "readers/relate_slices.h"
+#include "readers/common/part_builder.h"
 
 namespace stageline::ascend {
 
@@ -38,79 +24,30 @@ enum class RowKind : uint8_t {
 };
 inline constexpr size_t kRowKindCount = static_cast<size_t>(RowKind::kGarbage) + 1;
 
-inline constexpr uint32_t kNoRow = UINT32_MAX;
-// Lanes of communication groups are no streams of the device; where a number is wanted they count from here.
-inline constexpr int64_t kFirstGroupStream = 10000;
+// Ordered as RowKind. Where Kineto has a word for it, it is Kineto's: exports then open in its tools.
+inline constexpr RowCategory kKinds[kRowKindCount] = {
+    {"cpu_op", Category::kCpuOp, KernelClass::kNone},
+    {"python_function", Category::kPythonFunction, KernelClass::kNone},
+    {"user_annotation", Category::kUserAnnotation, KernelClass::kNone},
+    {"cann_api", Category::kRuntime, KernelClass::kNone},
+    {"mstx", Category::kUserAnnotation, KernelClass::kNone},
+    {"kernel", Category::kKernel, KernelClass::kComputation},
+    {"kernel", Category::kKernel, KernelClass::kCommunication},
+    {"gpu_memcpy", Category::kMemcpy, KernelClass::kMemory},
+    {"gpu_memset", Category::kMemset, KernelClass::kMemory},
+    {"gpu_user_annotation", Category::kGpuAnnotation, KernelClass::kNone},
+    {"device_sync", Category::kDeviceSync, KernelClass::kOther},
+    {"hccl_task", Category::kDeviceTask, KernelClass::kNone},
+    {"overhead", Category::kOverhead, KernelClass::kNone},
+};
 
-class PartBuilder {
+class PartBuilder : public stageline::PartBuilder {
  public:
-  explicit PartBuilder(std::string source) { part.source = std::move(source); }
-
-  uint32_t text(std::string_view value) { return texts_.intern(value); }
-  std::string_view text_of(uint32_t id) const { return texts_.text(id); }
-
-  // Lanes are numbered in order of first use. A thread's numbers are the operating system's.
-  uint32_t host_lane(int64_t pid, int64_t tid);
-  uint32_t stream_lane(int64_t device, int64_t stream);
-  uint32_t named_stream_lane(int64_t device, const std::string& name);  // "Communication ‹group›"
-  // The thread whose number is its process's, else the first; where there is no thread yet, one that is made.
-  uint32_t main_thread();
-
-  // kNoRow, and a count in `notes`, when the row cannot be: times before the epoch, too many rows. An end before its
-  // start is a row of no length, counted. `name`: of text().
+  explicit PartBuilder(std::string source) : stageline::PartBuilder(std::move(source), kKinds, "ascend") {}
   uint32_t add(uint32_t lane, RowKind kind, int64_t start_ns, int64_t end_ns, uint32_t name,
-               uint32_t correlation = kNoCorrelation);
-  size_t row_count() const { return start_.size(); }
-  int64_t start_of(uint32_t row) const { return start_[row]; }
-
-  // Host row and device row of one thing: each other's partner, whatever the correlations say.
-  void pair(uint32_t host_row, uint32_t device_row) { pairs_.emplace_back(host_row, device_row); }
-  // Device work or a launch call belongs to this operator.
-  void own(uint32_t row, uint32_t operator_row) { owners_.emplace_back(row, operator_row); }
-  void link(uint32_t from_row, uint32_t to_row, SliceLinkKind kind) { links_.push_back({from_row, to_row, kind}); }
-  // A step of the host: an annotation on the main thread, unless the thread's own rows have one of that number.
-  void step(int64_t number, int64_t start_ns, int64_t end_ns) { steps_.push_back({number, start_ns, end_ns, 0}); }
-
-  // Facts whose `slice` (and TransferFact::op) holds a row; texts are of text(). finish() moves them to the part.
-  std::vector<CopyFact> copies;
-  std::vector<CollectiveFact> collectives;
-  std::vector<OperatorFact> operators;
-  std::vector<InputFact> inputs;
-  std::vector<KernelFact> kernels;
-  std::vector<StackFact> stacks;
-  std::vector<RangeFact> ranges;
-  std::vector<TransferFact> transfers;
-  std::vector<TaskFact> tasks;
-
-  Part part;  // identity, metadata, memory, counters, marks (Mark::name of text()) are written here directly
-  Diagnostics notes;
-
-  // Empties the builder. `names`: what adopt_names and rename_part need.
-  Part finish(FileNames& names);
-
- private:
-  struct LaneKey {
-    LaneKind kind;
-    int64_t a, b;
-    std::string name;
-    auto operator<=>(const LaneKey&) const = default;
-  };
-  uint32_t lane_of(LaneKey key, std::string name, std::string pid, std::string tid);
-  std::vector<uint32_t> fill_lanes();
-  void add_steps();
-  void own_launched(std::vector<uint32_t>& owner) const;
-  void pair_slices(const std::vector<uint32_t>& slice);
-
-  TextInterner texts_;
-  std::map<LaneKey, uint32_t> lane_ids_;
-  LaneKey last_key_{};
-  uint32_t last_lane_ = UINT32_MAX;
-  std::vector<int64_t> start_, dur_;
-  std::vector<uint32_t> name_, correlation_, lane_;
-  std::vector<RowKind> kind_;
-  std::vector<std::pair<uint32_t, uint32_t>> pairs_, owners_;
-  std::vector<SliceLink> links_;
-  std::vector<ProfilerStep> steps_;
+               uint32_t correlation = kNoCorrelation) {
+    return stageline::PartBuilder::add(lane, static_cast<size_t>(kind), start_ns, end_ns, name, correlation);
+  }
 };
 
 }  // namespace stageline::ascend

@@ -8,19 +8,6 @@
 
 namespace stageline::ascend {
 
-bool count_scan(PartBuilder& out, std::string_view table, const SqliteRows& rows, const std::string& missing) {
-  out.part.event_count += rows.count();
-  if (!rows.ok())
-    out.notes.add(
-        "ascend.damaged_table", Severity::kLoss,
-        "table " + std::string(table) + " is damaged after " + std::to_string(rows.count()) + " rows, which were kept",
-        {out.part.source});
-  if (missing.find('.') != std::string::npos)
-    out.notes.add("ascend.missing_column", Severity::kLoss,
-                  "a table without a column that it must have was left out: " + missing, {out.part.source});
-  return missing.empty();
-}
-
 bool RankDb::times(const SqliteRows& rows, int column, int64_t& start_ns, int64_t& end_ns) {
   const auto number = [&](int c, int64_t& value) {
     const int type = rows.type(c);
@@ -70,6 +57,10 @@ RankPart read_rank_db(const RankFiles& files, const ReadOptions& options) {
                          "did the profiler finish its analysis before the job ended?"};
     return result;
   }
+  for (const char* table : {"CANN_API", "COMMUNICATION_OP", "COMMUNICATION_TASK_INFO", "COMPUTE_TASK_INFO",
+                            "CONNECTION_IDS", "MEMCPY_INFO", "META_DATA", "MSTX_EVENTS", "NPU_INFO", "OP_MEMORY",
+                            "PYTORCH_API", "RANK_DEVICE_MAP", "STEP_TIME", "STRING_IDS", "TASK"})
+    if (db->has_table(table)) result.tables.emplace_back(table);
   {
     RankDb rank(*db, files, out, options.only_ranges);
     read_identity(rank);

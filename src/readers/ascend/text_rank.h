@@ -12,8 +12,7 @@
 #pragma once
 
 #include "readers/ascend/find_ranks.h"
-#include "readers/ascend/part_builder.h"
-#include "readers/ascend/rank_db.h"
+#include "readers/ascend/rank_part.h"
 
 namespace stageline::ascend {
 

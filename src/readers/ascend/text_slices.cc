@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/number.h"
-#include "model/range_message.h"
+#include "readers/common/range_message.h"
 
 namespace stageline::ascend {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "readers/kineto/event_parser.h"
 #include "readers/kineto/file_rows.h"
 #include "readers/kineto/shape_tree.h"
 #include "readers/kineto/tolerant_event.h"

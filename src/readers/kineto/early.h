@@ -6,10 +6,10 @@
 #include <mutex>
 #include <vector>
 
+#include "readers/common/relate_slices.h"
 #include "readers/kineto/file_rows.h"
 #include "readers/kineto/identity.h"
 #include "readers/reader.h"
-#include "readers/relate_slices.h"
 
 namespace stageline::kineto {
 

@@ -1,9 +1,7 @@
-// One event of a Chrome trace, as far as Stageline needs it, and its parser for any valid JSON.
+// One event of a Chrome trace, as far as Stageline needs it.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <string_view>
 
 namespace stageline::kineto {
@@ -36,31 +34,6 @@ struct Event {
   std::string_view grid, block, blocks_per_sm, warps_per_sm, occupancy;
   int64_t registers = -1, shared_bytes = -1;
   std::string_view args;  // the text of the args object, for metadata and counters
-};
-
-enum class Fault : uint8_t {
-  kNone,
-  kMalformed,  // not JSON
-  kBadField,   // a field of the wrong type or out of range
-};
-
-// The members of an event, besides args, that are kept.
-bool is_field(std::string_view key);
-// `text` is the value as written (strings without quotes and escapes, null as ""). False when it is no time.
-bool set_field(std::string_view key, std::string_view text, Event& event);
-
-// The general parser (simdjson). Refuses a text of a kept member that cannot be unescaped: TolerantParser
-// (tolerant_event.h) makes something of it.
-class EventParser {
- public:
-  EventParser();
-  ~EventParser();
-  // `text` is one object, followed by at least 64 readable bytes.
-  Fault parse(std::string_view text, Event& event);
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace stageline::kineto

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "model/trace.h"
+#include "readers/common/relate_slices.h"
 #include "readers/kineto/file_rows.h"
-#include "readers/relate_slices.h"
 
 namespace stageline::kineto {
 

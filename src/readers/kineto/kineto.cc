@@ -10,14 +10,14 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/torch_facts.h"
-#include "readers/foreign.h"
+#include "readers/common/foreign.h"
+#include "readers/common/machines.h"
 #include "readers/kineto/early.h"
 #include "readers/kineto/finish_part.h"
 #include "readers/kineto/identity.h"
 #include "readers/kineto/merge_rows.h"
 #include "readers/kineto/read_file.h"
 #include "readers/kineto/sniff.h"
-#include "readers/machines.h"
 #include "readers/reader.h"
 
 namespace stageline {

@@ -4,7 +4,7 @@
 
 #include "base/input.h"
 #include "base/json_members.h"
-#include "readers/foreign.h"
+#include "readers/common/foreign.h"
 
 namespace stageline::kineto {
 namespace {
@@ -55,7 +55,7 @@ Match sniff_file(const Source& source, size_t file) {
   if (first == Match::kCertain || !goes_on || at == kNone || head[at] != '{' || has(head, "\"traceEvents\"") ||
       is_foreign_json(head) || has(head, "\"ph\""))
     return first;
-  Result<Input> input = Input::open(source.files[file].path);
+  Result<Input> input = Input::open(source.files[file].path, nullptr, Input::Reads::kHead);
   if (!input) return first;
   std::string window;
   size_t read = 0;

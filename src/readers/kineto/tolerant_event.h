@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "readers/kineto/event.h"
+#include "readers/kineto/event_parser.h"
 
 namespace stageline::kineto {
 

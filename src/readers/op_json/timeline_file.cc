@@ -7,7 +7,7 @@
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/number.h"
-#include "model/op_names.h"
+#include "readers/common/op_names.h"
 #include "readers/op_json/event.h"
 
 namespace stageline::op_json {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "model/settle_steps.h"
 #include "readers/op_table/columns.h"
 #include "readers/op_table/table_file.h"
 #include "readers/reader.h"

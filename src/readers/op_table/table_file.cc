@@ -6,7 +6,7 @@
 #include "base/input.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "model/op_names.h"
+#include "readers/common/op_names.h"
 
 namespace stageline::op_table {
 namespace {

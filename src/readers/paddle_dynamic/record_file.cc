@@ -20,7 +20,7 @@
 #include "base/json_token.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "model/op_names.h"
+#include "readers/common/op_names.h"
 
 namespace stageline::paddle_dynamic {
 namespace {

@@ -119,7 +119,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (size_t i = 0; i < files.size(); ++i) {
     trace.diagnostics.merge(flaws[i]);
     if (logs[i].jobs.empty() && failures[i].what.empty())
-      trace.diagnostics.add("paddle.no_jobs", Severity::kWarning,
+      trace.diagnostics.add("paddle.no_jobs", Severity::kLoss,
                             logs[i].bytes == 0 ? "an empty log (rank crashed at start?); the other ranks are kept"
                                                : "a log without profiler lines (rank crashed, or profiling was off "
                                                  "there); the other ranks are kept",

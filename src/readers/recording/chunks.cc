@@ -159,7 +159,7 @@ void report_damage(const ChunkCounts& counts, const std::string& path, Diagnosti
         "bytes that belong to no intact chunk were stepped over; every chunk before and after them was kept",
         {path, 0, counts.first_damage}, counts.skipped_bytes);
   if (counts.torn)
-    diagnostics.add("recording.torn_tail", Severity::kWarning,
+    diagnostics.add("recording.torn_tail", Severity::kLoss,
                     "a file ends within a chunk: it is being written, or its writer was killed while it wrote",
                     {path, 0, counts.bytes});
 }

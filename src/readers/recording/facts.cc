@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "model/range_message.h"
+#include "readers/common/range_message.h"
 
 namespace stageline::recording {
 namespace {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/input_files.h"
+
 namespace stageline::recording {
 namespace {
 
@@ -13,7 +15,11 @@ constexpr uint32_t kMaxRingRecords = 1 << 20;
 // A file by places: it is mapped by its writer, so it is never mapped here (a truncation would be a SIGBUS).
 class Places {
  public:
-  explicit Places(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  explicit Places(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (fd_ < 0) return;
+    note_input_descriptor(fd_, path);
+    note_content_read(path);
+  }
   Places(const Places&) = delete;
   ~Places() {
     if (fd_ >= 0) ::close(fd_);

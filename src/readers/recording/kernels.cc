@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/parallel.h"
+#include "readers/common/relate_slices.h"
 #include "readers/recording/facts.h"
-#include "readers/relate_slices.h"
 
 namespace stageline::recording {
 namespace {

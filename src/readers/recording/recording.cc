@@ -10,8 +10,9 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "model/ops.h"
-#include "model/range_message.h"
-#include "readers/machines.h"
+#include "model/settle_steps.h"
+#include "readers/common/machines.h"
+#include "readers/common/range_message.h"
 #include "readers/reader.h"
 #include "readers/recording/clocks.h"
 #include "readers/recording/facts.h"
@@ -177,11 +178,10 @@ class Maker {
     if (!r.meta.kernels.empty() && r.meta.kernels != "recorded")
       d.add("recording.kernels_end", Severity::kInfo,
             "kernels were not recorded, or not until the end: " + r.meta.kernels, {path});
-    if (!r.content.ended)
-      d.add(r.hot_path.empty() ? "recording.cut" : "recording.not_closed",
-            r.hot_path.empty() ? Severity::kWarning : Severity::kInfo,
-            r.hot_path.empty()
-                ? "a recording has no end and its hot file (.slhot) is gone: the last second may be missing"
+    const bool cut = r.content.memory_lost || r.hot_path.empty();
+    if (!r.content.ended || r.content.memory_lost)
+      d.add(cut ? "recording.cut" : "recording.not_closed", cut ? Severity::kLoss : Severity::kInfo,
+            cut ? "a recording has no end and its hot file (.slhot) is gone: the last second may be missing"
                 : "a recording was not closed: its process is running, or was killed; what it held in memory was read "
                   "too",
             {path});

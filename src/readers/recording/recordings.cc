@@ -113,6 +113,7 @@ void append_tables(Content& all, Content& file) {
   for (size_t i = 0; i < all.drops.size(); ++i)
     all.drops[i] = std::min<int64_t>(INT64_MAX / 4, all.drops[i] + std::min<int64_t>(INT64_MAX / 4, file.drops[i]));
   all.ended |= file.ended;
+  all.memory_lost |= file.memory_lost;
   all.bad_chunks += file.bad_chunks;
   all.unknown_chunks += file.unknown_chunks;
 }
@@ -160,6 +161,9 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
       files.push_back({source.files[i].path, true, {}, {}});
     else if (is_cold(head) || (name.find(".slrec") != std::string::npos && !head.empty()))
       files.push_back({source.files[i].path, false, {}, {}});
+    else if (head.empty() && name.ends_with(".slrec"))
+      diagnostics.add("recording.unusable_file", Severity::kLoss, "an empty recording was left out",
+                      {source.files[i].path});
     else if (source.files[i].given)
       diagnostics.add("recording.unusable_file", Severity::kLoss, "a file that is no recording was left out",
                       {source.files[i].path});

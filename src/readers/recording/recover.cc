@@ -202,7 +202,9 @@ Result<Recovered> recover_one(const Recording& r, const std::string& path) {
     write_open(*hot, writer);
     write_drops(r, writer);
   }
-  writer.write(ChunkType::kEnd, copier.end().empty() ? "{\"recovered\":1}" : copier.end());
+  writer.write(ChunkType::kEnd, !copier.end().empty() ? copier.end()
+                                : r.hot_path.empty()  ? "{\"recovered\":1,\"memory_lost\":1}"
+                                                      : "{\"recovered\":1}");
   if (Status status = out->commit(); !status) return std::move(status.error());
   return result;
 }
@@ -228,11 +230,13 @@ Result<std::vector<Recovered>> recover(const Source& source, const std::string& 
   std::filesystem::create_directories(folder, failed);
   if (failed) return Error{ErrorCode::kIo, "cannot be made: " + failed.message(), {folder}, ""};
   std::vector<Recovered> out;
+  OutputSet together;
   for (const Recording& r : recordings) {
     Result<Recovered> one = recover_one(r, folder + "/" + stem_of(r) + ".recovered.000.slrec");
     if (!one) return std::move(one).error();
     out.push_back(std::move(*one));
   }
+  if (Status s = together.commit(); !s) return std::move(s).error();
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/json_members.h"
 #include "base/text.h"
 
 namespace stageline::recording {
@@ -281,7 +282,10 @@ bool take_chunk(const Chunk& chunk, Content& content) {
     case ChunkType::kRanges: return take_ranges(chunk, content);
     case ChunkType::kClock: return take_clocks(chunk.payload, content);
     case ChunkType::kGap: return take_gaps(chunk.payload, content);
-    case ChunkType::kEnd: content.ended = true; return true;
+    case ChunkType::kEnd:
+      content.ended = true;
+      content.memory_lost |= json_member(chunk.payload, "memory_lost") == "1";
+      return true;
     case ChunkType::kRaw: return take_raw(chunk.payload, content);
     case ChunkType::kOpen: return take_open(chunk.payload, content);
   }

@@ -51,8 +51,9 @@ struct DeviceAnchor {
 
 struct Content {
   FileHead head;
-  std::string meta;    // the last META that was whole, "" for none
-  bool ended = false;  // END was found: the recording was closed
+  std::string meta;          // the last META that was whole, "" for none
+  bool ended = false;        // END was found: the recording was closed
+  bool memory_lost = false;  // recovered without its hot file: what was in memory only is missing
   std::map<uint16_t, std::string> names;
   std::map<uint16_t, LaneRow> lanes;
   std::vector<Row> rows;

@@ -4,10 +4,10 @@ import type {PanelProps} from './panel_props';
 import {w} from './words';
 
 export function MarksPanel({store, actions}: PanelProps) {
-  const {marks, view} = store.state;
+  const {marks} = store.state;
   if (marks.length === 0)
     return <p class="quiet hint">{w('marks.none')} <button class="pill" onClick={() => actions.mark()}>{w('cmd.mark')}</button></p>;
-  const change = (i: number, text: string): void => store.change({marks: marks.map((mark, at) => (at === i ? {...mark, text} : mark))});
+  const change = (i: number, text: string): void => store.change({marks: store.state.marks.map((mark, at) => (at === i ? {...mark, text} : mark))});
   return (
     <table class="marks">
       <thead><tr><th class="text">{w('marks.time')}</th><th>{w('marks.since')}</th>
@@ -16,14 +16,14 @@ export function MarksPanel({store, actions}: PanelProps) {
         {marks.map((mark, i) => (
           <tr>
             <td class="text"><button class="plain link" onClick={() => {
-              const span = view.t1 - view.t0;
+              const {t0, t1} = store.state.view, span = t1 - t0;
               store.jump({t0: mark.t - span / 2, t1: mark.t + span / 2});
             }}>{exactMs(mark.t)}</button></td>
             <td>{i > 0 ? `+${exactMs(mark.t - marks[i - 1]!.t)}` : ''}</td>
             <td class="text"><input type="text" maxLength={80} aria-label={w('marks.note')} value={mark.text} placeholder={String(i + 1)}
               onInput={event => change(i, event.currentTarget.value)} /></td>
             <td><button class="plain link" onClick={() =>
-                store.change({marks: marks.filter((_, at) => at !== i)})}>{w('marks.remove')}</button></td>
+                store.change({marks: store.state.marks.filter(one => one !== mark)})}>{w('marks.remove')}</button></td>
           </tr>))}
       </tbody>
     </table>

@@ -15,7 +15,7 @@ export function Panel(props: PanelProps) {
       <div class="tabs">
         {tabs.map(([id, title]) => (
           <button id={`tab-${id}`} aria-pressed={state.panel === id} onClick={() =>
-              store.change({panel: state.panel === id ? 'none' : id})}>{title}
+              store.change({panel: store.state.panel === id ? 'none' : id})}>{title}
             {id === 'marks' && state.marks.length > 0 && ` ${state.marks.length}`}</button>))}
         {state.lit && (
           <span class="lit">{w('lit', state.lit.label.length > 60 ? state.lit.label.slice(0, 60) + '…' : state.lit.label)}

@@ -14,13 +14,12 @@ export interface Source {
 }
 
 export function serverSource(): Source {
-  const token = new URLSearchParams(location.search).get('token');
+  const base = new URL('.', location.href).pathname;  // "/", or "/TOKEN/" as the server printed it
   function url(path: string, params: Params): string {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(params)) if (value !== undefined) query.set(name, String(value));
-    if (token) query.set('token', token);
     const text = query.toString().replaceAll('%2C', ',');
-    return `/api/${path}${text ? '?' + text : ''}`;
+    return `${base}api/${path}${text ? '?' + text : ''}`;
   }
   return {
     async ask(path, params, signal) {

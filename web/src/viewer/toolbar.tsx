@@ -52,7 +52,7 @@ export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; ac
           </select>
         </label>)}
       {run.flows && <button class="pill" id="flows" aria-pressed={state.flows} onClick={() =>
-          store.change({flows: !state.flows})}>{w('head.flows')}</button>}
+          store.change({flows: !store.state.flows})}>{w('head.flows')}</button>}
       <button class="pill" id="fit" onClick={() => store.jump(store.home)} title={w('cmd.all')}>{w('head.all')}</button>
       {!run.file && <button class="pill" id="perfetto" onClick={actions.perfetto} title={w('cmd.perfetto')}>Perfetto</button>}
     </div>

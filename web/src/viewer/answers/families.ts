@@ -31,7 +31,7 @@ export const FAMILIES: readonly Family[] = [
   {id: 'operators', answers: ['operators', 'aten-op-kernels-and-delay', 'tb-operator', 'tb-module', 'compute-op-sum', 'cann-api-sum',
                               'call-graph'], topics: [operators, modules]},
   {id: 'communication', answers: ['comm-comp-overlap', 'tb-distributed', 'links', 'communication-matrix', 'communication-time-sum',
-                                  'hccl-sum', 'slow-link'], topics: [communication, transfers, links]},
+                                  'hccl-sum', 'slow-link', 'flight-recorder'], topics: [communication, transfers, links]},
   {id: 'memory', answers: ['memory-categories', 'memory-timeline', 'tb-memory'], topics: [memory]},
   {id: 'launches', answers: ['cuda-kernel-launch-stats'], topics: [launches]},
   {id: 'counters', answers: ['queue-length-summary', 'queue-length-time-series', 'time-spent-blocked-on-full-queue', 'memory-bw-summary',

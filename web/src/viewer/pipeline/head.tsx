@@ -1,5 +1,6 @@
 // What is shown, what colours mean, and the controls that choose.
-import {setView, toggleTheory} from '../../app';
+import {useState} from 'preact/hooks';
+import {moveStep, setView, toggleTheory} from '../../app';
 import {CHUNK_TINTS, tintShare} from '../../chart/colours';
 import {BUBBLE_PARTS, type Bubbles} from '../../data/bubbles';
 import {isCompute, KIND_GROUP} from '../../data/kind';
@@ -8,7 +9,7 @@ import {homeOf} from '../../state';
 import {hasContextParallel, replicaName} from '../../words';
 import {w} from '../words';
 import {saveChart} from './save';
-import {chooseStep, openable, toggleAll, type Pipe} from './pipe';
+import {chooseStep, openable, setWorld, toggleAll, type Pipe} from './pipe';
 
 interface Marks { groups: number[]; chunks: number[]; causes: number[] }
 const marksOf = new WeakMap<object, Marks>();
@@ -67,11 +68,26 @@ function Legend({pipe}: {pipe: Pipe}) {
   );
 }
 
+// A number that is being typed stays, whatever is drawn meanwhile, until it is entered or another step is shown.
+function StepField({pipe}: {pipe: Pipe}) {
+  const {app: {state: {step}}, recorded: {model: {steps}}} = pipe, [typed, type] = useState<{text: string; at: number | null} | null>(null);
+  return (
+    <input id="step" type="number" aria-label={t('chart.stepNumber')} value={typed && typed.at === step ? typed.text : step ?? ''}
+      min={steps[0]!.step} max={steps[steps.length - 1]!.step} onInput={event => type({text: event.currentTarget.value, at: step})}
+      onBlur={() => type(null)} onChange={event => {
+        const wanted = Number(event.currentTarget.value);
+        type(null);
+        if (steps.some(one => one.step === wanted)) chooseStep(pipe, wanted);
+        else event.currentTarget.value = String(pipe.app.state.step ?? '');
+      }} />);
+}
+
+// Buttons ask the state when they are pressed: what they were drawn with may be a press old.
 export function Head({pipe, showBoth}: {pipe: Pipe; showBoth(both: boolean): void}) {
-  const {app, recorded: {model}} = pipe, {state} = app, {steps} = model, at = steps.findIndex(s => s.step === state.step);
+  const {app, recorded: {model}} = pipe, {state} = app, {steps} = model;
   const move = (by: number): void => {
-    const next = at < 0 ? (by > 0 ? 0 : steps.length - 1) : Math.min(Math.max(at + by, 0), steps.length - 1);
-    if (next !== at && steps.length > 0) chooseStep(pipe, steps[next]!.step);
+    if (pipe.world) setWorld(pipe, null);
+    moveStep(app, by);
   };
   const stages = openable(app), allOpen = stages.every(stage => state.open.has(stage));
   return (
@@ -81,15 +97,10 @@ export function Head({pipe, showBoth}: {pipe: Pipe; showBoth(both: boolean): voi
         {steps.length > 1 && (
           <div class="controls" role="group" aria-label={w('pipe.steps')}>
             <button id="prev-step" aria-label={t('chart.prev')} title={`${t('chart.prev')} [`} onClick={() => move(-1)}>‹</button>
-            <input id="step" type="number" aria-label={t('chart.stepNumber')} value={state.step ?? ''} min={steps[0]!.step}
-              max={steps[steps.length - 1]!.step} onChange={event => {
-                const wanted = Number(event.currentTarget.value);
-                if (steps.some(s => s.step === wanted)) chooseStep(pipe, wanted);
-                else event.currentTarget.value = String(state.step ?? '');
-              }} />
+            <StepField pipe={pipe} />
             <button id="next-step" aria-label={t('chart.next')} title={`${t('chart.next')} ]`} onClick={() => move(1)}>›</button>
             <button id="all-steps" aria-pressed={state.step === null} onClick={() =>
-                chooseStep(pipe, state.step === null ? steps[0]!.step : null)}>{t('chart.all')}</button>
+                chooseStep(pipe, app.state.step === null ? steps[0]!.step : null)}>{t('chart.all')}</button>
             <select id="beside" aria-label={w('pipe.beside')} title={w('pipe.beside')} value={state.beside ?? ''} disabled={state.step === null ||
                 pipe.world !== null} onChange={event => {
                   const {value} = event.currentTarget;
@@ -109,9 +120,9 @@ export function Head({pipe, showBoth}: {pipe: Pipe; showBoth(both: boolean): voi
         {app.model.ghosts && <button id="theory" aria-pressed={state.theory} title={t('chart.theory.help')} onClick={() =>
             toggleTheory(app)}>{t('chart.theory')}</button>}
         {app.bubbles && <button id="causes" aria-pressed={state.causes} title={w('pipe.causes.help')} onClick={() =>
-            app.change({causes: !state.causes})}>{w('pipe.causes')}</button>}
+            app.change({causes: !app.state.causes})}>{w('pipe.causes')}</button>}
         {pipe.other && <button id="both" aria-pressed={pipe.both} title={w('pipe.both.help')} onClick={() => showBoth(!pipe.both)}>{w('pipe.both')}</button>}
-        <button id="fit" title={t('chart.fit.help')} onClick={() => setView(app, homeOf(app.model, state.step))}>{t('chart.fit')}</button>
+        <button id="fit" title={t('chart.fit.help')} onClick={() => setView(app, homeOf(app.model, app.state.step))}>{t('chart.fit')}</button>
         <button id="save-svg" title={w('pipe.save.svg')} onClick={() => saveChart(pipe, 'svg')}>SVG</button>
         <button id="save-png" title={w('pipe.save.png')} onClick={() => saveChart(pipe, 'png')}>PNG</button>
       </div>

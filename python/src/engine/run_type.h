@@ -1,0 +1,11 @@
+// An opened run as Python holds it, and the questions to it.
+#pragma once
+
+#include "python_api.h"
+
+namespace stageline::python {
+
+// stageline._engine.Run, open(), analyze() and diff(). False with an exception set.
+bool make_run_type(PyObject* module);
+
+}  // namespace stageline::python

@@ -1,0 +1,4 @@
+"""python -m stageline: the command `stageline`."""
+from .command import main
+
+main()

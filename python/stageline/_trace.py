@@ -1,0 +1,557 @@
+"""Opened runs, and the questions to them. Every number comes from the engine."""
+import atexit
+import builtins
+import dataclasses
+import json
+import os
+import pathlib
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+
+from . import _engine
+from ._table import Table
+from ._words import _usage, words
+
+atexit.register(_engine.finish)
+
+_threads = None
+
+
+class TraceWarning(UserWarning):
+    """Part of an input could not be used; Trace.diagnostics says what."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnostic:
+    """One kind of flaw, or a fact about how an input was read."""
+    name: str
+    severity: str
+    message: str
+    count: int
+    where: str
+
+    def __str__(self):
+        place = f'{self.where}: ' if self.where else ''
+        return f'{self.severity}  {place}{self.message}' + (f' (× {self.count})' if self.count > 1 else '')
+
+
+def _notes(tuples):
+    return [Diagnostic(*t) for t in tuples]
+
+
+def set_threads(count):
+    """How many threads the engine uses; None for all that this process may."""
+    global _threads
+    _threads = count
+
+
+def _paths(paths):
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        paths = [paths]
+    return [os.path.expanduser(os.fspath(p)) for p in paths]
+
+
+def open(paths, *, ranks=None, steps=None, range=None, align=None, align_on=(), trust_clocks=False, cells=None, cell_rules=None,
+         pp=None, tp=None, cp=None, ep=None, dp=None, order=None, devices=None, reader=None, threads=None, progress=None):
+    """Reads a run: files or folders of every format that `stageline report` takes.
+
+    ranks: [0, 1] or '0-3,8'. steps: 3, (3, 5) or '3:5', both ends included. range: (from, to) in ns or as '200ms:1.5s'.
+    progress: True, False, None (a bar in a terminal or notebook after half a second) or a callable of (bytes done, bytes
+    expected or 0, events). The rest are the program's flags (`stageline report --help`).
+    Raises UsageError, NotFound, UnknownFormat, BadInput …, all of them stageline.Error.
+
+        trace = stageline.open('traces/')
+    """
+    flags = words('analyze', {'ranks': ranks, 'steps': steps, 'range': range, 'align': align, 'align_on': align_on or None,
+                              'trust_clocks': trust_clocks, 'cells': cells, 'cell_rules': cell_rules, 'pp': pp, 'tp': tp, 'cp': cp,
+                              'ep': ep, 'dp': dp, 'order': order, 'devices': devices, 'reader': reader,
+                              'threads': threads if threads is not None else _threads})
+    paths = _paths(paths)
+    from ._notebook import progress_for
+    with progress_for(progress) as report:
+        run = _engine.open(paths, flags, report)
+    trace = Trace(run, paths)
+    lost = [d for d in trace.diagnostics if d.severity == 'loss']
+    if lost:
+        more = f' (and {len(lost) - 1} more; Trace.diagnostics has all)' if len(lost) > 1 else ''
+        warnings.warn(f'{lost[0]}{more}', TraceWarning, stacklevel=2)
+    return trace
+
+
+class Info(Mapping):
+    """What was found, as `stageline info --json` has it: keys are attributes, too."""
+
+    def __init__(self, values, text=''):
+        self._values, self._text = values, text
+
+    def __getitem__(self, key):
+        value = self._values[key]
+        return Info(value) if isinstance(value, dict) else value
+
+    def __iter__(self):
+        return iter(self._values)
+
+    def __len__(self):
+        return len(self._values)
+
+    def __getattr__(self, name):
+        if name.startswith('__') or name not in self._values:
+            raise AttributeError(f'no {name!r}; there are {", ".join(self._values)}')
+        return self[name]
+
+    def __dir__(self):
+        return list(self._values) + ['to_dict']
+
+    def to_dict(self):
+        return self._values
+
+    def __repr__(self):
+        return self._text or repr(self._values)
+
+
+class Answer(Mapping):
+    """The tables of one analysis by name, `-` or `_`, also as attributes; .notes says what it assumes or leaves out."""
+
+    def __init__(self, name, frames, notes, foreign=''):
+        self.name, self.notes, self.foreign = name, _notes(notes), foreign
+        self._tables = {frame.name: Table(frame) for frame in frames}
+
+    def __getitem__(self, name):
+        for known in (name, name.replace('_', '-'), name.replace('-', '_')):
+            if known in self._tables:
+                return self._tables[known]
+        raise KeyError(f'{self.name} has no table {name!r}; it has {", ".join(self._tables)}')
+
+    def __iter__(self):
+        return iter(self._tables)
+
+    def __len__(self):
+        return len(self._tables)
+
+    def __getattr__(self, name):
+        if name.startswith('_'):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+    def __dir__(self):
+        return [n.replace('-', '_') for n in self._tables] + ['name', 'notes', 'table', 'text', 'foreign', 'to_pandas']
+
+    @property
+    def table(self):
+        """The table, where there is one."""
+        if len(self._tables) != 1:
+            raise _usage(f'{self.name} has {len(self._tables)} tables: {", ".join(self._tables)}', 'choose one: answer[name]')
+        return next(iter(self._tables.values()))
+
+    def to_pandas(self, **how):
+        """Of one table its DataFrame, of several a dictionary of them."""
+        if len(self._tables) == 1:
+            return self.table.to_pandas(**how)
+        return {name: table.to_pandas(**how) for name, table in self._tables.items()}
+
+    def text(self, wide=False, lang='en'):
+        """What `stageline analyze` prints."""
+        if self.foreign:
+            return self.foreign
+        return '\n'.join((f'{t.title}:\n' if len(self._tables) > 1 and len(t) else '') + t.text(wide=wide, lang=lang)
+                         for t in self._tables.values())
+
+    __repr__ = text
+
+    def _repr_html_(self):
+        from ._notebook import answer_html
+        return answer_html(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing worth saying about a run, what it costs and what its fix is worth; times are ns a step."""
+    id: str
+    cause: str
+    title: str
+    detail: str
+    value: str
+    value_note: str
+    lost_ns: int
+    lost_share: float
+    uncertainty_ns: int
+    saving_ns: int
+    saving_share: float
+    fix: str
+    assumption: str
+    command: str
+    step: 'int | None'
+    rank: 'int | None'
+    evidence: 'tuple'
+    _trace: object = dataclasses.field(default=None, repr=False, compare=False)
+
+    def __str__(self):
+        return f'{self.title}. {self.detail}' if self.detail else self.title
+
+    def answer(self):
+        """The analysis that the finding stands on, asked."""
+        analysis, table = self.evidence
+        if not analysis:
+            raise _usage(f'{self.id} stands on no analysis', '')
+        return self._trace.analyze(analysis, table=table or None)
+
+
+class Findings(Sequence):
+    """Where the time went and what is at fault; str() is what `stageline explain` prints."""
+
+    def __init__(self, trace, lang):
+        told, en, zh, notes = trace._run.explain()
+        values = json.loads(told)
+        pick = 'zh' if lang == 'zh' else 'en'
+        self._text, self.notes = zh if pick == 'zh' else en, _notes(notes)
+        self.headline = values[f'run_{pick}'] or values[f'title_{pick}']
+        self.lead, self.closing, self.why_not = values[f'lead_{pick}'], values[f'closing_{pick}'], values['why_not']
+        self.steps, self.step_ns, self.lost_ns, self.lost_share = (values[k] for k in ('steps', 'step_ns', 'lost_ns', 'lost_share'))
+        self.parts = [(p[f'label_{pick}'], p['share']) for p in values['parts']]
+        make = lambda f: Finding(  # noqa: E731
+            f['id'], f['cause'], f[f'title_{pick}'], f[f'detail_{pick}'], f['value'], f[f'note_{pick}'], f['lost_ns'], f['lost_share'],
+            f['uncertainty_ns'], f['saving_ns'], f['saving_share'], f[f'fix_{pick}'], f[f'assumption_{pick}'], f['command'], f['step'],
+            f['rank'], (f['analysis'], f['table']), trace)
+        self._list = [make(f) for f in values['findings']]
+        self.offers = [make(f) for f in values['offers']]
+
+    def __getitem__(self, key):
+        return self._list[key]
+
+    def __len__(self):
+        return len(self._list)
+
+    def __str__(self):
+        return self._text
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        from ._notebook import findings_html
+        return findings_html(self)
+
+
+class WhatIf:
+    """Fixes of a run, each replayed. .fixes, .layers and .own are tables or None."""
+
+    def __init__(self, frames, notes, told):
+        values = json.loads(told)
+        self._tables = {frame.name: Table(frame) for frame in frames}
+        self.sentence, self.tried, self.no_gain, self.over_memory = (values[k] for k in ('sentence', 'tried', 'no_gain', 'over_memory'))
+        self.notes = _notes(notes)
+
+    @property
+    def base(self):
+        """What was replayed, and how far the replay of what ran is from it."""
+        return self._tables['what-if-base']
+
+    @property
+    def fixes(self):
+        """One row a fix: what a step saves, what that assumes, how to make it."""
+        return self._tables['fixes']
+
+    @property
+    def layers(self):
+        """Layers of each stage, before and after; None without a known schedule."""
+        return self._tables.get('layers')
+
+    def __repr__(self):
+        return f'{self.sentence}\n\n{self.fixes.text()}'
+
+    def _repr_html_(self):
+        from ._notebook import table_html
+        return table_html(self.fixes, self.sentence)
+
+
+class Diff:
+    """Why a step of b takes longer or shorter than one of a."""
+
+    def __init__(self, frames, notes, told):
+        self._tables = {frame.name: Table(frame) for frame in frames}
+        self._values = json.loads(told)
+        self.notes = _notes(notes)
+
+    def __getattr__(self, name):
+        if not name.startswith('_') and name in self._values:
+            return self._values[name]
+        raise AttributeError(name)
+
+    @property
+    def runs(self):
+        return self._tables['runs']
+
+    @property
+    def groups(self):
+        """What the change is made of; effects add up to it."""
+        return self._tables['groups']
+
+    def to_dict(self):
+        return self._values
+
+    def __repr__(self):
+        return self.groups.text()
+
+    def _repr_html_(self):
+        from ._notebook import table_html
+        return table_html(self.groups)
+
+
+class Trace:
+    """An opened run. Many threads may ask it at once; tables made of it keep what they look into alive."""
+
+    def __init__(self, run, paths):
+        self._run, self.paths = run, paths
+        self._lock, self._made = threading.Lock(), {}
+
+    def _once(self, key, make):
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+            return self._made[key]
+
+    # ---- what it is ----
+
+    @property
+    def info(self):
+        """What was found, and what was wrong with it."""
+        def make():
+            told, text = self._run.info()
+            return Info(json.loads(told), text)
+        return self._once('info', make)
+
+    @property
+    def findings(self):
+        """Where the time went, what is at fault and what each fix is worth."""
+        return self._once('findings', lambda: Findings(self, 'en'))
+
+    def explain(self, lang='en'):
+        """The findings in English ('en') or Chinese ('zh')."""
+        return self.findings if lang != 'zh' else self._once('findings zh', lambda: Findings(self, 'zh'))
+
+    @property
+    def diagnostics(self):
+        """What was flawed in the input and what was done about it."""
+        return self._once('diagnostics', lambda: _notes(self._run.diagnostics()))
+
+    @property
+    def format(self):
+        """The reader that took it."""
+        return self._run.facts[0]
+
+    @property
+    def ranks(self):
+        return self._run.facts[1]
+
+    @property
+    def epoch_ns(self):
+        """The first slice's start, as start_ns of slices() counts."""
+        return self._run.facts[4]
+
+    @property
+    def names(self):
+        """Every name once."""
+        return self._once('names', self._run.names)
+
+    def __repr__(self):
+        if self._closed():
+            return f'Trace({self.paths!r}, closed)'
+        _, ranks, slices, cells, _, _ = self._run.facts
+        return f'Trace({self.format}: {len(ranks)} ranks, {slices} slices, {cells} cells; {", ".join(map(str, self.paths))})'
+
+    def _closed(self):
+        try:
+            return self._run.facts is None
+        except _engine.UsageError:
+            return True
+
+    # ---- questions ----
+
+    def analyze(self, name, /, *, table=None, compat=None, include_last_profiler_step=None, overlay=None, test=None, format=None,
+                **options):
+        """One analysis: an Answer of its tables. `stageline.analyses()` lists them and their options.
+
+        compat='hta' gives a rival's numbers. `test` is the second run of analyses that compare two.
+        """
+        asked = {'table': table, 'compat': compat, 'include_last_profiler_step': include_last_profiler_step, 'overlay': overlay,
+                 'format': format, **options}
+        frames, notes, foreign = _engine.analyze(self._run, test._run if test is not None else None, [], name, words('analyze', asked))
+        return Answer(name, frames, notes, foreign)
+
+    def __getattr__(self, name):
+        if name.startswith('_') or name.replace('_', '-') not in _analysis_names():
+            raise AttributeError(f'a Trace has no {name!r}')
+        import functools
+        return functools.partial(self.analyze, name.replace('_', '-'))
+
+    def __dir__(self):
+        return list(super().__dir__()) + [n.replace('-', '_') for n in _analysis_names()]
+
+    def slices(self, *, where=None, columns=None, batch_rows=1 << 20):
+        """All slices, or those that a condition of `stageline.f` names. Without one, name, start_ns, dur_ns and file_index are the
+        engine's own memory, not copies."""
+        return Table(self._run.slices(where.node if where is not None else None, list(columns or ()), batch_rows))
+
+    def kernels(self, *, where=None, columns=None, batch_rows=1 << 20):
+        """Work of devices."""
+        from .filters import f
+        return self.slices(where=f.on_device if where is None else f.on_device & where, columns=columns, batch_rows=batch_rows)
+
+    @property
+    def cells(self):
+        """The pipeline's cells: forward, backward, messages …"""
+        return Table(self._run.cells([]))
+
+    @property
+    def messages(self):
+        """Messages between stages, with the time each took."""
+        return Table(self._run.model_table('messages'))
+
+    @property
+    def steps(self):
+        """Steps: of the pipeline, else of each rank's profiler."""
+        return Table(self._run.model_table('steps'))
+
+    @property
+    def devices(self):
+        """Where each rank ran and what was read from it."""
+        return Table(self._run.model_table('devices'))
+
+    def what_if(self, *, scale=(), schedule=None, chunks=None, group=None, micro_batches=None, latency=None, layers=None,
+                more_memory=False):
+        """Prices the fixes of the run and, where one is given, a change of your own: scale={'stage': 3, 'by': 0.9}."""
+        asked = {'scale': scale or None, 'schedule': schedule, 'chunks': chunks, 'group': group, 'micro_batches': micro_batches,
+                 'latency': latency, 'layers': layers, 'more_memory': more_memory}
+        return WhatIf(*self._run.what_if(words('what-if', asked)))
+
+    # ---- outputs ----
+
+    def export(self, path, to=None, *, lang='en', **flags):
+        """Writes the run for other tools and returns the paths: `stageline help exporters` lists the kinds. The input is read
+        again, as the output needs its clocks."""
+        written, _ = self._run.export(path, words('export', {'to': to, **flags}), lang)
+        return [pathlib.Path(p) for p in written]
+
+    def report(self, path='report.html', *, lang='en', **flags):
+        """The viewer with the run in one file."""
+        return self.export(path, 'html', lang=lang, **flags)[0]
+
+    def chart(self, *, width=None, format='svg', ghosts=None, steps=None, lang='en', dark=False):
+        """The pipeline's chart as an object that notebooks draw; .data is its bytes."""
+        from ._notebook import Chart
+        return Chart(self._file(format, width=width, ghosts=ghosts, steps=steps, lang=lang, dark=dark), format)
+
+    def _file(self, to, *, lang='en', **flags):
+        """An output's bytes."""
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            path = self.export(os.path.join(folder, f'run.{to}'), to, lang=lang, title=flags.pop('title', None) or self._title(), **flags)[0]
+            return path.read_bytes()
+
+    def _title(self):
+        return os.path.basename(os.path.abspath(self.paths[0])) if self.paths else 'run'
+
+    def view(self, *, height=720, lang='en'):
+        """The viewer: in a notebook as a part of the page, else in the browser. It needs no server: the page holds the run."""
+        from ._notebook import View
+        return View(self, height, lang)
+
+    def close(self):
+        """Gives the memory back that no table looks into."""
+        self._run.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __reduce__(self):
+        raise TypeError('a Trace is not pickled: pickle its paths, and open them again')
+
+    def _repr_html_(self):
+        from ._notebook import trace_html
+        return trace_html(self)
+
+
+def diff(a, b):
+    """Why a step of run b takes longer or shorter than one of run a."""
+    return Diff(*_engine.diff(a._run, b._run))
+
+
+@dataclasses.dataclass(frozen=True)
+class AnalysisInfo:
+    """An analysis: what it is asked of ('cells', 'slices', 'two runs', 'files'), its tables and options."""
+    name: str
+    summary: str
+    needs: str
+    compat: 'list[str]'
+    format: str
+    makes_overlay: bool
+    tables: 'list[tuple[str, str]]'
+    options: 'list[tuple[str, str, str, str]]'
+
+
+def analyses():
+    """What can be asked, a list of AnalysisInfo."""
+    return [AnalysisInfo(n, s, needs, [c for c in compat.split(',') if c], form, overlay, tables, options)
+            for n, s, needs, compat, form, overlay, tables, options in _engine.analyses()]
+
+
+_names = []
+
+
+def _analysis_names():
+    if not _names:
+        _names.extend(a[0] for a in _engine.analyses())
+    return _names
+
+
+def versions():
+    """Versions of stageline, of Python, and of the libraries that tables can be turned into, where they are installed."""
+    import platform
+    from importlib import metadata
+    out = {'stageline': _engine.version, 'python': platform.python_version()}
+    for name in ('pandas', 'polars', 'pyarrow', 'numpy', 'duckdb'):
+        try:
+            out[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            out[name] = None
+    return out
+
+
+def from_arrow(table, *, columns=None, units=None, **open_options):
+    """A run from a table of operations: any object with __arrow_c_stream__ (pyarrow, polars, DuckDB, pandas ≥ 3).
+
+    The columns and their units are those of docs/formats/op-table.md; `columns` renames: {'duration_ms': 'dur'}. They are
+    written to a temporary CSV file that the op-table reader takes, so a table means what the same rows in a file mean.
+    """
+    import csv
+    import shutil
+    import tempfile
+    import weakref
+    import pyarrow
+    rows = pyarrow.table(table)
+    names = [(columns or {}).get(n, n) for n in rows.column_names]
+    if units:
+        unknown = set(units) - set(names)
+        if unknown:
+            raise _usage(f'units of columns that are not there: {", ".join(sorted(unknown))}', f'there are {", ".join(names)}')
+        names = [f'{n}_{units[n]}' if n in units else n for n in names]
+    folder = tempfile.mkdtemp(prefix='stageline-')
+    path = os.path.join(folder, 'table.csv')
+    with builtins.open(path, 'w', newline='') as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        for batch in rows.to_batches():
+            writer.writerows(zip(*(['' if v is None else v for v in column.to_pylist()] for column in batch.columns)))
+    try:
+        trace = open(path, **open_options)
+    except BaseException:
+        shutil.rmtree(folder, True)
+        raise
+    weakref.finalize(trace, shutil.rmtree, folder, True)  # outputs read it again
+    return trace

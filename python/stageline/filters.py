@@ -1,0 +1,140 @@
+"""Conditions on slices, answered by the engine and never row by row in Python.
+
+    from stageline import f
+    trace.slices(where=f.name.contains('nccl') & f.rank.isin([0, 3]) & ~f.step.between(0, 2))
+    trace.slices(where=f.under('aten::linear') & f.on_device)
+"""
+
+
+def _node(kind, column='', values=(), low=0, high=0, parts=()):
+    return (kind, column, tuple(values), low, high, tuple(parts))
+
+
+class Filter:
+    """A condition; & | ~ join conditions."""
+    __slots__ = ('node',)
+
+    def __init__(self, node):
+        self.node = node
+
+    def __and__(self, other):
+        return Filter(_node('and', parts=(self.node, _taken(other))))
+
+    def __or__(self, other):
+        return Filter(_node('or', parts=(self.node, _taken(other))))
+
+    def __invert__(self):
+        return Filter(_node('not', parts=(self.node,)))
+
+    def __bool__(self):
+        raise TypeError('conditions are joined by & | ~, not by and, or, not')
+
+    def __repr__(self):
+        return f'Filter({_text(self.node)})'
+
+
+def _taken(other):
+    if not isinstance(other, Filter):
+        raise TypeError(f'{other!r} is no condition; conditions are made of stageline.f')
+    return other.node
+
+
+def _text(node):
+    kind, column, values, low, high, parts = node
+    if kind in ('and', 'or'):
+        return '(' + f' {"&" if kind == "and" else "|"} '.join(map(_text, parts)) + ')'
+    if kind == 'not':
+        return f'~{_text(parts[0])}'
+    if kind == 'between':
+        return f'f.{column}.between({low}, {high})'
+    if kind == 'under':
+        return f'f.under({", ".join(map(repr, values))})'
+    return f'f.{column}.{ {"numbers": "isin", "texts": "isin"}.get(kind, kind)}({list(values)!r})'
+
+
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+
+
+class _Numbers:
+    def __init__(self, column):
+        self.column = column
+
+    def isin(self, values):
+        return Filter(_node('numbers', self.column, [int(v) for v in values]))
+
+    def between(self, low, high):
+        """Both ends are included; None leaves one open."""
+        return Filter(_node('between', self.column, (), _LEAST if low is None else int(low), _MOST if high is None else int(high)))
+
+    def __eq__(self, value):
+        return self.isin([value])
+
+    def __ne__(self, value):
+        return ~self.isin([value])
+
+    def __ge__(self, value):
+        return self.between(value, None)
+
+    def __gt__(self, value):
+        return self.between(int(value) + 1, None)
+
+    def __le__(self, value):
+        return self.between(None, value)
+
+    def __lt__(self, value):
+        return self.between(None, int(value) - 1)
+
+    __hash__ = None
+
+
+class _Texts:
+    def __init__(self, column):
+        self.column = column
+
+    def isin(self, values):
+        return Filter(_node('texts', self.column, [values] if isinstance(values, str) else [str(v) for v in values]))
+
+    def contains(self, *parts):
+        """Holds one of these."""
+        return Filter(_node('contains', self.column, parts))
+
+    def glob(self, *patterns):
+        """Fits one of these: * is any text, ? any letter."""
+        return Filter(_node('glob', self.column, patterns))
+
+    def __eq__(self, value):
+        return self.isin([value])
+
+    def __ne__(self, value):
+        return ~self.isin([value])
+
+    __hash__ = None
+
+
+class _Columns:
+    rank, step, stream = _Numbers('rank'), _Numbers('step'), _Numbers('stream')
+    start_ns, end_ns, dur_ns = _Numbers('start_ns'), _Numbers('end_ns'), _Numbers('dur_ns')
+    name, category, lane = _Texts('name'), _Texts('category'), _Texts('lane')
+    kernel_class = _Texts('class')
+
+    @staticmethod
+    def under(*names):
+        """Called by a slice of one of these names, however deep, or launched in there."""
+        return Filter(_node('under', values=names))
+
+    @staticmethod
+    def time(low, high):
+        """Runs at some time from `low` to `high` (ns, as start_ns counts)."""
+        return (_Columns.start_ns <= high) & (_Columns.end_ns >= low)
+
+    @property
+    def on_device(self):
+        """Work of a device: computation, communication, memory, other."""
+        return self.kernel_class.isin(['COMPUTATION', 'COMMUNICATION', 'MEMORY', 'OTHER'])
+
+    def __getattr__(self, name):
+        raise AttributeError(f'slices have no column {name!r} to choose by; there are rank, step, stream, start_ns, end_ns, dur_ns, name, '
+                             'category, kernel_class, lane, and on_device, under(…), time(…)')
+
+
+f = _Columns()

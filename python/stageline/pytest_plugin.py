@@ -1,0 +1,46 @@
+"""Budgets for training runs in pytest: `pytest -p stageline.pytest_plugin`, or `pytest_plugins = ['stageline.pytest_plugin']`.
+
+    def test_pipeline(stageline_budget):
+        stageline_budget('logs/', bubble=0.35, step_ms=520, findings=['stage.slow'])
+
+Numbers are those of `trace.findings` and of the analysis pipeline-summary; what a budget is broken by is said with the run's findings.
+"""
+import pytest
+
+
+class Broken(AssertionError):
+    """A run is over its budget."""
+
+
+def check(run, *, bubble=None, step_ms=None, lost=None, findings=()):
+    """Raises Broken unless the run (a path, or an opened Trace) keeps to what is given: the share of bubbles in each step, the mean step
+    in ms, the share of the step lost to causes, and that none of these findings is there."""
+    import stageline
+    trace = run if isinstance(run, stageline.Trace) else stageline.open(run, progress=False)
+    told, said = trace.findings, []
+    if step_ms is not None:
+        if not told.step_ns:
+            raise Broken(f'{trace!r} has no step to measure')
+        if told.step_ns > step_ms * 1e6:
+            said.append(f'a step takes {told.step_ns / 1e6:.3f} ms on average, and the budget is {step_ms} ms')
+    if bubble is not None:
+        outliers = {s['step'] for s in trace.steps.to_dicts() if s['outlier']}
+        steps = trace.analyze('pipeline-summary', table='steps').table.to_dicts()
+        over = [s for s in steps if s['step'] not in outliers and s['span_bubble_share'] is not None and s['span_bubble_share'] > bubble]
+        if over:
+            worst = max(over, key=lambda s: s['span_bubble_share'])
+            said.append(f'bubbles take {worst["span_bubble_share"]:.2%} of step {worst["step"]}, and the budget is {bubble:.2%} '
+                        f'({len(over)} of {len(steps)} steps are over it)')
+    if lost is not None and told.lost_share > lost:
+        said.append(f'causes cost {told.lost_share:.2%} of a step, and the budget is {lost:.2%}')
+    there = {f.id: f for f in told}
+    said += [f'{id}: {there[id].title}' for id in findings if id in there]
+    if said:
+        raise Broken('\n'.join(said) + f'\n\n{told}')
+    return trace
+
+
+@pytest.fixture
+def stageline_budget():
+    """check() of this module."""
+    return check

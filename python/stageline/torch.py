@@ -1,0 +1,143 @@
+"""For torch.profiler: a handler that explains each capture while the job goes on, and tables as torch prints them.
+
+    import torch, stageline.torch
+    with torch.profiler.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=3),
+                                on_trace_ready=stageline.torch.handler('traces')) as profiler:
+        ...
+
+Nothing here imports torch: what the handler gets is the profiler itself.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import warnings
+
+_ANALYSE = ('import sys, stageline\n'
+            'trace = stageline.open(sys.argv[1], progress=False)\n'
+            'if sys.argv[2]: trace.report(sys.argv[2])\n'
+            'sys.stderr.write(f"stageline: {sys.argv[1]}\\n{trace.findings}")\n')
+
+
+def _rank():
+    for name in ('STAGELINE_RANK', 'RANK', 'OMPI_COMM_WORLD_RANK', 'SLURM_PROCID', 'PMI_RANK'):
+        if os.environ.get(name, '').isdigit():
+            return int(os.environ[name])
+    return 0
+
+
+class Handler:
+    """What `handler()` makes; .paths are the traces written, .seconds what the training process spent on the last one."""
+
+    def __init__(self, out, analyze, report, keep_trace, ranks):
+        self.folder = pathlib.Path(out or 'stageline-traces')
+        self.analyze, self.report, self.keep_trace, self.ranks = analyze, report, keep_trace, ranks
+        self.paths, self.seconds, self._running = [], 0.0, []
+
+    def __call__(self, profiler):
+        begin = time.monotonic()
+        try:
+            self._take(profiler)
+        except Exception as error:  # training goes on, whatever is wrong with a capture
+            warnings.warn(f'stageline.torch: this capture was not analysed: {type(error).__name__}: {error}', stacklevel=2)
+        self.seconds = time.monotonic() - begin
+
+    def _take(self, profiler):
+        rank = _rank()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f'rank-{rank}.{len(self.paths)}.pt.trace.json.gz'
+        profiler.export_chrome_trace(str(path))
+        self.paths.append(path)
+        if not self.analyze or not (self.ranks == 'all' or self.ranks == 'own' and rank == 0 or not isinstance(self.ranks, str) and rank in self.ranks):
+            return
+        page = str(self.report).format(rank=rank, index=len(self.paths) - 1) if self.report else ''
+        # Another process: the job's own threads, memory and Python are left alone. It is told where this package is.
+        environment = dict(os.environ)
+        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        environment['PYTHONPATH'] = os.pathsep.join(filter(None, [package, environment.get('PYTHONPATH')]))
+        code = _ANALYSE if self.keep_trace else _ANALYSE + 'import os; os.unlink(sys.argv[1])\n'
+        self._running.append(subprocess.Popen([sys.executable, '-c', code, str(path), page], env=environment, stdin=subprocess.DEVNULL))
+
+    def wait(self, timeout=None):
+        """Until what was begun is through; the number that failed."""
+        return sum(process.wait(timeout) != 0 for process in self._running)
+
+
+def handler(out=None, *, analyze=True, report=None, keep_trace=True, ranks='own'):
+    """For `on_trace_ready=`: writes the capture to the folder `out` and says headline and findings on stderr, in another process.
+
+    report: a path for the viewer's page, {rank} and {index} are filled in. ranks: 'own' (rank 0 alone), 'all', or numbers.
+    Never raises into training: what goes wrong is one warning.
+    """
+    return Handler(out, analyze, report, keep_trace, ranks)
+
+
+_TIMES = {'self_cpu_time_total': 'self_host_ns', 'cpu_time_total': 'host_ns', 'cpu_time': 'host_mean_ns',
+          'self_device_time_total': 'self_device_ns', 'device_time_total': 'device_ns', 'device_time': 'device_mean_ns'}
+_OTHERS = {'key': 'name', 'count': 'count', 'cpu_memory_usage': 'host_bytes', 'self_cpu_memory_usage': 'self_host_bytes',
+           'device_memory_usage': 'device_bytes', 'self_device_memory_usage': 'self_device_bytes', 'flops': 'flops',
+           'input_shapes': 'input_shapes', 'stack': 'stack', 'overload_name': 'overload'}
+
+
+class FunctionEventAvg:
+    """One row of key_averages(), with torch's names: times in µs, as torch has them."""
+
+    def __init__(self, row):
+        self._row = row
+
+    def __getattr__(self, name):
+        if name in _TIMES:
+            value = self._row[_TIMES[name]]
+            return 0.0 if value is None else value / 1000
+        if name in _OTHERS:
+            value = self._row.get(_OTHERS[name])
+            return (0 if name.endswith('usage') or name == 'flops' else '') if value is None else value
+        raise AttributeError(name)
+
+    def __dir__(self):
+        return [*_TIMES, *_OTHERS]
+
+    def __repr__(self):
+        return f'<FunctionEventAvg key={self.key} count={self.count} self_cpu_time={self.self_cpu_time_total} self_device_time={self.self_device_time_total}>'
+
+
+class EventList(list):
+    """What key_averages() of the profiler would have been, from the trace alone."""
+
+    def __init__(self, trace, rank, options):
+        self._trace, self._rank, self._options = trace, rank, options
+        rows = trace.analyze('operators', table='operators', **options).table.to_dicts()
+        super().__init__(FunctionEventAvg(r) for r in rows if r['rank'] == rank)
+
+    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, max_shapes_column_width=80, header=None,
+              top_level_events_only=False, time_unit=None):
+        """The table, letter by letter as torch prints it."""
+        options = dict(self._options, sort_by=sort_by, row_limit=row_limit, max_src_column_width=max_src_column_width,
+                       max_name_column_width=max_name_column_width, max_shapes_column_width=max_shapes_column_width, header=header,
+                       top_level_events_only=top_level_events_only, time_unit=time_unit)
+        ranks = self._trace.ranks
+        one = self._trace if len(ranks) == 1 else _one_rank(self._trace, self._rank)
+        return one.analyze('operators', format='torch', **options).foreign
+
+    __str__ = table
+
+    def __repr__(self):
+        return f'<EventList of rank {self._rank}: {len(self)} rows>'
+
+
+def _one_rank(trace, rank):
+    """The same trace opened for one rank, for answers that are of one."""
+    kept = trace.__dict__.setdefault('_single', {})
+    if rank not in kept:
+        from ._trace import open
+        kept[rank] = open(trace.paths, ranks=[rank], progress=False)
+    return kept[rank]
+
+
+def key_averages(trace, rank=None, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+    """As `prof.key_averages(…)`, of a trace of one rank or of `rank`."""
+    if rank is None:
+        rank = trace.ranks[0]
+    return EventList(trace, rank, {'group_by_input_shape': group_by_input_shape or None, 'group_by_stack_n': group_by_stack_n or None,
+                                   'group_by_overload_name': group_by_overload_name or None})

@@ -1,0 +1,11 @@
+// The critical path of the default mode, in exact nanoseconds. Definitions: docs/analyses/critical-path-analysis.md.
+#pragma once
+
+#include "profile/path_graph.h"
+#include "profile/torch_rows.h"
+
+namespace stageline {
+
+PathGraph exact_path_graph(const TorchRun& run, const TorchRank& rank, const PathOptions& options);
+
+}  // namespace stageline

@@ -1,0 +1,165 @@
+// The calls of a flight recorder: which fit each other, which did not come to an end, who waits for whom. Definitions:
+// docs/analyses/flight-recorder.md.
+#include <string>
+
+#include "analyses/analysis.h"
+#include "facts/flight_facts.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+std::string list_text(const std::vector<int32_t>& ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size(); ++i) text += (i > 0 ? "," : "") + std::to_string(ranks[i]);
+  return text;
+}
+
+std::string_view state_name(FlightState state) {
+  switch (state) {
+    case FlightState::kScheduled: return "scheduled";
+    case FlightState::kStarted: return "started";
+    case FlightState::kCompleted: return "completed";
+  }
+  return "";
+}
+
+Table problems_table(const Trace& trace, const FlightReport& report) {
+  Table table(
+      "flight-problems", "Calls that did not go well",
+      {{"verdict", "verdict", Type::kText,
+        "missing: members never made it; type, sizes, dtype: calls differ; stuck: through for some; unfinished: "
+        "made by all, through for nobody"},
+       {"group", "group", Type::kText, "Name of the process group"},
+       {"description", "description", Type::kText, "What the group is for, as it says"},
+       {"sequence", "sequence", Type::kInteger,
+        "Of a collective its number in the group; of a message its number "
+        "from sender to receiver"},
+       {"op", "operation", Type::kText, "What most members made"},
+       {"src", "from", Type::kInteger, "Of a message: global rank that sends"},
+       {"dst", "to", Type::kInteger, "Of a message: global rank that receives"},
+       {"culprits", "ranks at fault", Type::kText,
+        "Global ranks that are missing or differ from most; empty where "
+        "no side has more"},
+       {"waiting", "waiting ranks", Type::kText, "Global ranks that made the call and are not through with it"},
+       {"not_started", "not started", Type::kText, "Of these, those that have only enqueued it"},
+       {"without_dump", "no dump", Type::kText, "Members of which no dump is there"},
+       {"most_have", "most have", Type::kText, "What most members have, of calls that differ"},
+       {"others_have", "others have", Type::kText, "What the others have"},
+       {"since_ns", "since", Type::kTime, "When the first that waits made the call; its host's clock"},
+       {"frame", "frame", Type::kText,
+        "Where the first rank at fault made its call; of a missing one its last "
+        "call"}});
+  const auto known = [](int32_t rank) { return rank < 0 ? kNullInteger : int64_t{rank}; };
+  for (const FlightProblem& p : report.problems) {
+    const FlightGroup& group = trace.flight_groups[static_cast<size_t>(p.group)];
+    table.add_row({std::string(flight_verdict_name(p.verdict)), group.name, group.description, p.sequence,
+                   std::string(trace.names.text(p.op)), known(p.src), known(p.dst), list_text(p.culprits),
+                   list_text(p.waiting), list_text(p.not_started), list_text(p.without_dump), p.expected, p.found,
+                   p.since_ns, flight_frame_text(trace, p.part, p.slice)});
+  }
+  return table;
+}
+
+Table waits_table(const Trace& trace, const FlightReport& report) {
+  Table table("flight-waits", "What each rank waits in",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"call", "call", Type::kText, "Its oldest call that is not through"},
+               {"state", "state", Type::kText, "scheduled: enqueued; started: its work began"},
+               {"for_ranks", "waits for", Type::kText, "Members that never made the call"},
+               {"since_ns", "since", Type::kTime, "When it made the call; its host's clock"},
+               {"frame", "frame", Type::kText, "Where it made the call"}});
+  for (const FlightWait& wait : report.waits) {
+    const Part& part = trace.parts[static_cast<size_t>(wait.part)];
+    const FlightCall& call = part.flight_calls[wait.call];
+    table.add_row({int64_t{wait.rank}, flight_call_text(trace, call), std::string(state_name(call.state)),
+                   list_text(wait.for_ranks), part.slices.start_ns[wait.slice],
+                   flight_frame_text(trace, wait.part, wait.slice)});
+  }
+  return table;
+}
+
+Table groups_table(const Trace& trace, const FlightReport& report) {
+  Table table(
+      "flight-groups", "Process groups",
+      {{"group", "group", Type::kText, "Name of the process group"},
+       {"description", "description", Type::kText, "What the group is for, as it says"},
+       {"ranks", "ranks", Type::kText, "Its members, global"},
+       {"members_said", "members", Type::kText, "said: by the dumps; seen: all ranks that made a call in it"},
+       {"calls", "calls", Type::kInteger, "Calls of all ranks"},
+       {"collectives", "collectives", Type::kInteger, "Different collectives"},
+       {"messages", "messages", Type::kInteger, "Sends with their receives"},
+       {"last_through", "last through", Type::kInteger, "Number of the last collective that is through for all"},
+       {"last_made", "last made", Type::kInteger, "Number of the last collective that anybody made"}});
+  const auto known = [](int64_t sequence) { return sequence < 0 ? kNullInteger : sequence; };
+  for (const FlightGroupSum& sum : report.groups) {
+    const FlightGroup& group = trace.flight_groups[static_cast<size_t>(sum.group)];
+    table.add_row({group.name, group.description, list_text(group.ranks),
+                   std::string(group.members_said ? "said" : "seen"), sum.calls, sum.collectives, sum.messages,
+                   known(sum.last_through), known(sum.last_made)});
+  }
+  return table;
+}
+
+Table calls_table(const Trace& trace) {
+  Table table("flight-calls", "All calls",
+              {{"rank", "rank", Type::kInteger, "Global rank"},
+               {"record_id", "record", Type::kInteger, "Number of the call on its rank"},
+               {"group", "group", Type::kText, "Name of the process group"},
+               {"sequence", "sequence", Type::kInteger, "Its number in the group"},
+               {"op", "operation", Type::kText, "Without the backend's name"},
+               {"peer", "peer", Type::kInteger, "Of a send or receive: global rank of the other side"},
+               {"state", "state", Type::kText, "scheduled, started or completed; a retired call is completed"},
+               {"created_ns", "made", Type::kTime, "When the host made the call"},
+               {"input_sizes", "input sizes", Type::kText, "As recorded"},
+               {"output_sizes", "output sizes", Type::kText, "As recorded"},
+               {"dtypes", "data types", Type::kText, "Of the inputs, else of the outputs"},
+               {"frame", "frame", Type::kText, "The innermost Python frame outside torch"}});
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    const Part& part = trace.parts[p];
+    for (const FlightCall& call : part.flight_calls) {
+      const StringId dtypes = call.in_dtypes != 0 ? call.in_dtypes : call.out_dtypes;
+      table.add_row({int64_t{part.rank}, call.record_id, trace.flight_groups[static_cast<size_t>(call.group)].name,
+                     call.sequence < 0 ? kNullInteger : call.sequence, std::string(trace.names.text(call.op)),
+                     call.peer < 0 ? kNullInteger : int64_t{call.peer}, std::string(state_name(call.state)),
+                     part.slices.start_ns[call.slice], std::string(trace.names.text(call.in_sizes)),
+                     std::string(trace.names.text(call.out_sizes)), std::string(trace.names.text(dtypes)),
+                     flight_frame_text(trace, static_cast<int32_t>(p), call.slice)});
+    }
+  }
+  return table;
+}
+
+Result<AnalysisResult> run_flight_recorder(const AnalysisInput& input) {
+  const Run& run = input.run();
+  const Trace& trace = run.trace();
+  if (!has_flight_calls(trace))
+    return Error{ErrorCode::kBadInput, "there are no calls of a flight recorder here", {}, ""};
+  const FlightReport& report = flight_of(run);
+  AnalysisResult result;
+  result.tables.push_back(problems_table(trace, report));
+  result.tables.push_back(waits_table(trace, report));
+  result.tables.push_back(groups_table(trace, report));
+  result.tables.push_back(calls_table(trace));
+  if (report.overwritten > 0)
+    result.notes.add("flight_recorder.overwritten", Severity::kInfo,
+                     "collectives and messages that could not be compared: a member's ring had begun anew", {},
+                     report.overwritten);
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis flight_recorder_analysis;
+const Analysis flight_recorder_analysis = {
+    .name = "flight-recorder",
+    .summary = "which collective did not complete, who is missing, who differs, who waits for whom",
+    .tables = {{"flight-problems", "collectives and messages that did not go well"},
+               {"flight-waits", "what each rank waits in, and for whom"},
+               {"flight-groups", "process groups, and how far they came"},
+               {"flight-calls", "one row per call"}},
+    .run = run_flight_recorder,
+    .needs = AnalysisNeeds::kCalls};
+
+}  // namespace stageline

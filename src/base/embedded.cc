@@ -1,0 +1,24 @@
+#include "base/embedded.h"
+
+#include <zlib.h>
+
+#include <cassert>
+
+namespace stageline {
+
+extern const EmbeddedFile kEmbeddedFiles[];  // ends with one without a name
+
+std::string embedded_file(std::string_view name) {
+  const EmbeddedFile* file = kEmbeddedFiles;
+  while (file->name != name && !file->name.empty()) ++file;
+  assert(!file->name.empty() && "cmake/embedded.cmake lists no such file");
+  std::string content(file->size, '\0');
+  uLongf size = file->size;
+  [[maybe_unused]] const int code =
+      uncompress(reinterpret_cast<Bytef*>(content.data()), &size, reinterpret_cast<const Bytef*>(file->begin),
+                 static_cast<uLong>(file->end - file->begin));
+  assert(code == Z_OK && size == file->size);
+  return content;
+}
+
+}  // namespace stageline

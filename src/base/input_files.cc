@@ -1,0 +1,113 @@
+#include "base/input_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace stageline {
+namespace {
+
+using FileId = std::pair<dev_t, ino_t>;
+struct Known {
+  std::mutex mutex;
+  std::map<FileId, std::string> files;  // with the name under which each was first seen
+  std::set<std::string> read;           // by name
+  std::map<std::string, std::string> failures;
+};
+Known& known() {
+  static Known* const all = new Known();  // outlives every thread that may still read
+  return *all;
+}
+
+void remember(const struct stat& st, const std::string& path) {
+  Known& all = known();
+  const std::lock_guard lock(all.mutex);
+  all.files.try_emplace({st.st_dev, st.st_ino}, path);
+}
+
+// The name of a noted file; "" when it is none. A file that was removed leaves its number to another: where the name
+// has gone and the number has no second name, it stands for another file.
+std::string known_as(const struct stat& st) {
+  Known& all = known();
+  const std::lock_guard lock(all.mutex);
+  const auto at = all.files.find({st.st_dev, st.st_ino});
+  if (at == all.files.end()) return {};
+  struct stat now;
+  const bool moved =
+      at->second != "-" && (stat(at->second.c_str(), &now) != 0 || now.st_dev != st.st_dev || now.st_ino != st.st_ino);
+  if (!moved || st.st_nlink > 1) return at->second;
+  all.files.erase(at);
+  return {};
+}
+
+bool holds_page_or_picture(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  char head[256];
+  const ssize_t got = ::read(fd, head, sizeof head);
+  ::close(fd);
+  return got > 0 && is_page_or_picture({head, static_cast<size_t>(got)});
+}
+
+}  // namespace
+
+void note_input_descriptor(int fd, const std::string& path) {
+  struct stat st;
+  if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) remember(st, path);
+}
+
+void note_input_file(const std::string& path) {
+  struct stat st;
+  if (path == "-") return note_input_descriptor(0, path);
+  if (stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode)) remember(st, path);
+}
+
+void note_input_database(const std::string& path) {
+  note_input_file(path);
+  for (const char* suffix : {"-wal", "-shm", "-journal"}) note_input_file(path + suffix);
+}
+
+void note_content_read(const std::string& path) {
+  Known& all = known();
+  const std::lock_guard lock(all.mutex);
+  all.read.insert(path);
+}
+
+bool was_read(const std::string& path) {
+  Known& all = known();
+  const std::lock_guard lock(all.mutex);
+  return all.read.contains(path);
+}
+
+void note_input_failure(const std::string& path, const std::string& what) {
+  Known& all = known();
+  const std::lock_guard lock(all.mutex);
+  all.failures.try_emplace(path, what);
+}
+
+std::string input_failure(const std::string& path) {
+  Known& all = known();
+  const std::lock_guard lock(all.mutex);
+  const auto at = all.failures.find(path);
+  return at == all.failures.end() ? std::string() : at->second;
+}
+
+std::string input_file_of(const std::string& target, const struct stat& st) {
+  if (!S_ISREG(st.st_mode)) return {};
+  std::string name = known_as(st);
+  return name.empty() || (target != "-" && holds_page_or_picture(target)) ? std::string() : name;
+}
+
+bool is_page_or_picture(std::string_view head) {
+  while (!head.empty() && (head.front() == ' ' || head.front() == '\n' || head.front() == '\r')) head.remove_prefix(1);
+  for (const std::string_view begin : {"<!doctype html", "<!DOCTYPE html", "<html", "<svg", "%PDF-", "\x89PNG\r\n"})
+    if (head.starts_with(begin)) return true;
+  return head.starts_with("<?xml") && head.find("<svg") != std::string_view::npos;
+}
+
+}  // namespace stageline

@@ -1,0 +1,314 @@
+#include "base/pickle.h"
+
+#include <bit>
+#include <utility>
+#include <vector>
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostText = size_t{16} << 20;
+constexpr uint32_t kMark = ValueTree::kNoNode;
+
+// Opcodes that import, call or look outside the file.
+const char* forbidden_name(uint8_t op) {
+  switch (op) {
+    case 'c': return "GLOBAL";
+    case 0x93: return "STACK_GLOBAL";
+    case 'i': return "INST";
+    case 'o': return "OBJ";
+    case 'R': return "REDUCE";
+    case 'b': return "BUILD";
+    case 0x81: return "NEWOBJ";
+    case 0x92: return "NEWOBJ_EX";
+    case 'P': return "PERSID";
+    case 'Q': return "BINPERSID";
+    case 0x82: return "EXT1";
+    case 0x83: return "EXT2";
+    case 0x84: return "EXT4";
+    case 0x96: return "BYTEARRAY8";
+    case 0x97: return "NEXT_BUFFER";
+    case 0x98: return "READONLY_BUFFER";
+    default: return nullptr;
+  }
+}
+
+class PickleReader {
+ public:
+  explicit PickleReader(std::string bytes) : tree_(std::move(bytes)) {}
+
+  Result<PickleTree> read(const std::string& path) {
+    bool done = false;
+    while (!done && broken_.empty()) {
+      op_at_ = at_;
+      if (at_ >= size()) {
+        broken_ = "the file ends inside the pickle";
+        break;
+      }
+      const auto op = static_cast<uint8_t>(tree_.bytes()[at_++]);
+      if (const char* name = forbidden_name(op))
+        return Error{ErrorCode::kBadInput,
+                     std::string("this pickle holds more than plain data (opcode ") + name + ")",
+                     {path, 0, static_cast<int64_t>(op_at_)},
+                     "Stageline runs no code of a pickle; dump the dictionary alone, or save it as JSON"};
+      done = op == '.';
+      if (!done) step(op);
+    }
+    if (broken_.empty() && (stack_.empty() || stack_.back() == kMark)) broken_ = "the pickle holds no value";
+    if (!broken_.empty()) close_all();
+    PickleTree out;
+    if (!broken_.empty()) {
+      out.broken_at = static_cast<int64_t>(op_at_);
+      out.why_broken = broken_;
+    }
+    if (!stack_.empty()) tree_.set_root(broken_.empty() ? stack_.back() : stack_.front());
+    out.tree = std::move(tree_);
+    return out;
+  }
+
+ private:
+  size_t size() const { return tree_.bytes().size(); }
+  void fail(const char* why) {
+    if (broken_.empty()) broken_ = why;
+  }
+
+  // `bytes` little-endian bytes; fails at the end of the file.
+  uint64_t number(size_t bytes) {
+    if (size() - at_ < bytes) {
+      fail("the file ends inside the pickle");
+      return 0;
+    }
+    uint64_t value = 0;
+    for (size_t i = 0; i < bytes; ++i)
+      value |= static_cast<uint64_t>(static_cast<uint8_t>(tree_.bytes()[at_ + i])) << (8 * i);
+    at_ += bytes;
+    return value;
+  }
+
+  void push(uint32_t node) { stack_.push_back(node); }
+  uint32_t pop() {
+    if (stack_.empty() || stack_.back() == kMark) {
+      fail("an opcode takes more values than there are");
+      return tree_.add_none();
+    }
+    const uint32_t node = stack_.back();
+    stack_.pop_back();
+    return node;
+  }
+  // The index after the topmost mark.
+  size_t after_mark() {
+    for (size_t i = stack_.size(); i > 0; --i)
+      if (stack_[i - 1] == kMark) return i;
+    fail("an opcode looks for a mark that is not there");
+    return stack_.size();
+  }
+
+  void push_text(uint64_t length, bool is_text) {
+    if (!broken_.empty()) return;
+    if (length > size() - at_) return fail("the file ends inside a text");
+    if (length > kMostText) return fail("a text is longer than 16 MiB");
+    const auto count = static_cast<size_t>(length);
+    push(is_text ? tree_.add_text(at_, count) : tree_.add_bytes(at_, count));
+    at_ += count;
+  }
+
+  // LONG1 and LONG4: two's complement of any length.
+  void push_long(uint64_t length) {
+    if (!broken_.empty()) return;
+    if (length > size() - at_) return fail("the file ends inside a number");
+    const std::string& bytes = tree_.bytes();
+    const auto count = static_cast<size_t>(length);
+    const bool negative = count > 0 && (static_cast<uint8_t>(bytes[at_ + count - 1]) & 0x80) != 0;
+    uint64_t value = negative ? ~uint64_t{0} : 0;
+    bool fits = true;
+    for (size_t i = 0; i < count; ++i) {
+      const auto byte = static_cast<uint8_t>(bytes[at_ + i]);
+      if (i < 8) {
+        value &= ~(uint64_t{0xff} << (8 * i));
+        value |= static_cast<uint64_t>(byte) << (8 * i);
+      } else {
+        fits = fits && byte == (negative ? 0xff : 0);
+      }
+    }
+    at_ += count;
+    const bool top = (value >> 63) != 0;
+    if (!fits || (negative && !top))
+      push(tree_.add_none());
+    else if (top && !negative)
+      push(tree_.add_unsigned(value));
+    else
+      push(tree_.add_integer(static_cast<int64_t>(value)));
+  }
+
+  void push_real() {
+    uint64_t bits = 0;
+    if (size() - at_ < 8) return fail("the file ends inside the pickle");
+    for (size_t i = 0; i < 8; ++i) bits = bits << 8 | static_cast<uint8_t>(tree_.bytes()[at_ + i]);
+    at_ += 8;
+    push(tree_.add_real(std::bit_cast<double>(bits)));
+  }
+
+  void remember(size_t slot) {
+    if (stack_.empty() || stack_.back() == kMark) return fail("an opcode keeps a value that is not there");
+    if (slot > size()) return fail("a value is kept under a number larger than the file");
+    if (slot >= memo_.size()) memo_.resize(slot + 1, kMark);
+    memo_[slot] = stack_.back();
+  }
+  void recall(size_t slot) {
+    if (slot >= memo_.size() || memo_[slot] == kMark) return fail("an opcode asks for a value that was never kept");
+    push(memo_[slot]);
+  }
+
+  // What stands after the mark becomes one list.
+  void collect(size_t first) {
+    if (!broken_.empty()) return;
+    const uint32_t list = tree_.add_list();
+    for (size_t i = first; i < stack_.size(); ++i) tree_.append(list, stack_[i]);
+    stack_.resize(first - 1);
+    push(list);
+  }
+  void collect_top(size_t count) {
+    const uint32_t list = tree_.add_list();
+    if (stack_.size() < count) return fail("an opcode takes more values than there are");
+    for (size_t i = stack_.size() - count; i < stack_.size(); ++i) {
+      if (stack_[i] == kMark) return fail("an opcode takes more values than there are");
+      tree_.append(list, stack_[i]);
+    }
+    stack_.resize(stack_.size() - count);
+    push(list);
+  }
+
+  // Values from `first` on go into the container below them.
+  void put_into(size_t first, size_t below, ValueTag wanted) {
+    if (!broken_.empty()) return;
+    if (below == 0 || stack_[below - 1] == kMark || tree_.tag_of(stack_[below - 1]) != wanted)
+      return fail("an opcode fills a container that is not there");
+    if (wanted == ValueTag::kDict && (stack_.size() - first) % 2 != 0)
+      return fail("a dictionary has a key without value");
+    for (size_t i = first; i < stack_.size(); ++i) tree_.append(stack_[below - 1], stack_[i]);
+    stack_.resize(below);
+  }
+
+  void step(uint8_t op) {
+    switch (op) {
+      case 0x80: {
+        const uint64_t protocol = number(1);
+        if (broken_.empty() && (protocol < 2 || protocol > 5)) fail("this is a protocol other than 2 to 5");
+        return;
+      }
+      case 0x95: number(8); return;  // FRAME
+      case '(': return push(kMark);
+      case '}': return push(tree_.add_dict());
+      case ']':
+      case ')':
+      case 0x8f: return push(tree_.add_list());
+      case 'N': return push(tree_.add_none());
+      case 0x88: return push(tree_.add_bool(true));
+      case 0x89: return push(tree_.add_bool(false));
+      case 'J': return push_signed(4);
+      case 'K': return push_unsigned(1);
+      case 'M': return push_unsigned(2);
+      case 0x8a: return push_long(number(1));
+      case 0x8b: return push_long(number(4));
+      case 'G': return push_real();
+      case 'X':
+      case 'T': return push_text(number(4), true);
+      case 0x8c:
+      case 'U': return push_text(number(1), true);
+      case 0x8d: return push_text(number(8), true);
+      case 'B': return push_text(number(4), false);
+      case 'C': return push_text(number(1), false);
+      case 0x8e: return push_text(number(8), false);
+      case 'q': return remember(static_cast<size_t>(number(1)));
+      case 'r': return remember(static_cast<size_t>(number(4)));
+      case 0x94: return remember(memo_.size());
+      case 'h': return recall(static_cast<size_t>(number(1)));
+      case 'j': return recall(static_cast<size_t>(number(4)));
+      case 't':
+      case 'l':
+      case 0x91: return collect(after_mark());
+      case 0x85: return collect_top(1);
+      case 0x86: return collect_top(2);
+      case 0x87: return collect_top(3);
+      case 'u': return fill_after_mark(ValueTag::kDict);
+      case 'e':
+      case 0x90: return fill_after_mark(ValueTag::kList);
+      case 's': return fill_top(2, ValueTag::kDict);
+      case 'a': return fill_top(1, ValueTag::kList);
+      case '0': pop(); return;
+      case '1': {
+        const size_t first = after_mark();
+        if (broken_.empty()) stack_.resize(first - 1);
+        return;
+      }
+      case '2': {
+        const uint32_t node = pop();
+        push(node);
+        return push(node);
+      }
+      default: return fail("this opcode is none of a binary pickle's (protocols 0 and 1 are not read)");
+    }
+  }
+
+  void push_unsigned(size_t bytes) {
+    const auto value = static_cast<int64_t>(number(bytes));
+    if (broken_.empty()) push(tree_.add_integer(value));
+  }
+  void push_signed(size_t bytes) {
+    const auto value = static_cast<int32_t>(static_cast<uint32_t>(number(bytes)));
+    if (broken_.empty()) push(tree_.add_integer(value));
+  }
+  void fill_after_mark(ValueTag wanted) {
+    const size_t first = after_mark();
+    if (broken_.empty()) put_into(first, first - 1, wanted);
+  }
+  void fill_top(size_t count, ValueTag wanted) {
+    if (stack_.size() <= count) return fail("an opcode fills a container that is not there");
+    for (size_t i = stack_.size() - count; i < stack_.size(); ++i)
+      if (stack_[i] == kMark) return fail("an opcode fills a container that is not there");
+    put_into(stack_.size() - count, stack_.size() - count, wanted);
+  }
+
+  // After damage: what stands above a mark goes into the container below it as far as it is whole, and that container
+  // is marked as cut, from the innermost outwards.
+  void close_all() {
+    while (!stack_.empty()) {
+      size_t mark = stack_.size();
+      while (mark > 0 && stack_[mark - 1] != kMark) --mark;
+      if (mark == 0) break;  // no mark is left
+      if (mark == 1) {       // a mark without a container below it
+        stack_.resize(0);
+        break;
+      }
+      const uint32_t below = stack_[mark - 2];
+      const bool is_list = below != kMark && tree_.tag_of(below) == ValueTag::kList;
+      const bool is_dict = below != kMark && tree_.tag_of(below) == ValueTag::kDict;
+      const size_t count = stack_.size() - mark;
+      if (is_list || is_dict) {
+        for (size_t i = 0; i + (is_dict ? count % 2 : 0) < count; ++i) tree_.append(below, stack_[mark + i]);
+        tree_.mark_cut(below);
+      }
+      stack_.resize(mark - 1);
+    }
+    if (stack_.size() > 1) stack_.resize(1);
+  }
+
+  ValueTree tree_;
+  size_t at_ = 0, op_at_ = 0;
+  std::vector<uint32_t> stack_, memo_;
+  std::string broken_;
+};
+
+}  // namespace
+
+Result<PickleTree> parse_pickle(std::string bytes, const std::string& path) {
+  if (!begins_pickle(bytes))
+    return Error{ErrorCode::kBadInput, "this is no Python pickle of protocol 2 to 5", {path, 0, 0}, ""};
+  return PickleReader(std::move(bytes)).read(path);
+}
+
+bool begins_pickle(std::string_view head) {
+  return head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
+}
+
+}  // namespace stageline

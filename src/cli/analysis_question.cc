@@ -1,0 +1,128 @@
+#include "cli/analysis_question.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/run_common.h"
+
+namespace stageline {
+namespace {
+
+Result<const Analysis*> analysis_named(const std::string& name) {
+  if (const Analysis* found = find_analysis(name)) return found;
+  if (dashed(name).starts_with("get-"))  // HTA's methods, as they are called there
+    if (const Analysis* found = find_analysis(name.substr(4))) return found;
+  std::vector<std::string> names;
+  for (const Analysis* analysis : analyses()) names.emplace_back(analysis->name);
+  const std::string near = nearest(dashed(name), names);
+  return Error{ErrorCode::kUsage,
+               "no analysis \"" + name + "\"",
+               {},
+               near.empty() ? "stageline help analyses lists them" : "did you mean \"" + near + "\"?"};
+}
+
+const std::vector<std::string_view>& shared_flags() {
+  static const std::vector<std::string_view> names = split(
+      "table,rows,wide,format,output,range,compat,overlay,reader,ranks,steps,stages,devices,include-last-profiler-step,"
+      "pp,tp,dp,order,cells,cell-rules,align,trust-clocks,align-on",
+      ',');
+  return names;
+}
+
+bool is_foreign(const std::string& format) { return format != "text" && format != "csv" && format != "json"; }
+
+}  // namespace
+
+Result<std::vector<const Analysis*>> chosen_analyses(const std::string& list) {
+  std::vector<const Analysis*> chosen;
+  for (const std::string_view name : split(list, ',')) {
+    Result<const Analysis*> one = analysis_named(std::string(trim(name)));
+    if (!one) return std::move(one).error();
+    if (std::find(chosen.begin(), chosen.end(), *one) == chosen.end()) chosen.push_back(*one);
+  }
+  return chosen;
+}
+
+Status check_table(const std::vector<const Analysis*>& chosen, const std::string& name) {
+  std::string list;
+  for (const Analysis* analysis : chosen)
+    for (const AnalysisTable& table : analysis->tables) {
+      if (name == table.name) return {};
+      list += (list.empty() ? "" : ", ") + std::string(table.name);
+    }
+  return Error{
+      ErrorCode::kUsage, std::string(chosen[0]->name) + " has no table \"" + name + "\"", {}, "its tables are " + list};
+}
+
+Status check_format(const std::vector<const Analysis*>& chosen, const std::string& format, const std::string& table) {
+  if (!is_foreign(format)) return {};
+  for (const Analysis* analysis : chosen) {
+    if (format == analysis->format) continue;
+    std::string hint;
+    for (const Analysis* other : analyses())
+      if (format == other->format) hint += (hint.empty() ? "of " : ", ") + std::string(other->name);
+    return Error{ErrorCode::kUsage,
+                 std::string(analysis->name) + " has no --format " + format + "; it is text, csv or json" +
+                     (analysis->format[0] != '\0' ? std::string(" or ") + analysis->format : ""),
+                 {},
+                 hint.empty() ? "" : "--format " + format + " is a form " + hint};
+  }
+  if (!table.empty())
+    return Error{ErrorCode::kUsage, "--format " + format + " is one text; there is no --table to pick", {}, ""};
+  return {};
+}
+
+Arguments with_ranks(Arguments arguments, const std::vector<const Analysis*>& chosen) {
+  if (!arguments.has("rank") || arguments.has("ranks")) return arguments;
+  for (const Analysis* analysis : chosen)
+    for (const AnalysisOption& option : analysis->options)
+      if (std::string_view(option.name) == "rank") return arguments;
+  arguments.set("ranks", arguments.get("rank"));
+  arguments.drop("rank");
+  return arguments;
+}
+
+Result<AnalysisInput> analysis_input(const Arguments& arguments, const std::vector<const Analysis*>& chosen) {
+  AnalysisInput input;
+  const std::string compat = dashed(arguments.get("compat"));
+  for (const Analysis* analysis : chosen)
+    if (Status s = check_compat(arguments, analysis->compat, analysis->name); !s) return std::move(s).error();
+  input.hta = compat == "hta";
+  input.tb = compat == "tb";
+  input.msprof = compat == "msprof";
+  if (arguments.has("overlay") && (chosen.size() != 1 || !chosen[0]->makes_overlay))
+    return Error{ErrorCode::kUsage, std::string(chosen[0]->name) + " makes no overlay", {}, ""};
+  for (const std::string& name : arguments.given()) {
+    const auto& shared = shared_flags();
+    if (std::find(shared.begin(), shared.end(), name) != shared.end()) continue;
+    const auto& common = common_flags();
+    if (std::any_of(common.begin(), common.end(), [&](const char* c) { return name == c; })) continue;
+    bool known = false;
+    for (const Analysis* analysis : chosen)
+      for (const AnalysisOption& option : analysis->options) {
+        if (name != option.name) continue;
+        known = true;
+        const std::string value = arguments.get(name);
+        const auto choices = split(option.choices, ',');
+        if (option.choices[0] != '\0' && std::find(choices.begin(), choices.end(), value) == choices.end())
+          return Error{
+              ErrorCode::kUsage, "--" + name + " is one of " + option.choices + ", not \"" + value + "\"", {}, ""};
+      }
+    if (!known)
+      return Error{ErrorCode::kUsage,
+                   std::string(chosen[0]->name) + " has no option --" + name,
+                   {},
+                   std::string("stageline help ") + chosen[0]->name + " lists its options"};
+    input.options.set(name, arguments.get(name));
+  }
+  AnalysisOptions last;
+  if (arguments.has("include-last-profiler-step"))
+    last.set("include-last-profiler-step", arguments.get("include-last-profiler-step"));
+  Result<bool> keep = last.flag("include-last-profiler-step", false);
+  if (!keep) return std::move(keep).error();
+  input.include_last_step = *keep;
+  input.foreign = is_foreign(arguments.get("format", "text"));
+  return input;
+}
+
+}  // namespace stageline

@@ -1,0 +1,115 @@
+// `stageline version`: what this program is, what it carries or is linked with, and under which licences.
+#include <cairo.h>
+#include <simdjson.h>
+#include <sqlite3.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <boost/version.hpp>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/embedded.h"
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_common.h"
+
+namespace stageline {
+
+extern const std::string_view kBuiltFromCommit;  // CMakeLists.txt; empty where nobody said it
+
+namespace {
+
+struct Work {
+  std::string name, version, licence, purpose;
+};
+
+// NOTICE is the one list of what others made: `== NAME VERSION | LICENCE | WHAT FOR`, the version being the last word
+// if it is a number.
+std::vector<Work> works_in(std::string_view notice) {
+  std::vector<Work> works;
+  for (size_t at = 0; at < notice.size();) {
+    const size_t end = std::min(notice.find('\n', at), notice.size());
+    const std::string_view line = notice.substr(at, end - at);
+    at = end + 1;
+    const size_t first = line.find(" | "), second = line.find(" | ", first + 1);
+    if (!line.starts_with("== ") || second == line.npos) continue;
+    Work work{std::string(line.substr(3, first - 3)), "", std::string(line.substr(first + 3, second - first - 3)),
+              std::string(line.substr(second + 3))};
+    if (const size_t space = work.name.rfind(' '); space != std::string::npos && isdigit(work.name[space + 1])) {
+      work.version = work.name.substr(space + 1);
+      work.name.resize(space);
+    }
+    works.push_back(std::move(work));
+  }
+  return works;
+}
+
+// Versions as the libraries say them themselves: those of shared libraries are the system's, not NOTICE's.
+std::map<std::string_view, std::string> versions_now() {
+  return {{"zlib", zlibVersion()},
+          {"zstd", ZSTD_versionString()},
+          {"SQLite", sqlite3_libversion()},
+          {"simdjson", std::to_string(simdjson::SIMDJSON_VERSION_MAJOR) + "." +
+                           std::to_string(simdjson::SIMDJSON_VERSION_MINOR) + "." +
+                           std::to_string(simdjson::SIMDJSON_VERSION_REVISION)},
+          {"cairo", cairo_version_string()},
+          {"Boost", std::to_string(BOOST_VERSION / 100000) + "." + std::to_string(BOOST_VERSION / 100 % 1000)}};
+}
+
+std::vector<Work> works_here() {
+#ifdef STAGELINE_SELF_CONTAINED
+  constexpr bool self_contained = true;
+#else
+  constexpr bool self_contained = false;
+#endif
+  std::vector<Work> works;
+  const auto versions = versions_now();
+  for (Work& work : works_in(embedded_file("NOTICE"))) {
+    const auto now = versions.find(work.name);
+    if (now != versions.end()) work.version = now->second;
+    // Elsewhere these come with the system, indirectly; what they are there is not known here.
+    const bool only_when_self_contained = work.name == "libpng" || work.name == "pixman" || work.name == "FreeType" ||
+                                          work.name == "LLVM libc++" || work.name == "Zig compiler runtime";
+    if (self_contained || !only_when_self_contained) works.push_back(std::move(work));
+  }
+  return works;
+}
+
+std::string version_json() {
+  JsonWriter json;
+  json.begin_object().field("version", STAGELINE_VERSION);
+  if (!kBuiltFromCommit.empty()) json.field("commit", kBuiltFromCommit);
+#ifdef STAGELINE_SELF_CONTAINED
+  json.field("self_contained", true);
+#else
+  json.field("self_contained", false);
+#endif
+  json.field("compiler", __VERSION__).field("licence", "Apache-2.0");
+  json.key("libraries").begin_array();
+  for (const Work& work : works_here()) {
+    json.begin_object().field("name", work.name);
+    if (!work.version.empty()) json.field("version", work.version);
+    json.field("licence", work.licence).field("purpose", work.purpose).end_object();
+  }
+  json.end_array().end_object();
+  return json.take() + "\n";
+}
+
+}  // namespace
+
+int run_version(const Arguments& arguments) {
+  if (arguments.has("json"))
+    fputs(version_json().c_str(), stdout);
+  else if (arguments.has("licences"))
+    fputs((embedded_file("NOTICE") + "\n\n" + embedded_file("LICENSE")).c_str(), stdout);
+  else
+    puts("stageline " STAGELINE_VERSION);
+  return kExitGood;
+}
+
+}  // namespace stageline

@@ -1,0 +1,152 @@
+#include "cli/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/open_browser.h"
+
+namespace stageline {
+namespace {
+
+// linux/landlock.h, which older systems that we are built on do not have; the numbers are the same on every machine.
+constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;
+constexpr uint32_t kAskVersion = 1;
+constexpr int kPathBeneath = 1;
+constexpr uint64_t kExecute = 1 << 0, kWriteFile = 1 << 1, kReadFile = 1 << 2, kReadDir = 1 << 3;
+constexpr uint64_t kFirstVersion = (1 << 13) - 1;  // all that Landlock 1 knows of files
+constexpr uint64_t kRefer = 1 << 13, kTruncate = 1 << 14;
+struct Ruleset {
+  uint64_t files = 0;
+};
+struct __attribute__((packed)) PathRule {
+  uint64_t allowed = 0;
+  int32_t folder = -1;
+};
+
+// What the program itself needs: libraries that are loaded late, time zones, the browser's launcher, facts of the
+// machine (cores, memory), what was recorded into memory and not yet into a file.
+constexpr const char* kSystem[] = {"/usr",  "/lib", "/lib64", "/bin",      "/sbin",        "/etc",    "/opt",
+                                   "/proc", "/sys", "/nix",   "/dev/null", "/dev/urandom", "/dev/shm"};
+
+Error refused(const std::string& doing, const std::string& path) {
+  return {ErrorCode::kIo,
+          "cannot confine itself: " + doing + ": " + strerror(errno),
+          {path},
+          "--confine off leaves the confinement out"};
+}
+
+// Of a path that is not there nothing needs to be allowed.
+Status allow(int ruleset, const std::string& path, uint64_t what) {
+  const int fd = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (fd < 0) return {};
+  struct stat st;
+  PathRule rule;
+  rule.allowed = what;
+  rule.folder = fd;
+  // Only folders have folders in them.
+  if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode)) rule.allowed &= kExecute | kWriteFile | kReadFile | kTruncate;
+  const long rc = syscall(kAddRule, ruleset, kPathBeneath, &rule, 0);
+  Status status;
+  if (rc != 0) status = refused("a rule", path);
+  ::close(fd);
+  return status;
+}
+
+Result<std::string> make_private_folder() {
+  const char* base = getenv("TMPDIR");
+  std::string path = std::string(base && *base ? base : "/tmp") + "/stageline-view-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr)
+    return Error{ErrorCode::kIo,
+                 std::string("no folder for temporary files can be made: ") + strerror(errno),
+                 {path},
+                 "TMPDIR names another place"};
+  setenv("TMPDIR", path.c_str(), 1);
+  return path;
+}
+
+// Messages are a letter, a text and a zero; the end of the pipe is the end of the program.
+void serve_companion(int from) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_IGN);
+  std::string pending, folder;
+  char buffer[4096];
+  for (;;) {
+    const ssize_t n = ::read(from, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    pending.append(buffer, static_cast<size_t>(n));
+    for (size_t end = pending.find('\0'); end != std::string::npos; end = pending.find('\0')) {
+      const std::string text = pending.substr(1, end - 1);
+      if (pending[0] == 'R') folder = text;
+      if (pending[0] == 'O') open_browser(text);
+      pending.erase(0, end + 1);
+    }
+  }
+  if (!folder.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+}
+
+}  // namespace
+
+Companion::Companion() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return;
+  fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    ::close(ends[1]);
+    // Whoever waits for the end of our output shall not wait for this process.
+    const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (const int fd : {0, 1, 2}) dup2(nothing, fd);
+    serve_companion(ends[0]);
+    _exit(0);
+  }
+  ::close(ends[0]);
+  if (child > 0)
+    pipe_ = ends[1];
+  else
+    ::close(ends[1]);
+}
+
+void Companion::send(char what, const std::string& text) {
+  const std::string message = what + text + std::string(1, '\0');
+  if (pipe_ >= 0 && ::write(pipe_, message.data(), message.size()) < 0) return;  // it has gone: nothing is opened
+}
+
+Result<Confined> confine_to(const std::vector<std::string>& readable, Companion& companion) {
+  const long version = syscall(kCreateRuleset, nullptr, 0, kAskVersion);
+  if (version < 1) return Confined::kNoLandlock;
+  const Result<std::string> folder = make_private_folder();
+  if (!folder) return folder.error();
+  companion.remove_at_end(*folder);
+  Ruleset all;
+  all.files = kFirstVersion | (version >= 2 ? kRefer : 0) | (version >= 3 ? kTruncate : 0);
+  const int ruleset = static_cast<int>(syscall(kCreateRuleset, &all, sizeof all, 0));
+  if (ruleset < 0) return refused("the rules", "");
+  Status status;
+  for (const char* path : kSystem)
+    if (status) status = allow(ruleset, path, kReadFile | kReadDir | kExecute);
+  if (status) status = allow(ruleset, "/dev/null", kReadFile | kWriteFile);
+  for (const std::string& path : readable)
+    if (status && path != "-") status = allow(ruleset, path, kReadFile | kReadDir);
+  if (status) status = allow(ruleset, *folder, all.files & ~kExecute);
+  if (status && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) status = refused("no new privileges", "");
+  if (status && syscall(kRestrictSelf, ruleset, 0) != 0) status = refused("the last step", "");
+  ::close(ruleset);
+  if (!status) return std::move(status).error();
+  return Confined::kYes;
+}
+
+}  // namespace stageline

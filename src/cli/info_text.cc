@@ -1,0 +1,182 @@
+#include "cli/info_text.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/terminal.h"
+#include "model/ascend_facts.h"
+#include "model/pipeline_words.h"
+#include "model/run_extent.h"
+#include "model/torch_facts.h"
+#include "pipeline/order/recognise.h"
+
+namespace stageline {
+namespace {
+
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+// "0-3, 8"
+std::string ranges(const std::vector<int64_t>& numbers) {
+  std::string out;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    out += (out.empty() ? "" : ", ") + std::to_string(numbers[i]);
+    if (last > i) out += (last == i + 1 ? ", " : "-") + std::to_string(numbers[last]);
+    i = last;
+  }
+  return out;
+}
+
+// "1 copy", "2 copies"
+std::string counted_label(Category category, int64_t count) {
+  std::string label(category_label(category));
+  if (count != 1 || !label.ends_with("s")) return label;
+  label.pop_back();
+  if (label.ends_with("ie")) label.replace(label.size() - 2, 2, "y");
+  return label;
+}
+
+// `beside_slices`: the lines of the profile say steps and time already.
+void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
+  const Extent extent = extent_of(trace);
+  lines.emplace_back("stages", std::to_string(extent.stage_count) +
+                                   (extent.dp_count > 1 ? " × " + pipelines_text(trace, extent.dp_count) : ""));
+  if (extent.chunk_count > 1) lines.emplace_back("chunks", std::to_string(extent.chunk_count) + " a rank");
+  const Recognition recognition = recognise(trace);
+  const std::string labels = labels_text(recognition);
+  lines.emplace_back("micro-batches",
+                     std::to_string(micro_batches_per_step(trace)) +
+                         (labels.empty() ? ""
+                                         : "  (labelled " + std::to_string(recognition.lowest_label) + " to " +
+                                               std::to_string(recognition.highest_label) + ")"));
+  if (!beside_slices) lines.emplace_back("steps", std::to_string(extent.step_count));
+  if (const std::string schedule = recognition_text(recognition); !schedule.empty())
+    lines.emplace_back("schedule", schedule);
+  lines.emplace_back("cells", grouped(static_cast<int64_t>(trace.cells.size())) + " of " +
+                                  grouped(static_cast<int64_t>(trace.slice_count())) + " slices");
+  lines.emplace_back(beside_slices ? "pipeline" : "time",
+                     human_duration(static_cast<double>(extent.end_ns - extent.start_ns)) +
+                         " from first start to last end" +
+                         (trace.steps_laid_end_to_end ? ", steps laid end to end" : ""));
+}
+
+// Ascend: level and schema of the recording, and how the job was cut up. Of the first rank; others are said to differ.
+void ascend_lines(const Trace& trace, const std::vector<size_t>& parts, Lines& lines) {
+  const auto told = [&](std::string (*fact)(const Part&)) {
+    const std::string first = fact(trace.parts[parts[0]]);
+    for (const size_t p : parts)
+      if (fact(trace.parts[p]) != first) return std::string("differs between ranks");
+    return first.empty() ? std::string("not said") : first;
+  };
+  lines.emplace_back("recorded", "level " + told(ascend_level) + ", schema " + told(ascend_schema));
+  const AscendSizes sizes = ascend_sizes(trace.parts[parts[0]]);
+  std::string text;
+  const std::pair<const char*, int64_t> kSizes[] = {
+      {"tp", sizes.tp}, {"cp", sizes.cp}, {"dp", sizes.dp}, {"pp", sizes.pp}, {"ep", sizes.ep}};
+  for (const auto& [name, size] : kSizes)
+    if (size > 0) text += (text.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(size);
+  if (sizes.world > 1) text += (text.empty() ? "" : "; ") + std::to_string(sizes.world) + " ranks in all";
+  if (!text.empty()) lines.emplace_back("parallel", text);
+}
+
+bool works_on_device(const Part& part) {
+  return std::any_of(part.lanes.begin(), part.lanes.end(),
+                     [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream && lane.end > lane.begin; });
+}
+
+// Profiler traces: what the slices are, as far as --ranks, --steps and --range leave them.
+void slice_lines(const Trace& trace, Lines& lines) {
+  const SliceCounts counts = count_slices(trace);
+  std::vector<int64_t> ranks;
+  std::map<std::string, std::vector<int64_t>> devices, eras;
+  for (const size_t p : counts.parts) {
+    const Part& part = trace.parts[p];
+    ranks.push_back(part.rank);
+    std::string device = device_name(part);
+    if (device.empty() && part.device != kUnknown && trace.format != "recording" && trace.writer.empty())
+      device = "unnamed (deviceProperties is empty)";
+    if (device.empty() && works_on_device(part)) device = "not named in the profile";
+    devices[device.empty() ? "none: no device work was recorded" : device].push_back(part.rank);
+    if (const std::string era = torch_era(trace, part); !era.empty()) eras[era].push_back(part.rank);
+  }
+  if (ranks.size() > 1 || ranks[0] != 0 || trace.parts.size() > 1) lines.back().second += "  (" + ranges(ranks) + ")";
+  const auto with_ranks = [&](const std::string& name, const std::vector<int64_t>& of, size_t kinds) {
+    const std::string times = of.size() > 1 ? " ×" + std::to_string(of.size()) : "";
+    return kinds > 1 ? name + times + " (ranks " + ranges(of) + ")" : name + times;
+  };
+  for (const auto& [name, of] : devices) lines.emplace_back("device", with_ranks(name, of, devices.size()));
+  if (!trace.writer.empty()) lines.emplace_back("written by", trace.writer);
+  for (const auto& [name, of] : eras)
+    lines.emplace_back("written by", "torch " + (eras.size() > 1 ? with_ranks(name, of, eras.size()) : name));
+  if (trace.device_family == DeviceFamily::kNpu && !counts.parts.empty()) ascend_lines(trace, counts.parts, lines);
+  lines.emplace_back("events", grouped(counts.events));
+  lines.emplace_back("slices", grouped(counts.slices));
+  std::vector<size_t> order;
+  for (size_t c = 0; c < kCategoryCount; ++c)
+    if (counts.by_category[c] > 0) order.push_back(c);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return counts.by_category[a] > counts.by_category[b]; });
+  for (const size_t c : order)
+    lines.emplace_back(
+        "", grouped(counts.by_category[c]) + " " + counted_label(static_cast<Category>(c), counts.by_category[c]));
+  if (counts.message_kernels + counts.collective_kernels > 0) {
+    std::string text;
+    if (counts.message_kernels > 0)
+      text =
+          grouped(counts.message_kernels) + (counts.message_kernels == 1 ? " send or receive" : " sends and receives");
+    if (counts.collective_kernels > 0)
+      text += (text.empty() ? "" : ", ") + grouped(counts.collective_kernels) +
+              (counts.collective_kernels == 1 ? " collective" : " collectives");
+    lines.emplace_back("communicate", text + ", of the kernels");
+  }
+  if (counts.memory > 0) lines.emplace_back("memory", grouped(counts.memory) + " allocations and frees");
+  if (counts.counter_values > 0) lines.emplace_back("counters", grouped(counts.counter_values) + " values");
+  if (counts.device_streams > 0) lines.emplace_back("streams", grouped(counts.device_streams) + " with device work");
+  lines.emplace_back("steps", counts.steps.empty()
+                                  ? "none (no ProfilerStep#N)"
+                                  : std::to_string(counts.steps.size()) + "  (" + ranges(counts.steps) + ")");
+  const bool apart = trace.diagnostics.count("kineto.far_apart") > 0;
+  lines.emplace_back("time", human_duration(static_cast<double>(counts.end_ns - counts.start_ns)) +
+                                 " from first start to last end" +
+                                 (apart ? "; files lie more than a day apart: perhaps several runs" : ""));
+}
+
+}  // namespace
+
+std::string info_text(const Trace& trace) {
+  Lines lines;
+  lines.emplace_back("format", trace.format + (trace.description.empty() ? "" : "  (" + trace.description + ")"));
+  if (trace.machine_count() > 1) lines.emplace_back("machines", std::to_string(trace.machine_count()));
+  lines.emplace_back("ranks", std::to_string(trace.parts.size()));
+  const bool profiled =
+      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.event_count > 0; });
+  const bool of_slices = profiled || (trace.cells.size() == 0 && trace.slice_count() > 0);
+  if (of_slices) slice_lines(trace, lines);
+  if (trace.cells.size() > 0 || !of_slices) cell_lines(trace, of_slices, lines);
+  lines.emplace_back("clocks", trace.clock == ClockState::kShared ? "one clock"
+                               : trace.clock == ClockState::kUnaligned
+                                   ? "as recorded; stageline align says how far they are apart"
+                                   : "each rank counts from its own zero");
+  std::string out;
+  for (const auto& [name, value] : lines) out += name + std::string(14 - name.size(), ' ') + value + "\n";
+  if (trace.diagnostics.empty()) {
+    out += "\nnothing was wrong with it\n";
+    return out;
+  }
+  out += "\n";
+  for (const Diagnostic& d : trace.diagnostics.items()) {
+    out += std::string(severity_name(d.severity)) + std::string(9 - severity_name(d.severity).size(), ' ') + d.name +
+           (d.count > 1 ? " × " + grouped(d.count) : "") + "\n";
+    const std::string where = d.first.text();
+    out += wrapped((where.empty() ? "" : where + ": ") + d.message, 100, 9);
+  }
+  return out;
+}
+
+}  // namespace stageline

@@ -1,0 +1,259 @@
+#include "compat/msprof/cell_ranks.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/json_members.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "compat/msprof/cell_labels.h"
+#include "compat/msprof/cell_links.h"
+#include "compat/msprof/pair_links.h"
+#include "compat/msprof/step_list.h"
+#include "engine/one_clock.h"
+#include "model/hccl_names.h"
+#include "model/overlapped_pairs.h"
+
+namespace stageline {
+namespace {
+
+// Cells of each part.
+std::vector<std::vector<uint32_t>> cells_by_part(const Trace& trace) {
+  std::vector<std::vector<uint32_t>> by_part(trace.parts.size());
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    by_part[static_cast<size_t>(trace.cells.part[i])].push_back(static_cast<uint32_t>(i));
+  return by_part;
+}
+
+// Without cells: what runs forward and what backward is known, and no more.
+Status plain_blocks(const SqliteDb& db, const PpChartOptions& options, RankTables& tables, PpChartRank& rank) {
+  Result<DeviceRanges> ranges = read_device_ranges(db, HostWindow());
+  if (!ranges) return std::move(ranges).error();
+  const uint32_t names[] = {tables.blocks.name_id("F"), tables.blocks.name_id("B")};
+  int64_t last_end = INT64_MIN;
+  for (const DeviceRange& row : ranges->rows) {
+    if (row.start_ns < last_end) continue;  // inside the block before
+    last_end = row.end_ns;
+    if (options.step && (!row.has_step || row.step != *options.step)) continue;
+    const int type = row.forward ? 0 : 1;
+    tables.blocks.rows.push_back({row.start_ns, row.end_ns, names[type], type});
+  }
+  rank.unlabelled = static_cast<int64_t>(tables.blocks.rows.size());
+  if (!ranges->missing.empty())
+    rank.remarks.push_back("the database has no " + ranges->missing);
+  else if (tables.blocks.rows.empty())
+    rank.remarks.emplace_back("no forward or backward range has a task on the device");
+  return {};
+}
+
+struct Membership {
+  std::string pipeline;                  // members of the group "pp", as written
+  std::map<std::string, int64_t> place;  // group → this rank's number in it
+  std::map<std::string, int64_t> size;
+};
+
+Membership membership_of(const SqliteDb& db) {
+  Membership out;
+  SqliteRows rows = rows_of(db, "META_DATA", {"name", "value"});
+  while (rows.next()) {
+    if (rows.text(0) != "parallel_group_info") continue;
+    std::string text(rows.text(1));
+    if (text.starts_with('"')) text = json_text(text);
+    for (const JsonMember& group : json_members(text)) {
+      const std::string name(group.key);
+      const std::string_view members = json_member(group.value, "global_ranks");
+      if (const auto place = json_integer(json_member(group.value, "group_rank"))) out.place[name] = *place;
+      out.size[name] = static_cast<int64_t>(json_members(members).size());
+      if (json_text(json_member(group.value, "group_name")) == "pp") out.pipeline = members;
+    }
+  }
+  return out;
+}
+
+// Sends and receives among marked operations: who the other is, their message or a group of two says. Else they are
+// `nameless`; what cannot even be one of those is counted in `lost`.
+std::vector<PeerOp> peers_of(const std::vector<MarkedOp>& ops, const Membership& membership,
+                             std::vector<NamelessOp>& nameless, int64_t& lost) {
+  std::vector<PeerOp> out;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const MarkedOp& op = ops[i];
+    PeerOp peer;
+    if (op.op_name == "HcclSend")
+      peer.kind = PeerOp::Kind::kSend;
+    else if (op.op_name == "HcclRecv" || op.op_name == "HcclReceive")
+      peer.kind = PeerOp::Kind::kReceive;
+    else if (op.op_name == "HcclBatchSendRecv")
+      peer.kind = PeerOp::Kind::kBatch;
+    else
+      continue;
+    const auto place = membership.place.find(op.group);
+    const auto size = membership.size.find(op.group);
+    int64_t other = op.peer;
+    if (place != membership.place.end() && other < 0 && size != membership.size.end() && size->second == 2)
+      other = 1 - place->second;
+    if (place == membership.place.end() || other < 0) {
+      if (place == membership.place.end() || peer.kind == PeerOp::Kind::kBatch)
+        ++lost;
+      else
+        nameless.push_back({static_cast<int64_t>(i), op.start_ns, op.end_ns, peer.kind == PeerOp::Kind::kSend,
+                            place->second, op.group});
+      continue;
+    }
+    peer.src = place->second;
+    peer.dst = other;
+    if (peer.kind == PeerOp::Kind::kReceive) std::swap(peer.src, peer.dst);
+    peer.start_ns = op.start_ns;
+    peer.end_ns = op.end_ns;
+    peer.tag = hccl_group_id(op.group);
+    peer.group = op.group;
+    peer.row_numbers = {static_cast<int64_t>(i)};
+    out.push_back(std::move(peer));
+  }
+  return out;
+}
+
+struct Nameless {
+  std::vector<NamelessOp> ops;
+  int64_t lost = 0;
+};
+
+// Communication of one rank: what to make of marked ranges, and who its sends and receives are with.
+Status read_communication(const SqliteDb& db, RankTables& tables, RankPeers& peers, Nameless& nameless) {
+  const Membership membership = membership_of(db);
+  peers.pipeline = membership.pipeline;
+  if (!db.has_table("COMMUNICATION_TASK_INFO")) {  // else the profiler recorded the operations themselves
+    Result<MarkedOps> ops = read_marked_ops(db, HostWindow(), false);
+    if (!ops) return std::move(ops).error();
+    tables.ops = std::move(ops->ops);
+    tables.write_ops = !tables.ops.empty();
+    peers.ops = peers_of(tables.ops, membership, nameless.ops, nameless.lost);
+    return {};
+  }
+  Result<std::vector<PeerOp>> ops = read_peer_ops(db, HostWindow(), true);
+  if (!ops) return std::move(ops).error();
+  peers.ops = std::move(*ops);
+  return {};
+}
+
+// Links of what does not say with whom it was, and what has none.
+void link_nameless(const Trace* trace, const std::vector<size_t>& parts, std::vector<Nameless>& nameless,
+                   CellRanks& tables, std::vector<PpChartRank>& ranks) {
+  std::vector<std::vector<NamelessOp>> by_part(trace ? trace->parts.size() : 0);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    nameless[i].lost += static_cast<int64_t>(nameless[i].ops.size());
+    // Beside operations that say it, the numbers of both would run into each other.
+    if (parts[i] < by_part.size() && tables[i].links.empty()) by_part[parts[i]] = std::move(nameless[i].ops);
+  }
+  if (trace) {
+    std::vector<std::vector<std::pair<int64_t, std::string>>> links = link_by_cells(*trace, by_part);
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if (parts[i] >= links.size() || links[parts[i]].empty()) continue;
+      nameless[i].lost -= static_cast<int64_t>(links[parts[i]].size());
+      tables[i].links = std::move(links[parts[i]]);
+      tables[i].write_links = true;
+    }
+  }
+  for (size_t i = 0; i < ranks.size(); ++i)
+    if (nameless[i].lost > 0)
+      ranks[i].remarks.push_back(grouped(nameless[i].lost) +
+                                 " sends and receives do not say with whom (torch_npu before srcRank and destRank), "
+                                 "and their times leave it open: no links");
+}
+
+// The tables hold raw stamps, and Insight draws them as they are.
+void say_clocks(Trace& trace, Diagnostics& notes) {
+  constexpr int64_t kLeastNs = 1000;
+  if (trace.machine_count() < 2 || trace.cells.size() == 0) return;
+  const AlignOptions align{AlignMode::kAuto, false, true, {}};
+  if (!map_clocks(trace, align) || trace.alignment != AlignState::kMapped) return;
+  int64_t least = INT64_MAX, most = INT64_MIN;
+  for (const Part& part : trace.parts) {
+    if (part.clock_map.segments.empty()) continue;
+    least = std::min(least, part.clock_map.segments.front().offset_ns);
+    most = std::max(most, part.clock_map.segments.front().offset_ns);
+  }
+  if (least > most || most - least < kLeastNs || most - least <= trace.alignment_half_ns()) return;
+  notes.add(
+      "pp_chart.clocks_apart", Severity::kWarning,
+      "the clocks of these hosts are up to " + human_duration(static_cast<double>(most - least)) +
+          " apart; the tables hold raw stamps, and Insight draws them so: messages may seem to arrive before they "
+          "are sent (stageline align says how far each is off, stageline report draws one clock)");
+}
+
+}  // namespace
+
+CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatabase>& ranks, const Diagnostics& finding,
+                      std::vector<Diagnostics>& notes, PpChart& chart) {
+  OpenOptions open = options.open;
+  open.progress = options.progress;
+  Result<Trace> trace = open_trace({options.folder}, open);
+  if (!trace) chart.notes.merge(finding);
+  if (!trace)
+    chart.notes.add("pp_chart.no_cells", Severity::kWarning, "no pipeline was found: " + trace.error().what,
+                    trace.error().where);
+  std::vector<std::vector<uint32_t>> cells;
+  std::vector<uint32_t> overlapped;
+  LabelPlan plan;
+  if (trace) {
+    cells = cells_by_part(*trace);
+    overlapped = overlapped_pairs(trace->cells);
+    plan = label_plan(*trace, options.schedule, options.micro_batches);
+    chart.notes.merge(trace->diagnostics);
+    say_clocks(*trace, chart.notes);
+  }
+  std::set<int64_t> steps;
+  if (options.step && trace)
+    for (const int32_t step : trace->cells.step)
+      if (steps.size() < kMostStepsListed) steps.insert(step);
+  if (options.step && !steps.contains(*options.step)) chart.steps = step_list(steps);
+  chart.schedule = plan.dualpipev ? "dualpipev" : "forward and backward";
+
+  CellRanks tables(ranks.size());
+  std::vector<char> off(ranks.size(), 0);  // ranks with a remark on their order
+  std::vector<RankPeers> peers(ranks.size());
+  std::vector<Nameless> nameless(ranks.size());
+  std::vector<size_t> parts(ranks.size(), SIZE_MAX);
+  const int64_t* step = options.step ? &*options.step : nullptr;
+  parallel_for(ranks.size(), [&](size_t i) {
+    PpChartRank& rank = chart.ranks[i];
+    peers[i].rank = rank.rank;
+    Result<SqliteDb> db = SqliteDb::open_read(ranks[i].path, notes[i]);
+    if (!db) {
+      rank.error = std::move(db).error();
+      return;
+    }
+    size_t part = 0;
+    while (trace && part < trace->parts.size() && trace->parts[part].rank != rank.rank) ++part;
+    if (trace) parts[i] = part;
+    if (trace && part < cells.size() && !cells[part].empty()) {
+      CellLabels labels = label_cells(*trace, static_cast<int32_t>(part), cells[part], overlapped, plan, step);
+      tables[i].blocks = std::move(labels.blocks);
+      rank.unlabelled = labels.unlabelled;
+      rank.remarks = std::move(labels.remarks);
+      off[i] = !rank.remarks.empty();
+    } else if (Status s = plain_blocks(*db, options, tables[i], rank); !s) {
+      rank.error = std::move(s).error();
+      return;
+    }
+    tables[i].write_blocks = !tables[i].blocks.rows.empty();
+    if (Status s = read_communication(*db, tables[i], peers[i], nameless[i]); !s) rank.error = std::move(s).error();
+  });
+  PairedLinks links = pair_links(peers);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    tables[i].links = std::move(links.by_rank[i]);
+    tables[i].write_links = !tables[i].links.empty();
+  }
+  link_nameless(trace ? &*trace : nullptr, parts, nameless, tables, chart.ranks);
+  // Said once: the rank's own remark has the names of the table as well.
+  std::erase_if(chart.notes.items(), [&](const Diagnostic& note) {
+    return std::any_of(chart.ranks.begin(), chart.ranks.end(), [&](const PpChartRank& rank) {
+      return note.name == "cells.off_schedule.rank_" + std::to_string(rank.rank) &&
+             off[&rank - chart.ranks.data()] != 0;
+    });
+  });
+  for (const std::string& remark : links.remarks) chart.notes.add("pp_chart.links", Severity::kWarning, remark);
+  return tables;
+}
+
+}  // namespace stageline

@@ -1,0 +1,144 @@
+#include "compat/msprof/in_place.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/output_file.h"
+#include "base/sqlite_db.h"
+
+namespace stageline {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error io_error(const std::string& doing, const std::string& path) {
+  const int reason = errno;
+  return {ErrorCode::kIo, doing + ": " + std::strerror(reason), {path}, reason == ENOSPC ? "the disk is full" : ""};
+}
+
+// What pp-chart makes or adds to; these may differ between a database and its backup.
+bool is_ours(const std::string& table) {
+  return table == "StepTaskInfo" || table == "COMMUNICATION_OP" || table == "STRING_IDS";
+}
+
+// First and last row of a table, every value with its length.
+Result<std::string> ends_of(const SqliteDb& db, const std::string& table) {
+  std::string out;
+  for (const char* order : {" ORDER BY rowid LIMIT 1", " ORDER BY rowid DESC LIMIT 1"}) {
+    SqliteRows rows(db, "SELECT rowid,* FROM " + sql_name(table) + order);
+    if (rows.next())
+      for (int c = 0; c < rows.columns(); ++c) {
+        const std::string_view value = rows.text(c);
+        out += std::to_string(value.size()) + ":" + std::string(value) + ",";
+      }
+    if (!rows.ok()) return rows.status().error();
+  }
+  return out;
+}
+
+// Whether `backup` was made of the measurement in `path`. O(tables · log rows).
+Result<bool> same_measurement(const std::string& path, const std::string& backup) {
+  if (std::error_code ec; fs::equivalent(path, backup, ec)) return true;
+  Diagnostics ignored;
+  Result<SqliteDb> now = SqliteDb::open_read(path, ignored);
+  if (!now) return std::move(now).error();
+  Result<SqliteDb> then = SqliteDb::open_read(backup, ignored);
+  if (!then) return std::move(then).error();
+  std::vector<std::string> tables;
+  // Tables WITHOUT ROWID have no first row to ask for; no profiler makes them.
+  SqliteRows names(
+      *then, "SELECT name FROM sqlite_master WHERE type='table' AND rootpage>0 AND sql NOT LIKE '%WITHOUT ROWID%'");
+  while (names.next())
+    if (std::string name(names.text(0)); !is_ours(name)) tables.push_back(std::move(name));
+  if (!names.ok()) return names.status().error();
+  for (const std::string& table : tables) {
+    if (!now->has_table(table)) return false;
+    Result<std::string> a = ends_of(*now, table), b = ends_of(*then, table);
+    if (!a) return std::move(a).error();
+    if (!b) return std::move(b).error();
+    if (*a != *b) return false;
+  }
+  return true;
+}
+
+// Whether it can be written, and no other program is at it.
+Status try_lock(const std::string& path) {
+  Result<SqliteDb> db = SqliteDb::open_write(path);
+  if (!db) return std::move(db).error();
+  return db->run("BEGIN IMMEDIATE");
+}
+
+// Mode and owner as they were, and every byte on the disk.
+Status settle(const std::string& path, const struct stat& like) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return io_error("cannot write", path);
+  // Only root may give a file away; its own user owns the copy already.
+  if (fchown(fd, like.st_uid, like.st_gid) != 0) errno = 0;
+  Status status;
+  if (fchmod(fd, like.st_mode & 07777) != 0 || fsync(fd) != 0) status = io_error("cannot write", path);
+  close(fd);
+  return status;
+}
+
+// A second name for the old file, which is about to lose its first; a copy where the file system has no links.
+Status keep_as(const std::string& path, const std::string& backup) {
+  if (link(path.c_str(), backup.c_str()) == 0) return {};
+  if (errno == EPERM || errno == ENOTSUP || errno == ENOSYS || errno == EMLINK) return copy_file(path, backup);
+  return io_error("cannot make the backup", backup);
+}
+
+Status replace(const std::string& path, const RankTables& tables) {
+  struct stat before, after;
+  if (stat(path.c_str(), &before) != 0) return io_error("cannot look at it", path);
+  if (struct stat wal; stat((path + "-wal").c_str(), &wal) == 0 && wal.st_size > 0)
+    return Error{ErrorCode::kUnavailable,
+                 "its write-ahead log has not been merged: a backup of this file alone would lack it",
+                 {path + "-wal"},
+                 "sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)' merges it"};
+  if (Status s = try_lock(path); !s) return s;
+  const std::string backup = path + kBackupSuffix;
+  std::error_code ec;
+  const bool kept = fs::exists(fs::symlink_status(backup, ec));
+  if (kept) {
+    Result<bool> same = same_measurement(path, backup);
+    if (!same) return std::move(same).error();
+    if (!*same)
+      return Error{ErrorCode::kUsage,
+                   "the backup beside this database is another measurement's, so this one would have none",
+                   {backup},
+                   "move it away"};
+  }
+  Result<OutputFile> out = OutputFile::create(path, size_t{1} << 16, OutputFile::Over::kAnInput);
+  if (!out) return std::move(out).error();
+  if (Status s = fill_copy(path, tables, *out); !s) return s;
+  if (Status s = settle(out->partial_path(), before); !s) return s;
+  // Locked again only now: closing the file after copying it would have dropped the lock (POSIX).
+  if (Status s = try_lock(path); !s) return s;
+  if (stat(path.c_str(), &after) != 0) return io_error("cannot look at it", path);
+  if (after.st_size != before.st_size || after.st_mtim.tv_sec != before.st_mtim.tv_sec ||
+      after.st_mtim.tv_nsec != before.st_mtim.tv_nsec)
+    return Error{
+        ErrorCode::kUnavailable, "another program wrote to this database meanwhile", {path}, "wait until it is done"};
+  if (!kept)
+    if (Status s = keep_as(path, backup); !s) return s;
+  Status done = out->commit();
+  if (!done && !kept) unlink(backup.c_str());
+  return done;
+}
+
+}  // namespace
+
+Status write_in_place(const std::string& path, const RankTables& tables) {
+  std::error_code ec;
+  const fs::path real = fs::canonical(path, ec);  // a link stays one, and the backup lies beside the file
+  Status done = replace(ec ? path : real.string(), tables);
+  if (!done) done.error().hint += (done.error().hint.empty() ? "" : "; ") + std::string("the file is as it was");
+  return done;
+}
+
+}  // namespace stageline

@@ -1,0 +1,172 @@
+#include <simdjson.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/hash_seed.h"
+#include "base/number.h"
+#include "compat/msprof/communication.h"
+#include "model/hccl_names.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostMarkedOps = 2'000'000;  // some 250 B each
+constexpr int64_t kNoDataType = 65534;        // "N/A" of ENUM_HCCL_DATA_TYPE
+constexpr std::string_view kKeys[] = {"\"streamId\":", "\"count\":", "\"dataType\":", "\"groupName\":", "\"opName\":"};
+
+struct Message {
+  bool ok = false;
+  std::string op, group, data_type, count;
+  int64_t peer = -1;
+};
+
+std::string text_of(simdjson::dom::object object, std::string_view key) {
+  const auto value = object[key];
+  std::string_view text;
+  if (value.get(text) == simdjson::SUCCESS) return std::string(text);
+  simdjson::dom::element element;
+  if (value.get(element) != simdjson::SUCCESS) return {};
+  return simdjson::minify(element);
+}
+
+Message parse_message(simdjson::dom::parser& parser, std::string_view text) {
+  Message message;
+  simdjson::dom::object object;
+  if (parser.parse(simdjson::padded_string(text)).get(object) != simdjson::SUCCESS) return message;
+  message.op = text_of(object, "opName");
+  message.group = text_of(object, "groupName");
+  message.data_type = text_of(object, "dataType");
+  message.count = text_of(object, "count");
+  for (const char* key : {"destRank", "srcRank"})
+    if (const auto peer = parse_int(text_of(object, key))) message.peer = *peer;
+  message.ok = !message.op.empty();
+  return message;
+}
+
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i)
+    if (text[i] != '\\' || i + 1 == text.size() || text[i + 1] != '"') out += text[i];
+  return out;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+// "HcclSend" as a Level1 profile calls it: "hcom_send".
+std::string level1_name(const std::string& op) {
+  if (!op.starts_with("Hccl") || op.size() < 5) return op;
+  std::string rest = op.substr(4);
+  if (rest == "Recv") return "hcom_receive";
+  if (rest == "Allreduce") return "hcom_allReduce";
+  rest[0] = lower(rest.substr(0, 1))[0];
+  return "hcom_" + rest;
+}
+
+// Messages of communication ranges by their string id.
+Result<std::unordered_map<int64_t, Message, SeededHash>> messages_of(const SqliteDb& db) {
+  std::unordered_map<int64_t, Message, SeededHash> messages;
+  simdjson::dom::parser parser;
+  SqliteRows rows = rows_of(db, "STRING_IDS", {"id", "value"});
+  while (rows.next()) {
+    const std::string_view raw = rows.text(1);
+    if (raw.find("groupName") == std::string_view::npos) continue;
+    const std::string text = unescaped(raw);
+    if (std::all_of(std::begin(kKeys), std::end(kKeys),
+                    [&](std::string_view key) { return text.find(key) != std::string::npos; }))
+      messages.emplace(rows.integer(0), parse_message(parser, text));
+  }
+  if (!rows.ok()) return rows.status().error();
+  return messages;
+}
+
+Result<std::unordered_map<std::string, int64_t>> data_types_of(const SqliteDb& db) {
+  std::unordered_map<std::string, int64_t> types;
+  SqliteRows rows = rows_of(db, "ENUM_HCCL_DATA_TYPE", {"id", "name"});
+  while (rows.next()) types[lower(rows.text(1))] = rows.integer(0);
+  if (!rows.ok()) return rows.status().error();
+  return types;
+}
+
+struct RangeMark {
+  int64_t connection;
+  const Message* message;
+};
+
+}  // namespace
+
+Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, bool as_msprof) {
+  MarkedOps out;
+  auto messages = messages_of(db);
+  if (!messages) return std::move(messages).error();
+  if (messages->empty()) return out;
+  auto types = data_types_of(db);
+  if (!types) return std::move(types).error();
+  if (types->empty() && as_msprof) {
+    out.lost = "ENUM_HCCL_DATA_TYPE is missing or empty";
+    return out;
+  }
+  std::vector<RangeMark> marks;
+  SqliteRows host = rows_of(db, "MSTX_EVENTS", {"message", "connectionId", "startNs"});
+  while (host.next()) {
+    const auto message = messages->find(host.integer(0));
+    if (message == messages->end() || host.is_null(0) || host.is_null(1)) continue;
+    if (host.integer(2) < window.from_ns || host.integer(2) > window.to_ns) continue;
+    marks.push_back({host.integer(1), &message->second});
+  }
+  if (!host.ok()) return host.status().error();
+
+  std::unordered_map<int64_t, std::vector<std::pair<int64_t, int64_t>>, SeededHash> intervals;  // by connectionId
+  for (const RangeMark& mark : marks) intervals.try_emplace(mark.connection);
+  SqliteRows tasks = rows_of(db, "TASK", {"startNs", "endNs", "connectionId"});
+  while (tasks.next())
+    if (const auto at = intervals.find(tasks.integer(2)); at != intervals.end() && !tasks.is_null(2))
+      at->second.emplace_back(tasks.integer(0), tasks.integer(1));
+  if (!tasks.ok()) return tasks.status().error();
+
+  // Each key (group and type) is numbered by itself; ids run over the keys in order of their first operation.
+  std::map<std::pair<std::string, std::string>, size_t> keys;
+  std::vector<std::vector<MarkedOp>> by_key;
+  size_t made = 0;
+  for (const RangeMark& mark : marks) {
+    const Message& message = *mark.message;
+    const auto type = types->find(message.data_type);
+    if (as_msprof && (!message.ok || type == types->end())) {
+      out.lost = message.ok ? "data type \"" + message.data_type + "\" is not in ENUM_HCCL_DATA_TYPE"
+                            : "a message is no JSON object with opName";
+      return out;
+    }
+    if (!message.ok) continue;
+    const std::string op = as_msprof ? message.op : level1_name(message.op);
+    for (const auto& [start, end] : intervals.at(mark.connection)) {
+      const auto [at, fresh] = keys.try_emplace({message.group, op}, by_key.size());
+      if (fresh) by_key.emplace_back();
+      std::vector<MarkedOp>& ops = by_key[at->second];
+      if (++made > kMostMarkedOps)
+        return Error{ErrorCode::kLimit,
+                     "more than " + std::to_string(kMostMarkedOps) + " communication ranges",
+                     {db.path()},
+                     ""};
+      ops.push_back({start, end, mark.connection,
+                     op + "__" + hccl_group_id(message.group) + "_" + std::to_string(ops.size()) + "_1", op + "_",
+                     message.group, message.count, message.op, type == types->end() ? kNoDataType : type->second,
+                     message.peer, 0});
+    }
+  }
+  for (std::vector<MarkedOp>& ops : by_key)
+    for (MarkedOp& op : ops) {
+      op.op_id = static_cast<int64_t>(out.ops.size());
+      out.ops.push_back(std::move(op));
+    }
+  std::stable_sort(out.ops.begin(), out.ops.end(),
+                   [](const MarkedOp& a, const MarkedOp& b) { return a.start_ns < b.start_ns; });
+  return out;
+}
+
+}  // namespace stageline

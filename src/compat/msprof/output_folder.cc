@@ -1,0 +1,187 @@
+#include "compat/msprof/output_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "base/json_members.h"
+#include "base/json_writer.h"
+#include "base/number.h"
+#include "base/output_file.h"
+#include "readers/reader.h"
+
+namespace stageline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostMarkBytes = size_t{64} << 20;  // 100 000 ranks are 30 MB
+
+// A mark is a file that anyone can write: only names that we would have written count, and only inside the folder.
+bool is_ours(const std::string& rel) {
+  const fs::path path(rel);
+  if (rel.empty() || path.is_absolute() || path.lexically_normal() != path) return false;
+  if (std::any_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".." || part == "."; }))
+    return false;
+  const std::string name = path.filename().string();
+  return name.ends_with(".db") || (name.ends_with(".json") && name.starts_with("profiler_"));
+}
+
+// No link on the way leads out of the folder.
+bool lies_inside(const fs::path& folder, const std::string& rel) {
+  fs::path at = folder;
+  std::error_code ec;
+  for (const fs::path& part : fs::path(rel)) {
+    at /= part;
+    const fs::file_status status = fs::symlink_status(at, ec);
+    if (ec || fs::is_symlink(status) || !fs::exists(status)) return false;
+  }
+  return fs::is_regular_file(at, ec);
+}
+
+Result<std::vector<std::string>> files_of_mark(const fs::path& folder) {
+  std::vector<std::string> out;
+  const fs::path mark = folder / kPpChartMark;
+  std::error_code ec;
+  if (!fs::exists(mark, ec)) return out;
+  const uintmax_t size = fs::file_size(mark, ec);
+  std::ifstream in(mark, std::ios::binary);
+  if (ec || size > kMostMarkBytes || !in)
+    return Error{
+        ErrorCode::kUsage, "cannot read what an earlier run left here", {mark.string()}, "name another folder with -o"};
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::string_view files = json_member(text, "files");
+  if (!files.starts_with("[")) return out;
+  for (const JsonMember& member : json_members(files))
+    if (std::string rel = json_text(member.value); member.whole && is_ours(rel) && lies_inside(folder, rel))
+      out.push_back(std::move(rel));
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+// One file that is not ours, of those beside the mark and in the folders below; "" when there is none.
+std::string first_stranger(const fs::path& folder, const std::set<std::string>& ours) {
+  std::error_code ec;
+  for (fs::recursive_directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
+    if (it->is_directory(ec) && !it->is_symlink(ec)) continue;
+    const std::string rel = it->path().lexically_relative(folder).string();
+    if (rel != kPpChartMark && !ours.contains(rel)) return rel;
+  }
+  return {};
+}
+
+std::string mark_json(const PpChartOptions& options, const PpChart* chart, const std::vector<std::string>& files) {
+  const bool alone = options.to == PpChartOptions::To::kTablesAlone;
+  JsonWriter json;
+  json.begin_object();
+  if (chart) {
+    json.field("schedule", chart->schedule).field("holds", alone ? "tables" : "copies");
+    json.key("ranks").begin_array();
+    for (const PpChartRank& rank : chart->ranks) {
+      json.begin_object().field("rank", rank.rank).field("blocks", rank.blocks).field("unlabelled", rank.unlabelled);
+      json.field("linked_operations", rank.links).field("made_operations", rank.operations);
+      json.key("remarks").begin_array();
+      for (const std::string& remark : rank.remarks) json.value(remark);
+      json.end_array();
+      if (rank.error) json.field("error", rank.error->what);
+      json.end_object();
+    }
+    json.end_array();
+  } else {
+    json.field("schedule", "not finished");
+  }
+  json.key("files").begin_array();
+  for (const std::string& file : files) json.value(file);
+  json.end_array().end_object();
+  return json.take() + "\n";
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> companions_of(const RankDatabase& rank) {
+  std::vector<std::pair<std::string, std::string>> out;
+  const fs::path target(rank.rel), inside = fs::path(rank.path).parent_path();
+  const auto add_all = [&](const fs::path& from, const fs::path& to, const auto& wanted) {
+    std::error_code ec;
+    for (fs::directory_iterator it(from, ec), end; !ec && it != end; it.increment(ec)) {
+      const std::string name = it->path().filename().string();
+      if (it->is_regular_file(ec) && wanted(name)) out.emplace_back(it->path().string(), (to / name).string());
+    }
+  };
+  add_all(inside, target.parent_path(), [](const std::string& name) { return name == "analysis.db"; });
+  if (fs::path(rank.folder) != inside)
+    add_all(rank.folder, target.parent_path().parent_path(), [](const std::string& name) {
+      return name.ends_with(".json") && (name.starts_with("profiler_info") || name == "profiler_metadata.json");
+    });
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+Result<PpChartFolder> open_output_folder(const PpChartOptions& options, const std::vector<RankDatabase>& all,
+                                         const std::vector<RankDatabase>& wanted) {
+  std::error_code ec;
+  PpChartFolder folder;
+  fs::path named = fs::path(options.output).lexically_normal();
+  if (!named.has_filename() && named.has_parent_path()) named = named.parent_path();  // "out/"
+  folder.path = named.string();
+  fs::create_directories(folder.path, ec);
+  if (ec)
+    return Error{
+        ErrorCode::kIo, "cannot make this folder: " + ec.message(), {options.output}, "name another one with -o"};
+  const fs::path root(folder.path);
+  const fs::path real = fs::canonical(root, ec);
+  for (const RankDatabase& rank : all) {
+    const fs::path of = fs::weakly_canonical(rank.path, ec);
+    if (std::mismatch(real.begin(), real.end(), of.begin(), of.end()).first == real.end())
+      return Error{ErrorCode::kUsage,
+                   "copies would lie among the profile itself: one of its databases is in the folder of copies",
+                   {rank.path},
+                   "--in-place changes it, after a backup; or name another folder with -o, outside of the profile"};
+  }
+  Result<std::vector<std::string>> earlier = files_of_mark(root);
+  if (!earlier) return std::move(earlier).error();
+  folder.earlier = std::move(*earlier);
+  const std::string stranger = first_stranger(root, {folder.earlier.begin(), folder.earlier.end()});
+  if (!stranger.empty())
+    return Error{ErrorCode::kUsage,
+                 "this folder holds another file, not of an earlier pp-chart: " + stranger,
+                 {folder.path},
+                 "give a folder of its own with -o, or empty this one"};
+  for (const RankDatabase& rank : wanted) {
+    folder.planned.push_back(rank.rel);
+    if (options.to == PpChartOptions::To::kCopies)
+      for (const auto& [from, to] : companions_of(rank)) folder.planned.push_back(to);
+  }
+  return folder;
+}
+
+Result<int64_t> clear_output_folder(const PpChartFolder& folder) {
+  const fs::path root(folder.path);
+  // Interrupted after this, the folder is still known as ours, with all that may be in it.
+  std::vector<std::string> may_be = folder.earlier;
+  may_be.insert(may_be.end(), folder.planned.begin(), folder.planned.end());
+  if (Status s = write_file((root / kPpChartMark).string(), mark_json({}, nullptr, may_be)); !s)
+    return std::move(s).error();
+  int64_t databases = 0;
+  for (const std::string& rel : folder.earlier) {
+    std::error_code ec;
+    const fs::path at = root / rel;
+    if (!fs::remove(at, ec) && ec) return Error{ErrorCode::kIo, "cannot remove it: " + ec.message(), {at.string()}, ""};
+    databases += rel.ends_with(".db") && at.filename() != "analysis.db";
+    for (fs::path up = at.parent_path(); up != root && fs::remove(up, ec) && !ec; up = up.parent_path()) {
+    }  // a folder that still holds something stays
+  }
+  return databases;
+}
+
+Status mark_output_folder(const PpChartFolder& folder, const PpChartOptions& options, const PpChart& chart) {
+  std::vector<std::string> files;
+  for (const std::string& rel : folder.planned)
+    if (lies_inside(folder.path, rel)) files.push_back(rel);
+  return write_file((fs::path(folder.path) / kPpChartMark).string(), mark_json(options, &chart, files));
+}
+
+}  // namespace stageline

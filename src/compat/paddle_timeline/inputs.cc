@@ -1,0 +1,154 @@
+#include "compat/paddle_timeline/inputs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/text.h"
+#include "readers/paddle_log/worker_logs.h"
+
+namespace stageline {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int64_t kFirstRowTid = 2334;  // V3's number for the first device row; 2333 is the step row
+
+struct Folder {
+  std::vector<std::string> machine_folders;  // in the order of the directory
+  std::set<int32_t> devices;                 // numbers of its own workerlogs
+};
+
+Result<Folder> list_folder(const std::string& path) {
+  std::error_code ec;
+  fs::directory_iterator it(path, ec);
+  if (ec) {
+    const bool missing = ec == std::errc::no_such_file_or_directory;
+    return Error{missing ? ErrorCode::kNotFound : ErrorCode::kIo,
+                 "cannot list this folder: " + ec.message(),
+                 {path},
+                 "--log_dir is the folder that holds workerlog.0"};
+  }
+  Folder folder;
+  for (const fs::directory_entry& entry : it) {
+    const std::string name = entry.path().filename().string();
+    std::error_code ignored;
+    if (entry.is_directory(ignored)) {
+      if (name.starts_with("machine")) folder.machine_folders.push_back(entry.path().string());
+    } else if (const int32_t number = worker_log_number(name); number >= 0) {
+      folder.devices.insert(number);
+    }
+  }
+  return folder;
+}
+
+// The log of a device, plain or compressed; "" when there is none.
+std::string log_path(const std::string& folder, int32_t device) {
+  for (const char* suffix : {"", ".gz", ".zst"}) {
+    const std::string path = (fs::path(folder) / ("workerlog." + std::to_string(device) + suffix)).string();
+    std::error_code ignored;
+    if (fs::is_regular_file(path, ignored)) return path;  // a pipe would block for ever
+  }
+  return {};
+}
+
+std::vector<int32_t> without_repeats(const std::vector<int32_t>& devices, Diagnostics& diagnostics) {
+  std::vector<int32_t> unique;
+  std::set<int32_t> seen;
+  for (const int32_t device : devices) {
+    if (seen.insert(device).second) {
+      unique.push_back(device);
+    } else {
+      diagnostics.add("paddle.repeated_device", Severity::kWarning,
+                      "--devices names a device twice; its row is drawn once");
+    }
+  }
+  return unique;
+}
+
+}  // namespace
+
+Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options, Diagnostics& diagnostics) {
+  Result<Folder> root = list_folder(options.log_dir);
+  if (!root) return std::move(root).error();
+  bool multi = options.multi_machine;
+  if (!multi && !options.compat_v3 && root->devices.empty() && !root->machine_folders.empty()) {
+    diagnostics.add("paddle.several_machines", Severity::kInfo,
+                    "the logs lie in machine folders; read as with --multi_machine", {options.log_dir});
+    multi = true;
+  }
+  std::vector<std::string> folders{options.log_dir};
+  if (multi) {
+    folders = root->machine_folders;
+    if (!options.compat_v3) {
+      std::sort(folders.begin(), folders.end(), natural_less);
+      if (folders != root->machine_folders)
+        diagnostics.add(
+            "paddle.machine_order", Severity::kWarning,
+            "machines are numbered in the natural order of their folders; Paddle's script numbers them as the "
+            "directory lists them, which differs here (--compat paddle-v3 does so)",
+            {options.log_dir});
+    }
+    if (folders.empty() && !options.compat_v3)
+      return Error{ErrorCode::kBadInput,
+                   "no folder here begins with \"machine\"",
+                   {options.log_dir},
+                   root->devices.empty() ? "gather each machine's logs as machine0/workerlog.0 …"
+                                         : "the logs lie here directly: leave --multi_machine out"};
+  }
+
+  std::vector<int32_t> devices;
+  if (options.devices) {
+    devices = options.compat_v3 ? *options.devices : without_repeats(*options.devices, diagnostics);
+  } else {
+    std::set<int32_t> found;
+    for (const std::string& folder : folders) {
+      Result<Folder> content = list_folder(folder);
+      if (!content) return std::move(content).error();
+      found.insert(content->devices.begin(), content->devices.end());
+    }
+    devices.assign(found.begin(), found.end());
+  }
+
+  TimelineInputs inputs;
+  inputs.output_folder = options.log_dir;
+  inputs.machines = static_cast<int64_t>(folders.size());
+  const auto n = static_cast<int64_t>(devices.size());
+  // V3 names rows by position and finds them by device number, which fails unless the numbers are
+  // 0 … n−1 in some order (F7) and, with --multi_machine, for a single machine (F8).
+  const bool is_permutation = std::all_of(devices.begin(), devices.end(), [&](int32_t d) { return d < n; });
+  for (int64_t m = 0; m < inputs.machines; ++m) {
+    for (int64_t j = 0; j < n; ++j) {
+      const int32_t device = devices[static_cast<size_t>(j)];
+      TimelineRow row;
+      row.path = log_path(folders[static_cast<size_t>(m)], device);
+      std::string tid = "GPU" + std::to_string(device);
+      if (multi) tid += "(machine:" + std::to_string(m) + ")";
+      row.chrome_tid = "\"" + tid + "\"";
+      const int64_t index = is_permutation ? device : j;
+      row.perfetto_tid = std::to_string(kFirstRowTid + (inputs.machines > 1 ? m * n : 0) + index);
+      if (options.compat_v3 && (device >= n || (multi && inputs.machines == 1))) row.perfetto_tid = row.chrome_tid;
+      if (row.path.empty()) {
+        const std::string path =
+            (fs::path(folders[static_cast<size_t>(m)]) / ("workerlog." + std::to_string(device))).string();
+        if (options.compat_v3) return Error{ErrorCode::kNotFound, "no such log (V3 stops here too)", {path}, ""};
+        diagnostics.add("paddle.missing_rank", Severity::kLoss, "a workerlog is missing; the other ranks are kept",
+                        {path});
+      } else {
+        inputs.rows.push_back(row);
+      }
+      if (row.path.empty()) continue;
+      const int32_t label = is_permutation || options.compat_v3 ? static_cast<int32_t>(j) : device;
+      std::string name = "GPU:" + std::to_string(label);
+      if (inputs.machines > 1) name += "(machine:" + std::to_string(m) + ")";
+      inputs.names.push_back({name, kFirstRowTid + (inputs.machines > 1 ? m * n : 0) + j});
+    }
+  }
+  if (inputs.rows.empty() && !options.compat_v3)
+    return Error{ErrorCode::kBadInput,
+                 "no workerlog.N here",
+                 {options.log_dir},
+                 "--log_dir is the folder that holds workerlog.0 (the launcher's --log_dir)"};
+  return inputs;
+}
+
+}  // namespace stageline

@@ -1,0 +1,175 @@
+// Passes: find the logs; scan a few at a time; clean what V3 cannot handle; write both files; then
+// the steps, merged over all logs; then the row names.
+#include "compat/paddle_timeline/paddle_timeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "base/output_file.h"
+#include "base/parallel.h"
+#include "compat/paddle_timeline/inputs.h"
+#include "compat/paddle_timeline/step_rule.h"
+#include "compat/paddle_timeline/write_events.h"
+#include "readers/paddle_log/steps.h"
+
+namespace stageline {
+namespace {
+
+// Large writes: gigabytes in 128 KiB pieces cost several times the system time of 1 MiB pieces.
+constexpr size_t kTimelineBufferBytes = size_t{1} << 20;
+
+// What V3's regular expression would not have matched, or would have raised on.
+Status keep_as_v3(PaddleLog& log) {
+  const auto raises = [&](const PaddleFlaw& flaw, const char* what) {
+    return Error{ErrorCode::kBadInput,
+                 std::string("V3 raises here: ") + what,
+                 {log.path, 0, flaw.first_offset},
+                 "leave --compat out to have it repaired"};
+  };
+  if (log.bad_utf8.count > 0) return raises(log.bad_utf8, "bytes that are not UTF-8");
+  if (log.decimal_comma.count > 0) return raises(log.decimal_comma, "a decimal comma");
+  if (log.bad_number.count > 0) return raises(log.bad_number, "a time that is not a number");
+  std::erase_if(log.jobs, [](const PaddleJob& job) { return (job.flags & kJobChunkForm) != 0; });
+  return {};
+}
+
+void clean(PaddleLog& log) {
+  constexpr uint8_t unusable = kJobZero | kJobNegative | kJobCut | kJobBadNumber;
+  std::erase_if(log.jobs, [](const PaddleJob& job) { return (job.flags & unusable) != 0; });
+}
+
+bool less(const PyTime& a, const PyTime& b) { return a.us < b.us; }
+
+// Steps of all logs, merged by ordinal as V3 does: start is the least, end the greatest. In
+// repaired mode a log that lost steps is matched by time first.
+class StepMerge {
+ public:
+  void add(int32_t ordinal, const TimelineStep& step) {
+    const auto i = static_cast<size_t>(ordinal);
+    if (merged_.size() <= i) merged_.resize(i + 1);
+    Slot& slot = merged_[i];
+    if (!slot.used || less(step.start, slot.step.start)) slot.step.start = step.start;
+    if (!slot.used || less(slot.step.end, step.end)) slot.step.end = step.end;
+    slot.used = true;
+  }
+  // Start of a step is raised to the end of the one before.
+  int64_t write(TimelineWriter& writer, int64_t first_number) const {
+    int64_t written = 0;
+    for (size_t i = 0; i < merged_.size(); ++i) {
+      if (!merged_[i].used) continue;
+      PyTime start = merged_[i].step.start;
+      if (i > 0 && merged_[i - 1].used && less(start, merged_[i - 1].step.end)) start = merged_[i - 1].step.end;
+      writer.step(static_cast<int64_t>(i) + first_number, start, merged_[i].step.end);
+      ++written;
+    }
+    return written;
+  }
+
+ private:
+  struct Slot {
+    TimelineStep step;
+    bool used = false;
+  };
+  std::vector<Slot> merged_;
+};
+
+int64_t as_ns(const PyTime& time) { return static_cast<int64_t>(std::min(time.us, 9e15) * 1000); }
+
+}  // namespace
+
+Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& options) {
+  PaddleTimeline result;
+  Result<TimelineInputs> inputs = find_timeline_inputs(options, result.diagnostics);
+  if (!inputs) return std::move(inputs).error();
+  namespace fs = std::filesystem;
+  result.chrome_path = (fs::path(inputs->output_folder) / "pipeline_profile.json").string();
+  result.perfetto_path = (fs::path(inputs->output_folder) / "pipeline_profile_perfetto.json").string();
+  if (options.progress)
+    for (const TimelineRow& row : inputs->rows) {
+      std::error_code ignored;
+      const auto size = fs::file_size(row.path, ignored);
+      if (!ignored) options.progress->expect(static_cast<int64_t>(size));
+    }
+  Result<OutputFile> chrome = OutputFile::create(result.chrome_path, kTimelineBufferBytes);
+  if (!chrome) return std::move(chrome).error();
+  Result<OutputFile> perfetto = OutputFile::create(result.perfetto_path, kTimelineBufferBytes);
+  if (!perfetto) return std::move(perfetto).error();
+  TimelineWriter writer(*chrome, *perfetto, inputs->machines > 1 ? 0 : static_cast<int64_t>(inputs->names.size()));
+
+  const size_t count = inputs->rows.size();
+  std::vector<PaddleLog> logs(count);  // jobs are dropped once written; paths stay for messages
+  std::vector<std::vector<TimelineStep>> steps(count);
+  int64_t start_step = 0;
+  const auto batch = static_cast<size_t>(thread_count());
+  for (size_t begin = 0; begin < count; begin += batch) {
+    const size_t size = std::min(batch, count - begin);
+    std::vector<Error> failures(size);
+    std::vector<Diagnostics> flaws(size);
+    parallel_for(size, [&](size_t k) {
+      PaddleLog& log = logs[begin + k];
+      Result<PaddleLog> scanned = scan_paddle_log(inputs->rows[begin + k].path, options.progress);
+      if (!scanned) {
+        failures[k] = scanned.error();
+        log.path = inputs->rows[begin + k].path;
+        return;
+      }
+      log = std::move(*scanned);
+      if (options.compat_v3) {
+        if (Status s = keep_as_v3(log); !s) failures[k] = s.error();
+      } else {
+        report_paddle_flaws(log, flaws[k]);
+        clean(log);
+      }
+    });
+    for (size_t k = 0; k < size; ++k) {
+      PaddleLog& log = logs[begin + k];
+      result.diagnostics.merge(flaws[k]);
+      if (!failures[k].what.empty()) {
+        if (options.compat_v3) return failures[k];
+        result.diagnostics.add("paddle.unreadable", Severity::kLoss, failures[k].what + "; the other ranks are kept",
+                               failures[k].where);
+        continue;
+      }
+      if (log.jobs.empty() && !options.compat_v3)
+        result.diagnostics.add("paddle.no_jobs", Severity::kWarning,
+                               "a log without usable profiler lines; the other ranks are kept", {log.path});
+      writer.jobs(log, inputs->rows[begin + k]);
+      steps[begin + k] = options.compat_v3 ? steps_as_v3(log) : steps_repaired(log);
+      start_step = std::max(start_step, log.start_step);
+      result.jobs += static_cast<int64_t>(log.jobs.size());
+      std::vector<PaddleJob>().swap(log.jobs);
+    }
+  }
+  if (result.jobs == 0 && !options.compat_v3)
+    return Error{ErrorCode::kBadInput,
+                 "none of the " + std::to_string(count) + " worker logs holds a usable profiler line",
+                 {options.log_dir},
+                 "run with the job schedule profiler on; docs/howto/paddle.md says how"};
+
+  StepMerge merge;
+  if (options.compat_v3) {
+    for (const auto& own : steps)
+      for (size_t i = 0; i < own.size(); ++i) merge.add(static_cast<int32_t>(i), own[i]);
+    start_step = 0;  // V3 reads the number and loses it
+  } else {
+    std::vector<std::vector<PaddleBurst>> bursts(count);
+    for (size_t r = 0; r < count; ++r)
+      for (const TimelineStep& step : steps[r]) bursts[r].push_back({0, 0, as_ns(step.start), as_ns(step.end)});
+    const auto ordinals = match_steps(bursts, logs, result.diagnostics);
+    for (size_t r = 0; r < count; ++r)
+      for (size_t i = 0; i < steps[r].size(); ++i) merge.add(ordinals[r][i], steps[r][i]);
+  }
+  result.steps = merge.write(writer, start_step);
+  writer.finish(inputs->names);
+  result.logs = static_cast<int64_t>(count);
+  result.machines = inputs->machines;
+  OutputSet together;
+  if (Status s = chrome->commit(); !s) return std::move(s).error();
+  if (Status s = perfetto->commit(); !s) return std::move(s).error();
+  if (Status s = together.commit(); !s) return std::move(s).error();
+  return result;
+}
+
+}  // namespace stageline

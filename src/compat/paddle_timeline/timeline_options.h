@@ -1,0 +1,21 @@
+// What the drop-in for Paddle's script is asked for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+
+namespace stageline {
+
+struct PaddleTimelineOptions {
+  std::string log_dir;
+  std::optional<std::vector<int32_t>> devices;  // in the order given; absent: all that are found
+  bool multi_machine = false;
+  bool compat_v3 = false;  // V3's output whatever it is, and an error where V3 raises
+  Progress* progress = nullptr;
+};
+
+}  // namespace stageline

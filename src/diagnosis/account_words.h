@@ -1,0 +1,26 @@
+// The account of a step's period in words: what it is made of, and what of it no finding names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "diagnosis/causes/causes.h"
+
+namespace stageline {
+
+// A line of the account of a step's period: compute and the schedule's waiting, what causes lost together, and what is
+// left by kind. All lines of "schedule", "named" and the rest add up to step_ns.
+struct AccountPart {
+  std::string id;                  // "schedule", "named", "tail", "between", "jitter", …
+  std::string name;                // of a tail or a gap
+  std::string label_en, label_zh;  // "optimizer", "jitter"
+  double ns = 0;
+};
+
+struct Account {
+  std::vector<AccountPart> parts;  // schedule, named, then the others by size
+  std::string left_en, left_zh;    // what no finding names and is 1 % or more, a sentence; "" where nothing is
+};
+Account account_of(const CauseList& causes);
+
+}  // namespace stageline

@@ -1,0 +1,88 @@
+// One cause: what it is, where, how sure, and what it costs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/trace.h"
+#include "pipeline/measure/course.h"
+
+namespace stageline {
+
+enum class CauseKind : uint8_t {
+  kSlowStage,
+  kSlowWorker,
+  kSlowLink,
+  kLongSequences,
+  kPauses,
+  kLateWorker,
+  kLateStarts,
+  kOrder,
+  kUnsplit,
+  kBetweenSteps,
+  kTail,
+  kMessageTail,
+  kPosition,
+  kRouting,
+  kSlowGroup,
+  kAllSlow,
+};
+
+std::string_view cause_name(CauseKind kind);  // "slow stage", "slow worker", …, "late launches", "wrong order", …
+
+struct CauseTimes {  // of one kind of cell, or of messages (kOther)
+  CellKind kind;
+  double own_ns, others_ns;  // means of one
+};
+
+struct Cause {
+  CauseKind kind = CauseKind::kSlowStage;
+  int32_t stage = kUnknown;        // of a link: who receives
+  int32_t mirror = kUnknown;       // of a stage: the one with the same layers for the other direction, slow as well
+  int32_t chunk = kUnknown;        // of a stage with several of which one is slow
+  int32_t from_stage = kUnknown;   // of a link
+  int32_t micro_batch = kUnknown;  // of a position: always that one; stage kUnknown: on every stage
+  double correlation = 0;          // of routing: of forwards with backwards of the same cells
+  std::vector<int32_t> parts;      // of a slow group: the ranks that are slow together
+  Course course;                   // of a stage, worker, group or all of them: their ratio by step
+  // Of time between steps: no optimizer was recorded, which then is part of it.
+  bool guessed = false;     // of a message tail: nobody recorded messages, so the host may be it as well
+  bool both_ways = false;   // of a link: nobody can tell which way is slow; from_stage < stage
+  int32_t dp = kUnknown;    // of a worker; of a link that is slow in one replica
+  int32_t part = kUnknown;  // of a worker: its first rank; of late starts: the worst rank
+  double ratio = 1;         // its time to the others'; of late starts: share of the worst rank's cells
+  std::vector<CauseTimes> times;
+  bool collector = false;                 // pauses: rare, long and on several ranks, as a garbage collector's are
+  std::string name;                       // between steps, tail: what it is called; "" of what nobody named
+  CellKind cell_kind = CellKind::kOther;  // of a tail: collective or optimizer
+  std::vector<int32_t> at_steps;          // between steps: those that it comes before
+  int64_t count = 0;                      // pauses, late starts: late cells; long sequences: long ones; order: lists
+  int64_t of = 0;                         // all of them
+  std::vector<uint32_t> at;  // pauses that stand at the same places of every step: one cell each, most late first
+  int64_t ranks = 0;         // pauses, late starts: on so many
+  double pause_ns = 0;       // mean delay of one, beyond the usual
+  int64_t slowest_in = 0, steps = 0;  // steps in which it is beyond 1.05 × the others, of those looked at
+  bool sometimes = false;  // between steps: before some steps, beyond the usual; a worker that is slow in `slowest_in`
+                           // steps and like the others else; `ratio` is of these
+  // Beyond chance by the cells themselves, whatever it costs: how much that is may still differ from step to step.
+  bool certain = false;
+  double lost_ns = 0;    // of the mean step
+  double error_ns = 0;   // standard error of lost_ns over steps; NaN for one
+  double saving_ns = 0;  // of evening out, where work can only be moved: stages at their mean, sequences dealt evenly
+  // Of a slow stage, by price_in_layers(): the best split into whole layers (by virtual stage) and what it brings;
+  // empty and 0 before, and where none gains.
+  std::vector<int32_t> new_layers;
+  double layers_ns = 0;
+  // Layers cannot even it out, for most of it is the embedding's or the head's: they bring less than half of that.
+  bool layers_bring_little() const { return layers_ns > 0 && layers_ns < 0.5 * saving_ns; }
+  // What a fix brings: whole layers where these cannot even it out; of evening out where that is known to bring
+  // something; else all that is lost.
+  double price_ns() const { return layers_bring_little() ? layers_ns : saving_ns > 0 ? saving_ns : lost_ns; }
+};
+
+inline constexpr double kLeastLost = 0.01;     // of the step: what costs less is not named
+void sort_causes(std::vector<Cause>& causes);  // by price_ns(), of equal ones by lost_ns
+
+}  // namespace stageline

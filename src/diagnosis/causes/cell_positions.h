@@ -1,0 +1,37 @@
+// Cells that take longer at the same place of every step: the first micro-batch (autotuning, lazy gathers), the first
+// backward, the last micro-batch. Part of cell_times: sequence lengths are told without them.
+//
+//   step 1   ▐▐▐▐ F0 ▐▐▐▐|F1▐▐|F2▐▐|F3▐▐        micro-batch 0 is long in every step; a long sequence would be
+//   step 2   ▐▐▐▐ F0 ▐▐▐▐|F1▐▐|F2▐▐|F3▐▐        another one from step to step
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "pipeline/replay/step_graph.h"
+
+namespace stageline {
+
+struct CellPosition {
+  int32_t micro_batch = 0;
+  int32_t stage = kUnknown;  // kUnknown: on every stage
+  int32_t chunk = kUnknown;
+  CellKind kind = CellKind::kOther;  // kOther: of every kind
+  double ratio = 1;                  // to the usual cell of the same place
+  double own_ns = 0, usual_ns = 0;   // means
+};
+
+struct CellPositions {
+  std::vector<CellPosition> list;
+  std::vector<float> factor;  // by operation: what its time is divided by to be usual; empty: all 1
+  std::vector<uint8_t> of;    // by operation: 1 + into list; empty or 0: none
+};
+
+// `ratio`: of an operation to the usual one of its place (stage, chunk, kind); 0 of those that tell nothing. `place`:
+// its place, below `places`. Expects the steps that `counts` names to be three or more. O(operations).
+CellPositions find_positions(const StepGraph& graph, const std::vector<bool>& counts,
+                             const std::function<double(uint32_t op)>& ratio,
+                             const std::function<uint32_t(uint32_t op)>& place, size_t places);
+
+}  // namespace stageline

@@ -1,0 +1,274 @@
+#include "diagnosis/causes/cell_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "base/parallel.h"
+#include "model/overlapped_pairs.h"
+#include "model/stage_costs.h"
+#include "pipeline/measure/op_values.h"
+#include "pipeline/measure/sequence_lengths.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostPlaces = 10'000'000;
+constexpr int32_t kMostChunks = 100'000'000;
+constexpr size_t kLeastBatches = 8;    // for a correlation
+constexpr double kStagesAlike = 0.5;   // correlation of a micro-batch's cells on even stages with those on odd ones
+constexpr double kLeastUneven = 0.03;  // standard deviation of a cell's work from which data are uneven
+constexpr double kAlike = 0.8;         // correlation from which lengths are the micro-batches' own
+
+double correlation_of(const std::vector<std::pair<double, double>>& points) {
+  if (points.size() < kLeastBatches) return 0;
+  double x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+  const auto n = static_cast<double>(points.size());
+  for (const auto& [a, b] : points) x += a / n, y += b / n;
+  for (const auto& [a, b] : points) xx += (a - x) * (a - x), yy += (b - y) * (b - y), xy += (a - x) * (b - y);
+  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+}
+
+}  // namespace
+
+CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vector<bool>& counts)
+    : graph_(graph), counts_(counts) {
+  const std::vector<uint32_t> pairs = overlapped_pairs(trace.cells);
+  std::vector<uint32_t> partner;  // by operation; empty: no pair overlaps
+  if (std::any_of(pairs.begin(), pairs.end(), [](uint32_t other) { return other != kNoPair; })) {
+    std::vector<uint32_t> op_of(trace.cells.size(), kNone);
+    for (uint32_t op = 0; op < graph.size(); ++op)
+      if (graph.cell[op] != kNoCell) op_of[graph.cell[op]] = op;
+    overlapped_.resize(graph.size());
+    partner.assign(graph.size(), kNone);
+    for (uint32_t op = 0; op < graph.size(); ++op) {
+      if (graph.cell[op] == kNoCell || pairs[graph.cell[op]] == kNoPair) continue;
+      overlapped_[op] = 1;
+      partner[op] = op_of[pairs[graph.cell[op]]];
+    }
+  }
+  find_workers();
+  worker_factor_.assign(workers_.size(), 1.0);
+  left_out_.assign(workers_.size(), 0);
+  const std::vector<double> usual =
+      OpValues(
+          counted_ops(graph_, counts_), place_count(),
+          [&](uint32_t op) { return worker_of(op) == kNone ? kNone : static_cast<uint32_t>(place_of(op)); },
+          [&](uint32_t op) { return graph_.dur_ns[op]; })
+          .take_medians();
+  positions_ = find_positions(
+      graph, counts,
+      [&](uint32_t op) {
+        return worker_of(op) != kNone && usual[place_of(op)] > 0 ? graph_.dur_ns[op] / usual[place_of(op)] : 0;
+      },
+      [&](uint32_t op) { return static_cast<uint32_t>(place_of(op)); }, place_count());
+  find_sequences(partner, usual);
+  // What all stages agree on and no micro-batch has much of is length too.
+  if (overlapped_.empty() && (!sequences_.on_all_stages || !factor_.empty())) find_routing(usual);
+}
+
+void CellTimes::find_workers() {
+  const StepGraph& g = graph_;
+  stages_ = std::max(g.stage_count, 1);
+  const OpBlocks blocks(g.size(), g.stage_of.size());
+  std::vector<int32_t> chunks(blocks.size(), 1);
+  blocks.each([&](size_t b, uint32_t op) {
+    if (is_compute(g.kind[op])) chunks[b] = std::max(chunks[b], std::min(g.chunk[op], kMostChunks) + 1);
+  });
+  chunks_ = *std::max_element(chunks.begin(), chunks.end());
+  // Labels that are no chunks of a model.
+  if (place_count() > kMostPlaces) chunks_ = 1;
+  std::vector<uint8_t> works(blocks.size() * g.stage_of.size(), 0);
+  blocks.each([&](size_t b, uint32_t op) {
+    if (is_compute(g.kind[op]) && (chunks_ == 1 || g.chunk[op] >= 0))
+      works[b * g.stage_of.size() + static_cast<size_t>(g.part[op])] = 1;
+  });
+  std::map<std::pair<int32_t, int32_t>, std::vector<size_t>> parts;  // by stage and replica
+  for (size_t part = 0; part < g.stage_of.size(); ++part) {
+    bool any = false;
+    for (size_t b = 0; b < blocks.size(); ++b) any = any || works[b * g.stage_of.size() + part] != 0;
+    if (any && g.stage_of[part] != kUnknown) parts[{g.stage_of[part], std::max(g.dp_of[part], 0)}].push_back(part);
+  }
+  of_part_.assign(g.stage_of.size(), kNone);
+  for (const auto& [place, list] : parts) {
+    for (const size_t part : list) of_part_[part] = static_cast<uint32_t>(workers_.size());
+    workers_.push_back({place.second, place.first, static_cast<int32_t>(list.front())});
+  }
+}
+
+// Only where forwards and backwards are long together: a cell that is long by chance says nothing about its
+// micro-batch.
+void CellTimes::find_sequences(const std::vector<uint32_t>& partner, const std::vector<double>& usual) {
+  const StepGraph& g = graph_;
+  const auto ratio = [&](uint32_t op) {
+    return worker_of(op) != kNone && usual[place_of(op)] > 0
+               ? g.dur_ns[op] / (usual[place_of(op)] * position_factor(op))
+               : 0;
+  };
+  SequenceLengths lengths = sequence_lengths(g, counts_, ratio, partner, kLong);
+  for (const SequenceLengths::Batch& batch : lengths.batches) {
+    if (!counts_[batch.step]) continue;
+    ++sequences_.all;
+    if (batch.factor < kLong) continue;
+    ++sequences_.long_ones;
+    sequences_.long_factor += batch.factor;
+  }
+  sequences_.correlation = correlation_of(lengths.forward_backward);
+  if (sequences_.long_ones > 0) sequences_.long_factor /= static_cast<double>(sequences_.long_ones);
+  if (sequences_.correlation < kAlike) return;
+  lengths.find_batches(g);
+  sequences_.on_all_stages = stages_agree(lengths, ratio);
+  if (!sequences_.on_all_stages || sequences_.long_ones == 0) return;
+  factor_.assign(g.size(), 1.0F), without_long_.assign(g.size(), 1.0F), even_.assign(g.size(), 1.0F);
+  for (uint32_t op = 0; op < g.size(); ++op) {
+    if (lengths.batch_of[op] == kNone) continue;
+    // Of an overlapped pair each half has its part.
+    const bool pair = !partner.empty() && partner[op] != kNone && lengths.batch_of[partner[op]] != kNone;
+    const double part = !pair ? 1 : g.kind[op] == CellKind::kForward ? lengths.forward_part : 1 - lengths.forward_part;
+    double factor = 0, usual_ones = 0, length = 0, even = 0;
+    bool known = true;
+    for (const bool other : {false, true}) {
+      const double share = other ? 1 - part : part;
+      if (!(share > 0)) continue;
+      const SequenceLengths::Batch& batch = lengths.batches[lengths.batch_of[other ? partner[op] : op]];
+      factor += share * batch.factor;
+      usual_ones += share * (batch.factor < kLong ? batch.factor : 1);
+      length += share * batch.length;
+      even += share * batch.even;
+      known = known && batch.length > 0;
+    }
+    if (!(factor > 0)) continue;
+    factor_[op] = static_cast<float>(factor);
+    if (usual_ones > 0) without_long_[op] = static_cast<float>(factor / usual_ones);
+    if (known && even > 0) even_[op] = static_cast<float>(even / length);
+  }
+}
+
+// A sequence is long on every stage: the mean over its cells on even stages goes with that over those on odd ones.
+bool CellTimes::stages_agree(const SequenceLengths& lengths, const std::function<double(uint32_t)>& ratio) const {
+  if (stages_ < 2) return true;
+  struct Half {
+    double sum[2] = {0, 0}, count[2] = {0, 0};
+  };
+  std::vector<Half> halves(lengths.batches.size());
+  std::vector<std::pair<double, double>> of_worker(workers_.size());  // a slow rank is no long sequence: sum, count
+  for (uint32_t op = 0; op < graph_.size(); ++op)
+    if (lengths.batch_of[op] != kNone && ratio(op) > 0)
+      of_worker[worker_of(op)].first += ratio(op), ++of_worker[worker_of(op)].second;
+  for (uint32_t op = 0; op < graph_.size(); ++op) {
+    if (lengths.batch_of[op] == kNone || !(ratio(op) > 0)) continue;
+    Half& half = halves[lengths.batch_of[op]];
+    const auto& [sum, count] = of_worker[worker_of(op)];
+    half.sum[graph_.stage(op) % 2] += ratio(op) * count / sum, ++half.count[graph_.stage(op) % 2];
+  }
+  std::vector<std::pair<double, double>> points;
+  for (size_t b = 0; b < halves.size(); ++b)
+    if (counts_[lengths.batches[b].step] && halves[b].count[0] > 0 && halves[b].count[1] > 0)
+      points.emplace_back(halves[b].sum[0] / halves[b].count[0], halves[b].sum[1] / halves[b].count[1]);
+  return points.size() < kLeastBatches || correlation_of(points) >= kStagesAlike;
+}
+
+// What goes together is told by ratios to the worker's mean of the step, so that a rank that is slow for a while is
+// none that has uneven data. Dealt evenly, every cell takes its worker's mean over the run.
+void CellTimes::find_routing(const std::vector<double>& usual) {
+  const StepGraph& g = graph_;
+  struct Both {
+    double own[2] = {0, 0}, usual[2] = {0, 0};  // forward, backward
+  };
+  struct OfStep {
+    std::vector<std::pair<double, double>> points;
+    double squares = 0;
+  };
+  std::vector<float> factor(g.size(), 1.0F);
+  std::vector<OfStep> of_step(g.steps.size());
+  parallel_for(g.steps.size(), [&](size_t s) {
+    using Keyed = std::tuple<uint32_t, int32_t, int32_t, uint32_t>;  // worker, chunk, micro-batch, operation
+    std::vector<Keyed> ops;
+    std::vector<std::pair<double, double>> of_worker(workers_.size());  // sum of ratios, count
+    const auto usual_ns = [&](uint32_t op) { return usual[place_of(op)] * position_factor(op) * sequence_factor(op); };
+    for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op) {
+      if (worker_of(op) == kNone || g.micro_batch[op] < 0 || !(usual_ns(op) > 0)) continue;
+      ops.emplace_back(worker_of(op), g.chunk[op], g.micro_batch[op], op);
+      of_worker[worker_of(op)].first += g.dur_ns[op] / usual_ns(op);
+      ++of_worker[worker_of(op)].second;
+    }
+    std::sort(ops.begin(), ops.end());
+    for (size_t first = 0; first < ops.size();) {
+      const auto& [worker, chunk, micro_batch, any] = ops[first];
+      size_t last = first;
+      Both both;
+      for (; last < ops.size(); ++last) {
+        const auto& [w, c, m, op] = ops[last];
+        if (w != worker || c != chunk || m != micro_batch) break;
+        const bool back = g.kind[op] != CellKind::kForward;
+        both.own[back] += g.dur_ns[op], both.usual[back] += usual_ns(op);
+      }
+      const double mean = of_worker[worker].first / of_worker[worker].second;
+      const double ratio = (both.own[0] + both.own[1]) / (both.usual[0] + both.usual[1]);
+      for (size_t i = first; i < last && ratio > 0; ++i) factor[std::get<3>(ops[i])] = static_cast<float>(ratio);
+      if (counts_[s] && both.usual[0] > 0 && both.usual[1] > 0 && mean > 0) {
+        of_step[s].points.emplace_back(both.own[0] / both.usual[0] / mean, both.own[1] / both.usual[1] / mean);
+        of_step[s].squares += (ratio / mean - 1) * (ratio / mean - 1);
+      }
+      first = last;
+    }
+  });
+  std::vector<std::pair<double, double>> points, of_run(workers_.size());  // of a worker: sum of factors, count
+  double squares = 0;
+  for (const OfStep& step : of_step) {
+    points.insert(points.end(), step.points.begin(), step.points.end());
+    squares += step.squares;
+  }
+  routing_.correlation = correlation_of(points);
+  routing_.cells = static_cast<int64_t>(points.size());
+  routing_.deviation = points.empty() ? 0 : std::sqrt(squares / static_cast<double>(points.size()));
+  if (routing_.correlation < kAlike || routing_.deviation < kLeastUneven) return;
+  for (uint32_t op = 0; op < g.size(); ++op)
+    if (worker_of(op) != kNone && factor[op] > 0)
+      of_run[worker_of(op)].first += static_cast<double>(factor[op]), ++of_run[worker_of(op)].second;
+  for (uint32_t op = 0; op < g.size(); ++op)
+    if (worker_of(op) != kNone)
+      factor[op] *= static_cast<float>(of_run[worker_of(op)].second / of_run[worker_of(op)].first);
+  routing_.factor = std::move(factor);
+}
+
+std::vector<double> CellTimes::place_means() const {
+  // Sums of whole nanoseconds are exact, in parts too; of others their order is the operations'.
+  const bool whole =
+      factor_.empty() && std::all_of(worker_factor_.begin(), worker_factor_.end(), [](double f) { return f == 1; });
+  const OpBlocks blocks(counted_ops(graph_, counts_), whole ? place_count() : graph_.size());
+  std::vector<double> sums(blocks.size() * place_count());
+  std::vector<int64_t> counts(sums.size());
+  blocks.each([&](size_t b, uint32_t op) {
+    if (worker_of(op) == kNone) return;
+    sums[b * place_count() + place_of(op)] += time_ns(op);
+    ++counts[b * place_count() + place_of(op)];
+  });
+  std::vector<double> mean(place_count());
+  for (size_t p = 0; p < mean.size(); ++p) {
+    int64_t count = 0;
+    for (size_t b = 0; b < blocks.size(); ++b)
+      mean[p] += sums[b * place_count() + p], count += counts[b * place_count() + p];
+    mean[p] /= static_cast<double>(count);  // 0 ÷ 0: NaN
+  }
+  return mean;
+}
+
+std::vector<std::vector<double>> CellTimes::worker_loads() const {
+  const std::vector<double> usual = place_means();
+  std::vector<std::vector<double>> loads(workers_.size(), std::vector<double>(graph_.steps.size()));
+  parallel_for(graph_.steps.size(), [&](size_t s) {
+    std::vector<double> sum(workers_.size()), count(workers_.size());
+    for (uint32_t op = graph_.steps[s].begin; counts_[s] && op < graph_.steps[s].end; ++op) {
+      if (worker_of(op) == kNone || !(usual[place_of(op)] > 0)) continue;
+      // Weighed by what the place takes: a slow backward counts for more than a slow forward.
+      sum[worker_of(op)] += time_ns(op);
+      count[worker_of(op)] += usual[place_of(op)];
+    }
+    for (size_t w = 0; w < loads.size(); ++w) loads[w][s] = sum[w] / count[w];
+  });
+  return loads;
+}
+
+}  // namespace stageline

@@ -1,0 +1,395 @@
+// Causes in when compute starts: ranks that are late, pauses, and late starts everywhere.
+//
+//   own     ▐▐▐▐▐▐      ends                        delay: what passes after the last thing that a cell waits for;
+//   input       ────▶│  there     ▐▐▐▐ start        cells that wait for what was not read have none here
+//                    └── delay ──┘
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <tuple>
+
+#include "diagnosis/causes/cause_drafts.h"
+#include "diagnosis/causes/received_messages.h"
+#include "model/stage_costs.h"
+#include "pipeline/measure/op_values.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kLateStart = 0.1;    // of the median compute cell, beyond which a start is late
+constexpr double kLateWorker = 0.05;  // the same for a whole worker's median
+constexpr double kRare = 0.1;         // of the cells: what is late more often is no pause
+constexpr double kLongPause = 0.5;    // of the median cell: a collector's pauses are no shorter
+constexpr double kMostOneWay = 0.3;   // of a worker's cells of one direction: more of them are its message's doing
+constexpr size_t kLeastCells = 4;
+constexpr double kByMessage = 0.8;      // of what cells of one direction are late by: their messages were under way
+constexpr double kChanceOneWay = 0.01;  // that pauses of a host all hit cells of one direction
+constexpr int64_t kLeastOneWay = 3;     // late cells of one direction: fewer are pauses, whatever their share
+constexpr double kEverywhere = 0.8;  // of the steps in which a cell is late, and of the late cells that such cells are
+constexpr int64_t kLeastCertain = 16;  // late cells of a rank: fewer may be chance
+constexpr size_t kLeastSteps = 3;      // fewer say nothing of every step
+
+using WorkerWay = std::pair<uint32_t, bool>;                     // worker, forward
+using Place = std::tuple<uint32_t, CellKind, int32_t, int32_t>;  // worker, kind, micro-batch, chunk
+
+size_t way_of(const WorkerWay& key) { return 2 * static_cast<size_t>(key.first) + (key.second ? 1 : 0); }
+
+struct Late {
+  int64_t count = 0, of = 0;
+  double ns = 0;
+  double message_ns = 0;  // of it: its message was still under way, by its recorded receive
+  int64_t received = 0;   // late cells whose receive was recorded
+};
+
+// Of a message that nobody recorded and that lasts from the end of one worker's cell to the start of another's.
+using Pair = std::pair<uint32_t, uint32_t>;                        // from, to
+using WorkerAt = std::map<std::pair<int32_t, int32_t>, uint32_t>;  // by (replica, stage)
+constexpr uint32_t kNone = CellTimes::kNone;
+
+// Workers that an unrecorded message runs between; it waits for its sender's cell. kNone: none, or not known.
+Pair pair_of(const CauseScene& scene, const WorkerAt& worker_at, uint32_t op) {
+  const StepGraph& g = scene.graph;
+  if (!is_message(g.kind[op]) || g.cell[op] != kNoCell || g.waits(op).size() != 1) return {kNone, kNone};
+  const auto to = worker_at.find({std::max(g.dp(op), 0), g.stage(op)});
+  return {scene.times.worker_of(g.waits(op).front()), to == worker_at.end() ? kNone : to->second};
+}
+
+class Delays {
+ public:
+  explicit Delays(const CauseScene& scene)
+      : scene_(scene), g_(scene.graph), messages_(scene.trace, g_), counted_(counted_ops(g_, scene.counts)) {
+    const auto worker_of = [&](uint32_t op) { return scene_.tells_delay(op) ? scene_.times.worker_of(op) : kNone; };
+    RawValues<double> durations;
+    delays_.arrange(
+        counted_, scene_.times.workers().size(), worker_of,
+        [&](size_t total) { delays_.all().resize(total), durations.resize(total); },
+        [&](uint32_t op, size_t at) { delays_.all()[at] = g_.delay_ns[op], durations[at] = g_.dur_ns[op]; });
+    cells_ = durations.size();
+    if (cells_ < kLeastCells) return;
+    const std::vector<size_t> middle = middle_of(cells_);
+    const std::vector<double> usual_cells = nth_values(durations, middle);
+    durations = {};
+    const std::vector<double> usual = nth_values(delays_.all(), {cells_ / 4, middle[0], middle[1]});
+    cell_ns_ = (usual_cells[0] + usual_cells[1]) / 2;
+    best_ns_ = std::max(0.0, usual[0]);
+    usual_ns_ = (usual[1] + usual[2]) / 2;
+    const std::vector<double> medians = delays_.take_medians();
+    for (const double own : medians) worked_ += !std::isnan(own);
+    for (uint32_t worker = 0; worker < medians.size() && worked_ > 1; ++worker)
+      if (medians[worker] - usual_ns_ >= kLateWorker * cell_ns_)
+        late_.emplace_back(worker, medians[worker] - usual_ns_);
+    find_messages();
+    count_late();
+  }
+
+  bool known() const { return cells_ >= kLeastCells; }
+  const LateWorkers& late_workers() const { return late_; }
+
+  // Late cells on most ranks, and too many for pauses.
+  bool everywhere() const {
+    int64_t count = 0, often = 0;
+    for (uint32_t worker = 0; worker < delays_.keys(); ++worker) {
+      if (delays_.of(worker).empty()) continue;
+      const int64_t own = late_of(worker);
+      count += own;
+      often += static_cast<double>(own) >= kRare * static_cast<double>(delays_.of(worker).size());
+    }
+    return often > 1 && 2 * often >= worked_ && static_cast<double>(count) >= kRare * static_cast<double>(cells_);
+  }
+
+  void draft_everywhere(std::vector<CauseDraft>& out) const {
+    CauseDraft draft;
+    draft.cause.kind = CauseKind::kLateStarts;
+    draft.cause.of = static_cast<int64_t>(cells_);
+    double worst = 0;
+    const double limit = best_ns_ + kLateStart * cell_ns_;
+    for (uint32_t worker = 0; worker < delays_.keys(); ++worker) {
+      const std::span<const double> delays = delays_.of(worker);
+      if (delays.empty()) continue;
+      int64_t count = 0;
+      for (const double ns : delays) {
+        if (ns <= limit) continue;
+        ++count;
+        draft.cause.pause_ns += ns - best_ns_;
+      }
+      draft.cause.count += count;
+      draft.cause.ranks += count > 0;
+      const double share = static_cast<double>(count) / static_cast<double>(delays.size());
+      if (share <= worst) continue;
+      worst = draft.cause.ratio = share;  // of the worst worker's cells
+      draft.cause.part = scene_.times.workers()[worker].part;
+    }
+    if (draft.cause.count == 0) return;
+    draft.cause.pause_ns /= static_cast<double>(draft.cause.count);
+    draft.without = [&scene = scene_, limit, best = best_ns_](uint32_t op, double&, double& delay) {
+      if (delay > limit && scene.tells_delay(op)) delay = best;
+    };
+    out.push_back(std::move(draft));
+  }
+
+  void draft_late_workers(std::vector<CauseDraft>& out) const {
+    for (size_t i = 0; i < std::min(late_.size(), kMostWorkerCauses); ++i) {
+      const auto [number, by] = late_[i];
+      const CellTimes::Worker& worker = scene_.times.workers()[number];
+      CauseDraft draft;
+      draft.cause.kind = CauseKind::kLateWorker;
+      draft.cause.stage = worker.stage;
+      draft.cause.dp = worker.dp;
+      draft.cause.part = worker.part;
+      draft.cause.pause_ns = by;
+      draft.cause.times = {{CellKind::kOther, by + usual_ns_, usual_ns_ < kLateStart * by ? 0 : usual_ns_}};
+      draft.cause.count = draft.cause.of = static_cast<int64_t>(delays_.of(number).size());
+      draft.cause.certain = nearly_all_late(delays_.of(number), by);
+      draft.without = [&scene = scene_, less = shorter_messages(number, by), worker_at = worker_at_, number = number,
+                       by = by](uint32_t op, double& dur, double& delay) {
+        if (scene.times.worker_of(op) == number && !scene.graph.waits(op).empty()) delay = std::max(0.0, delay - by);
+        if (less.empty() || !is_message(scene.graph.kind[op])) return;
+        if (const auto of = less.find(pair_of(scene, *worker_at, op)); of != less.end())
+          dur = std::max(std::min(dur, 0.0), dur - of->second);
+      };
+      out.push_back(std::move(draft));
+    }
+  }
+
+  void draft_pauses(std::vector<CauseDraft>& out) const {
+    CauseDraft pauses;
+    pauses.cause.kind = CauseKind::kPauses;
+    std::set<WorkerWay> linked;
+    std::set<int32_t> parts;
+    for (size_t way = 0; way < by_way_.size(); ++way) {
+      const WorkerWay key(static_cast<uint32_t>(way / 2), way % 2 != 0);
+      const Late& late = by_way_[way];
+      if (late.count == 0) continue;
+      if (is_message_late(key, late)) {
+        linked.insert(key);
+        if (linked.size() <= kMostWorkerCauses) draft_link(key, late, false, out);
+        continue;
+      }
+      if (is_message_tail(key, late)) {
+        linked.insert(key);
+        if (linked.size() <= kMostWorkerCauses) draft_link(key, late, true, out);
+        continue;
+      }
+      pauses.cause.count += late.count;
+      pauses.cause.pause_ns += late.ns;
+      parts.insert(scene_.times.workers()[key.first].part);
+    }
+    pauses.cause.of = static_cast<int64_t>(cells_);
+    pauses.cause.ranks = static_cast<int64_t>(parts.size());
+    if (pauses.cause.count == 0) return;
+    pauses.cause.pause_ns /= static_cast<double>(pauses.cause.count);
+    if (parts.size() == 1) pauses.cause.part = *parts.begin();
+    const bool rare = static_cast<double>(pauses.cause.count) <= kRare * static_cast<double>(cells_);
+    if (rare) pauses.cause.at = same_places(linked);
+    pauses.cause.collector =
+        rare && parts.size() > 1 && pauses.cause.at.empty() && pauses.cause.pause_ns >= kLongPause * cell_ns_;
+    pauses.without = [excess = excess(), linked, &scene = scene_](uint32_t op, double&, double& delay) {
+      if (!linked.contains({scene.times.worker_of(op), scene.graph.kind[op] == CellKind::kForward}))
+        delay -= excess(op);
+    };
+    out.push_back(std::move(pauses));
+  }
+
+ private:
+  // Whether nearly all cells of a worker start late by half of what its median one does, or more: that is no chance.
+  bool nearly_all_late(std::span<const double> delays, double by) const {
+    const auto late = std::count_if(delays.begin(), delays.end(), [&](double ns) { return ns >= usual_ns_ + by / 2; });
+    return late >= kLeastCertain && static_cast<double>(late) >= kEverywhere * static_cast<double>(delays.size());
+  }
+
+  // What a cell starts later than usual on its rank; 0 below the limit.
+  std::function<double(uint32_t)> excess() const {
+    return [&scene = scene_, late = std::map<uint32_t, double>(late_.begin(), late_.end()), usual = usual_ns_,
+            limit = usual_ns_ + kLateStart * cell_ns_](uint32_t op) {
+      if (!scene.tells_delay(op)) return 0.0;
+      const auto of = late.find(scene.times.worker_of(op));
+      const double delay = scene.graph.delay_ns[op] - (of == late.end() ? 0 : of->second);
+      return delay > limit ? delay - usual : 0.0;
+    };
+  }
+
+  void find_messages() {
+    if (late_.empty() || g_.source != GraphSource::kComputeCells) return;
+    for (uint32_t w = 0; w < scene_.times.workers().size(); ++w)
+      (*worker_at_)[{scene_.times.workers()[w].dp, scene_.times.workers()[w].stage}] = w;
+    std::map<Pair, std::vector<double>> all;
+    scene_.each_op([&](uint32_t op, size_t) {
+      if (const Pair pair = pair_of(scene_, *worker_at_, op); pair.first != kNone && pair.second != kNone)
+        all[pair].push_back(g_.dur_ns[op]);
+    });
+    for (auto& [pair, durations] : all) message_ns_[pair] = median_of(std::move(durations));
+  }
+
+  // A message that nobody recorded lasts until its cell starts, and so holds what its rank is late. Clocks that were
+  // tied by these very gaps deal that out to both directions, so what there and back take together tells it:
+  //
+  //     as stamped    there 4.2 ms, back 0.2       rank late by 4: there and back take 4.4 − 4 without, 0.2 each way
+  //     tied by gaps  there 2.2 ms, back 2.2
+  std::map<Pair, double> shorter_messages(uint32_t late, double by) const {
+    std::map<Pair, double> less;
+    for (const auto& [pair, there] : message_ns_) {
+      if (pair.second != late || pair.first == late) continue;
+      const auto back = message_ns_.find({late, pair.first});
+      const double back_ns = back == message_ns_.end() ? 0 : back->second;
+      const double usual = back == message_ns_.end() ? 0 : std::max(0.0, (there + back_ns - by) / 2);
+      less[pair] = std::clamp(there - usual, 0.0, by);
+      if (back != message_ns_.end()) less[back->first] = std::clamp(back_ns - usual, 0.0, by - less[pair]);
+    }
+    return less;
+  }
+
+  // One late cell of each place, where nearly all late cells stand at places that are late in nearly every step; else
+  // empty. A garbage collector knows no places.
+  std::vector<uint32_t> same_places(const std::set<WorkerWay>& but) const {
+    size_t steps = 0;
+    for (size_t s = 0; s < g_.steps.size(); ++s) steps += scene_.counts[s];
+    if (steps < kLeastSteps) return {};
+    std::map<Place, std::vector<uint32_t>> late_at;
+    const auto by = excess();
+    scene_.each_op([&](uint32_t op, size_t) {
+      if (scene_.tells_delay(op) && g_.cell[op] != kNoCell && by(op) > 0)
+        late_at[{scene_.times.worker_of(op), g_.kind[op], g_.micro_batch[op], g_.chunk[op]}].push_back(g_.cell[op]);
+    });
+    size_t all = 0, fixed = 0;
+    std::vector<std::pair<size_t, uint32_t>> places;  // late steps, a cell
+    for (const auto& [place, cells] : late_at) {
+      if (but.contains({std::get<0>(place), std::get<1>(place) == CellKind::kForward})) continue;
+      all += cells.size();
+      if (static_cast<double>(cells.size()) < kEverywhere * static_cast<double>(steps)) continue;
+      fixed += cells.size();
+      places.emplace_back(cells.size(), cells.front());
+    }
+    if (static_cast<double>(fixed) < kEverywhere * static_cast<double>(all)) return {};
+    std::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<uint32_t> at;
+    for (const auto& [count, cell] : places) at.push_back(cell);
+    return at;
+  }
+
+  void count_late() {
+    const double limit = usual_ns_ + kLateStart * cell_ns_;
+    std::vector<double> late_by(delays_.keys(), 0);  // by worker
+    for (const auto& [worker, ns] : late_) late_by[worker] = ns;
+    by_way_.resize(2 * delays_.keys());
+    const OpBlocks blocks(counted_, by_way_.size());
+    std::vector<Late> of_block(blocks.size() * by_way_.size());
+    blocks.each([&](size_t b, uint32_t op) {
+      if (!scene_.tells_delay(op)) return;
+      const uint32_t worker = scene_.times.worker_of(op);
+      Late& late = of_block[b * by_way_.size() + way_of({worker, g_.kind[op] == CellKind::kForward})];
+      ++late.of;
+      const double delay = g_.delay_ns[op] - late_by[worker];  // as excess()
+      if (!(delay > limit)) return;
+      ++late.count;
+      late.ns += delay - usual_ns_;
+      if (const auto under_way = messages_.under_way_ns(op, delay - usual_ns_))
+        late.message_ns += *under_way, ++late.received;
+    });
+    for (size_t i = 0; i < of_block.size(); ++i) {
+      Late& late = by_way_[i % by_way_.size()];
+      late.of += of_block[i].of;
+      late.count += of_block[i].count;
+      late.ns += of_block[i].ns;
+      late.message_ns += of_block[i].message_ns;
+      late.received += of_block[i].received;
+    }
+  }
+
+  int64_t late_of(uint32_t worker) const {
+    return by_way_[way_of({worker, false})].count + by_way_[way_of({worker, true})].count;
+  }
+
+  // Late in one direction alone, and often: the message, where nobody recorded it.
+  bool is_message_late(const WorkerWay& key, const Late& late) const {
+    if (g_.source != GraphSource::kComputeCells) return false;
+    const Late& other = by_way_[way_of({key.first, !key.second})];
+    if (other.count * 5 > other.of) return false;
+    const int32_t from = scene_.times.workers()[key.first].stage + (key.second ? -1 : 1);
+    return from >= 0 && from < scene_.times.stages() && late.count >= kLeastOneWay &&
+           static_cast<double>(late.count) >= kMostOneWay * static_cast<double>(late.of);
+  }
+
+  // Rarely late, and it is the message: its recorded receive was under way, or, where nobody recorded messages, only
+  // cells of the direction that it comes from are late, more often than pauses of a host would hit them alone.
+  bool is_message_tail(const WorkerWay& key, const Late& late) const {
+    if (g_.source != GraphSource::kComputeCells || late.count < kLeastOneWay) return false;
+    const int32_t from = scene_.times.workers()[key.first].stage + (key.second ? -1 : 1);
+    if (from < 0 || from >= scene_.times.stages()) return false;
+    // What is late at the same places of every step is the order of work, or the loop: a link knows no places.
+    std::set<Place> places;
+    const auto by = excess();
+    scene_.each_op([&](uint32_t op, size_t) {
+      if (scene_.times.worker_of(op) == key.first && (g_.kind[op] == CellKind::kForward) == key.second && by(op) > 0)
+        places.insert({key.first, g_.kind[op], g_.micro_batch[op], g_.chunk[op]});
+    });
+    const auto steps = std::count(scene_.counts.begin(), scene_.counts.end(), true);
+    if (2 * late.count >= steps * static_cast<int64_t>(places.size())) return false;
+    if (messages_.any()) return late.received > 0 && late.message_ns >= kByMessage * late.ns;
+    const Late& other = by_way_[way_of({key.first, !key.second})];
+    if (late.of == 0 || other.of == 0) return false;
+    // At least so many of all late cells in this direction, by a binomial distribution.
+    const double own = static_cast<double>(late.of) / static_cast<double>(late.of + other.of);
+    const int64_t all = late.count + other.count;
+    double chance = 0;
+    for (int64_t k = late.count; k <= all; ++k) {
+      const auto n = static_cast<double>(all), x = static_cast<double>(k);
+      chance += std::exp(std::lgamma(n + 1) - std::lgamma(x + 1) - std::lgamma(n - x + 1) + x * std::log(own) +
+                         (n - x) * std::log1p(-own));
+    }
+    return chance * static_cast<double>(by_way_.size()) < kChanceOneWay;
+  }
+
+  void draft_link(const WorkerWay& key, const Late& late, bool tail, std::vector<CauseDraft>& out) const {
+    const CellTimes::Worker& worker = scene_.times.workers()[key.first];
+    CauseDraft link;
+    link.cause.kind = tail ? CauseKind::kMessageTail : CauseKind::kSlowLink;
+    link.cause.guessed = tail && !messages_.any();
+    if (tail) {
+      link.cause.count = late.count;
+      link.cause.of = late.of;
+      link.cause.part = worker.part;
+      link.cause.pause_ns = late.ns / static_cast<double>(late.count);
+    }
+    link.cause.from_stage = worker.stage + (key.second ? -1 : 1);
+    link.cause.stage = worker.stage;
+    if (g_.dp_count > 1) link.cause.dp = worker.dp;
+    link.cause.times = {{CellKind::kOther, late.ns / static_cast<double>(late.count), 0}};
+    link.without = [excess = excess(), key, &scene = scene_](uint32_t op, double&, double& delay) {
+      if (scene.times.worker_of(op) == key.first && (scene.graph.kind[op] == CellKind::kForward) == key.second)
+        delay -= excess(op);
+    };
+    out.push_back(std::move(link));
+  }
+
+  const CauseScene& scene_;
+  const StepGraph& g_;
+  ReceivedMessages messages_;
+  std::vector<OpStretch> counted_;
+  OpValues delays_;           // by worker; none: none of its cells tells any
+  int64_t worked_ = 0;        // workers that have some
+  std::vector<Late> by_way_;  // by way_of()
+  LateWorkers late_;
+  size_t cells_ = 0;
+  double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;  // median cell; lower quartile and median of delays
+  std::shared_ptr<WorkerAt> worker_at_ = std::make_shared<WorkerAt>();
+  std::map<Pair, double> message_ns_;  // medians
+};
+
+}  // namespace
+
+LateWorkers draft_delays(const CauseScene& scene, std::vector<CauseDraft>& out) {
+  const Delays delays(scene);
+  if (!delays.known()) return {};
+  if (delays.everywhere()) {
+    delays.draft_everywhere(out);
+    return {};
+  }
+  delays.draft_late_workers(out);
+  delays.draft_pauses(out);
+  return delays.late_workers();
+}
+
+}  // namespace stageline

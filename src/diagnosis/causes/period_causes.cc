@@ -1,0 +1,104 @@
+#include "diagnosis/causes/period_causes.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostNames = 200;  // of collectives that are told apart; further ones are one
+
+// What gaps hold under one name; "" of what nobody recorded.
+struct Held {
+  double ns = 0;
+  int32_t part = kUnknown;
+  std::vector<int32_t> steps;
+  void add(double more_ns, int32_t by_part, int32_t step) {
+    if (!(more_ns > 0)) return;
+    part = steps.empty() || part == by_part ? by_part : kUnknown;
+    ns += more_ns;
+    steps.push_back(step);
+  }
+};
+
+Cause between_cause(const std::string& name, const Held& held, size_t gaps, bool sometimes) {
+  Cause cause;
+  cause.kind = CauseKind::kBetweenSteps;
+  cause.name = name;
+  cause.part = held.part;
+  cause.at_steps = held.steps;
+  cause.count = static_cast<int64_t>(held.steps.size());
+  cause.of = static_cast<int64_t>(gaps);
+  cause.pause_ns = held.ns / static_cast<double>(held.steps.size());
+  cause.lost_ns = held.ns / static_cast<double>(gaps);
+  cause.sometimes = sometimes;
+  cause.certain = true;
+  return cause;
+}
+
+}  // namespace
+
+std::vector<Cause> between_causes(const StepPeriods& periods) {
+  std::map<std::string, Held> usual, extra;
+  for (size_t i = 0; i < periods.gaps.size(); ++i) {
+    const StepGap& gap = periods.gaps[i];
+    double left = gap.ns, beyond = periods.is_long(i) ? gap.ns - periods.usual_ns : 0;
+    for (const GapPhase& phase : gap.phases) {
+      const double more = std::min(beyond, phase.ns);  // the longest phases make a gap long
+      extra[phase.name].add(more, phase.part, gap.step);
+      usual[phase.name].add(phase.ns - more, phase.part, gap.step);
+      beyond -= more, left -= phase.ns;
+    }
+    const double more = std::min(beyond, std::max(0.0, left));
+    extra[""].add(more, kUnknown, gap.step);
+    usual[""].add(left - more, kUnknown, gap.step);
+  }
+  std::vector<Cause> causes;
+  for (const auto* held : {&usual, &extra})
+    for (const auto& [name, sum] : *held)
+      if (sum.ns > 0) causes.push_back(between_cause(name, sum, periods.gaps.size(), held == &extra));
+  return causes;
+}
+
+void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out) {
+  const StepGraph& g = scene.graph;
+  const auto of_op = std::make_shared<std::vector<uint8_t>>(g.size(), uint8_t{0});  // number of its name; 0: no tail
+  std::map<std::pair<CellKind, std::string>, uint8_t> names;
+  std::vector<int64_t> first(g.stage_of.size()), last(g.stage_of.size());
+  for (const GraphStep& step : g.steps) {
+    std::fill(first.begin(), first.end(), INT64_MAX);
+    std::fill(last.begin(), last.end(), INT64_MIN);
+    for (uint32_t op = step.begin; op < step.end; ++op) {
+      if (!is_compute(g.kind[op])) continue;
+      const auto part = static_cast<size_t>(g.part[op]);
+      first[part] = std::min(first[part], g.start_ns[op]);
+      last[part] = std::max(last[part], g.end_ns[op]);
+    }
+    for (uint32_t op = step.begin; op < step.end; ++op) {
+      if (g.kind[op] != CellKind::kCollective && g.kind[op] != CellKind::kOptimizer) continue;
+      const auto part = static_cast<size_t>(g.part[op]);
+      if (g.cell[op] == kNoCell || (g.end_ns[op] <= last[part] && g.start_ns[op] >= first[part])) continue;
+      std::string name;
+      if (g.kind[op] == CellKind::kCollective) name = dashed(scene.trace.slice_name(scene.trace.cells.at(g.cell[op])));
+      if (names.size() == kMostNames) name.clear();
+      (*of_op)[op] = names.try_emplace({g.kind[op], name}, static_cast<uint8_t>(names.size() + 1)).first->second;
+    }
+  }
+  for (const auto& [key, number] : names) {
+    CauseDraft draft;
+    draft.cause.kind = CauseKind::kTail;
+    draft.cause.name = key.second;
+    draft.cause.cell_kind = key.first;
+    draft.cause.certain = true;
+    draft.without = [of_op, number = number](uint32_t op, double& dur, double&) {
+      if ((*of_op)[op] == number) dur = std::min(dur, 0.0);
+    };
+    out.push_back(std::move(draft));
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,43 @@
+// Recorded receives beside the cells that waited for them: was it the message that was late, or the host? Part of
+// causes.
+//
+//   producer  ▐▐▐▐|
+//   receive        └────────── 25 ms ──────────┐            the message was under way until the cell began: its fault
+//   cell                                        ▐▐▐▐
+//   receive        └─┐
+//   cell                                        ▐▐▐▐        it had come long before: the host's
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "pipeline/replay/step_graph.h"
+
+namespace stageline {
+
+class ReceivedMessages {
+ public:
+  // `trace` and `graph` must outlive it. O(cells).
+  ReceivedMessages(const Trace& trace, const StepGraph& graph);
+  bool any() const { return !received_.empty(); }
+  // How much of the time before a compute operation's start, at most `late_ns`, its message was still under way;
+  // nothing where no receive of its micro-batch was recorded.
+  std::optional<double> under_way_ns(uint32_t op, double late_ns) const;
+  // The stage that an operation's input comes from over a message, recorded or not; kUnknown where it waits for none.
+  int32_t sender_of(uint32_t op) const;
+
+ private:
+  using Place = std::tuple<int32_t, int32_t, bool, int32_t, int32_t>;  // part, step, forward, chunk, micro-batch
+  struct Received {
+    Place place;
+    int64_t end_ns;
+    bool operator<(const Received& other) const { return place < other.place; }
+  };
+  const Trace& trace_;
+  const StepGraph& graph_;
+  std::vector<Received> received_;  // sorted
+};
+
+}  // namespace stageline

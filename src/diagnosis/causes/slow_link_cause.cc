@@ -1,0 +1,255 @@
+// Causes in what messages take: links that are slow beside the others.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "diagnosis/causes/cause_drafts.h"
+#include "model/stage_costs.h"
+#include "pipeline/measure/links.h"
+#include "pipeline/measure/op_values.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kAlike = 0.25;  // two directions that differ by less, where clocks were tied by their gaps, are one
+
+using StagePair = std::pair<int32_t, int32_t>;       // from, to
+using Edge = std::tuple<int32_t, int32_t, int32_t>;  // replica, from, to
+
+bool receives(CellKind kind) { return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward; }
+
+// The stage on the other side of a message; kUnknown.
+int32_t sender_of(const StepGraph& g, uint32_t op) {
+  for (const uint32_t on : g.waits(op))
+    if (g.stage(on) != g.stage(op)) return g.stage(on);
+  if (g.group(op) != kNoGroup) {
+    const GraphGroup& group = g.groups[g.group(op)];
+    for (uint32_t i = group.begin; i < group.end && i < group.begin + 4; ++i)
+      if (g.stage(i) != g.stage(op)) return g.stage(i);
+  }
+  return kUnknown;
+}
+
+constexpr double kLongMessage = 0.1;  // of the median compute cell, beyond its link's median: such a message is late
+constexpr double kMostLate = 0.3;     // of a link's messages: where more are late, the link is slow
+constexpr int64_t kLeastLate = 3;
+
+// Transfers by link, each replica's median, and which link an operation belongs to.
+struct Transfers {
+  std::map<StagePair, std::vector<std::pair<double, int32_t>>> links;  // (median, replica)
+  std::map<Edge, uint32_t> index;
+  std::vector<double> median_ns;                 // by index; NaN: nobody received
+  std::shared_ptr<RawValues<uint32_t>> edge_of;  // by operation: into index; kNone
+  bool recorded = false;                         // some message was
+};
+
+Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
+  const StepGraph& g = scene.graph;
+  Transfers t;
+  t.edge_of = std::make_shared<RawValues<uint32_t>>();
+  RawValues<uint32_t>& edge_of = *t.edge_of;
+  edge_of.resize(g.size());
+  // Blocks number the edges that they meet, by part: it has a few neighbours, so the last ones are looked at before
+  // all.
+  struct Known {
+    int32_t other = kUnknown;
+    bool in = false;
+    uint32_t edge = CellTimes::kNone;
+  };
+  struct Block {
+    std::vector<std::array<Known, 4>> known;
+    std::vector<uint8_t> oldest;
+    std::map<Edge, uint32_t> index;
+    std::vector<uint32_t> edge;  // by own number: into Transfers::index
+    bool recorded = false;       // some message was
+  };
+  const OpBlocks blocks(g.size(), 4 * g.stage_of.size());
+  std::vector<Block> of_block(blocks.size());
+  const auto number_of = [&](Block& block, uint32_t op) {
+    if (!is_message(g.kind[op]) || g.stage(op) == kUnknown) return CellTimes::kNone;
+    block.recorded = block.recorded || g.cell[op] != kNoCell;
+    const int32_t other = sender_of(g, op);
+    if (other == kUnknown) return CellTimes::kNone;
+    const bool in = receives(g.kind[op]);
+    const auto part = static_cast<size_t>(g.part[op]);
+    if (block.known.empty()) block.known.resize(g.stage_of.size()), block.oldest.resize(g.stage_of.size());
+    auto& known = block.known[part];
+    auto at = std::find_if(known.begin(), known.end(), [&](const Known& k) {
+      return k.edge != CellTimes::kNone && k.other == other && k.in == in;
+    });
+    if (at == known.end()) {
+      const Edge edge = in ? Edge{g.dp(op), other, g.stage(op)} : Edge{g.dp(op), g.stage(op), other};
+      const auto [number, fresh] = block.index.try_emplace(edge, static_cast<uint32_t>(block.index.size()));
+      at = known.begin() + block.oldest[part];
+      block.oldest[part] = static_cast<uint8_t>((block.oldest[part] + 1) % known.size());
+      *at = {other, in, number->second};
+    }
+    return at->edge;
+  };
+  blocks.each([&](size_t b, uint32_t op) { edge_of[op] = number_of(of_block[b], op); });
+  for (Block& block : of_block) {
+    t.recorded = t.recorded || block.recorded;
+    block.edge.resize(block.index.size());
+    for (const auto& [edge, number] : block.index)
+      block.edge[number] = t.index.try_emplace(edge, static_cast<uint32_t>(t.index.size())).first->second;
+  }
+  blocks.each([&](size_t b, uint32_t op) {
+    if (edge_of[op] != CellTimes::kNone) edge_of[op] = of_block[b].edge[edge_of[op]];
+  });
+  of_block.clear();
+  std::map<StagePair, double> late_of;  // (replica, stage)
+  for (const auto& [worker, ns] : late)
+    late_of[{scene.times.workers()[worker].dp, scene.times.workers()[worker].stage}] = ns;
+  OpValues received(
+      {{0, static_cast<uint32_t>(g.size())}}, t.index.size(),
+      [&](uint32_t op) { return receives(g.kind[op]) ? edge_of[op] : OpValues::kNone; },
+      [&](uint32_t op) {
+        // A gap between cells holds what its rank starts late, which is no link's doing.
+        const auto by = g.cell[op] == kNoCell && !late_of.empty() ? late_of.find({std::max(g.dp(op), 0), g.stage(op)})
+                                                                  : late_of.end();
+        return std::max(0.0, g.dur_ns[op] - (by == late_of.end() ? 0 : by->second));
+      });
+  const std::vector<double> medians = t.median_ns = received.take_medians();
+  for (const auto& [edge, number] : t.index)
+    if (!std::isnan(medians[number]))
+      t.links[{std::get<1>(edge), std::get<2>(edge)}].emplace_back(medians[number], std::get<0>(edge));
+  return t;
+}
+
+struct SlowLink {
+  StagePair link;
+  double own_ns = 0, others_ns = 0;
+  int32_t dp = kUnknown;               // slow in this replica alone
+  std::map<uint32_t, double> factors;  // by edge: what the others' time is to its own
+};
+
+// One pair of stages in all replicas is one link; each against the median of the other links.
+std::vector<SlowLink> slow_links(const Transfers& t) {
+  std::vector<double> medians;
+  std::map<StagePair, double> median_link;
+  for (const auto& [link, replicas] : t.links) {
+    std::vector<double> values;
+    for (const auto& [ns, dp] : replicas) values.push_back(ns);
+    medians.push_back(median_link[link] = median_of(std::move(values)));
+  }
+  std::sort(medians.begin(), medians.end());
+  std::vector<SlowLink> found;
+  for (const auto& [link, replicas] : t.links) {
+    SlowLink slow{link, 0, median_link[link], kUnknown, {}};  // one way alone: against the other replicas
+    if (medians.size() > 1)
+      slow.others_ns = median_of_others(
+          medians,
+          static_cast<size_t>(std::lower_bound(medians.begin(), medians.end(), slow.others_ns) - medians.begin()));
+    std::vector<std::pair<double, int32_t>> own;
+    for (const auto& entry : replicas)
+      if (entry.first > kSlowLinkRatio * slow.others_ns && entry.first > 0) own.push_back(entry);
+    if (own.empty()) continue;
+    if (own.size() == 1 && replicas.size() > 1) slow.dp = own[0].second;
+    for (const auto& [ns, dp] : own) {
+      slow.own_ns += ns / static_cast<double>(own.size());
+      slow.factors[t.index.at({dp, link.first, link.second})] = slow.others_ns / ns;
+    }
+    found.push_back(std::move(slow));
+  }
+  std::stable_sort(found.begin(), found.end(), [](const SlowLink& a, const SlowLink& b) {
+    return a.own_ns - a.others_ns > b.own_ns - b.others_ns;
+  });
+  return found;
+}
+
+// Of recorded operations the messages themselves say which of them were late.
+void draft_late_messages(const CauseScene& scene, const Transfers& t, std::vector<CauseDraft>& out) {
+  const StepGraph& g = scene.graph;
+  if (g.source != GraphSource::kOperations) return;
+  std::vector<double> cells;
+  scene.each_op([&](uint32_t op, size_t) {
+    if (is_compute(g.kind[op])) cells.push_back(g.dur_ns[op]);
+  });
+  if (cells.empty()) return;
+  const double least = kLongMessage * median_of(std::move(cells));
+  struct Late {
+    int64_t count = 0, of = 0;
+    double ns = 0;
+    int32_t part = kUnknown;
+  };
+  std::vector<Late> late(t.index.size());
+  const auto excess = [&g, &t, least](uint32_t op) {
+    const uint32_t edge = (*t.edge_of)[op];
+    if (edge == CellTimes::kNone || std::isnan(t.median_ns[edge])) return 0.0;
+    const double more = g.dur_ns[op] - t.median_ns[edge];
+    return more > least ? more : 0.0;
+  };
+  scene.each_op([&](uint32_t op, size_t) {
+    if (!receives(g.kind[op]) || (*t.edge_of)[op] == CellTimes::kNone) return;
+    Late& l = late[(*t.edge_of)[op]];
+    ++l.of;
+    if (const double ns = excess(op); ns > 0) ++l.count, l.ns += ns, l.part = g.part[op];
+  });
+  std::map<StagePair, Late> links;
+  for (const auto& [edge, number] : t.index) {
+    Late& l = links[{std::get<1>(edge), std::get<2>(edge)}];
+    l.count += late[number].count, l.of += late[number].of, l.ns += late[number].ns;
+    if (late[number].count > 0) l.part = late[number].part;
+  }
+  for (const auto& [link, l] : links) {
+    if (l.count < kLeastLate || static_cast<double>(l.count) > kMostLate * static_cast<double>(l.of)) continue;
+    CauseDraft draft;
+    draft.cause.kind = CauseKind::kMessageTail;
+    draft.cause.from_stage = link.first;
+    draft.cause.stage = link.second;
+    draft.cause.part = l.part;
+    draft.cause.count = l.count;
+    draft.cause.of = l.of;
+    draft.cause.pause_ns = l.ns / static_cast<double>(l.count);
+    std::vector<double> to_median(t.index.size(), kNaN);  // by edge of this link
+    for (const auto& [edge, number] : t.index)
+      if (std::get<1>(edge) == link.first && std::get<2>(edge) == link.second) to_median[number] = t.median_ns[number];
+    draft.without = [edges = t.edge_of, to_median, least](uint32_t op, double& dur, double&) {
+      const uint32_t edge = (*edges)[op];
+      if (edge != CellTimes::kNone && dur - to_median[edge] > least) dur = to_median[edge];
+    };
+    out.push_back(std::move(draft));
+  }
+}
+
+}  // namespace
+
+void draft_slow_links(const CauseScene& scene, const LateWorkers& late, std::vector<CauseDraft>& out) {
+  const Transfers t = fair_transfers(scene, late);
+  std::vector<SlowLink> found = slow_links(t);
+  draft_late_messages(scene, t, out);
+  // Clocks that were tied by the gaps of both directions deal what one of them takes more out to both.
+  const bool by_gaps = !t.recorded && scene.trace.alignment == AlignState::kMapped;
+  size_t kept = 0;
+  for (size_t i = 0; i < found.size() && kept < kMostWorkerCauses; ++i) {
+    SlowLink& link = found[i];
+    if (link.factors.empty()) continue;  // told with its other direction
+    CauseDraft draft;
+    for (size_t j = i + 1; by_gaps && j < found.size(); ++j) {
+      SlowLink& back = found[j];
+      if (back.link != StagePair{link.link.second, link.link.first} || back.dp != link.dp ||
+          back.own_ns < (1 - kAlike) * link.own_ns)
+        continue;
+      link.factors.merge(back.factors);
+      back.factors.clear();
+      draft.cause.both_ways = true;
+    }
+    draft.cause.kind = CauseKind::kSlowLink;
+    draft.cause.from_stage = draft.cause.both_ways ? std::min(link.link.first, link.link.second) : link.link.first;
+    draft.cause.stage = draft.cause.both_ways ? std::max(link.link.first, link.link.second) : link.link.second;
+    draft.cause.dp = link.dp;
+    draft.cause.ratio = link.others_ns > 0 ? link.own_ns / link.others_ns : 0;
+    draft.cause.times = {{CellKind::kOther, link.own_ns, link.others_ns}};
+    draft.without = [edges = t.edge_of, factors = link.factors](uint32_t op, double& dur, double&) {
+      if ((*edges)[op] == CellTimes::kNone) return;
+      if (const auto it = factors.find((*edges)[op]); it != factors.end()) dur *= it->second;
+    };
+    out.push_back(std::move(draft));
+    ++kept;
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,212 @@
+// Causes in what compute takes: stages, or single chunks, that are slow beside the others.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <memory>
+
+#include "diagnosis/causes/cause_drafts.h"
+#include "pipeline/measure/op_values.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kSlowKind = 1.03;        // of one kind of cell of a slow stage, to be named
+constexpr double kMostOfStage = 2.0 / 3;  // of what a stage takes beyond the others, that one chunk of it holds
+constexpr int64_t kLeastSlowSteps = 3;    // it is slow in one step of so many, or in more
+
+// By place (stage, chunk, kind): its mean, how many cells, what others of the kind take, what all take when even.
+struct PlaceTimes {
+  std::vector<double> mean, count, others, even;
+};
+
+PlaceTimes place_times(const CauseScene& scene) {
+  PlaceTimes t;
+  t.mean = scene.times.place_means();
+  t.count.resize(t.mean.size());
+  t.others = t.even = std::vector<double>(t.mean.size(), std::nan(""));
+  const OpBlocks blocks(counted_ops(scene.graph, scene.counts), t.count.size());
+  std::vector<double> of_block(blocks.size() * t.count.size());
+  blocks.each([&](size_t b, uint32_t op) {
+    if (scene.times.worker_of(op) != CellTimes::kNone) ++of_block[b * t.count.size() + scene.times.place_of(op)];
+  });
+  for (size_t i = 0; i < of_block.size(); ++i) t.count[i % t.count.size()] += of_block[i];
+  // Others of one (chunk, kind) are those of all chunks: the first and the last chunk hold what only they have.
+  for (size_t kind = 0; kind < CellTimes::kKinds; ++kind) {
+    std::vector<std::pair<double, size_t>> all;
+    for (size_t p = kind; p < t.mean.size(); p += CellTimes::kKinds)
+      if (!std::isnan(t.mean[p])) all.emplace_back(t.mean[p], p);
+    if (all.size() < 2) continue;
+    std::sort(all.begin(), all.end());
+    std::vector<double> sorted;
+    double sum = 0, n = 0;
+    for (const auto& [mean, p] : all) sorted.push_back(mean), sum += mean * t.count[p], n += t.count[p];
+    for (size_t i = 0; i < all.size(); ++i) {
+      t.others[all[i].second] = median_of_others(sorted, i);
+      t.even[all[i].second] = sum / n;
+    }
+  }
+  return t;
+}
+
+// By step of the graph (NaN: it does not count), what the cells of the stage, or of one chunk of it, take to what the
+// others' do.
+std::vector<double> step_ratios(const CauseScene& scene, const Cause& cause, const std::vector<double>& others) {
+  std::vector<double> ratios(scene.graph.steps.size(), std::nan(""));
+  for (size_t s = 0; s < scene.graph.steps.size(); ++s) {
+    if (!scene.counts[s]) continue;
+    double own = 0, theirs = 0;
+    for (uint32_t op = scene.graph.steps[s].begin; op < scene.graph.steps[s].end; ++op) {
+      if (scene.times.worker_of(op) == CellTimes::kNone || scene.graph.stage(op) != cause.stage) continue;
+      if (scene.times.left_out(op) || (cause.chunk != kUnknown && scene.graph.chunk[op] != cause.chunk)) continue;
+      const double other = others[scene.times.place_of(op)];
+      if (std::isnan(other)) continue;
+      own += scene.times.time_ns(op);
+      theirs += other;
+    }
+    if (theirs > 0) ratios[s] = own / theirs;
+  }
+  return ratios;
+}
+
+bool is_overlapped(size_t kind) { return kind == static_cast<size_t>(CellKind::kForwardBackward); }
+
+// Whether some cell of the stage's chunk stands alone.
+bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, int32_t chunk) {
+  for (size_t kind = 0; kind < CellTimes::kKinds; ++kind)
+    if (!is_overlapped(kind) && !std::isnan(t.others[scene.times.place(stage, chunk, static_cast<CellKind>(kind))]))
+      return true;
+  return false;
+}
+
+// The stage as a cause, its time beyond the others' in `beyond_ns`; false where it is not slow.
+bool is_slow(const CauseScene& scene, const PlaceTimes& t, int32_t stage, Cause& cause, double& beyond_ns) {
+  double own = 0, theirs = 0, chunk_ratio = 0, chunk_beyond = 0;
+  int32_t slow_chunks = 0, slowest = kUnknown;
+  using Kinds = std::map<size_t, std::array<double, 3>>;  // own and others' time, and cells
+  Kinds kinds, of_slowest;
+  for (int32_t chunk = 0; chunk < scene.times.chunks(); ++chunk) {
+    double of_chunk = 0, of_others = 0;
+    Kinds in_chunk;
+    // An overlapped pair is of two chunks: which of them is heavy only cells that stand alone can tell.
+    const bool alone = stands_alone(scene, t, stage, chunk);
+    for (size_t kind = 0; kind < CellTimes::kKinds; ++kind) {
+      const size_t p = scene.times.place(stage, chunk, static_cast<CellKind>(kind));
+      if (std::isnan(t.mean[p]) || std::isnan(t.others[p])) continue;
+      own += t.mean[p] * t.count[p], theirs += t.others[p] * t.count[p];
+      if (!alone || !is_overlapped(kind)) {
+        of_chunk += t.mean[p] * t.count[p], of_others += t.others[p] * t.count[p];
+        in_chunk[kind] = {t.mean[p] * t.count[p], t.others[p] * t.count[p], t.count[p]};
+      }
+      auto& [a, b, n] = kinds[kind];
+      a += t.mean[p] * t.count[p], b += t.others[p] * t.count[p], n += t.count[p];
+    }
+    if (of_chunk < kSlowCause * of_others || !(of_others > 0)) continue;
+    ++slow_chunks;
+    if (of_chunk - of_others <= chunk_beyond) continue;
+    slowest = chunk;
+    chunk_beyond = of_chunk - of_others;
+    chunk_ratio = of_chunk / of_others;
+    of_slowest = std::move(in_chunk);
+  }
+  // A chunk of its own may be heavy (embedding, head) in a stage that is not.
+  const bool whole = theirs > 0 && own >= kSlowCause * theirs;
+  if (!whole && slow_chunks == 0) {
+    // On average it is not, and yet it may be in some steps.
+    cause.stage = stage;
+    if (!(theirs > 0) || !slow_course(course_of(step_ratios(scene, cause, t.others)))) return false;
+  }
+  cause.kind = CauseKind::kSlowStage;
+  cause.stage = stage;
+  cause.ratio = own / theirs;
+  // Embedding and head are one chunk's: the others of the stage may be a little slow beside it.
+  if (scene.times.chunks() > 1 && slowest != kUnknown &&
+      (slow_chunks == 1 || chunk_beyond >= kMostOfStage * (own - theirs))) {
+    cause.chunk = slowest;
+    cause.ratio = chunk_ratio;
+    kinds = std::move(of_slowest);
+  }
+  for (const auto& [kind, sums] : kinds)
+    if (sums[0] >= kSlowKind * sums[1])
+      cause.times.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
+  beyond_ns = own - theirs;
+  const std::vector<double> by_step = step_ratios(scene, cause, t.others);
+  cause.course = course_of(by_step);
+  std::vector<double> ratios;
+  std::copy_if(by_step.begin(), by_step.end(), std::back_inserter(ratios), [](double r) { return !std::isnan(r); });
+  cause.steps = static_cast<int64_t>(ratios.size());
+  cause.slowest_in = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; });
+  cause.certain = certainly_slow(ratios) || slow_course(cause.course);
+  if (slow_course(cause.course)) return true;
+  return cause.slowest_in * kLeastSlowSteps >= cause.steps;
+}
+
+struct Slow {
+  double beyond_ns = 0;  // what it takes beyond the others
+  Cause cause;
+};
+
+// Where micro-batches enter at both ends, stages s and p − 1 − s hold the same layers, each for one direction. Where
+// both are slow it is these layers: taken from one of them alone, the other one would hold the step up as before.
+void join_mirrors(int32_t stages, std::vector<Slow>& slow) {
+  for (size_t i = 0; i < slow.size(); ++i)
+    for (size_t j = i + 1; j < slow.size(); ++j) {
+      Cause &own = slow[i].cause, &other = slow[j].cause;
+      if (other.stage != stages - 1 - own.stage) continue;
+      if (own.chunk != kUnknown && own.chunk == other.chunk) continue;  // other layers
+      if (own.chunk == kUnknown || other.chunk == kUnknown) own.chunk = kUnknown;
+      own.mirror = other.stage;
+      slow[i].beyond_ns += slow[j].beyond_ns;
+      slow.erase(slow.begin() + static_cast<std::ptrdiff_t>(j));
+      break;
+    }
+}
+
+}  // namespace
+
+// A stage against the others, kind by kind; with chunks, chunk by chunk.
+void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out) {
+  if (scene.times.stages() < 2) return;
+  const PlaceTimes t = place_times(scene);
+  const auto to_others = std::make_shared<std::vector<double>>(t.mean.size(), 1.0);
+  const auto to_even = std::make_shared<std::vector<double>>(t.mean.size(), 1.0);
+  for (size_t p = 0; p < t.mean.size(); ++p) {
+    if (t.mean[p] > 0 && t.others[p] < t.mean[p]) (*to_others)[p] = t.others[p] / t.mean[p];
+    if (t.mean[p] > 0 && t.even[p] > 0) (*to_even)[p] = t.even[p] / t.mean[p];
+  }
+  std::vector<Slow> slow;
+  for (int32_t stage = 0; stage < scene.times.stages(); ++stage)
+    if (Slow found; is_slow(scene, t, stage, found.cause, found.beyond_ns)) slow.push_back(std::move(found));
+  if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
+  std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.beyond_ns > b.beyond_ns; });
+  if (slow.size() > kMostWorkerCauses) slow.resize(kMostWorkerCauses);
+  for (const Slow& found : slow) {
+    CauseDraft draft;
+    draft.cause = found.cause;
+    // Slow in some steps only: as much faster as the step's level says, kind by kind in the proportion of the means.
+    const bool varies = slow_course(found.cause.course) && found.cause.mirror == kUnknown;
+    draft.without = [&scene, stage = found.cause.stage, chunk = found.cause.chunk, mirror = found.cause.mirror,
+                     to_others, course = varies ? found.cause.course : Course{}](uint32_t op, double& dur, double&) {
+      const int32_t own = scene.graph.stage(op);
+      if (scene.times.worker_of(op) == CellTimes::kNone || (own != stage && own != mirror)) return;
+      const double to = (*to_others)[scene.times.place_of(op)];
+      if (!course.varies()) {
+        dur *= to;
+        return;
+      }
+      if (chunk != kUnknown && scene.graph.chunk[op] != chunk) return;
+      const double factor = course_factor(course, step_of(scene.graph, op));
+      if (factor > 1) dur /= factor;
+    };
+    // Of part of a run nobody knows what even would be.
+    // What is slow in some steps is no question of layers.
+    if (scene.coverage.whole() && !varies)
+      draft.evened = [&scene, to_even](uint32_t op, double& dur, double&) {
+        if (scene.times.worker_of(op) != CellTimes::kNone) dur *= (*to_even)[scene.times.place_of(op)];
+      };
+    out.push_back(std::move(draft));
+  }
+}
+
+}  // namespace stageline

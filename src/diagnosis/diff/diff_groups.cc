@@ -1,0 +1,155 @@
+#include "diagnosis/diff/diff_groups.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <tuple>
+
+namespace stageline {
+namespace {
+
+constexpr double kOneRank = 0.8;  // of a group's change, for its rank to be named
+// Pauses are few and hold nearly all of what starts became later by.
+constexpr double kPausesHold = 0.8, kMostPaused = 0.1;
+
+// cause, stage, from stage, kind, type
+using Key = std::tuple<DiffCause, int32_t, int32_t, CellKind, int32_t>;
+
+struct Sums {
+  DiffGroup group;
+  double change_ns = 0;  // sum of |B − A|
+  std::map<int32_t, double> by_part;
+};
+
+class Grouper {
+ public:
+  explicit Grouper(const StepGraph& g) : g_(g) {}
+
+  Key dur_key(uint32_t op) const {
+    const CellKind kind = g_.kind[op];
+    if (is_compute(kind)) return {DiffCause::kCompute, g_.stage(op), kUnknown, kind, -1};
+    if (!is_message(kind)) return {DiffCause::kTail, kUnknown, kUnknown, kind, g_.type[op]};
+    const auto [from, to] = edge_of(op);
+    return {DiffCause::kMessages, to, from, CellKind::kOther, -1};
+  }
+  Key delay_key(uint32_t op) const {
+    const CellKind kind = g_.kind[op];
+    // What nobody recorded has no host that launches it: its delay is part of the way.
+    if (g_.cell[op] == kNoCell) return dur_key(op);
+    // Before a collective or the optimizer it is waiting of one kind, on whatever stage, and no work of it.
+    if (!is_compute(kind) && !is_message(kind)) return {DiffCause::kDelay, kUnknown, kUnknown, kind, g_.type[op]};
+    return {DiffCause::kDelay, g_.stage(op), kUnknown, CellKind::kOther, -1};
+  }
+
+ private:
+  // From whom to whom: the partner of its group says, or what an unrecorded message waits for; else its neighbours.
+  std::pair<int32_t, int32_t> edge_of(uint32_t op) const {
+    const CellKind kind = g_.kind[op];
+    const int32_t own = g_.stage(op);
+    const bool sends = kind == CellKind::kSendForward || kind == CellKind::kSendBackward;
+    int32_t other = kUnknown;
+    if (g_.group(op) != kNoGroup) {
+      const GraphGroup& group = g_.groups[g_.group(op)];
+      for (uint32_t i = group.begin; i < group.end && i < group.begin + 4; ++i)
+        if (i != op) other = g_.stage(i);
+    }
+    if (other == kUnknown && g_.cell[op] == kNoCell)
+      for (const uint32_t before : g_.waits(op))
+        if (g_.stage(before) != own) other = g_.stage(before);
+    if (other == kUnknown && own != kUnknown) {
+      const bool up = kind == CellKind::kSendForward || kind == CellKind::kRecvBackward;
+      const int32_t p = std::max(g_.stage_count, 1);
+      other = (own + (up ? 1 : p - 1)) % p;
+    }
+    return sends ? std::pair(own, other) : std::pair(other, own);
+  }
+  const StepGraph& g_;
+};
+
+}  // namespace
+
+DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const std::vector<bool>& usual, size_t most) {
+  const Grouper grouper(b);
+  std::map<Key, Sums> sums;
+  const auto add = [&](const Key& key, uint32_t op, double a_ns, double b_ns) {
+    Sums& s = sums[key];
+    s.group.a_ns += a_ns;
+    s.group.b_ns += b_ns;
+    ++s.group.count;
+    s.change_ns += std::abs(b_ns - a_ns);
+    if (b_ns != a_ns) s.by_part[b.part[op]] += b_ns - a_ns;
+  };
+  for (size_t step = 0; step < b.steps.size(); ++step)
+    for (uint32_t op = b.steps[step].begin; usual[step] && op < b.steps[step].end; ++op) {
+      const Key dur = grouper.dur_key(op), delay = grouper.delay_key(op);
+      add(dur, op, a_times.dur_ns[op] + (delay == dur ? a_times.delay_ns[op] : 0),
+          b.dur_ns[op] + (delay == dur ? b.delay_ns[op] : 0));
+      if (delay != dur) add(delay, op, a_times.delay_ns[op], b.delay_ns[op]);
+    }
+
+  std::vector<std::map<Key, Sums>::iterator> changed;
+  for (auto it = sums.begin(); it != sums.end(); ++it)
+    if (it->second.change_ns > 0) changed.push_back(it);
+  std::stable_sort(changed.begin(), changed.end(),
+                   [](const auto& x, const auto& y) { return x->second.change_ns > y->second.change_ns; });
+  DiffGroups groups;
+  std::map<Key, uint32_t> index;
+  for (size_t i = 0; i < changed.size(); ++i) {
+    const auto& [key, s] = *changed[i];
+    if (i >= most) {  // all others are one
+      if (i == most) groups.list.push_back({}), groups.list.back().cause = DiffCause::kMore;
+      index[key] = static_cast<uint32_t>(most);
+      DiffGroup& more = groups.list.back();
+      more.count += s.group.count;
+      more.a_ns += s.group.a_ns;
+      more.b_ns += s.group.b_ns;
+      continue;
+    }
+    index[key] = static_cast<uint32_t>(i);
+    DiffGroup group = s.group;
+    int32_t type = -1;
+    std::tie(group.cause, group.stage, group.from_stage, group.kind, type) = key;
+    if (type >= 0) group.type = b.types[static_cast<size_t>(type)].name;
+    double all = 0;
+    for (const auto& [part, ns] : s.by_part) all += std::abs(ns);
+    for (const auto& [part, ns] : s.by_part)
+      if (b.dp_count > 1 && std::abs(ns) >= kOneRank * all) group.part = part;
+    groups.list.push_back(std::move(group));
+  }
+  for (DiffGroup& group : groups.list) {
+    const auto n = static_cast<double>(std::max<int64_t>(group.count, 1));
+    group.a_ns /= n;
+    group.b_ns /= n;
+  }
+  const auto find = [&](const Key& key) {
+    const auto it = index.find(key);
+    return it == index.end() ? static_cast<uint32_t>(groups.list.size()) : it->second;
+  };
+  groups.of_dur.reserve(b.size());
+  groups.of_delay.reserve(b.size());
+  for (uint32_t op = 0; op < b.size(); ++op) {
+    groups.of_dur.push_back(find(grouper.dur_key(op)));
+    groups.of_delay.push_back(find(grouper.delay_key(op)));
+  }
+  return groups;
+}
+
+void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group) {
+  std::vector<double> later;
+  double all = 0;
+  for (const double ns : changes_ns) {
+    all += std::abs(ns);
+    if (ns > 0) later.push_back(ns);
+  }
+  std::sort(later.begin(), later.end(), std::greater<>());
+  double held = 0;
+  size_t paused = 0;
+  while (paused < later.size() && held < kPausesHold * all) held += later[paused++];
+  const auto count = static_cast<double>(changes_ns.size());
+  if (paused == 0 || held < kPausesHold * all || static_cast<double>(paused) > kMostPaused * count) return;
+  group.paused = static_cast<int64_t>(paused);
+  group.pause_ns = held / static_cast<double>(paused);
+}
+
+}  // namespace stageline

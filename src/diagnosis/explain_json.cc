@@ -1,0 +1,115 @@
+#include "diagnosis/explain_json.h"
+
+#include <cmath>
+
+#include "base/json_writer.h"
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+void finding_json(JsonWriter& json, const Finding& f, double step_ns, const std::vector<std::string>& paths) {
+  const auto whole = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
+  // A cause may have several names, parted by blanks: "tail:collective tail:all-reduce".
+  json.begin_object().field("id", f.id).field("cause", f.cause.substr(0, f.cause.find(' ')));
+  json.key("causes").begin_array();
+  for (const std::string_view name : split(f.cause, ' '))
+    if (!name.empty()) json.value(name);
+  json.end_array().field("priced", f.price.saving_ns > 0);
+  json.field("lost_ns", whole(f.lost_ns_per_step)).field("uncertainty_ns", whole(f.uncertainty_ns));
+  json.field("lost_share", step_ns > 0 ? f.lost_ns_per_step / step_ns : f.weight);
+  json.field("saving_ns", whole(f.price.saving_ns));
+  json.field("saving_share", step_ns > 0 ? f.price.saving_ns / step_ns : 0.0);
+  json.field("value", f.value).field("note_en", f.value_note_en).field("note_zh", f.value_note_zh);
+  json.field("title_en", f.title_en).field("title_zh", f.title_zh);
+  json.field("detail_en", f.detail_en).field("detail_zh", f.detail_zh);
+  json.field("fix_en", f.price.fix_en).field("fix_zh", f.price.fix_zh);
+  json.field("assumption_en", f.price.assumption_en).field("assumption_zh", f.price.assumption_zh);
+  json.key("step");
+  f.step ? json.value(*f.step) : json.null();
+  json.key("rank");
+  f.rank ? json.value(int64_t{*f.rank}) : json.null();
+  json.field("analysis", f.evidence.analysis)
+      .field("table", f.evidence.table)
+      .field("command", finding_command(f, paths));
+  json.end_object();
+}
+
+void parts_json(JsonWriter& json, const char* key, const std::vector<SpanPart>& parts) {
+  json.key(key).begin_array();
+  for (const SpanPart& part : parts)
+    json.begin_object()
+        .field("id", part.id)
+        .field("label_en", part.label_en)
+        .field("label_zh", part.label_zh)
+        .field("share", part.share)
+        .end_object();
+  json.end_array();
+}
+
+}  // namespace
+
+std::string finding_command(const Finding& f, const std::vector<std::string>& paths) {
+  if (!f.price.command.empty()) return f.price.command;
+  if (f.evidence.analysis.empty()) return "";
+  std::string command = "stageline analyze " + f.evidence.analysis;
+  for (const std::string& path : paths) command += " " + path;
+  if (!f.evidence.table.empty()) command += " --table " + f.evidence.table;
+  return command;
+}
+
+ClosingWords closing_words(const Explanation& e) {
+  if (!e.why_not.empty()) return {"What costs time here cannot be told from waits.", "无法从等待中判断时间花在哪里。"};
+  if (!e.headline.closing_en.empty()) return {e.headline.closing_en, e.headline.closing_zh};
+  const bool any = !e.findings.empty();
+  const std::string next_en = e.next_en.empty() ? "" : " " + e.next_en;
+  const auto beside = [](const std::string& words, const char* by) { return words.empty() ? "" : by + words; };
+  if (!e.doubt_en.empty())
+    return {
+        (any ? "Nothing else is sure. " : "Nothing is sure. ") + e.doubt_en + beside(e.account.left_en, " ") + next_en,
+        (any ? "没有其他可以确定的结论。" : "没有可以确定的结论。") + e.doubt_zh + e.account.left_zh + e.next_zh};
+  // What is left of the step is a sum: only where every line of it is small, nothing else costs anything.
+  if (!e.account.left_en.empty())
+    return {(any ? "" : "No fault was found. ") + e.account.left_en + next_en,
+            (any ? "" : "没有发现故障。") + e.account.left_zh + e.next_zh};
+  if (any)
+    return {"Nothing else costs more than 1 % of a step" + std::string(next_en.empty() ? "." : " by itself.") + next_en,
+            "其他问题" + std::string(next_en.empty() ? "" : "单独") + "的代价都不超过每步的 1 %。" + e.next_zh};
+  return {"Nothing stands out: no stage, rank, link or pause costs more than 1 % of a step.",
+          "没有突出的问题：没有哪一级、rank、链路或停顿的代价超过每步的 1 %。"};
+}
+
+std::string explain_json(const Explanation& e, const std::vector<std::string>& paths) {
+  JsonWriter json;
+  json.begin_object().field("run_en", e.run_en).field("run_zh", e.run_zh);
+  json.field("steps", e.steps).field("step_ns", static_cast<int64_t>(std::llround(e.step_ns)));
+  json.field("period_ns", static_cast<int64_t>(std::llround(e.wall_ns)))
+      .field("gap_ns", static_cast<int64_t>(std::llround(e.gap_ns)));
+  json.field("lost_ns", static_cast<int64_t>(std::llround(e.lost_ns))).field("lost_share", e.lost_share());
+  json.field("note_en", e.note_en).field("note_zh", e.note_zh).field("why_not", e.why_not);
+  json.field("title_en", e.headline.title_en).field("title_zh", e.headline.title_zh);
+  json.field("closing_en", closing_words(e).en).field("closing_zh", closing_words(e).zh);
+  json.field("lead_en", e.headline.lead_en).field("lead_zh", e.headline.lead_zh);
+  parts_json(json, "parts", e.parts);
+  parts_json(json, "device_parts", e.headline.device_parts);
+  json.key("account").begin_array();
+  for (const AccountPart& part : e.account.parts)
+    json.begin_object()
+        .field("id", part.id)
+        .field("name", part.name)
+        .field("label_en", part.label_en)
+        .field("label_zh", part.label_zh)
+        .field("ns", static_cast<int64_t>(std::llround(part.ns)))
+        .field("share", e.step_ns > 0 ? part.ns / e.step_ns : 0.0)
+        .end_object();
+  json.end_array();
+  json.key("findings").begin_array();
+  for (const Finding& f : e.findings) finding_json(json, f, e.step_ns, paths);
+  json.end_array();
+  json.key("offers").begin_array();
+  for (const Finding& f : e.offers) finding_json(json, f, e.step_ns, paths);
+  json.end_array().end_object();
+  return json.take();
+}
+
+}  // namespace stageline

@@ -1,0 +1,101 @@
+#include "diagnosis/merge_findings.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/number.h"
+#include "diagnosis/profile/flight_findings.h"
+#include "diagnosis/profile/profile_findings.h"
+#include "facts/flight_facts.h"
+
+namespace stageline {
+namespace {
+
+double share_of_parts(const Headline& headline, std::string_view prefix) {
+  double share = 0;
+  for (const SpanPart& part : headline.parts)
+    if (part.id.starts_with(prefix)) share += part.share;
+  return share;
+}
+
+// What ranks wait for within the pipeline, whatever the cause.
+double waiting_share(const Headline& headline) {
+  double share = 0;
+  for (const char* cause : {"bubble", "imbalance", "jitter", "message", "rest"})
+    share += share_of_parts(headline, cause);
+  return share;
+}
+
+Finding* find(std::vector<Finding>& list, std::string_view id) {
+  const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
+  return it == list.end() ? nullptr : &*it;
+}
+
+bool takes(const std::vector<Finding>& list, std::string_view id) {
+  return std::any_of(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
+}
+
+// Idle time that may be the waiting for a message: the host sits in it as well. Input, garbage collection and memory
+// are never that.
+bool is_idle(const Finding& x) {
+  return x.id == "device.idle" || x.id == "host.sync" || x.id == "host.busy" || x.id == "host.blocked" ||
+         x.id == "host.collective" || x.id == "launch.bound";
+}
+
+// A rank that waits for a message has a device that stands idle, or one that runs a receive kernel until it is there.
+// Where the pipeline's waiting is at least half of both, that is what they are.
+void explain_by_bubble(Findings& pipeline, Findings& devices) {
+  Finding* bubble = find(pipeline.list, "bubble");
+  const double idle = share_of_parts(devices.headline, "idle"), exposed = share_of_parts(devices.headline, "comm");
+  if (!bubble || waiting_share(pipeline.headline) < 0.5 * (idle + exposed)) return;
+  const bool says_idle = std::any_of(devices.list.begin(), devices.list.end(), is_idle),
+             says_comm = takes(devices.list, "comm.exposed");
+  if (!says_idle && !says_comm) return;
+  std::erase_if(devices.list, [](const Finding& x) { return is_idle(x) || x.id == "comm.exposed"; });
+  std::string en, zh;
+  if (says_idle) {
+    en = "stand idle " + percent(idle);
+    zh = "空闲 " + percent(idle);
+  }
+  if (says_comm) {
+    en += (en.empty() ? "" : " and ") + ("communicate with nothing computed over it " + percent(exposed));
+    zh += (zh.empty() ? "" : "、") + ("未被掩盖地通信 " + percent(exposed));
+  }
+  bubble->detail_en += " The devices " + en + " of their time: mostly this waiting" +
+                       (says_comm ? ", for a receive kernel runs until its message is there." : ".");
+  bubble->detail_zh +=
+      "设备" + zh + "（占其时间），主要就是这段等待" + (says_comm ? "：接收核函数要运行到消息到达为止。" : "。");
+}
+
+}  // namespace
+
+Findings merge_findings(Findings pipeline, Findings devices) {
+  explain_by_bubble(pipeline, devices);
+  pipeline.headline.device_parts = devices.headline.parts;
+  // Stages have different work, so ranks are compared within their stage, which is what the pipeline's findings do.
+  const auto said = [&](const Finding& x) {
+    return x.id == "none" || x.id == "rank.late" || x.id == "rank.slow" || x.id == "step.outlier" ||
+           takes(pipeline.list, x.id);
+  };
+  std::erase_if(devices.list, said);
+  if (!devices.list.empty()) std::erase_if(pipeline.list, [](const Finding& x) { return x.id == "none"; });
+  for (Finding& finding : devices.list) pipeline.list.push_back(std::move(finding));
+  std::stable_sort(pipeline.list.begin(), pipeline.list.end(),
+                   [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
+  std::stable_partition(pipeline.list.begin(), pipeline.list.end(),
+                        [](const Finding& x) { return x.id == "stage.slow" || x.id == "rank.slow"; });
+  return pipeline;
+}
+
+Findings findings_of(const Run& run, const std::vector<Table>& tables) {
+  const Trace& trace = run.trace();
+  if (has_flight_calls(trace)) return flight_findings(run);
+  const bool profiled = std::any_of(trace.parts.begin(), trace.parts.end(),
+                                    [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
+  if (!profiled) return find_findings(run);
+  Findings of_slices = profile_findings(trace, tables, run.fact<ProfileAccountFact>());
+  if (trace.cells.size() == 0) return of_slices;
+  return merge_findings(find_findings(run), std::move(of_slices));
+}
+
+}  // namespace stageline

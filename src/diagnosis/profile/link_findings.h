@@ -1,0 +1,13 @@
+// Findings about the links between ranks, from the tables of slow-link. Conditions: docs/analyses/findings.md.
+#pragma once
+
+#include <vector>
+
+#include "diagnosis/profile/profile_facts.h"
+#include "model/finding.h"
+
+namespace stageline {
+
+void add_link_findings(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out);
+
+}  // namespace stageline

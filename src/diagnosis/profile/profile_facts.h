@@ -1,0 +1,86 @@
+// What the findings of a profiler trace stand on: sums over ranks, read once from the analyses' tables.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/table.h"
+
+namespace stageline {
+
+// A table with its columns by name; a table or a column that is missing reads as nothing.
+class TableReader {
+ public:
+  TableReader(const std::vector<Table>& tables, std::string_view name);
+  size_t row_count() const { return table_ ? table_->row_count() : 0; }
+  int64_t integer(size_t row, std::string_view column) const;  // 0 when unknown
+  double real(size_t row, std::string_view column) const;      // 0 when unknown
+  std::string_view text(size_t row, std::string_view column) const;
+  bool has(size_t row, std::string_view column) const;  // known at all
+
+ private:
+  enum Storage : uint8_t { kInteger, kReal, kText };
+  int column(size_t row, std::string_view name, Storage storage) const;
+  const Table* table_ = nullptr;
+};
+
+struct RankFacts {
+  int32_t rank = 0;
+  double span_ns = 0, compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, idle_ns = 0;
+  double comm_ns = 0;
+  double host_wait_ns = 0;
+};
+
+struct IdleCause {
+  double ns = 0, max_ns = 0;
+  int64_t count = 0;
+  int32_t max_rank = 0;
+};
+
+struct ProfileFacts {
+  std::vector<RankFacts> ranks;  // those with device work
+  RankFacts whole;               // their sum
+  bool splits_other = false;     // the breakdown tells communication and copies apart
+  IdleCause host_wait, kernel_wait, other, outside;
+  double recorded_ns = 0;  // device time recorded, with what lies before the first and after the last work
+  bool idle_known = false;
+  double comm_overlap_ns = 0;
+  // Profiler steps. Their lengths are the devices' (device_ns of profiler-steps), the host's only where no device
+  // worked.
+  size_t step_count = 0;
+  bool device_steps = false;
+  double host_steps_ns = 0;  // first start to last end of the host's rows
+  double median_step_ns = 0, max_step_ns = 0;
+  double mean_step_ns = 0;  // slow steps left out
+  int64_t max_step = 0;
+  int32_t max_step_rank = 0;
+  size_t slow_steps = 0;
+  // Launches.
+  int64_t launches = 0, short_work = 0;
+  double call_ns = 0;
+  double pageable_ns = 0;
+  std::string pageable_name;
+  // The rank that most waiting is owed to, where collectives could be matched over ranks.
+  bool stragglers_known = false;
+  int32_t straggler = 0;
+  double caused_wait_ns = 0;  // of the other ranks, summed
+  int64_t came_last = 0, collectives = 0;
+  double full_queue_share = 0;
+  int32_t full_queue_rank = 0;
+  // What is looked at, and what shares are of: the longest rank's span of device work. Without device work the host's
+  // steps, without steps all slices.
+  double window_ns = 0;
+  // Of the accounts of the ranks (rank_losses.h): the sums above are theirs then.
+  bool accounted = false;
+  // What is on already, and need not be advised.
+  bool graphs = false, compiled = false, fused_optimizer = false, loader_processes = false;
+  double step_ns = 0;  // mean step, or the whole window where the profile has no steps; 0: not accounted
+};
+
+ProfileFacts profile_facts(const std::vector<Table>& tables);
+
+inline constexpr double kSlowStepRatio = 1.3;
+
+}  // namespace stageline

@@ -1,0 +1,21 @@
+// Findings of profiler traces: headline, the span as a bar, and what to do, read off the analyses' tables.
+#pragma once
+
+#include <vector>
+
+#include "diagnosis/causes/findings.h"
+#include "diagnosis/profile/rank_losses.h"
+#include "model/table.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+// `tables` are those of all_tables, in the default mode; what needs a table that is missing is not said. `account`: of
+// the ranks with device work; without, idle time has the causes of the tables and no owners.
+// Definitions and thresholds: docs/analyses/findings.md.
+Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, const ProfileAccount& account = {});
+
+// The ids it may make, for --fail-on.
+const std::vector<const char*>& profile_finding_ids();
+
+}  // namespace stageline

@@ -1,0 +1,499 @@
+#include "diagnosis/profile/rank_losses.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "base/parallel.h"
+#include "model/intervals.h"
+#include "model/stage_costs.h"
+#include "model/torch_facts.h"
+#include "profile/python_stacks.h"
+
+namespace stageline {
+namespace {
+
+// A child that holds this much of its node's time is what the node's time is about.
+constexpr double kMostly = 0.7;
+constexpr size_t kMostCandidates = 10;
+// Kernels count as beside communication when most of them is, and as alone when next to nothing is.
+constexpr double kBeside = 0.5, kAlone = 0.05, kSlowed = 1.15;
+constexpr size_t kFewestTwins = 3;
+constexpr double kSteadyTwins = 1.15;  // a tenth of them may take longer than this times their median
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// "train.py(57): load_batch" of the program, not of torch or Python's own library.
+bool is_own_frame(std::string_view name) {
+  return contains(name, ".py(") && !name.starts_with("torch/") && !contains(name, "/torch/") &&
+         !contains(name, "site-packages") && !contains(name, "dist-packages") && !contains(name, "lib/python") &&
+         !name.starts_with("<frozen") && !name.starts_with("threading.py") && !name.starts_with("contextlib.py");
+}
+
+class LossFinder {
+ public:
+  LossFinder(const Trace& trace, const DeviceTimeline& timeline) : trace_(trace), part_(*timeline.part), t_(timeline) {}
+
+  std::vector<RankLoss> find() {
+    recorded_ns_ = replayed_ns(t_, {});
+    find_idle();
+    find_drains();
+    settle_drains();
+    find_exposed();
+    find_contention();
+    std::erase_if(losses_,
+                  [&](const RankLoss& x) { return std::max(x.price_ns, x.caused_ns) < kLeastLoss * window(); });
+    std::stable_sort(losses_.begin(), losses_.end(),
+                     [](const RankLoss& a, const RankLoss& b) { return a.price_ns > b.price_ns; });
+    return std::move(losses_);
+  }
+
+ private:
+  double window() const { return static_cast<double>(t_.window_ns()); }
+  std::string name(StringId id) const { return std::string(trace_.names.text(id)); }
+  double won(const TakenOut& out) const { return static_cast<double>(recorded_ns_ - replayed_ns(t_, out)); }
+
+  // ---- words of a node --------------------------------------------------------------------------------------------
+
+  Culprit culprit_of(uint32_t node) {
+    Culprit c;
+    std::string any_frame;
+    for (uint32_t at = node; at != kHostRoot; at = t_.nodes[at].parent) {
+      const HostNode& n = t_.nodes[at];
+      const std::string text = name(n.name);
+      if (is_launch_call(n.category) && c.call.empty()) c.call = text;
+      if (profiler_step_number(text) >= 0) continue;
+      if (n.category == Category::kCpuOp && c.op.empty()) c.op = text;
+      if (n.category == Category::kUserAnnotation && c.range.empty()) c.range = text;
+      if (n.category != Category::kPythonFunction) continue;
+      if (text.starts_with("nn.Module")) {
+        if (c.module.empty()) c.module = text;
+      } else if (contains(text, ".py(")) {
+        if (is_own_frame(text) && c.frame.empty()) c.frame = text;
+        if (any_frame.empty()) any_frame = text;
+      } else if (at == node && c.call.empty()) {
+        c.call = without_address(text);
+      }
+    }
+    if (c.frame.empty() && node != kHostRoot) c.frame = frame_by_stack(t_.nodes[node].slice);
+    if (c.frame.empty()) c.frame = any_frame;
+    return c;
+  }
+
+  // Work of the autograd thread belongs to the line of its forward operator.
+  std::string frame_by_stack(uint32_t slice) {
+    if (part_.python_parents.empty() && !any_python()) return "";
+    if (!stacks_) stacks_ = std::make_unique<PythonStacks>(python_stacks(trace_, part_));
+    for (const std::string_view frame : stacks_->entries(stacks_->stack_of(slice)))
+      if (is_own_frame(frame)) return std::string(frame);
+    return "";
+  }
+  bool any_python() {
+    for (const HostNode& n : t_.nodes)
+      if (n.category == Category::kPythonFunction) return true;
+    return false;
+  }
+
+  int64_t step_at(int64_t time_ns) const {
+    for (const ProfilerStep& step : part_.steps)
+      if (step.start_ns <= time_ns && time_ns < step.end_ns) return step.number;
+    return -1;
+  }
+
+  // ---- idle time by owner -----------------------------------------------------------------------------------------
+
+  // Of each owner the smallest subtrees of the host's slices that hold most of its time.
+  void find_idle() {
+    std::vector<std::vector<uint32_t>> children(t_.nodes.size());
+    for (uint32_t n = 1; n < t_.nodes.size(); ++n) children[t_.nodes[n].parent].push_back(n);
+    for (size_t o = 0; o < kIdleOwnerCount; ++o) {
+      const auto owner = static_cast<IdleOwner>(o);
+      std::vector<int64_t> held(t_.nodes.size(), 0);
+      for (uint32_t n = static_cast<uint32_t>(t_.nodes.size()); n-- > 0;) {
+        held[n] += t_.idle_of_key[owner_key(n, owner)];
+        if (owner == IdleOwner::kDispatch) held[n] += t_.short_pauses_ns[n] + fixed_ns(n);
+        if (n != kHostRoot) held[t_.nodes[n].parent] += held[n];
+      }
+      split(kHostRoot, owner, held, children);
+    }
+  }
+
+  void split(uint32_t node, IdleOwner owner, const std::vector<int64_t>& held,
+             const std::vector<std::vector<uint32_t>>& children) {
+    // These are told whole, whatever it is within them.
+    const bool whole = owner != IdleOwner::kBlocked && owner != IdleOwner::kWork && owner != IdleOwner::kUnseen;
+    const uint32_t top = node;
+    for (;;) {  // down to where it is, without recursion as long as there is one way
+      uint32_t most = kHostRoot;
+      for (const uint32_t child : children[node])
+        if (most == kHostRoot || held[child] > held[most]) most = child;
+      if (most == kHostRoot || static_cast<double>(held[most]) < kMostly * static_cast<double>(held[node])) break;
+      node = most;
+    }
+    int64_t rest = held[node];
+    std::vector<uint32_t> apart;
+    // Calls and lines that hold the host up are told one by one.
+    if (!whole)
+      for (const uint32_t child : children[node])
+        if (static_cast<double>(held[child]) >= 2 * kLeastLoss * window()) apart.push_back(child);
+    for (const uint32_t child : apart) {
+      rest -= held[child];
+      split(child, owner, held, children);
+    }
+    if (static_cast<double>(rest) < kLeastLoss * window() || candidates_.size() >= 4 * kMostCandidates) return;
+    if (whole) rest = held[top];
+    candidates_.push_back({node, whole ? top : node, owner, apart, rest});
+    make_idle(candidates_.back());
+  }
+
+  int64_t fixed_ns(uint32_t node) const { return t_.short_kernel_count[node] * t_.shortest_kernel_ns; }
+
+  struct Candidate {
+    uint32_t named, node;
+    IdleOwner owner;
+    std::vector<uint32_t> without;  // subtrees told apart
+    int64_t idle_ns;
+  };
+
+  std::vector<bool> below(const Candidate& c) const {
+    std::vector<bool> in(t_.nodes.size(), false);
+    for (uint32_t n = c.node; n < t_.nodes.size(); ++n) {
+      in[n] = n == c.node || (n != kHostRoot && in[t_.nodes[n].parent]);
+      if (std::find(c.without.begin(), c.without.end(), n) != c.without.end()) in[n] = false;
+    }
+    return in;
+  }
+
+  void make_idle(const Candidate& c) {
+    RankLoss x;
+    x.kind = LossKind::kIdle;
+    x.owner = c.owner;
+    x.at = culprit_of(c.named);
+    x.recorded_ns = static_cast<double>(c.idle_ns);
+    TakenOut out;
+    out.keys.assign(t_.idle_of_key.size(), false);
+    const std::vector<bool> in = below(c);
+    double pauses = 0, fixed = 0;  // fewer, longer kernels have none of these pauses
+    for (uint32_t n = 0; n < t_.nodes.size(); ++n) {
+      if (!in[n]) continue;
+      const OwnerKey key = owner_key(n, c.owner);
+      out.keys[key] = true;
+      if (c.owner == IdleOwner::kDispatch) {
+        pauses += static_cast<double>(t_.short_pauses_ns[n]);
+        fixed += static_cast<double>(fixed_ns(n));
+        x.short_kernels += t_.short_kernel_count[n];
+      }
+      const auto& longest = t_.longest_of_key[key];
+      if (static_cast<double>(longest.dur_ns) <= x.longest_ns) continue;
+      x.longest_ns = static_cast<double>(longest.dur_ns);
+      x.longest_step = step_at(longest.start_ns);
+    }
+    // Work that could then run earlier beside other work is another gain, and not of this gap.
+    x.recorded_ns -= fixed;
+    x.price_ns = std::min(won(out) + pauses, x.recorded_ns);
+    // Of what kernels take whatever they do, fused ones save something between nothing and all.
+    x.pauses_ns = pauses;
+    x.fixed_ns = fixed;
+    x.uncertainty_ns = fixed / 2;
+    x.price_ns += fixed / 2;
+    keys_.push_back(std::move(out.keys));
+    losses_.push_back(std::move(x));
+  }
+
+  // ---- waits that run the devices dry -----------------------------------------------------------------------------
+
+  void find_drains() {
+    std::map<std::string, std::vector<size_t>> by_wait;  // what waits, as rows of `drained`
+    for (size_t i = 0; i < t_.drained.size(); ++i) {
+      const Culprit c = culprit_of(t_.drained[i].wait_node);
+      by_wait[c.call + "\n" + c.op + "\n" + c.frame].push_back(i);
+    }
+    for (const auto& [text, rows] : by_wait) {
+      int64_t idle = 0;
+      std::map<OwnerKey, int64_t> then;
+      TakenOut out;
+      out.wait_nodes.assign(t_.nodes.size(), false);
+      for (const size_t i : rows) {
+        idle += t_.drained[i].idle_ns;
+        then[t_.drained[i].key] += t_.drained[i].idle_ns;
+        out.wait_nodes[t_.drained[i].wait_node] = true;
+      }
+      if (static_cast<double>(idle) < kLeastLoss * window()) continue;
+      RankLoss x;
+      x.kind = LossKind::kDrain;
+      x.at = culprit_of(t_.drained[rows.front()].wait_node);
+      x.recorded_ns = static_cast<double>(idle);
+      const auto most =
+          std::max_element(then.begin(), then.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+      if (2 * most->second > idle) x.beside = culprit_of(node_of_key(most->first));
+      x.price_ns = std::min(won(out), x.recorded_ns);
+      drains_.push_back({losses_.size(), std::move(then)});
+      losses_.push_back(std::move(x));
+      keys_.emplace_back();
+    }
+  }
+
+  // A gap after a wait has two owners: the wait, without which work would have been queued, and what the host did
+  // before it launched again. Told is the one whose absence wins more, with the other beside it; the work itself where
+  // the two are near, for who finds it done faster needs the wait no less.
+  void settle_drains() {
+    constexpr double kClearlyMore = 1.15, kNearly = 0.8;
+    std::vector<bool> gone(losses_.size(), false);
+    for (const Drain& drain : drains_) {
+      RankLoss& wait = losses_[drain.loss];
+      double contested = 0, best = 0;
+      std::vector<size_t> works;
+      for (size_t k = 0; k < losses_.size(); ++k) {
+        if (losses_[k].kind != LossKind::kIdle || gone[k]) continue;
+        double both = 0;
+        for (const auto& [key, idle] : drain.then)
+          if (keys_[k][key]) both += static_cast<double>(idle);
+        if (both < 0.5 * losses_[k].recorded_ns) continue;
+        works.push_back(k);
+        contested += losses_[k].price_ns;
+        best = std::max(best, losses_[k].price_ns);
+      }
+      if (works.empty()) continue;
+      // Launches are never quick enough for a queue that a wait has emptied: of those two it is the wait.
+      const bool launches =
+          std::all_of(works.begin(), works.end(), [&](size_t k) { return losses_[k].owner == IdleOwner::kDispatch; });
+      if (wait.price_ns > (launches ? kNearly : kClearlyMore) * contested) {
+        for (const size_t k : works) gone[k] = true;
+        continue;
+      }
+      gone[drain.loss] = true;
+      for (const size_t k : works)
+        if (losses_[k].beside.empty()) losses_[k].beside = wait.at;
+    }
+    size_t k = 0;
+    std::erase_if(losses_, [&](const RankLoss&) { return gone[k++]; });
+  }
+
+  // ---- exposed communication and copies ---------------------------------------------------------------------------
+
+  std::string label_of(const DeviceTimeline::DeviceItem& item) const {
+    if (const CollectiveFact* fact = fact_of(part_.collectives, item.slice); fact && fact->name != 0)
+      if (std::string text = name(fact->name); !text.empty()) return text;
+    const std::string text = name(part_.slices.name_id[item.slice]);
+    return item.kernel == KernelClass::kMemory ? text : short_kernel_name(text);
+  }
+
+  void find_exposed() {
+    std::vector<Interval> compute, comm;
+    for (const auto& item : t_.device) {
+      if (item.kernel == KernelClass::kComputation) compute.push_back({item.start_ns, item.end_ns});
+      if (item.kernel == KernelClass::kCommunication) comm.push_back({item.start_ns, item.end_ns});
+    }
+    compute = union_of(std::move(compute));
+    comm = union_of(std::move(comm));
+    std::vector<Interval> both = compute;
+    both.insert(both.end(), comm.begin(), comm.end());
+    const CoveredTime under_compute(compute), under_both(union_of(std::move(both)));
+    struct Group {
+      double exposed_ns = 0, worst_ns = 0;
+      size_t worst = 0;
+      std::vector<size_t> items;
+    };
+    std::map<std::pair<bool, std::string>, Group> groups;
+    for (size_t j = 0; j < t_.device.size(); ++j) {
+      const auto& item = t_.device[j];
+      const bool copies = item.kernel == KernelClass::kMemory;
+      if (!copies && item.kernel != KernelClass::kCommunication) continue;
+      const CoveredTime& cover = copies ? under_both : under_compute;
+      const auto exposed = static_cast<double>(item.end_ns - item.start_ns - cover.within(item.start_ns, item.end_ns));
+      if (exposed <= 0) continue;
+      std::string text = label_of(item);
+      if (item.launch >= 0) text += "\n" + std::to_string(t_.host[static_cast<size_t>(item.launch)].node);
+      Group& g = groups[{copies, text}];
+      g.exposed_ns += exposed;
+      g.items.push_back(j);
+      if (exposed > g.worst_ns) g.worst_ns = exposed, g.worst = j;
+    }
+    std::vector<int32_t> waits_for(t_.device.size(), -1);
+    for (size_t j = 0; j < t_.device.size(); ++j)
+      if (t_.device[j].other >= 0) waits_for[static_cast<size_t>(t_.device[j].other)] = static_cast<int32_t>(j);
+    for (const auto& [key, g] : groups) {
+      if (g.exposed_ns < kLeastLoss * window()) continue;
+      const auto& worst = t_.device[g.worst];
+      RankLoss x;
+      x.kind = key.first ? LossKind::kCopy : LossKind::kCollective;
+      x.what = label_of(worst);
+      x.recorded_ns = g.exposed_ns;
+      if (worst.launch >= 0) x.at = culprit_of(t_.host[static_cast<size_t>(worst.launch)].node);
+      x.stream = part_.streams[part_.slices.stream_id[worst.slice]];
+      if (const int32_t next = waits_for[g.worst]; next >= 0)
+        x.waiting = part_.streams[part_.slices.stream_id[t_.device[static_cast<size_t>(next)].slice]];
+      TakenOut out;
+      out.device_ns.assign(t_.device.size(), -1);
+      for (const size_t j : g.items) out.device_ns[j] = 0;
+      x.price_ns = won(out);
+      losses_.push_back(std::move(x));
+    }
+  }
+
+  // ---- communication that slows computation beside it ---------------------------------------------------------------
+
+  void find_contention() {
+    std::vector<Interval> comm;
+    for (const auto& item : t_.device)
+      if (item.kernel == KernelClass::kCommunication) comm.push_back({item.start_ns, item.end_ns});
+    if (comm.empty()) return;
+    const CoveredTime under_comm(union_of(std::move(comm)));
+    // Twins are kernels of one name launched by one place of the program.
+    struct Twins {
+      std::vector<double> alone;
+      std::vector<size_t> beside;
+    };
+    std::unordered_map<uint64_t, Twins> twins;
+    for (size_t j = 0; j < t_.device.size(); ++j) {
+      const auto& item = t_.device[j];
+      if (item.kernel != KernelClass::kComputation || item.launch < 0) continue;
+      const double length = static_cast<double>(item.end_ns - item.start_ns);
+      if (length <= 0) continue;
+      const double share = static_cast<double>(under_comm.within(item.start_ns, item.end_ns)) / length;
+      Twins& pair = twins[static_cast<uint64_t>(t_.host[static_cast<size_t>(item.launch)].node) << 32 |
+                          part_.slices.name_id[item.slice]];
+      if (share <= kAlone) pair.alone.push_back(length);
+      if (share >= kBeside) pair.beside.push_back(j);
+    }
+    TakenOut out;
+    out.device_ns.assign(t_.device.size(), -1);
+    double slower = 0, usual = 0;
+    std::string worst;
+    double worst_ns = 0;
+    for (auto& [key, pair] : twins) {
+      if (pair.alone.size() < kFewestTwins || pair.beside.size() < kFewestTwins) continue;
+      std::sort(pair.alone.begin(), pair.alone.end());
+      const double median = median_of(pair.alone);
+      if (pair.alone[pair.alone.size() * 9 / 10] > kSteadyTwins * median) continue;
+      double lost = 0;
+      for (const size_t j : pair.beside) {
+        const double length = static_cast<double>(t_.device[j].end_ns - t_.device[j].start_ns);
+        lost += length - median;
+        out.device_ns[j] = static_cast<int64_t>(std::min(length, median));
+      }
+      slower += lost;
+      usual += median * static_cast<double>(pair.beside.size());
+      if (lost > worst_ns) worst_ns = lost, worst = name(static_cast<StringId>(key & UINT32_MAX));
+    }
+    if (!(usual > 0) || slower + usual < kSlowed * usual) return;
+    RankLoss x;
+    x.kind = LossKind::kContention;
+    x.ratio = (slower + usual) / usual;
+    x.recorded_ns = slower;
+    x.what = short_kernel_name(worst);
+    x.price_ns = won(out);
+    // Without that communication at all: moved to where it slows nothing, it may be exposed instead.
+    std::vector<Interval> slowed;
+    for (size_t j = 0; j < t_.device.size(); ++j)
+      if (out.device_ns[j] >= 0) slowed.push_back({t_.device[j].start_ns, t_.device[j].end_ns});
+    const CoveredTime under_slowed(union_of(std::move(slowed)));
+    for (size_t j = 0; j < t_.device.size(); ++j)
+      if (t_.device[j].kernel == KernelClass::kCommunication &&
+          under_slowed.within(t_.device[j].start_ns, t_.device[j].end_ns) > 0)
+        out.device_ns[j] = 0;
+    x.caused_ns = won(out);
+    losses_.push_back(std::move(x));
+  }
+
+  struct Drain {
+    size_t loss;
+    std::map<OwnerKey, int64_t> then;
+  };
+
+  const Trace& trace_;
+  const Part& part_;
+  const DeviceTimeline& t_;
+  int64_t recorded_ns_ = 0;
+  std::vector<Candidate> candidates_;
+  std::vector<RankLoss> losses_;
+  std::vector<std::vector<bool>> keys_;  // by loss, while there are only those of idle time
+  std::vector<Drain> drains_;
+  std::unique_ptr<PythonStacks> stacks_;
+};
+
+RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
+  RankAccount a;
+  a.rank = part.rank;
+  const DeviceTimeline t = device_timeline(trace, part, truncated);
+  if (t.device.empty() || t.window_ns() <= 0) return a;
+  a.window_ns = static_cast<double>(t.window_ns());
+  a.compute_ns = static_cast<double>(t.compute_ns);
+  a.exposed_comm_ns = static_cast<double>(t.exposed_comm_ns);
+  a.exposed_memory_ns = static_cast<double>(t.exposed_memory_ns);
+  a.other_work_ns = static_cast<double>(t.other_work_ns);
+  for (size_t o = 0; o < kIdleOwnerCount; ++o) a.idle_ns[o] = static_cast<double>(t.idle_ns[o]);
+  a.between_ns = static_cast<double>(t.between_ns);
+  a.stream_wait_ns = static_cast<double>(t.stream_wait_ns);
+  a.all_idle_ns = static_cast<double>(t.all_idle_ns());
+  a.steps = t.step_count;
+  int64_t first = t.start_ns, last = t.end_ns;  // of a file cut off nobody knows what came after
+  for (size_t i = 0; i < part.slices.size(); ++i) {
+    const Category c = trace.categories[part.slices.category_id[i]].kind;
+    if (!is_host(c) && !is_device_work(c)) continue;
+    first = std::min(first, part.slices.start_ns[i]);
+    if (!truncated) last = std::max(last, part.slices.end_ns(i));
+  }
+  a.before_and_after_ns = static_cast<double>(t.start_ns - first + last - t.end_ns);
+  a.linked = has_launches(t);
+  if (a.linked) a.losses = LossFinder(trace, t).find();
+  return a;
+}
+
+std::string cut_name(std::string text) {
+  constexpr size_t kMost = 90;
+  if (text.size() <= kMost) return text;
+  size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + "…";
+}
+
+}  // namespace
+
+std::string Culprit::text_en() const {
+  std::string out = cut_name(call);
+  const auto add = [&](const std::string& text, const char* with) {
+    if (!text.empty()) out += (out.empty() ? "" : with) + cut_name(text);
+  };
+  add(op, " in ");
+  if (range != op) add(range, " in ");
+  add(module, " of ");
+  add(frame, " from ");
+  return out;
+}
+
+std::string Culprit::text_zh() const {
+  std::string out;
+  for (const std::string* text : {&call, &op, &range, &module, &frame})
+    if (!text->empty() && (text != &range || range != op)) out += (out.empty() ? "" : " ← ") + cut_name(*text);
+  return out;
+}
+
+std::string Culprit::key() const {
+  std::string text = !call.empty() && call.front() != '<' ? "call:" + call
+                     : !frame.empty()                     ? "frame:" + frame.substr(0, frame.find(": "))
+                     : !op.empty()                        ? "op:" + op
+                     : !range.empty()                     ? "range:" + range
+                                                          : std::string();
+  for (char& c : text)  // keys are parted by these
+    if (c == ' ' || c == ',' || c == ';' || c == '/') c = '_';
+  return text;
+}
+
+ProfileAccount profile_account(const Trace& trace) {
+  const bool truncated = trace.diagnostics.count("kineto.truncated") > 0;
+  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
+  std::vector<RankAccount> all(trace.parts.size());
+  parallel_for(trace.parts.size(), [&](size_t p) {
+    const Part& part = trace.parts[p];
+    if (part.slices.has_facts() && part.slices.size() > 0 &&
+        (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), part.rank)))
+      all[p] = account_of(trace, part, truncated);
+  });
+  std::erase_if(all, [](const RankAccount& a) { return !(a.window_ns > 0); });
+  return all;
+}
+
+}  // namespace stageline

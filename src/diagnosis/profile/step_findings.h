@@ -1,0 +1,21 @@
+// Findings of profiler traces about steps, input, collectives, tensor cores and memory, read off the tables of the tb-
+// analyses. Part of profile_findings. Definitions and thresholds: docs/analyses/findings.md.
+#pragma once
+
+#include <vector>
+
+#include "diagnosis/profile/profile_facts.h"
+#include "model/finding.h"
+#include "model/table.h"
+
+namespace stageline {
+
+// Adds input.loading, comm.waiting, tensor_cores.unused, memory.full and data_parallel.one_process. Findings already in
+// `out` that one of these explains are told so (rank.late, device.idle), or taken out where nothing else is left of
+// them.
+void add_step_findings(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out);
+
+// Of a run without device work: the host's steps as parts that add up, and its longest operator in the lead.
+void add_host_parts(const std::vector<Table>& tables, Headline& headline);
+
+}  // namespace stageline

@@ -1,0 +1,172 @@
+#include "diagnosis/share_findings.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "base/number.h"
+#include "model/stage_costs.h"
+
+namespace stageline {
+
+double part_share(const Headline& headline, std::string_view id) {
+  double share = 0;
+  for (const SpanPart& part : headline.parts)
+    if (part.id == id) share += part.share;
+  return share;
+}
+
+namespace {
+
+Finding of_share(const char* id, double share, double step_ns) {
+  Finding f;
+  f.id = id;
+  f.weight = share;
+  f.value = percent(share);
+  f.value_note_en = "of a step";
+  f.value_note_zh = "占每步";
+  f.lost_ns_per_step = share * step_ns;
+  return f;
+}
+
+// The median of what messages take, in words; "" without any.
+std::string usual_message(const StepGraph& graph) {
+  std::vector<double> all;
+  for (size_t i = 0; i < graph.size(); ++i)
+    if (graph.kind[i] == CellKind::kRecvForward || graph.kind[i] == CellKind::kRecvBackward)
+      all.push_back(std::max(0.0, graph.dur_ns[i]));
+  return all.empty() ? "" : human_duration(median_of(std::move(all)));
+}
+
+// Which replica the others wait for.
+struct LastReplica {
+  int32_t dp = kUnknown;                       // that is last most often
+  int64_t last_in = 0, steps = 0, others = 0;  // steps in which it is; all; how many replicas are last in some step
+};
+LastReplica last_replica(const StepGraph& graph) {
+  std::map<int32_t, int64_t> last_in;
+  LastReplica found;
+  for (const GraphStep& step : graph.steps) {
+    int32_t last = kUnknown;
+    int64_t end_ns = INT64_MIN;
+    for (uint32_t op = step.begin; op < step.end; ++op)
+      if (is_compute(graph.kind[op]) && graph.dp(op) != kUnknown && graph.end_ns[op] > end_ns)
+        end_ns = graph.end_ns[op], last = graph.dp(op);
+    if (last == kUnknown) continue;
+    ++found.steps;
+    ++last_in[last];
+  }
+  found.others = static_cast<int64_t>(last_in.size());
+  for (const auto& [dp, count] : last_in)
+    if (count > found.last_in) found.dp = dp, found.last_in = count;
+  return found;
+}
+
+void add_replicas(const Trace& trace, double share, const CauseList& causes, const StepGraph& graph,
+                  ShareFindings& out) {
+  const LastReplica last = last_replica(graph);
+  if (share < kLargePart || last.steps == 0) return;
+  const bool replicas = trace.context_parallel <= 1;  // else one may be several pipelines
+  const std::string one_en = replicas ? "replica" : "pipeline", one_zh = replicas ? "副本" : "流水线";
+  const std::string text = percent(share), all = grouped(last.steps), which = std::to_string(last.dp);
+  const bool same = 2 * last.last_in > last.steps && last.steps > 1;
+  const std::string who_en =
+      same              ? one_en + " " + which + ", the last in " + grouped(last.last_in) + " of " + all + " steps"
+      : last.steps == 1 ? "the last one, " + one_en + " " + which
+                        : "the last one, which is another from step to step (" + grouped(last.others) + " of them in " +
+                              all + " steps)";
+  const std::string who_zh = same ? one_zh + " " + which + "（" + all + " 步中有 " + grouped(last.last_in) + " 步最晚）"
+                             : last.steps == 1
+                                 ? "最晚的" + one_zh + " " + which
+                                 : "最晚的一个（各步不同，" + all + " 步中共有 " + grouped(last.others) + " 个）";
+  const std::string end_en = " before gradients are exchanged", end_zh = "，才能同步梯度";
+  out.replicas_en = "The " + text + " of a step in which " + one_en + "s wait are waits for " + who_en + end_en + ".";
+  out.replicas_zh = "各" + one_zh + "等待的 " + text + " 是在等" + who_zh + end_zh + "。";
+  // What holds the last one up has a finding of its own.
+  for (const Cause& c : causes.causes)
+    if (2 * c.lost_ns >= share * causes.step_ns) return;
+  Finding f = of_share("replicas.wait", share, causes.step_ns);
+  f.title_en = (replicas ? "Replicas wait " : "Pipelines wait ") + text + " of a step for " +
+               (same ? one_en + " " + which : "the last one of each step") + ": give them equal work";
+  f.title_zh = "各" + one_zh + "每步有 " + text + " 的时间在等" + (same ? one_zh + " " + which : "当步最晚的一个") +
+               "：请使它们的工作量相同";
+  f.detail_en = "They wait for " + who_en + end_en + ". " +
+                (same ? "Look at what it is given and at its devices and links."
+                      : "Even out what they are given (sequence lengths, packing); no one device is to blame.");
+  f.detail_zh = "等的是" + who_zh + end_zh + "。" +
+                (same ? "请检查它分到的数据、设备与链路。"
+                      : "请均衡各" + one_zh + "分到的数据（序列长度、打包）；没有哪台设备是固定的原因。");
+  f.evidence = {"waterfall", "waterfall-steps"};
+  out.list.push_back(std::move(f));
+}
+
+}  // namespace
+
+ShareFindings share_findings(const Trace& trace, const Headline& headline, const CauseList& causes,
+                             const StepGraph& graph) {
+  ShareFindings out;
+  std::vector<Finding>& findings = out.list;
+  if (!(causes.step_ns > 0)) return out;
+  add_replicas(trace, part_share(headline, "replicas"), causes, graph, out);
+  double of_links = 0, of_hosts = 0;  // what causes name already
+  for (const Cause& c : causes.causes) {
+    const double share = c.lost_ns / causes.step_ns;
+    if (c.kind == CauseKind::kSlowLink) of_links += share;
+    if (c.kind == CauseKind::kMessageTail || c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateWorker ||
+        c.kind == CauseKind::kLateStarts)
+      of_hosts += share;
+  }
+  const double messages = part_share(headline, "message"), rest = part_share(headline, "rest");
+  // Late starts are counted as messages where these were seen as gaps, and as rest else.
+  const double hosts_left = std::max(0.0, of_hosts - std::max(0.0, rest));
+  if (messages - of_links - hosts_left >= kLargePart) {
+    Finding f = of_share("messages.slow", messages, causes.step_ns);
+    f.lost_ns_per_step = (messages - of_links - hosts_left) * causes.step_ns;  // late starts stand before them
+    const std::string beside_en = of_links > 0 ? ", most of it on all links alike" : " on every link";
+    const std::string beside_zh = of_links > 0 ? "，多半不是个别链路所致" : "（各链路皆然）";
+    const std::string usual = usual_message(graph);
+    f.title_en = "Messages cost " + f.value + " of a step" + beside_en + ": hide them, or send fewer";
+    f.title_zh = "消息占每步的 " + f.value + beside_zh + "：请掩盖或减少消息";
+    f.detail_en =
+        (usual.empty() ? std::string("No") : "One takes " + usual + " (median), and no") +
+        " single cable explains it. Post receives ahead and send without waiting, so that messages pass while ranks "
+        "compute; see that neighbouring stages talk over the fast interconnect; larger micro-batches send fewer "
+        "messages." +
+        (hosts_left > 0 ? " Part of it are late starts: a gap between two cells counts as its message's." : "");
+    f.detail_zh =
+        (usual.empty() ? std::string() : "每条消息通常用时 " + usual + "。") +
+        "不是某一条线缆的问题。请提前发起接收、发送不等待对方，让消息在计算时传输；检查相邻级之间是否走高速互联；"
+        "更大的微批可减少消息数。" +
+        (hosts_left > 0 ? "其中一部分是晚开始：两个单元之间的空隙计为消息。" : "");
+    f.evidence = {"links", ""};
+    findings.push_back(std::move(f));
+  }
+  if (rest - of_hosts >= kLargePart) {
+    Finding f = of_share("unexplained", of_hosts > 0 ? rest - of_hosts : rest, causes.step_ns);
+    f.title_en = f.value + " of a step is explained by nothing" + (of_hosts > 0 ? " more" : "") +
+                 " in this recording: see what the hosts do between cells";
+    f.title_zh =
+        "每步有 " + f.value + (of_hosts > 0 ? " 再无" : " 没有") + "记录可以解释：请查看主机在两个单元之间做什么";
+    f.detail_en =
+        "Work could have started, by what was recorded, and did not: launches, data loading, logging, sends and "
+        "receives that nobody recorded. A profile with host threads, or with messages, tells which.";
+    f.detail_zh =
+        "按记录来看工作本可开始却没有开始：可能是下发、数据加载、日志，或未被记录的收发。带主机线程或消息的剖析可以区分"
+        "。";
+    f.evidence = {"theory", "late-reasons"};
+    findings.push_back(std::move(f));
+  }
+  return out;
+}
+
+void add_share_findings(ShareFindings shares, std::vector<Finding>& findings) {
+  for (Finding& f : findings) {
+    if (shares.replicas_en.empty() || (f.id != "sequence.long" && f.id != "rank.slow")) continue;
+    f.detail_en += " " + shares.replicas_en;
+    f.detail_zh += shares.replicas_zh;
+    break;
+  }
+  for (Finding& f : shares.list) findings.push_back(std::move(f));
+}
+
+}  // namespace stageline

@@ -1,0 +1,29 @@
+// Findings on the parts of a step that have no single culprit: messages that are slow on every link, time that nothing
+// explains, and replicas that wait for the last one.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnosis/causes/causes.h"
+#include "model/finding.h"
+
+namespace stageline {
+
+inline constexpr double kLargePart = 0.05;                         // of a step
+double part_share(const Headline& headline, std::string_view id);  // 0 where there is none
+
+// What parts of `headline` cost at least kLargePart of a step beyond what `causes` name of them: findings
+// "messages.slow", "unexplained" and "replicas.wait". They have no price: nobody knows how fast messages can be. Where
+// long sequences are what replicas wait for, that is a sentence of their finding instead.
+struct ShareFindings {
+  std::vector<Finding> list;
+  std::string replicas_en, replicas_zh;  // of the replicas that wait, a sentence; "" where they hardly do
+};
+// `graph` of the trace, before anything is moved out of it. O(operations).
+ShareFindings share_findings(const Trace& trace, const Headline& headline, const CauseList& causes,
+                             const StepGraph& graph);
+void add_share_findings(ShareFindings shares, std::vector<Finding>& findings);
+
+}  // namespace stageline

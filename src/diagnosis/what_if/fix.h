@@ -1,0 +1,27 @@
+// A fix: a change of the run with its price, the assumption it rests on and how to make it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "diagnosis/what_if/what_if.h"
+
+namespace stageline {
+
+// The layers of a virtual stage where nobody says any.
+inline constexpr int32_t kAssumedLayers = 8;
+
+struct FixText {
+  std::string en, zh;
+};
+
+struct Fix {
+  std::string id;  // stable: "balance", "worker", "order", "schedule", "micro-batches", "links", "launch", "jitter",
+                   // "fair-stage", "combined", "own"
+  Changes changes;
+  Price price;
+  FixText name, assumes, how;
+  bool bound = false;  // no fix but a bound: nobody can switch jitter off
+};
+
+}  // namespace stageline

@@ -1,0 +1,24 @@
+// A replayed order as cells, for those who draw it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "diagnosis/what_if/order_plan.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+// A cell of a replayed order, from its step's start; of an overlapped pair two.
+struct OrderCell {
+  int32_t dp = 0, stage = 0, chunk = 0, micro_batch = 0;
+  CellKind kind = CellKind::kForward;
+  double start_ns = 0, end_ns = 0;
+};
+
+// The plan's cells of one replica, by rank and place in its order; `start` and `end` by cell of the plan.
+// Tensor-parallel peers do the same: the first speaks for its replica.
+void add_order_cells(const OrderPlan& plan, int32_t dp, const std::vector<double>& start,
+                     const std::vector<double>& end, std::vector<OrderCell>& out);
+
+}  // namespace stageline

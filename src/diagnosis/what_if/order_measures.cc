@@ -1,0 +1,110 @@
+// What the run's cells usually take, by virtual stage of its schedule, and its messages by link.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "diagnosis/what_if/other_order.h"
+
+namespace stageline {
+
+void OrderModel::measure(const StepGraph& graph) {
+  const auto v = static_cast<size_t>(sizes_.chunks), m = static_cast<size_t>(sizes_.micro_batches);
+  const size_t per = static_cast<size_t>(sizes_.stages) * v * m;
+  const auto virtual_stages = static_cast<size_t>(virtual_stage_count(present_.schedule));
+  stages_.cost_ns.assign(virtual_stages, {});
+  stages_.owner.assign(virtual_stages, 0);
+  struct Sum {
+    DirectionCost ns = {};
+    std::array<int64_t, kDirections> count = {};
+  };
+  std::map<int32_t, std::vector<Sum>> replicas;  // by dp, virtual stage
+  double fused_ns = 0, apart_ns[2] = {}, input_ns = 0, weight_ns = 0;
+  int64_t fused_count = 0, apart_count[2] = {};
+  for (const Pipeline& pipeline : pipelines_) {
+    std::vector<Sum>& sums = replicas[pipeline.dp];
+    sums.resize(virtual_stages);
+    for (size_t s = 0; s < per; ++s) {
+      const Slot& slot = slots_[pipeline.slots + s];
+      const auto stage = static_cast<int32_t>(s / m / v), chunk = static_cast<int32_t>(s / m % v);
+      const auto vs = static_cast<size_t>(virtual_stage_of(stage, chunk));
+      // Both ends of two directions have the same layers: the first direction's owner stands for them.
+      if (layout_ != ChunkLayout::kBidirectional || chunk == 0) stages_.owner[vs] = stage;
+      for (size_t d = 0; d < kDirections; ++d) {
+        if (slot.op[d] == kNoCell) continue;
+        const double dur = graph.dur_ns[slot.op[d]];
+        const bool fused = d < 2 && slot.fused_with[d];
+        if (fused) {
+          fused_ns += dur / 2;  // two halves of one interval
+          ++fused_count;
+          continue;
+        }
+        sums[vs].ns[d] += dur;
+        ++sums[vs].count[d];
+        apart_ns[d == 0 ? 0 : 1] += dur;  // a backward that was split is whole again
+        if (d < 2) ++apart_count[d];
+      }
+      if (slot.op[1] != kNoCell && slot.op[2] != kNoCell) {
+        input_ns += graph.dur_ns[slot.op[1]];
+        weight_ns += graph.dur_ns[slot.op[2]];
+      }
+    }
+  }
+  if (weight_ns > 0 && input_ns > 0) {
+    weight_share_ = weight_ns / (input_ns + weight_ns);
+    weight_measured_ = true;
+  }
+  if (fused_count > 0 && apart_count[0] > 0 && apart_count[1] > 0) {
+    const double apart =
+        apart_ns[0] / static_cast<double>(apart_count[0]) + apart_ns[1] / static_cast<double>(apart_count[1]);
+    if (apart > 0) overlap_ratio_ = 2 * fused_ns / static_cast<double>(fused_count) / apart;
+  }
+  for (size_t vs = 0; vs < virtual_stages; ++vs)
+    for (size_t d = 0; d < kDirections; ++d) {
+      std::vector<double> means;
+      for (const auto& [dp, sums] : replicas) {
+        const auto count = sums[vs].count[d == 2 ? 1 : d];  // weight gradients per backward
+        if (count > 0) means.push_back(sums[vs].ns[d] / static_cast<double>(count));
+      }
+      // Of two replicas the faster one: one slow device is no slow stage.
+      const auto middle = means.begin() + static_cast<std::ptrdiff_t>(means.empty() ? 0 : (means.size() - 1) / 2);
+      if (!means.empty()) std::nth_element(means.begin(), middle, means.end());
+      stages_.cost_ns[vs][d] = means.empty() ? 0 : *middle;
+    }
+}
+
+std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimesView& times) const {
+  const auto p = static_cast<size_t>(sizes_.stages);
+  // Numbers of replicas beyond the operations are a damaged source's: they share the last place.
+  const size_t replicas = std::clamp<size_t>(static_cast<size_t>(std::max(1, graph.dp_count)), 1, graph.size() / p + 1);
+  std::vector<double> sum(replicas * p * 2, 0);
+  std::vector<int64_t> count(sum.size(), 0);
+  double all = 0;
+  int64_t all_count = 0;
+  for (uint32_t op = 0; op < graph.size(); ++op) {
+    const CellKind kind = graph.kind[op];
+    if ((kind != CellKind::kRecvForward && kind != CellKind::kRecvBackward) || graph.stage(op) < 0 ||
+        graph.stage(op) >= sizes_.stages)
+      continue;
+    double ns = times.dur_ns[op];
+    if (graph.group(op) == kNoGroup) {
+      ns += times.delay(graph, op);
+    } else {  // the sender may be late; a receive is posted when its rank has time
+      const GraphGroup& group = graph.groups[graph.group(op)];
+      for (uint32_t other = group.begin; other < group.end; ++other)
+        if (graph.kind[other] == CellKind::kSendForward || graph.kind[other] == CellKind::kSendBackward)
+          ns += times.delay(graph, other);
+    }
+    const size_t dp = std::min(replicas - 1, static_cast<size_t>(std::max(0, graph.dp(op))));
+    const size_t edge = (dp * p + static_cast<size_t>(graph.stage(op))) * 2 + (kind == CellKind::kRecvForward ? 0 : 1);
+    sum[edge] += ns;
+    ++count[edge];
+    all += ns;
+    ++all_count;
+  }
+  const double usual = all_count > 0 ? std::max(0.0, all / static_cast<double>(all_count)) : 0;
+  for (size_t e = 0; e < sum.size(); ++e)
+    sum[e] = count[e] > 0 ? std::max(0.0, sum[e] / static_cast<double>(count[e])) : usual;
+  return sum;
+}
+
+}  // namespace stageline

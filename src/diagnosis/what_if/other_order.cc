@@ -1,0 +1,450 @@
+#include "diagnosis/what_if/other_order.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "pipeline/measure/op_values.h"
+#include "pipeline/order/check_order.h"
+#include "pipeline/order/rank_lists.h"
+#include "pipeline/replay/schedule_numbers.h"
+#include "schedules/make.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kMostConstant = 0.95;  // of one cell: where it was made faster, its layers keep something
+enum : uint8_t { kF, kB, kI, kW };      // columns of what a plan's slot costs
+
+uint8_t column_of(CellKind kind) {
+  switch (kind) {
+    case CellKind::kForward: return kF;
+    case CellKind::kInputGrad: return kI;
+    case CellKind::kWeightGrad: return kW;
+    default: return kB;
+  }
+}
+
+size_t direction_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
+
+// Whether a chunk of a micro-batch runs on a rank: of two directions each takes one.
+bool runs_here(const Schedule& schedule, int32_t chunk, int32_t micro_batch) {
+  if (schedule.layout != ChunkLayout::kBidirectional) return true;
+  return chunk == (micro_batch < schedule.sizes.micro_batches / 2 ? 0 : 1);
+}
+
+}  // namespace
+
+namespace {
+
+Result<OrderPlan> compile(Schedule schedule);
+
+// The schedule with the list that most steps and replicas ran on every stage; nothing where some stage has no whole
+// one, or they cannot run together.
+std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
+  std::vector<const WorkList*> most(schedule.ranks.size(), nullptr);
+  const WorkLists work = work_lists(lists);
+  for (const WorkList& list : work.lists) {
+    if (list.stage < 0 || static_cast<size_t>(list.stage) >= most.size() ||
+        list.micro_batches != schedule.sizes.micro_batches)
+      continue;
+    const WorkList*& best = most[static_cast<size_t>(list.stage)];
+    if (!best || list.count > best->count) best = &list;
+  }
+  for (size_t stage = 0; stage < most.size(); ++stage) {
+    if (!most[stage]) return std::nullopt;
+    RankOrder order;
+    const std::vector<WorkToken>& tokens = most[stage]->tokens;
+    for (size_t t = 0; t < tokens.size(); ++t) {
+      if (tokens[t].micro_batch < 0 || tokens[t].chunk < 0) return std::nullopt;
+      const Action action{tokens[t].kind, tokens[t].micro_batch, tokens[t].chunk};
+      if (tokens[t].fused && t + 1 < tokens.size() && tokens[t + 1].fused) {
+        ++t;
+        order.emplace_back(action, Action{tokens[t].kind, tokens[t].micro_batch, tokens[t].chunk});
+      } else {
+        order.emplace_back(action);
+      }
+    }
+    schedule.ranks[stage] = std::move(order);
+  }
+  if (!check_order(schedule)) return std::nullopt;
+  return schedule;
+}
+
+}  // namespace
+
+Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes) {
+  // Checked before the order is made: a forward and a backward for every chunk of every micro-batch.
+  const double least = 2.0 * sizes.stages * sizes.micro_batches * (name == "dualpipe" ? 1 : sizes.chunks);
+  if (least > static_cast<double>(kMostPlanCells))
+    return Error{ErrorCode::kLimit,
+                 std::string(name) + " has " + fixed(least, 0) + " cells a pipeline or more; at most " +
+                     std::to_string(kMostPlanCells) + " are tried",
+                 {},
+                 "ask for fewer micro-batches or chunks"};
+  Result<Schedule> made = make_schedule(name, sizes);
+  if (!made) return std::move(made).error();
+  return compile(std::move(*made));
+}
+
+namespace {
+
+Result<OrderPlan> compile(Schedule schedule) {
+  size_t count = 0;
+  for (const RankOrder& order : schedule.ranks) count += order.size();
+  OrderPlan plan;
+  const int32_t m = schedule.sizes.micro_batches, v = schedule.sizes.chunks;
+  const auto stages = static_cast<size_t>(virtual_stage_count(schedule));
+  std::vector<uint32_t> forward(stages * static_cast<size_t>(m), kNoCell), backward = forward;
+  std::vector<size_t> next(schedule.ranks.size(), 0);
+  std::vector<uint32_t> last(schedule.ranks.size(), kNoCell);
+  const auto at = [&](int32_t stage, int32_t mb) {
+    return static_cast<size_t>(stage) * static_cast<size_t>(m) + static_cast<size_t>(mb);
+  };
+  ReplayCosts costs;
+  // A replay asks for the cost of a cell when everything that it waits for has run: the order that plans need.
+  costs.cell_ns = [&](int32_t rank, const ScheduleCell& cell) -> int64_t {
+    const auto r = static_cast<size_t>(rank);
+    const auto index = static_cast<uint32_t>(plan.cells.size());
+    OrderPlan::Cell c{{0, 0},  {0, 0}, static_cast<uint8_t>(cell.actions().size()), rank, last[r], {kNoCell, kNoCell},
+                      {-1, -1}};
+    for (size_t a = 0; a < 2; ++a) {
+      const Action& action = cell.actions()[std::min(a, cell.actions().size() - 1)];
+      c.slot[a] = static_cast<uint32_t>(
+          (static_cast<size_t>(rank) * static_cast<size_t>(v) + static_cast<size_t>(action.chunk)) *
+              static_cast<size_t>(m) +
+          static_cast<size_t>(action.micro_batch));
+      c.kind[a] = column_of(action.kind);
+      if (a >= cell.actions().size()) continue;
+      const int32_t stage = virtual_stage(schedule, rank, action.chunk);
+      const bool down = action.kind == CellKind::kForward;
+      uint32_t after = kNoCell;
+      if (down)
+        after = stage == 0 ? kNoCell : forward[at(stage - 1, action.micro_batch)];
+      else if (action.kind == CellKind::kWeightGrad || static_cast<size_t>(stage) + 1 == stages)
+        after = (action.kind == CellKind::kWeightGrad ? backward : forward)[at(stage, action.micro_batch)];
+      else
+        after = backward[at(stage + 1, action.micro_batch)];
+      c.after[a] = after;
+      if (after != kNoCell && plan.cells[after].stage != rank) c.edge[a] = 2 * rank + (down ? 0 : 1);
+    }
+    plan.cells.push_back(c);
+    for (const Action& action : cell.actions()) {
+      const size_t slot = at(virtual_stage(schedule, rank, action.chunk), action.micro_batch);
+      if (action.kind == CellKind::kForward)
+        forward[slot] = index;
+      else if (action.kind != CellKind::kWeightGrad)
+        backward[slot] = index;
+    }
+    last[r] = index;
+    return UnitCosts{}.of(cell);
+  };
+  plan.cells.reserve(count);
+  auto times = replay(schedule, costs);
+  if (!times) return std::move(times).error();
+  const double share = schedule.layout == ChunkLayout::kBidirectional ? 1 : 1.0 / v;
+  for (const RankNumbers& rank : schedule_numbers(schedule, *times).ranks)
+    plan.held.push_back(rank.activations * share);
+  for (RankOrder& order : schedule.ranks) order = {};
+  plan.schedule = std::move(schedule);
+  return plan;
+}
+
+}  // namespace
+
+int32_t OrderModel::virtual_stage_of(int32_t stage, int32_t chunk) const {
+  return virtual_stage(present_.schedule, stage, std::clamp(chunk, 0, std::max(0, sizes_.chunks - 1)));
+}
+
+OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognition recognition,
+                          const RankLists* known_lists) {
+  OrderModel model;
+  model.recognition_ = std::move(recognition);
+  const Recognition& r = model.recognition_;
+  if (!r.recognised) {
+    model.why_not_ = r.lists == 0           ? "no step holds a forward or backward cell"
+                     : r.candidates.empty() ? "no schedule has these sizes"
+                                            : "the schedule was " + recognition_text(r);
+    return model;
+  }
+  if (trace.chunks_are_pieces) {
+    model.why_not_ = "jobs are recorded in pieces, whose sum is not the duration of a cell";
+    return model;
+  }
+  const ScheduleCandidate& best = r.best();
+  model.sizes_ = best.sizes;
+  model.layout_ = best.layout;
+  Result<OrderPlan> present = compile_order(best.name, best.sizes);
+  if (!present) {
+    model.why_not_ = present.error().what;
+    return model;
+  }
+  model.present_ = std::move(*present);
+  const bool listed = known_lists && !known_lists->lists.empty();
+  const RankLists made_lists = listed ? RankLists{} : rank_lists(trace, r.rule);
+  const RankLists& lists = listed ? *known_lists : made_lists;
+  if (std::any_of(r.divergences.begin(), r.divergences.end(), [](const Divergence& d) { return d.is_order; }))
+    if (Result<Schedule> made = make_schedule(best.name, best.sizes))
+      if (std::optional<Schedule> ran = as_it_ran(lists, std::move(*made)))
+        if (Result<OrderPlan> plan = compile(std::move(*ran))) {
+          model.present_ = std::move(*plan);
+          model.left_ = true;
+        }
+  model.collect(lists, graph, trace.cells.size());
+  if (model.pipelines_.empty())
+    model.why_not_ = "no step has every forward and backward of its " + best.name;
+  else
+    model.measure(graph);
+  return model;
+}
+
+void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t cells) {
+  std::vector<uint32_t> op_of(cells, kNoCell);
+  OpBlocks(graph.size(), 0).each([&](size_t, uint32_t op) {
+    if (graph.cell[op] != kNoCell && is_compute(graph.kind[op])) op_of[graph.cell[op]] = op;
+  });
+  std::map<int32_t, uint32_t> step_index;
+  for (uint32_t s = 0; s < graph.steps.size(); ++s) step_index[graph.steps[s].step] = s;
+  const auto p = static_cast<size_t>(sizes_.stages), v = static_cast<size_t>(sizes_.chunks);
+  const auto m = static_cast<size_t>(sizes_.micro_batches);
+  const size_t per = p * v * m;
+  std::vector<uint8_t> broken(graph.steps.size(), 0);  // some replica of the step is not whole
+  std::vector<int32_t> peer(p);
+  for (size_t first = 0; first < lists.lists.size();) {
+    const size_t last = lists.group_end(first);
+    const size_t begin = first;
+    first = last;
+    const auto step = step_index.find(lists.lists[begin].step);
+    if (step == step_index.end()) continue;
+    // Tensor-parallel ranks of a stage: the k-th of every stage make a pipeline.
+    std::fill(peer.begin(), peer.end(), 0);
+    std::map<int32_t, size_t> pipelines;  // by peer: first slot
+    const size_t tokens = lists.lists[last - 1].end - lists.lists[begin].begin;
+    bool whole = true;
+    const size_t slots_before = slots_.size();
+    for (size_t l = begin; l < last && whole; ++l) {
+      const RankList& list = lists.lists[l];
+      if (list.stage < 0 || list.stage >= sizes_.stages || list.micro_batches != sizes_.micro_batches) {
+        whole = false;
+        break;
+      }
+      const auto [pipeline, fresh] = pipelines.try_emplace(peer[static_cast<size_t>(list.stage)]++, slots_.size());
+      if (fresh) {
+        // A step of few cells does not make a table for many.
+        whole = slots_.size() - slots_before + per <= tokens * 4 + 64;
+        if (!whole) break;
+        slots_.resize(slots_.size() + per);
+      }
+      for (size_t t = list.begin; t < list.end; ++t) {
+        const WorkToken& token = lists.tokens[t];
+        const uint32_t op = op_of[lists.cell[t]];
+        if (op == kNoCell || token.micro_batch < 0 || token.micro_batch >= sizes_.micro_batches || token.chunk < 0 ||
+            token.chunk >= sizes_.chunks)
+          continue;
+        Slot& slot =
+            slots_[pipeline->second + (static_cast<size_t>(list.stage) * v + static_cast<size_t>(token.chunk)) * m +
+                   static_cast<size_t>(token.micro_batch)];
+        slot.op[direction_of(token.kind)] = op;
+        if (token.fused) slot.fused_with[token.kind == CellKind::kForward ? 0 : 1] = true;
+      }
+    }
+    for (const auto& [index, slots] : pipelines) {
+      if (!whole) break;
+      Pipeline pipeline{step->second, lists.lists[begin].dp, slots, 0};
+      double head = std::numeric_limits<double>::infinity();
+      for (size_t s = 0; s < per && whole; ++s) {
+        const Slot& slot = slots_[slots + s];
+        const auto chunk = static_cast<int32_t>(s / m % v), mb = static_cast<int32_t>(s % m);
+        if (!runs_here(present_.schedule, chunk, mb)) continue;
+        whole = slot.op[0] != kNoCell && slot.op[1] != kNoCell;
+        for (const uint32_t op : slot.op)
+          if (op != kNoCell) head = std::min(head, static_cast<double>(graph.start_ns[op]));
+      }
+      pipeline.head_ns = head;
+      if (whole) pipelines_.push_back(pipeline);
+    }
+    if (!whole) broken[step->second] = 1;
+  }
+  std::erase_if(pipelines_, [&](const Pipeline& one) { return broken[one.step] != 0; });
+  tail_ns_.assign(graph.steps.size(), kNaN);
+  for (const Pipeline& pipeline : pipelines_) {
+    double& tail = tail_ns_[pipeline.step];
+    for (size_t s = pipeline.slots; s < pipeline.slots + per; ++s)
+      for (const uint32_t op : slots_[s].op) {
+        if (op == kNoCell) continue;
+        const double left = static_cast<double>(graph.steps[pipeline.step].span_ns - graph.end_ns[op]);
+        if (!(tail <= left)) tail = left;
+      }
+  }
+}
+
+void OrderModel::take_times(const StepGraph& graph, const OpTimesView& times, const Pipeline& pipeline,
+                            OwnTimes& own) const {
+  const auto v = static_cast<size_t>(sizes_.chunks), m = static_cast<size_t>(sizes_.micro_batches);
+  for (size_t s = 0; s < own.size(); ++s) {
+    const Slot& slot = slots_[pipeline.slots + s];
+    for (size_t d = 0; d < kDirections; ++d) {
+      own[s][d] = 0;
+      const uint32_t op = slot.op[d];
+      if (op == kNoCell) continue;
+      if (d < 2 && slot.fused_with[d]) {
+        const auto vs =
+            static_cast<size_t>(virtual_stage_of(static_cast<int32_t>(s / m / v), static_cast<int32_t>(s / m % v)));
+        const DirectionCost& usual = stages_.cost_ns[vs];
+        const double both = usual[0] + usual[1] + usual[2];
+        const double part = both > 0 ? (d == 0 ? usual[0] : usual[1] + usual[2]) / both : 0.5;
+        own[s][d] = times.dur_ns[op] * part / overlap_ratio_;
+      } else {
+        const bool first = static_cast<double>(graph.start_ns[op]) <= pipeline.head_ns;
+        own[s][d] = times.dur_ns[op] + (first ? 0 : times.delay(graph, op));
+      }
+    }
+  }
+}
+
+class OrderModel::PlanCosts {
+ public:
+  using Costs = std::vector<std::array<double, 4>>;  // F, B, I, W
+  PlanCosts(const OrderModel& model, const LayerCosts& layers, const OrderPlan& plan)
+      : model_(model),
+        plan_(plan),
+        new_v_(static_cast<size_t>(plan.schedule.sizes.chunks)),
+        new_m_(static_cast<size_t>(plan.schedule.sizes.micro_batches)),
+        same_chunks_(plan.schedule.sizes.chunks == model.sizes_.chunks && plan.schedule.layout == model.layout_) {
+    const StageCosts& stages = model.stages_;
+    if (!same_chunks_ && layers.constant_ns.size() == stages.cost_ns.size() && stages.cost_ns.size() > 1)
+      ends_ = {{static_cast<size_t>(stages.owner.front()), layers.constant_ns.front()},
+               {static_cast<size_t>(stages.owner.back()), layers.constant_ns.back()}};
+  }
+
+  void costs(const OwnTimes& own, Costs& cost) const {
+    const auto p = static_cast<size_t>(model_.sizes_.stages), v = static_cast<size_t>(model_.sizes_.chunks);
+    const auto m = static_cast<size_t>(model_.sizes_.micro_batches);
+    const auto new_stages = static_cast<size_t>(virtual_stage_count(plan_.schedule));
+    OwnTimes sums, ends_ns;
+    if (!same_chunks_) {
+      sums.resize(p * m), ends_ns.resize(ends_.size() * m);
+      for (size_t s = 0; s < own.size(); ++s)
+        for (size_t d = 0; d < kDirections; ++d) sums[s / m / v * m + s % m][d] += own[s][d];
+      for (size_t e = 0; e < ends_.size(); ++e)
+        for (size_t mb = 0; mb < m; ++mb)
+          for (size_t d = 0; d < kDirections; ++d) {
+            double& from = sums[ends_[e].owner * m + mb][d];
+            const double taken = std::clamp(from * kMostConstant, 0.0, ends_[e].ns[d]);
+            ends_ns[e * m + mb][d] = taken;
+            from -= taken;
+          }
+    }
+    cost.resize(p * new_v_ * new_m_);
+    for (size_t s = 0; s < cost.size(); ++s) {
+      const size_t rank = s / new_m_ / new_v_, chunk = s / new_m_ % new_v_;
+      size_t mb = s % new_m_ % m;
+      if (model_.layout_ == ChunkLayout::kBidirectional)  // within its direction
+        mb = (s % new_m_) % (new_m_ / 2) % (m / 2) + (s % new_m_ >= new_m_ / 2 ? m / 2 : 0);
+      std::array<double, kDirections> ns = {};
+      if (same_chunks_) {
+        ns = own[(rank * v + chunk) * m + mb];
+      } else {
+        const auto vs =
+            static_cast<size_t>(virtual_stage(plan_.schedule, static_cast<int32_t>(rank), static_cast<int32_t>(chunk)));
+        for (size_t d = 0; d < kDirections; ++d) {
+          ns[d] = sums[rank * m + mb][d] / static_cast<double>(new_v_);
+          if (!ends_.empty() && vs == 0) ns[d] += ends_ns[mb][d];
+          if (!ends_.empty() && vs + 1 == new_stages) ns[d] += ends_ns[m + mb][d];
+        }
+      }
+      const double both = ns[1] + ns[2];
+      const bool split = ns[2] != 0;
+      cost[s] = {ns[0], both, split ? ns[1] : both * (1 - model_.weight_share_),
+                 split ? ns[2] : both * model_.weight_share_};
+    }
+  }
+
+ private:
+  struct End {  // what of a rank's cost is embedding or head, which another order may hold elsewhere
+    size_t owner = 0;
+    DirectionCost ns = {};
+  };
+  const OrderModel& model_;
+  const OrderPlan& plan_;
+  size_t new_v_, new_m_;
+  bool same_chunks_;
+  std::vector<End> ends_;  // first and last virtual stage
+};
+
+std::vector<std::vector<double>> OrderModel::replay(const StepGraph& graph, const OpTimesView& times,
+                                                    const LayerCosts& layers, std::span<const OrderPlan* const> plans,
+                                                    uint32_t only_step, std::vector<OrderCell>* cells) const {
+  const auto p = static_cast<size_t>(sizes_.stages);
+  const size_t per = p * static_cast<size_t>(sizes_.chunks) * static_cast<size_t>(sizes_.micro_batches);
+  const std::vector<double> latency = latencies(graph, times);
+  std::vector<PlanCosts> costs;
+  for (const OrderPlan* plan : plans) costs.emplace_back(*this, layers, *plan);
+  std::vector<double> longest(pipelines_.size() * plans.size(), 0);  // by pipeline, then plan
+  std::vector<std::vector<OrderCell>> replayed(cells ? pipelines_.size() : 0);
+  const size_t stretch = 16, stretches = (pipelines_.size() + stretch - 1) / stretch;
+  parallel_for(stretches, [&](size_t block) {
+    PlanCosts::Costs cost;
+    OwnTimes own(per);
+    std::vector<double> end, begin;
+    for (size_t i = block * stretch; i < std::min(pipelines_.size(), (block + 1) * stretch); ++i) {
+      const Pipeline& pipeline = pipelines_[i];
+      if (only_step != kNoCell && pipeline.step != only_step) continue;
+      take_times(graph, times, pipeline, own);
+      const double* of_replica =
+          latency.data() +
+          std::min(latency.size() / (p * 2) - 1, static_cast<size_t>(std::max(0, pipeline.dp))) * p * 2;
+      for (size_t k = 0; k < plans.size(); ++k) {
+        const OrderPlan& plan = *plans[k];
+        costs[k].costs(own, cost);
+        end.resize(plan.cells.size());
+        begin.resize(cells ? plan.cells.size() : 0);
+        double last = 0;
+        for (size_t c = 0; c < plan.cells.size(); ++c) {
+          const OrderPlan::Cell& cell = plan.cells[c];
+          double start = cell.before == kNoCell ? pipeline.head_ns : end[cell.before];
+          double ns = cost[cell.slot[0]][cell.kind[0]];
+          if (cell.after[0] != kNoCell)
+            start = std::max(start, end[cell.after[0]] + (cell.edge[0] < 0 ? 0 : of_replica[cell.edge[0]]));
+          if (cell.count == 2) {
+            ns = (ns + cost[cell.slot[1]][cell.kind[1]]) * overlap_ratio_;
+            if (cell.after[1] != kNoCell)
+              start = std::max(start, end[cell.after[1]] + (cell.edge[1] < 0 ? 0 : of_replica[cell.edge[1]]));
+          }
+          if (cells) begin[c] = start;
+          end[c] = start + ns;
+          last = std::max(last, end[c]);
+        }
+        longest[i * plans.size() + k] = last;
+        if (cells && (i == 0 || pipelines_[i - 1].step != only_step || pipelines_[i - 1].dp != pipeline.dp))
+          add_order_cells(plan, pipeline.dp, begin, end, replayed[i]);
+      }
+    }
+  });
+  for (const std::vector<OrderCell>& own : replayed) cells->insert(cells->end(), own.begin(), own.end());
+  std::vector<std::vector<double>> all(plans.size(), std::vector<double>(graph.steps.size(), kNaN));
+  for (size_t k = 0; k < plans.size(); ++k) {
+    for (size_t i = 0; i < pipelines_.size(); ++i) {
+      double& ns = all[k][pipelines_[i].step];
+      const double own = longest[i * plans.size() + k];
+      if (!(ns >= own)) ns = own;
+    }
+    for (size_t s = 0; s < graph.steps.size(); ++s) all[k][s] += tail_ns_[s];
+  }
+  return all;
+}
+
+std::vector<OrderCell> OrderModel::step_cells(const StepGraph& graph, const OpTimesView& times,
+                                              const LayerCosts& layers, const OrderPlan& plan, uint32_t step) const {
+  std::vector<OrderCell> cells;
+  const OrderPlan* one = &plan;
+  replay(graph, times, layers, {&one, 1}, step, &cells);
+  return cells;
+}
+
+}  // namespace stageline

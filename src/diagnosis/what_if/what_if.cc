@@ -1,0 +1,416 @@
+#include "diagnosis/what_if/what_if.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/number.h"
+#include "model/pipeline_sums.h"
+#include "pipeline/replay/step_replay.h"
+#include "schedules/registry.h"
+
+namespace stageline {
+namespace {
+
+size_t direction_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
+bool fits(int32_t wanted, int32_t value) { return wanted == kUnknown || wanted == value; }
+
+}  // namespace
+
+bool Price::gains() const {
+  if (!why_not.empty() || !(share() >= kLeastShare)) return false;
+  return !(error_ns > 0) || saving_ns > kSureErrors * error_ns;
+}
+
+Changes combined(const Changes& a, const Changes& b) {
+  Changes both = a;
+  both.scales.insert(both.scales.end(), b.scales.begin(), b.scales.end());
+  both.replaced.insert(both.replaced.end(), b.replaced.begin(), b.replaced.end());
+  if (both.stage_factor.empty()) {
+    both.stage_factor = b.stage_factor;
+  } else {
+    for (size_t s = 0; s < std::min(both.stage_factor.size(), b.stage_factor.size()); ++s)
+      for (size_t d = 0; d < kDirections; ++d) both.stage_factor[s][d] *= b.stage_factor[s][d];
+  }
+  if (b.fair_stage != kUnknown) both.fair_stage = b.fair_stage;
+  both.fair_cells |= b.fair_cells;
+  both.fair_links |= b.fair_links;
+  both.no_delay |= b.no_delay;
+  if (b.latency_ns) both.latency_ns = b.latency_ns;
+  if (!b.schedule.empty()) {
+    both.schedule = b.schedule;
+    both.chunks = b.chunks;
+    both.group = b.group;
+  }
+  if (b.micro_batches > 0) both.micro_batches = b.micro_batches;
+  return both;
+}
+
+// Replaced workers as a table, so that an operation finds its own in one look.
+struct WhatIf::World {
+  const Changes* changes = nullptr;
+  std::vector<uint8_t> replaced;  // [dp · stages + stage]
+  bool plain = false;             // nothing but the order changes
+};
+
+WhatIf::World WhatIf::world_of(const Changes& changes) const {
+  World world{&changes, {}, false};
+  if (!changes.replaced.empty() &&
+      static_cast<size_t>(graph_->dp_count) * static_cast<size_t>(graph_->stage_count) <= graph_->size()) {
+    world.replaced.assign(static_cast<size_t>(graph_->dp_count) * static_cast<size_t>(graph_->stage_count), 0);
+    for (const auto& [dp, stage] : changes.replaced)
+      if (has_stage(stage, dp))
+        world
+            .replaced[static_cast<size_t>(dp) * static_cast<size_t>(graph_->stage_count) + static_cast<size_t>(stage)] =
+            1;
+  }
+  world.plain = changes.scales.empty() && changes.replaced.empty() && changes.stage_factor.empty() &&
+                changes.fair_stage == kUnknown && !changes.fair_cells && !changes.fair_links && !changes.no_delay &&
+                !changes.latency_ns;
+  return world;
+}
+
+// Rule after rule, each over the whole stretch: hardly any world has more than one, and what a rule does not look at is
+// not read.
+void WhatIf::apply(const World& world, uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) const {
+  const auto each = [&](auto&& rule) {
+    for (uint32_t op = begin; op < end; ++op) rule(op, dur_ns[op - begin], delay_ns[op - begin]);
+  };
+  each([&](uint32_t op, double& dur, double& delay) {
+    dur = graph_->dur_ns[op];
+    const double late = graph_->delay_ns[op];
+    delay = is_compute(graph_->kind[op]) ? late : std::min(late, launch_ns_[graph_->type[op]]);
+  });
+  if (world.plain) return;
+  const Changes& c = *world.changes;
+  if (c.no_delay) each([](uint32_t, double&, double& delay) { delay = std::min(delay, 0.0); });
+  if (c.fair_cells && !usual_ns_.empty())
+    each([&](uint32_t op, double& dur, double&) {
+      if (is_compute(graph_->kind[op])) dur = usual_ns_[op];
+    });
+  if (!world.replaced.empty() && !others_ns_.empty())
+    each([&](uint32_t op, double& dur, double&) {
+      const int32_t stage = graph_->stage(op), dp = graph_->dp(op);
+      if (stage < 0 || dp < 0 || std::isnan(others_ns_[op])) return;
+      const size_t at = static_cast<size_t>(dp) * static_cast<size_t>(graph_->stage_count) + static_cast<size_t>(stage);
+      if (world.replaced[at]) dur = others_ns_[op];
+    });
+  if (c.fair_stage != kUnknown && !fair_ns_.empty())
+    each([&](uint32_t op, double& dur, double&) {
+      if (graph_->stage(op) == c.fair_stage) dur = fair_ns_[graph_->type[op]];
+    });
+  if (!c.stage_factor.empty())
+    each([&](uint32_t op, double& dur, double&) {
+      const int32_t stage = graph_->stage(op);
+      if (!is_compute(graph_->kind[op]) || stage < 0 || stage >= order_.sizes().stages) return;
+      const auto vs = static_cast<size_t>(order_.virtual_stage_of(stage, std::max(0, graph_->chunk[op])));
+      if (vs < c.stage_factor.size()) dur *= c.stage_factor[vs][direction_of(graph_->kind[op])];
+    });
+  if (c.latency_ns || (c.fair_links && !link_factor_.empty()))
+    each([&](uint32_t op, double& dur, double&) {
+      if (!is_message(graph_->kind[op])) return;
+      dur = c.latency_ns ? *c.latency_ns : dur * static_cast<double>(link_factor_[op]);
+    });
+  for (const CellScale& s : c.scales)
+    each([&](uint32_t op, double& dur, double&) {
+      if (fits_op(s, op)) dur = s.set_ns ? *s.set_ns : dur * s.by;
+    });
+}
+
+void WhatIf::apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const {
+  apply(world, op, op + 1, &dur_ns, &delay_ns);
+}
+
+bool WhatIf::fits_op(const CellScale& s, size_t op) const {
+  return (s.kind ? *s.kind == graph_->kind[op] : is_compute(graph_->kind[op])) && fits(s.stage, graph_->stage(op)) &&
+         fits(s.dp, graph_->dp(op)) && fits(s.chunk, graph_->chunk[op]) &&
+         fits(s.micro_batch, graph_->micro_batch[op]) && fits(s.rank, rank_of(op)) &&
+         (s.step == kUnknown || s.step == graph_->steps[step_of(op)].step);
+}
+
+uint32_t WhatIf::step_of(size_t op) const {
+  const auto after = std::upper_bound(graph_->steps.begin(), graph_->steps.end(), op,
+                                      [](size_t o, const GraphStep& step) { return o < step.begin; });
+  return static_cast<uint32_t>(after - graph_->steps.begin()) - 1;
+}
+
+int64_t WhatIf::touched(const CellScale& scale) const {
+  int64_t count = 0;
+  for (size_t op = 0; op < graph_->size(); ++op) count += fits_op(scale, op);
+  return count;
+}
+
+bool WhatIf::touches(const CellScale& scale) const {
+  for (size_t op = 0; op < graph_->size(); ++op)
+    if (fits_op(scale, op)) return true;
+  return false;
+}
+
+OpTimes WhatIf::times_of(const World& world) const {
+  OpTimes times{std::vector<double>(graph_->size()), std::vector<double>(graph_->size())};
+  apply(world, 0, static_cast<uint32_t>(graph_->size()), times.dur_ns.data(), times.delay_ns.data());
+  return times;
+}
+
+bool WhatIf::has_stage(int32_t stage, int32_t dp) const {
+  return stage >= 0 && stage < graph_->stage_count && dp >= 0 && dp < graph_->dp_count;
+}
+
+WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagnostics& notes, WhatIfUse use) {
+  const Trace& trace = run.trace();
+  const std::vector<int32_t>& outliers = sums_of(run).outliers;
+  WhatIf w;
+  w.graph_ = std::move(graph);
+  for (const Part& part : trace.parts) w.ranks_.push_back(part.rank);
+  for (const GraphStep& step : w.graph_->steps)
+    w.counts_.push_back(!std::binary_search(outliers.begin(), outliers.end(), step.step));
+  if (!outliers.empty())
+    notes.add("what_if.outliers", Severity::kInfo,
+              "steps of at least 1.3 × the median step are left out of prices; --steps chooses others", {},
+              static_cast<int64_t>(outliers.size()));
+  if (std::count(w.counts_.begin(), w.counts_.end(), 1) == 1)
+    notes.add("what_if.one_step", Severity::kInfo, "one step tells no uncertainty: prices stand on it alone");
+  const int32_t stages = std::max(trace.pipeline_stages, w.graph_->stage_count);
+  std::vector<uint8_t> seen(static_cast<size_t>(std::min<int64_t>(stages, static_cast<int64_t>(w.graph_->size()) + 1)));
+  for (size_t op = 0; op < w.graph_->size(); ++op)
+    if (const int32_t stage = w.graph_->stage(op); stage >= 0 && static_cast<size_t>(stage) < seen.size())
+      seen[static_cast<size_t>(stage)] = 1;
+  w.whole_ = std::find(seen.begin(), seen.end(), 0) == seen.end();
+  if (!w.whole_)
+    notes.add(
+        "what_if.stages_missing", Severity::kInfo,
+        "some stages have no operations: what the others waited for is not known, and links and launch delays are "
+        "not priced");
+  w.order_ = OrderModel::of(trace, *w.graph_, theory_of(run).recognition, &theory_of(run).lists);
+  if (!w.order_.known())
+    notes.add("what_if.no_schedule", Severity::kInfo,
+              "no other schedule, number of micro-batches or split of layers is tried: " + w.order_.why_not());
+  else
+    w.set_layers(std::vector<int32_t>(w.order_.stages().cost_ns.size(), 1));
+  w.launch_ns_ = launch_delays(*w.graph_);
+  if (use == WhatIfUse::kAll) {
+    w.measure_others();
+    w.measure_usual();
+    w.measure_links(trace);
+    w.fair_ns_ = fair_times(*w.graph_);
+  }
+  const Changes nothing;
+  const World present = w.world_of(nothing);
+  w.graph_step_ns_ =
+      replay_worlds(*w.graph_, 1, [&](uint32_t op, size_t, std::span<double> dur, std::span<double> delay) {
+        w.apply(present, op, dur[0], delay[0]);
+      }).step_ns;
+  double count = 0;
+  w.order_step_ns_.assign(w.graph_->steps.size(), kNaN);
+  if (w.order_.known())
+    w.order_step_ns_ = w.order_.step_ns(*w.graph_, w.present_times(), w.layers_, w.order_.present());
+  double whole = 0, whole_recorded = 0;
+  for (size_t s = 0; s < w.graph_->steps.size(); ++s) {
+    if (!w.counts_[s]) continue;
+    const auto span = static_cast<double>(w.graph_->steps[s].span_ns);
+    w.error_.recorded_ns += span;
+    w.error_.graph_ns += w.graph_step_ns_[s];
+    ++count;
+    if (std::isnan(w.order_step_ns_[s])) continue;
+    w.error_.order_ns += w.order_step_ns_[s];
+    whole_recorded += span;
+    ++whole;
+  }
+  if (count > 0) {
+    w.error_.recorded_ns /= count;
+    w.error_.graph_ns /= count;
+  }
+  // Of steps that are not whole there is no order replay: the error is that of the others.
+  w.error_.order_ns = whole > 0 ? w.error_.recorded_ns + (w.error_.order_ns - whole_recorded) / whole : kNaN;
+  return w;
+}
+
+Price WhatIf::price_of(const std::vector<double>& before, const std::vector<double>& after, double held) const {
+  Price price;
+  price.held = held;
+  double sum = 0, squares = 0, recorded = 0;
+  for (size_t s = 0; s < before.size(); ++s) {
+    if (!counts_[s] || std::isnan(before[s]) || std::isnan(after[s])) continue;
+    sum += before[s] - after[s];
+    recorded += static_cast<double>(graph_->steps[s].span_ns);
+    ++price.steps;
+  }
+  if (price.steps == 0) {
+    price.why_not = "no step could be replayed";
+    return price;
+  }
+  const auto n = static_cast<double>(price.steps);
+  price.saving_ns = sum / n;
+  price.recorded_ns = recorded / n;
+  price.step_ns = price.recorded_ns - price.saving_ns;
+  for (size_t s = 0; s < before.size(); ++s) {
+    if (!counts_[s] || std::isnan(before[s]) || std::isnan(after[s])) continue;
+    const double off = before[s] - after[s] - price.saving_ns;
+    squares += off * off;
+  }
+  price.error_ns = price.steps > 1 ? std::sqrt(squares / (n - 1) / n) : kNaN;
+  return price;
+}
+
+// The order that a world asks for; of the present schedule where it names none.
+Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
+  if (!order_.known())
+    return Error{ErrorCode::kUnavailable,
+                 "no order can be tried: " + order_.why_not(),
+                 {},
+                 "stageline analyze schedule shows what was compared"};
+  const ScheduleCandidate& best = order_.recognition().best();
+  const std::string name = changes.schedule.empty() ? best.name : changes.schedule;
+  ScheduleSizes sizes = best.sizes;
+  if (changes.micro_batches > 0) sizes.micro_batches = changes.micro_batches;
+  if (name != best.name || changes.chunks > 0 || changes.group > 0) {
+    const ScheduleDef* def = find_schedule(name);
+    if (!def)
+      return Error{ErrorCode::kUsage, "no schedule \"" + name + "\"", {}, "stageline help schedules lists them"};
+    sizes.chunks = changes.chunks > 0 ? changes.chunks : name == best.name ? sizes.chunks : def->default_chunks;
+    sizes.group = changes.group;
+    if ((name == "dualpipe") != (best.name == "dualpipe"))
+      return Error{ErrorCode::kUnavailable,
+                   "dualpipe holds every layer on two ranks: it is not compared with orders that hold them once",
+                   {},
+                   "dualpipe-v holds them once"};
+  }
+  return compile_order(name, sizes);
+}
+
+// Step times of another order, in those of as many micro-batches as the run has.
+void WhatIf::to_present_size(const OrderPlan& plan, std::vector<double>& step_ns) const {
+  const double scale =
+      static_cast<double>(order_.sizes().micro_batches) / static_cast<double>(plan.schedule.sizes.micro_batches);
+  for (double& ns : step_ns) ns *= scale;
+}
+
+std::vector<double> WhatIf::order_times(const World& world, const OrderPlan& plan) const {
+  std::vector<double> step_ns = world.plain ? order_.step_ns(*graph_, present_times(), layers_, plan)
+                                            : order_.step_ns(*graph_, times_of(world), layers_, plan);
+  to_present_size(plan, step_ns);
+  return step_ns;
+}
+
+std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
+  std::vector<Price> prices(worlds.size());
+  std::vector<World> kept;  // those that keep the order
+  std::vector<size_t> index, plain_index;
+  std::vector<OrderPlan> plain;  // of those in which nothing but the order changes
+  for (size_t i = 0; i < worlds.size(); ++i) {
+    if (!worlds[i].changes_order()) {
+      kept.push_back(world_of(worlds[i]));
+      index.push_back(i);
+      continue;
+    }
+    Result<OrderPlan> plan = plan_of(worlds[i]);
+    if (!plan) {
+      prices[i].why_not = plan.error().what;
+      continue;
+    }
+    if (const World world = world_of(worlds[i]); !world.plain) {
+      prices[i] = price_of(order_step_ns_, order_times(world, *plan), plan->most_held());
+      continue;
+    }
+    plain.push_back(std::move(*plan));
+    plain_index.push_back(i);
+  }
+  if (!plain.empty()) {
+    std::vector<const OrderPlan*> plans;
+    for (const OrderPlan& plan : plain) plans.push_back(&plan);
+    std::vector<std::vector<double>> step_ns = order_.steps_ns(*graph_, present_times(), layers_, plans);
+    for (size_t k = 0; k < plain.size(); ++k) {
+      to_present_size(plain[k], step_ns[k]);
+      prices[plain_index[k]] = price_of(order_step_ns_, step_ns[k], plain[k].most_held());
+    }
+  }
+  const WorldTimes times = replay_worlds(
+      *graph_, kept.size(), [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
+        for (size_t l = 0; l < dur_ns.size(); ++l) apply(kept[first + l], op, dur_ns[l], delay_ns[l]);
+      });
+  std::vector<double> after(graph_->steps.size());
+  for (size_t k = 0; k < kept.size(); ++k) {
+    for (size_t s = 0; s < after.size(); ++s) after[s] = times.ns(s, k);
+    prices[index[k]] = price_of(graph_step_ns_, after, order_.known() ? order_.present().most_held() : kNaN);
+  }
+  return prices;
+}
+
+WhatIf::Priced WhatIf::priced(const Changes& changes) const {
+  Priced priced{{}, std::vector<double>(graph_->steps.size(), kNaN)};
+  const World world = world_of(changes);
+  double held = order_.known() ? order_.present().most_held() : kNaN;
+  std::vector<double> after;
+  if (changes.changes_order()) {
+    const Result<OrderPlan> plan = plan_of(changes);
+    if (!plan) {
+      priced.price.why_not = plan.error().what;
+      return priced;
+    }
+    held = plan->most_held();
+    after = order_times(world, *plan);
+  } else {
+    after = replay_world(*graph_, [&](uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) {
+      apply(world, begin, end, dur_ns, delay_ns);
+    });
+  }
+  const std::vector<double>& before = changes.changes_order() ? order_step_ns_ : graph_step_ns_;
+  priced.price = price_of(before, after, held);
+  for (size_t s = 0; s < after.size(); ++s)
+    priced.step_ns[s] = static_cast<double>(graph_->steps[s].span_ns) - (before[s] - after[s]);
+  return priced;
+}
+
+std::vector<WhatIf::WorldCell> WhatIf::step_cells(const Changes& changes, uint32_t step, int32_t dp) const {
+  const auto wanted = [dp](int32_t replica) { return dp == kUnknown || replica == kUnknown || replica == dp; };
+  std::vector<WorldCell> cells;
+  const World world = world_of(changes);
+  if (changes.changes_order()) {
+    const Result<OrderPlan> plan = plan_of(changes);
+    if (!plan) return cells;
+    const std::vector<OrderCell> replayed = world.plain
+                                                ? order_.step_cells(*graph_, present_times(), layers_, *plan, step)
+                                                : order_.step_cells(*graph_, times_of(world), layers_, *plan, step);
+    for (const OrderCell& c : replayed)
+      if (wanted(c.dp))
+        cells.push_back({kUnknown, c.dp, c.stage, c.chunk, c.micro_batch, kNoCell, c.kind, c.start_ns, c.end_ns});
+    return cells;
+  }
+  const GraphStep& of = graph_->steps[step];
+  OpTimes times{std::vector<double>(of.end - of.begin), std::vector<double>(of.end - of.begin)};
+  apply(world, of.begin, of.end, times.dur_ns.data(), times.delay_ns.data());
+  const ReplayedOps replayed = replay_step_ops(*graph_, of, times);
+  for (uint32_t op = of.begin; op < of.end; ++op)
+    if (graph_->cell[op] != kNoCell && wanted(graph_->dp(op)))
+      cells.push_back({graph_->part[op], graph_->dp(op), graph_->stage(op), graph_->chunk[op], graph_->micro_batch[op],
+                       graph_->cell[op], graph_->kind[op], replayed.start_ns[op - of.begin],
+                       replayed.end_ns[op - of.begin]});
+  return cells;
+}
+
+std::vector<WhatIf::WorkerStep> WhatIf::workers() const {
+  if (graph_->dp_count < 2) return {};
+  const size_t workers = static_cast<size_t>(graph_->dp_count) * static_cast<size_t>(graph_->stage_count);
+  if (workers > graph_->size() || workers * graph_->steps.size() > graph_->size() * 4 + 4096) return {};
+  if (others_ns_.empty()) return {};
+  std::vector<WorkerStep> all(workers * graph_->steps.size());
+  for (size_t s = 0; s < graph_->steps.size(); ++s)
+    for (size_t op = graph_->steps[s].begin; op < graph_->steps[s].end; ++op) {
+      if (std::isnan(others_ns_[op])) continue;
+      WorkerStep& worker =
+          all[s * workers + static_cast<size_t>(graph_->dp(op)) * static_cast<size_t>(graph_->stage_count) +
+              static_cast<size_t>(graph_->stage(op))];
+      worker.own_ns += graph_->dur_ns[op];
+      worker.others_ns += others_ns_[op];
+    }
+  return all;
+}
+
+Result<WhatIf> what_if_of(const Run& run, Diagnostics& notes) {
+  const RunGraph& made = graph_of(run, LaunchRule::kFree);
+  notes.merge(made.notes);
+  if (!made.graph) return *made.error;
+  return WhatIf::of(run, made.graph, notes);
+}
+
+}  // namespace stageline

@@ -1,0 +1,357 @@
+#include "diagnosis/what_if/what_if_fixes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/number.h"
+#include "diagnosis/what_if/what_if_words.h"
+#include "schedules/registry.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kSlowWorker = 1.05, kSlowStage = 1.05;  // of the others' time
+constexpr double kSureWorker = 3;                        // standard errors over steps
+constexpr size_t kMostWorkers = 3;
+constexpr double kMoreHeld = 1e-6;
+constexpr size_t kMostParts = 3;   // of a combination
+constexpr size_t kMostSplits = 8;  // that are replayed to find the best
+
+struct OrderChoice {
+  const char* name;
+  int32_t chunks;
+};
+// From the plain ones to those that ask more of a framework.
+constexpr OrderChoice kOrders[] = {{"1f1b", 1},           {"eager-1f1b", 1}, {"vpp", 2},  {"vpp", 4},
+                                   {"interleaved-zb", 2}, {"zb-h1", 1},      {"zb-v", 2}, {"dualpipe-v", 2}};
+
+double load_of(const DirectionCost& cost) { return cost[0] + cost[1] + cost[2]; }
+
+std::vector<double> rank_loads(const StageCosts& stages, int32_t ranks) {
+  std::vector<double> loads(static_cast<size_t>(ranks), 0);
+  for (size_t s = 0; s < stages.cost_ns.size(); ++s)
+    loads[static_cast<size_t>(stages.owner[s])] += load_of(stages.cost_ns[s]);
+  return loads;
+}
+
+class Finder {
+ public:
+  Finder(WhatIf& model, const FixOptions& options) : model_(model), options_(options) {}
+
+  FixList find() {
+    const OrderModel& order = model_.order();
+    const bool all = !options_.only_orders && !options_.only_layers;
+    if (order.known()) {
+      list_.layers = options_.layers.size() == order.stages().cost_ns.size() ? options_.layers : assumed_layers(model_);
+      list_.layers_assumed = options_.layers.empty();
+      model_.set_layers(list_.layers);
+    }
+    for (size_t i = 0; i < options_.own.size(); ++i) add("own", options_.own[i], own_words(options_.own_names[i]));
+    if (order.known()) {
+      if (!options_.only_orders) balance();
+      if (all) fair_stage();
+      if (!options_.only_layers) orders();
+      if (!options_.only_layers) more_micro_batches();
+    }
+    if (all) times();
+    price();
+    if (all) combine();
+    std::stable_sort(list_.fixes.begin() + static_cast<std::ptrdiff_t>(options_.own.size()), list_.fixes.end(),
+                     [](const Fix& a, const Fix& b) {
+                       return a.bound != b.bound ? b.bound : a.price.saving_ns > b.price.saving_ns;
+                     });
+    list_.sentence = sentence(list_.fixes, model_.error().recorded_ns);
+    return std::move(list_);
+  }
+
+ private:
+  // In the order that ran, other times.
+  void times() {
+    workers();
+    if (model_.whole()) {
+      add("links", {.fair_links = true}, links_words());
+      add("launch", {.no_delay = true}, launch_words());
+    }
+    add("jitter", {.fair_cells = true}, jitter_words(), true);
+  }
+
+  void add(const char* id, Changes changes, FixWords words, bool bound = false) {
+    Fix fix;
+    fix.id = id;
+    fix.changes = std::move(changes);
+    fix.name = std::move(words.name);
+    fix.assumes = std::move(words.assumes);
+    fix.how = std::move(words.how);
+    fix.bound = bound;
+    list_.fixes.push_back(std::move(fix));
+  }
+
+  void balance() {
+    const StageCosts& stages = model_.order().stages();
+    if (stages.cost_ns.size() < 2 || model_.order().layout() == ChunkLayout::kBidirectional) return;
+    spread_evenly(stages);
+    const std::vector<int32_t> least = balanced_layers(stages, model_.layers(), list_.layers);
+    const auto splits = splits_between(list_.layers, least, kMostSplits);
+    std::vector<Changes> worlds;
+    for (const std::vector<int32_t>& split : splits) {
+      worlds.emplace_back();
+      worlds.back().stage_factor = split_factors(stages, model_.layers(), split);
+    }
+    const std::vector<Price> prices = model_.prices(worlds);
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < prices.size(); ++i)
+      if (best == SIZE_MAX || prices[i].saving_ns > prices[best].saving_ns) best = i;
+    if (best == SIZE_MAX) return;
+    balanced_ = splits[best];
+    add("balance", worlds[best], balance_words(list_.layers, splits[best], list_.layers_assumed, model_.layers()));
+  }
+
+  // What explain's slow stages are priced with: whole layers may not divide so, and without layers nobody knows.
+  void spread_evenly(const StageCosts& stages) {
+    Changes changes;
+    changes.stage_factor.assign(stages.cost_ns.size(), {1, 1, 1});
+    for (size_t d = 0; d < kDirections; ++d) {
+      double sum = 0;
+      for (const DirectionCost& cost : stages.cost_ns) sum += cost[d];
+      for (size_t s = 0; s < stages.cost_ns.size(); ++s)
+        if (stages.cost_ns[s][d] > 0)
+          changes.stage_factor[s][d] = sum / static_cast<double>(stages.cost_ns.size()) / stages.cost_ns[s][d];
+    }
+    add("even", std::move(changes), even_words(), true);
+  }
+
+  // The one stage that stands out most, as the straggler study has it.
+  void fair_stage() {
+    const std::vector<double> loads = rank_loads(model_.order().stages(), model_.order().sizes().stages);
+    if (loads.size() < 2) return;
+    double sum = 0;
+    for (const double load : loads) sum += load;
+    const auto most = std::max_element(loads.begin(), loads.end());
+    const double mean = sum / static_cast<double>(loads.size());
+    if (!(*most > mean * kSlowStage)) return;
+    const auto stage = static_cast<int32_t>(most - loads.begin());
+    add("fair-stage", {.fair_stage = stage}, fair_stage_words(stage, *most / mean), true);
+  }
+
+  bool fits_memory(const Changes& changes) {
+    const Result<OrderPlan> plan = model_.plan_of(changes);
+    if (!plan) return false;
+    if (plan->most_held() <= model_.order().present().most_held() + kMoreHeld || options_.more_memory) return true;
+    ++list_.over_memory;
+    return false;
+  }
+
+  void orders() {
+    const OrderModel& order = model_.order();
+    const ScheduleSizes& sizes = order.sizes();
+    const std::string& present = order.recognition().best().name;
+    if (order.leaves_schedule()) {
+      int64_t lists = 0;
+      for (const Divergence& d : order.recognition().divergences) lists += d.is_order ? d.lists : 0;
+      add("order", {.schedule = present, .chunks = sizes.chunks, .group = sizes.group},
+          order_words(present, lists, order.recognition().lists));
+    }
+    if (sizes.stages < 2 || order.layout() == ChunkLayout::kBidirectional) return;
+    std::vector<int32_t> held(static_cast<size_t>(sizes.stages), 0);  // layers of a rank
+    for (size_t s = 0; s < list_.layers.size(); ++s)
+      held[static_cast<size_t>(order.stages().owner[s])] += list_.layers[s];
+    const int32_t fewest = *std::min_element(held.begin(), held.end());
+    for (const OrderChoice& choice : kOrders) {
+      if (choice.chunks > fewest || (present == choice.name && choice.chunks == sizes.chunks)) continue;
+      Changes changes;
+      changes.schedule = choice.name;
+      changes.chunks = choice.chunks;
+      if (fits_memory(changes)) add("schedule", changes, schedule_words(choice.name, choice.chunks, order, fewest));
+    }
+  }
+
+  void more_micro_batches() {
+    const int32_t m = model_.order().sizes().micro_batches;
+    if (model_.order().sizes().stages < 2 || m > 32'768) return;
+    const Changes changes = {.micro_batches = 2 * m};
+    if (fits_memory(changes)) add("micro-batches", changes, micro_batch_words(m, 2 * m));
+  }
+
+  void workers() {
+    const StepGraph& graph = model_.graph();
+    if (graph.dp_count < 2) {
+      slow_rank();
+      return;
+    }
+    const std::vector<WhatIf::WorkerStep> all = model_.workers();
+    const size_t count = static_cast<size_t>(graph.dp_count) * static_cast<size_t>(graph.stage_count);
+    struct Slow {
+      double excess_ns, ratio;
+      size_t worker;
+    };
+    std::vector<Slow> slow;
+    for (size_t w = 0; w < count && !all.empty(); ++w) {
+      double own = 0, others = 0, n = 0, squares = 0;
+      for (size_t s = 0; s < graph.steps.size(); ++s) {
+        if (!model_.counts()[s]) continue;
+        own += all[s * count + w].own_ns;
+        others += all[s * count + w].others_ns;
+        ++n;
+      }
+      if (!(others > 0) || !(own > others * kSlowWorker)) continue;
+      const double mean = (own - others) / n;
+      for (size_t s = 0; s < graph.steps.size(); ++s)
+        if (model_.counts()[s]) squares += std::pow(all[s * count + w].own_ns - all[s * count + w].others_ns - mean, 2);
+      if (n > 1 && mean < kSureWorker * std::sqrt(squares / (n - 1) / n)) continue;
+      slow.push_back({mean, own / others, w});
+    }
+    std::sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) {
+      return std::pair(-a.excess_ns, a.worker) < std::pair(-b.excess_ns, b.worker);
+    });
+    if (slow.size() > kMostWorkers) slow.resize(kMostWorkers);
+    for (const Slow& one : slow) {
+      const auto dp = static_cast<int32_t>(one.worker / static_cast<size_t>(graph.stage_count));
+      const auto stage = static_cast<int32_t>(one.worker % static_cast<size_t>(graph.stage_count));
+      int32_t rank = kUnknown;
+      for (size_t op = 0; op < graph.size() && rank == kUnknown; ++op)
+        if (graph.dp(op) == dp && graph.stage(op) == stage) rank = model_.rank_of(op);
+      add("worker", {.replaced = {{dp, stage}}}, worker_words(rank, dp, stage, one.ratio));
+    }
+  }
+
+  // Of one replica: a stage between the ends whose layers cost more than those of its neighbours.
+  void slow_rank() {
+    const OrderModel& order = model_.order();
+    if (!order.known() || order.layout() != ChunkLayout::kLoop || order.sizes().chunks != 1) return;
+    const LayerCosts& layers = model_.layers();
+    const size_t stages = layers.per_layer_ns.size();
+    size_t slowest = 0;
+    double most = 0;
+    for (size_t s = 1; s + 1 < stages; ++s) {
+      // Layers at the ends cost what is usual: the rest of them is embedding and head.
+      const double usual = (load_of(layers.per_layer_ns[s - 1]) + load_of(layers.per_layer_ns[s + 1])) / 2;
+      const double ratio = usual > 0 ? load_of(layers.per_layer_ns[s]) / usual : 0;
+      if (ratio > most) most = ratio, slowest = s;
+    }
+    if (!(most > kSlowWorker)) return;
+    Changes changes;
+    changes.stage_factor.assign(stages, {1, 1, 1});
+    for (size_t d = 0; d < kDirections; ++d) {
+      const double own = layers.per_layer_ns[slowest][d];
+      const double usual = (layers.per_layer_ns[slowest - 1][d] + layers.per_layer_ns[slowest + 1][d]) / 2;
+      if (own > 0) changes.stage_factor[slowest][d] = usual / own;
+    }
+    int32_t rank = kUnknown;
+    const StepGraph& graph = model_.graph();
+    for (size_t op = 0; op < graph.size() && rank == kUnknown; ++op)
+      if (graph.stage(op) == static_cast<int32_t>(slowest)) rank = model_.rank_of(op);
+    add("worker", std::move(changes), lone_worker_words(rank, static_cast<int32_t>(slowest), most));
+  }
+
+  bool gains(const Fix& fix) const {
+    if (!fix.price.gains()) return false;
+    const ModelError& error = model_.error();
+    return !fix.changes.changes_order() || fix.price.saving_ns > std::abs(error.order_ns - error.recorded_ns);
+  }
+
+  void price() {
+    std::vector<Changes> worlds;
+    for (const Fix& fix : list_.fixes) worlds.push_back(fix.changes);
+    const std::vector<Price> prices = model_.prices(worlds);
+    const size_t own = options_.own.size();
+    list_.tried = static_cast<int64_t>(worlds.size() - own);
+    std::vector<Fix> kept;
+    for (size_t i = 0; i < prices.size(); ++i) {
+      Fix& fix = list_.fixes[i];
+      fix.price = prices[i];
+      if (i >= own && !gains(fix)) {
+        ++list_.no_gain;
+        continue;
+      }
+      kept.push_back(std::move(fix));
+    }
+    list_.fixes = std::move(kept);
+    const Fix* balance = nullptr;
+    for (const Fix& fix : list_.fixes)
+      if (fix.id == "balance") balance = &fix;
+    if (!list_.layers.empty())
+      list_.new_layers = balance ? balanced_ : list_.layers;  // what gains nothing moves nothing
+    // Replicas that differ may gain more from whole layers than from means: then the mean bounds nothing.
+    std::erase_if(list_.fixes, [&](const Fix& fix) {
+      const bool beaten = fix.bound && fix.id != "jitter" && balance && fix.price.saving_ns < balance->price.saving_ns;
+      list_.no_gain += beaten ? 1 : 0;
+      return beaten;
+    });
+    for (Fix& fix : list_.fixes)
+      if (fix.id == "even" || fix.id == "fair-stage") add_layout(balance ? &balanced_ : nullptr, fix);
+  }
+
+  // The best fix, then with each turn the one that adds most to it: replayed together, for savings do not add up.
+  void combine() {
+    std::vector<size_t> singles;
+    for (size_t i = options_.own.size(); i < list_.fixes.size(); ++i)
+      if (!list_.fixes[i].bound) singles.push_back(i);
+    if (singles.size() < 2) return;
+    size_t best = singles.front();
+    for (const size_t i : singles)
+      if (list_.fixes[i].price.saving_ns > list_.fixes[best].price.saving_ns) best = i;
+    std::vector<size_t> parts = {best};
+    Changes together = list_.fixes[best].changes;
+    double saved = list_.fixes[best].price.saving_ns;
+    std::vector<Fix> found;
+    while (parts.size() < kMostParts) {
+      std::vector<size_t> others;
+      std::vector<Changes> worlds;
+      for (const size_t i : singles) {
+        const Fix& fix = list_.fixes[i];
+        if (std::any_of(parts.begin(), parts.end(), [&](size_t p) { return excludes(list_.fixes[p], fix); })) continue;
+        Changes world = combined(together, fix.changes);
+        if (world.changes_order() && !(options_.more_memory || within_memory(world))) continue;
+        others.push_back(i);
+        worlds.push_back(std::move(world));
+      }
+      const std::vector<Price> prices = model_.prices(worlds);
+      size_t most = SIZE_MAX;
+      for (size_t k = 0; k < prices.size(); ++k)
+        if (prices[k].gains() && (most == SIZE_MAX || prices[k].saving_ns > prices[most].saving_ns)) most = k;
+      if (most == SIZE_MAX || prices[most].saving_ns - saved < kLeastShare * prices[most].recorded_ns) break;
+      parts.push_back(others[most]);
+      together = worlds[most];
+      saved = prices[most].saving_ns;
+      std::vector<const Fix*> of;
+      for (const size_t p : parts) of.push_back(&list_.fixes[p]);
+      Fix fix;
+      fix.id = "combined";
+      fix.changes = together;
+      fix.price = prices[most];
+      FixWords words = combined_words(of);
+      fix.name = std::move(words.name);
+      fix.assumes = std::move(words.assumes);
+      fix.how = std::move(words.how);
+      found.push_back(std::move(fix));
+    }
+    for (Fix& fix : found) list_.fixes.push_back(std::move(fix));
+  }
+
+  bool within_memory(const Changes& changes) const {
+    const Result<OrderPlan> plan = model_.plan_of(changes);
+    return plan && plan->most_held() <= model_.order().present().most_held() + kMoreHeld;
+  }
+
+  // Two of one family are one or the other; a replaced worker is many, but once each.
+  static bool excludes(const Fix& a, const Fix& b) {
+    if (a.id != b.id) return false;
+    return a.id != "worker" || a.changes == b.changes || a.changes.replaced.empty();
+  }
+
+  WhatIf& model_;
+  const FixOptions& options_;
+  FixList list_;
+  std::vector<int32_t> balanced_;  // the best split that was replayed; empty without
+};
+
+}  // namespace
+
+std::vector<int32_t> assumed_layers(const WhatIf& model) {
+  return std::vector<int32_t>(model.order().stages().cost_ns.size(), kAssumedLayers);
+}
+
+FixList price_fixes(WhatIf& model, const FixOptions& options) { return Finder(model, options).find(); }
+
+}  // namespace stageline

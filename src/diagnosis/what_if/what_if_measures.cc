@@ -1,0 +1,168 @@
+// What a run's operations take elsewhere and usually: the numbers that the worlds of what-if are made of.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "diagnosis/what_if/what_if.h"
+#include "model/stage_costs.h"
+
+namespace stageline {
+namespace {
+
+// What a device does alone: a faster one does it faster.
+bool works(CellKind kind) { return is_compute(kind) || kind == CellKind::kOptimizer; }
+
+}  // namespace
+
+// The same cells of other replicas: same step, stage, type, chunk and micro-batch.
+void WhatIf::measure_others() {
+  others_ns_.assign(graph_->size(), kNaN);
+  if (graph_->dp_count < 2) return;
+  parallel_for(graph_->steps.size(), [&](size_t s) {
+    std::vector<uint32_t> ops;
+    for (uint32_t op = graph_->steps[s].begin; op < graph_->steps[s].end; ++op)
+      if (works(graph_->kind[op]) && graph_->stage(op) >= 0 && graph_->dp(op) >= 0) ops.push_back(op);
+    const auto key = [&](uint32_t op) {
+      return std::tuple(graph_->stage(op), graph_->type[op], graph_->chunk[op], graph_->micro_batch[op]);
+    };
+    std::sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) {
+      return std::tuple(key(a), graph_->dp(a), a) < std::tuple(key(b), graph_->dp(b), b);
+    });
+    for (size_t begin = 0; begin < ops.size();) {
+      size_t end = begin;
+      double sum = 0;
+      for (; end < ops.size() && key(ops[end]) == key(ops[begin]); ++end) sum += graph_->dur_ns[ops[end]];
+      for (size_t i = begin; i < end;) {  // one replica: its tensor-parallel ranks leave together
+        size_t last = i;
+        double own = 0;
+        for (; last < end && graph_->dp(ops[last]) == graph_->dp(ops[i]); ++last) own += graph_->dur_ns[ops[last]];
+        const size_t others = (end - begin) - (last - i);
+        for (; i < last; ++i)
+          if (others > 0) others_ns_[ops[i]] = (sum - own) / static_cast<double>(others);
+      }
+      begin = end;
+    }
+  });
+}
+
+void WhatIf::measure_usual() {
+  struct Sum {
+    double ns = 0;
+    int64_t count = 0;
+  };
+  std::map<std::tuple<int32_t, uint16_t, int32_t>, Sum> by_key;
+  std::vector<Sum*> sum_of(graph_->size(), nullptr);
+  std::tuple<int32_t, uint16_t, int32_t> before;
+  Sum* known = nullptr;
+  for (size_t s = 0; s < graph_->steps.size(); ++s)
+    for (size_t op = graph_->steps[s].begin; op < graph_->steps[s].end; ++op) {
+      if (!is_compute(graph_->kind[op])) continue;
+      const std::tuple key(graph_->part[op], graph_->type[op], graph_->chunk[op]);
+      if (!known || key != before) known = &by_key[key];
+      before = key;
+      sum_of[op] = known;
+      if (!counts_[s]) continue;
+      known->ns += graph_->dur_ns[op];
+      ++known->count;
+    }
+  usual_ns_ = graph_->dur_ns;
+  for (size_t op = 0; op < graph_->size(); ++op)
+    if (sum_of[op] && sum_of[op]->count > 0) usual_ns_[op] = sum_of[op]->ns / static_cast<double>(sum_of[op]->count);
+}
+
+// A link is who receives from whom, in one direction; its class is whether both are on one machine.
+void WhatIf::measure_links(const Trace& trace) {
+  struct OneLink {
+    double ns = 0;
+    int64_t count = 0;
+    bool across = false;
+    double mean() const { return count > 0 ? ns / static_cast<double>(count) : 0; }
+  };
+  const auto is_receive = [](CellKind kind) {
+    return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward;
+  };
+  // Sender and receiver of a message; an end that nobody recorded is the neighbouring stage of the same replica.
+  std::map<std::pair<int32_t, int32_t>, int32_t> part_of;
+  int32_t last_stage = 0;
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    part_of.try_emplace({trace.parts[p].dp, trace.parts[p].stage}, static_cast<int32_t>(p));
+    last_stage = std::max(last_stage, trace.parts[p].stage);
+  }
+  const auto ends = [&](uint32_t op) {
+    int32_t from = kUnknown, to = graph_->part[op];
+    CellKind kind = graph_->kind[op];
+    if (graph_->group(op) != kNoGroup) {
+      const GraphGroup& group = graph_->groups[graph_->group(op)];
+      for (uint32_t other = group.begin; other < group.end; ++other)
+        if (is_receive(graph_->kind[other]))
+          to = graph_->part[other], kind = graph_->kind[other];
+        else
+          from = graph_->part[other];
+    } else if (graph_->cell[op] == kNoCell && !graph_->waits(op).empty()) {
+      from = graph_->part[graph_->waits(op).front()];
+    }
+    if (from == kUnknown) {
+      int32_t stage = graph_->stage(op) + (kind == CellKind::kRecvForward ? -1 : 1);
+      if (stage < 0) stage = last_stage;
+      if (stage > last_stage) stage = 0;
+      const auto sender = part_of.find({graph_->dp(op), stage});
+      if (sender != part_of.end()) from = sender->second;
+    }
+    return std::tuple(to, from, kind);
+  };
+  std::map<std::tuple<int32_t, int32_t, CellKind>, uint32_t> index;
+  std::vector<OneLink> links;
+  std::vector<uint32_t> link_of(graph_->size(), kNoCell);
+  size_t step = 0;
+  for (uint32_t op = 0; op < graph_->size(); ++op) {
+    while (op >= graph_->steps[step].end) ++step;
+    if (!is_message(graph_->kind[op])) continue;
+    const auto [to, from, kind] = ends(op);
+    const auto [at, fresh] = index.try_emplace({to, from, kind}, static_cast<uint32_t>(links.size()));
+    if (fresh)
+      links.push_back({0, 0,
+                       from != kUnknown && trace.parts[static_cast<size_t>(from)].machine !=
+                                               trace.parts[static_cast<size_t>(to)].machine});
+    link_of[op] = at->second;
+    if (!is_receive(graph_->kind[op]) || !counts_[step]) continue;
+    links[at->second].ns += graph_->dur_ns[op];
+    ++links[at->second].count;
+  }
+  std::vector<double> means[2];
+  for (const OneLink& link : links)
+    if (link.count > 0) means[link.across].push_back(link.mean());
+  const double median[2] = {median_of(means[0]), median_of(means[1])};
+  // A message that nobody recorded holds what its rank starts late: what those from all of several senders are longer
+  // by is the rank's, and no link's.
+  struct Receiver {
+    int32_t sender = kUnknown;
+    bool several = false;
+    double least_ns = std::numeric_limits<double>::infinity();
+  };
+  std::map<int32_t, Receiver> receivers;
+  if (graph_->source == GraphSource::kComputeCells)
+    for (const auto& [key, number] : index) {
+      const auto [to, from, kind] = key;
+      Receiver& receiver = receivers[to];
+      receiver.several |= receiver.sender != kUnknown && receiver.sender != from;
+      receiver.sender = from;
+      receiver.least_ns =
+          std::min(receiver.least_ns, std::max(0.0, links[number].mean() - median[links[number].across]));
+    }
+  std::vector<float> factor(links.size(), 1);
+  for (const auto& [key, number] : index) {
+    const auto receiver = receivers.find(std::get<0>(key));
+    const double late = receiver != receivers.end() && receiver->second.several ? receiver->second.least_ns : 0;
+    const double usual = median[links[number].across] + late, mean = links[number].mean();
+    if (mean > usual && mean > 0) factor[number] = static_cast<float>(usual / mean);
+  }
+  link_factor_.assign(graph_->size(), 1);
+  for (uint32_t op = 0; op < graph_->size(); ++op)
+    if (link_of[op] != kNoCell) link_factor_[op] = factor[link_of[op]];
+}
+
+}  // namespace stageline

@@ -1,0 +1,221 @@
+#include "engine/account_files.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/input_files.h"
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostNamed = 40;  // files passed over that are named one by one
+
+// "rank-3.pt.trace.json.gz" → "rank-#.pt.trace.json": files of one kind differ in numbers and in how they are packed.
+std::string shape_of(const std::string& path) {
+  std::string name = file_name(path);
+  for (const char* suffix : {".gz", ".zst"})
+    if (name.ends_with(suffix)) name.resize(name.size() - std::string_view(suffix).size());
+  std::string shape;
+  for (const char c : name) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit) shape += c;
+    if (digit && !shape.ends_with('#')) shape += '#';
+  }
+  return shape;
+}
+
+bool all_zeros(std::string_view head) {
+  return !head.empty() && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; });
+}
+
+// An output of Stageline's that was not finished: "out.json.partial.4711.a1b2c3".
+bool is_unfinished_output(const std::string& path) {
+  const std::string name = file_name(path);
+  const size_t at = name.find(".partial.");
+  return at != std::string::npos && at + 9 < name.size() && name[at + 9] >= '0' && name[at + 9] <= '9';
+}
+
+// What is wrong with the bytes, whoever they belong to, by what their name says; "" when nothing is.
+std::string flaw_of_bytes(const Source& source, size_t file) {
+  const SourceFile& f = source.files[file];
+  const std::string_view head = source.head(file);
+  const std::string name = file_name(f.path);
+  if (head.empty() && f.size_bytes == 0 && f.path != "-") return "the file is empty";
+  if (all_zeros(head)) return "the file holds zeros where its text would begin";
+  const size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf"), last = head.find_last_not_of(" \t\r\n");
+  const char opens = first == std::string_view::npos ? ' ' : head[first];
+  const bool packed = name.ends_with(".gz") || name.ends_with(".zst");
+  if (packed && opens != '{' && opens != '[' && source.head_as_it_is(file))
+    return "its name says that it is compressed, and its bytes are not";
+  // Of a file that is in the head whole. Long ones are somebody's measurement, and its reader looks at them.
+  if (file_extension(name) != "json" || source.head_error(file) || head.size() >= size_t{1} << 16) return {};
+  const char closes = opens == '{' ? '}' : opens == '[' ? ']' : '\0';
+  return closes != '\0' && head[last] == closes ? ""
+                                                : "its name says JSON, and its text does not begin and end as such";
+}
+
+Where place_of(const std::string& path, const Error& error) {
+  Where where = error.where;
+  where.file = path;
+  return where;
+}
+
+// Names of files whose loss somebody said already.
+std::set<std::string> files_said_lost(const Trace& trace) {
+  std::set<std::string> said;
+  for (const Diagnostic& d : trace.diagnostics.items())
+    if (d.severity == Severity::kLoss) said.insert(d.first.file);
+  return said;
+}
+
+// Files of the last step -------------------------------------------------------------------------------------------
+
+struct StepCount {
+  int32_t step = 0;
+  int64_t cells = 0;
+};
+
+// Steps of a part in order, with how many cells each has.
+std::vector<std::vector<StepCount>> steps_of_parts(const Trace& trace) {
+  std::vector<std::map<int32_t, int64_t>> counts(trace.parts.size());
+  const Cells& cells = trace.cells;
+  for (size_t i = 0; i < cells.size(); ++i) ++counts[static_cast<size_t>(cells.part[i])][cells.step[i]];
+  std::vector<std::vector<StepCount>> out(trace.parts.size());
+  for (size_t p = 0; p < counts.size(); ++p)
+    for (const auto& [step, count] : counts[p]) out[p].push_back({step, count});
+  return out;
+}
+
+int64_t usual_count(const std::vector<StepCount>& steps) {
+  std::vector<int64_t> counts;
+  for (const StepCount& one : steps) counts.push_back(one.cells);
+  std::nth_element(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2), counts.end());
+  return counts[counts.size() / 2];
+}
+
+// A text that was cut at the end of a line is whole to its reader; only the other ranks tell.
+void find_early_ends(Trace& trace, const std::set<std::string>& lost) {
+  const std::vector<std::vector<StepCount>> steps = steps_of_parts(trace);
+  int32_t last = INT32_MIN;  // that some rank has whole
+  int64_t most = 0;
+  for (const std::vector<StepCount>& own : steps) {
+    if (own.empty()) continue;
+    const int64_t usual = usual_count(own);
+    most = std::max(most, usual);
+    for (const StepCount& one : own)
+      if (one.cells >= usual) last = std::max(last, one.step);
+  }
+  for (size_t p = 0; p < steps.size(); ++p) {
+    const Part& part = trace.parts[p];
+    const std::vector<StepCount>& own = steps[p];
+    if (own.empty() || part.source.empty() || lost.contains(part.source)) continue;
+    const StepCount& end = own.back();
+    // Of a single step the other ranks' number stands for its own.
+    const int64_t usual = own.size() > 2 ? usual_count({own.begin(), own.end() - 1}) : own.front().cells;
+    const bool fewer = own.size() > 1 && end.cells < usual && last >= end.step;
+    const bool missing = last > end.step;
+    if (!fewer && !missing) continue;
+    trace.diagnostics.add(
+        "source.ends_early", Severity::kLoss,
+        fewer ? "the record ends within step " + std::to_string(end.step) + ", with " + std::to_string(end.cells) +
+                    " of " + std::to_string(usual) +
+                    " operations, and other ranks go on: the file was cut, or this rank stopped recording first"
+              : "the record ends with step " + std::to_string(end.step) + ", and other ranks have steps up to " +
+                    std::to_string(last) + ": the file was cut, or this rank stopped recording first",
+        {part.source});
+  }
+}
+
+}  // namespace
+
+Error with_names(Error error, const Source& source) {
+  constexpr size_t kMost = 10;
+  std::string names;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    if (error.where.file == source.files[i].path) return error;
+    if (i < kMost) names += (i > 0 ? ", " : "") + source.files[i].rel;
+  }
+  if (names.empty()) return error;
+  if (source.files.size() > kMost) names += " and " + std::to_string(source.files.size() - kMost) + " more";
+  error.what += " (looked at " + names + ")";
+  return error;
+}
+
+std::optional<Error> damage_of(const Source& source) {
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    if (const Error* error = source.head_error(i)) return *error;
+    if (const std::string flaw = flaw_of_bytes(source, i); !flaw.empty() && source.files.size() < 64)
+      return Error{ErrorCode::kBadInput, flaw, {source.files[i].path}, ""};
+  }
+  return {};
+}
+
+void account_files(const Source& source, bool all_wanted, Trace& trace) {
+  const std::set<std::string> lost = files_said_lost(trace);
+  std::set<std::string> named;
+  for (const Diagnostic& d : trace.diagnostics.items()) named.insert(d.first.file);
+  std::set<std::string> of_parts;
+  for (const Part& part : trace.parts) {
+    of_parts.insert(part.source);
+    for (const SourceRef& file : part.files) of_parts.insert(file.path);
+  }
+  std::set<std::string> shapes;
+  std::vector<size_t> rest;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    const std::string& path = source.files[i].path;
+    if (lost.contains(path)) continue;
+    if (const Error* error = source.head_error(i)) {
+      trace.diagnostics.add("source.damaged", Severity::kLoss, error->what + "; the other files are kept",
+                            place_of(path, *error));
+    } else if (const std::string why = input_failure(path); !why.empty()) {
+      trace.diagnostics.add("source.damaged", Severity::kLoss, why + "; what could be read is kept", {path});
+    } else if (of_parts.contains(path)) {
+      shapes.insert(shape_of(path));
+    } else if (!was_read(path)) {
+      rest.push_back(i);
+    } else if (const std::string flaw = flaw_of_bytes(source, i); !flaw.empty()) {
+      trace.diagnostics.add("source.damaged", Severity::kLoss, flaw + "; the other files are kept", {path, 0, 0});
+    } else {
+      shapes.insert(shape_of(path));
+    }
+  }
+  std::string names;
+  int64_t passed = 0;
+  for (const size_t i : rest) {
+    const std::string& path = source.files[i].path;
+    const std::string flaw = flaw_of_bytes(source, i);
+    // One of several of a name, and no reader said a word about it. Of the files of an Ascend profiler some are needed
+    // only where others lack.
+    const bool of_the_kind = shapes.contains(shape_of(path)) && all_wanted && !named.contains(path) &&
+                             (!flaw.empty() || !is_ascend_file(file_name(path)));
+    const bool named_so = path.ends_with(".gz") || path.ends_with(".zst") || file_extension(path) == "json";
+    if (!is_unfinished_output(path) && (of_the_kind || (named_so && !flaw.empty()))) {
+      trace.diagnostics.add("source.damaged", Severity::kLoss,
+                            (flaw.empty() ? "the file does not begin as others of this name do" : flaw) +
+                                "; it was left out, the other files are kept",
+                            {path, 0, 0});
+      continue;
+    }
+    if (static_cast<size_t>(++passed) > kMostNamed) continue;
+    const char* why = is_unfinished_output(path)           ? "an unfinished output"
+                      : !flaw.empty()                      ? "empty"
+                      : is_page_or_picture(source.head(i)) ? "a page or picture"
+                      : trace.format == "ascend" && is_ascend_file(file_name(path))
+                          ? "the profiler's own, not needed beside what was"
+                          : "not of this format";
+    names += (names.empty() ? "" : ", ") + source.files[i].rel + " (" + why + ")";
+  }
+  if (passed > static_cast<int64_t>(kMostNamed))
+    names += " and " + std::to_string(passed - static_cast<int64_t>(kMostNamed)) + " more";
+  if (passed > 0)
+    trace.diagnostics.add("source.passed_over", Severity::kInfo, "files that were not read: " + names,
+                          {source.files[rest[0]].path}, passed);
+  find_early_ends(trace, files_said_lost(trace));
+}
+
+}  // namespace stageline

@@ -1,0 +1,369 @@
+#include "pipeline/cells/host_work.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "base/parallel.h"
+
+namespace stageline {
+namespace {
+
+constexpr std::string_view kEngineName = "autograd::engine::evaluate_function: ";
+
+enum class NameKind : uint8_t { kNone, kEngine, kSend, kReceive, kOptimizer };
+
+std::vector<NameKind> kinds_of_names(const Trace& trace) {
+  std::vector<NameKind> out(trace.names.size(), NameKind::kNone);
+  for (StringId id = 0; id < out.size(); ++id) {
+    const std::string_view name = trace.names.text(id);
+    out[id] = name.starts_with(kEngineName)         ? NameKind::kEngine
+              : name == "c10d::send"                ? NameKind::kSend
+              : name == "c10d::recv_"               ? NameKind::kReceive
+              : name.starts_with("Optimizer.step#") ? NameKind::kOptimizer
+                                                    : NameKind::kNone;
+  }
+  return out;
+}
+
+enum class ItemKind : uint8_t { kForward, kNode, kSend, kReceive };
+
+// One event of the host that decides where stretches begin and end.
+struct Item {
+  int64_t start_ns = 0, end_ns = 0;
+  int64_t sequence = -1;  // of forward operators and nodes
+  uint32_t slice = 0;     // forward: the outermost operator around
+  uint32_t lane = 0;
+  ItemKind kind = ItemKind::kForward;
+};
+
+struct Sequence {  // which stretch made a node
+  int64_t number = 0;
+  uint32_t forward = kNoStretch;
+};
+
+// One thread after the other comes in order already, most of the time.
+template <class Less>
+void sort_unless_sorted(std::vector<Item>& items, Less less) {
+  if (!std::is_sorted(items.begin(), items.end(), less)) std::stable_sort(items.begin(), items.end(), less);
+}
+
+class PartReader {
+ public:
+  PartReader(const Trace& trace, size_t index, const std::vector<NameKind>& names, const MessagePeers& peers)
+      : trace_(trace), part_(trace.parts[index]), index_(index), names_(names), peers_(peers) {}
+
+  HostWork read() {
+    collect();
+    if (out_.sends + out_.receives == 0 || out_.nodes == 0) return std::move(out_);
+    cut_forward();
+    cut_backward();
+    split_forward();
+    reach_forward();
+    name_kinds();
+    attach_sends();
+    return std::move(out_);
+  }
+
+ private:
+  // Items of all threads by start. An operator makes a node when it is the last with a sequence number that the
+  // engine runs later; what runs inside a node (recomputation) is part of that node.
+  void collect() {
+    const Slices& slices = part_.slices;
+    if (slices.category_id.empty()) return;
+    std::vector<Item> made;  // of operators with sequence numbers
+    std::vector<int64_t> run;
+    std::vector<int64_t> optimizer_ends;
+    size_t fact = 0;
+    std::array<Category, 256> kinds;  // by category id: a row of text each would fill the cache
+    kinds.fill(Category::kOther);
+    for (size_t c = 0; c < trace_.categories.size() && c < kinds.size(); ++c) kinds[c] = trace_.categories[c].kind;
+    for (uint32_t l = 0; l < part_.lanes.size(); ++l) {
+      if (part_.lanes[l].kind == LaneKind::kDeviceStream) continue;
+      int64_t top_end = INT64_MIN, node_end = INT64_MIN;
+      uint32_t top = 0;
+      for (auto i = static_cast<uint32_t>(part_.lanes[l].begin); i < part_.lanes[l].end; ++i) {
+        const Category category = kinds[slices.category_id[i]];
+        if (category != Category::kCpuOp && category != Category::kUserAnnotation) continue;
+        const NameKind name = names_[slices.name_id[i]];
+        if (name == NameKind::kOptimizer && category == Category::kUserAnnotation)
+          optimizer_ends.push_back(slices.end_ns(i));
+        if (category != Category::kCpuOp || slices.start_ns[i] < node_end) continue;
+        while (fact < part_.operators.size() && part_.operators[fact].slice < i) ++fact;
+        const bool has_fact = fact < part_.operators.size() && part_.operators[fact].slice == i;
+        if (slices.start_ns[i] >= top_end) {
+          top = i;
+          top_end = slices.end_ns(i);
+          tops_.push_back({slices.start_ns[i], top_end, l});
+        }
+        Item item{
+            slices.start_ns[i], slices.end_ns(i), has_fact ? part_.operators[fact].sequence_number : -1, i, l, {}};
+        if (name == NameKind::kEngine) {
+          item.kind = ItemKind::kNode;
+          node_end = item.end_ns;
+          ++out_.nodes;
+          if (item.sequence >= 0) run.push_back(item.sequence);
+          items_.push_back(item);
+        } else if (name == NameKind::kSend || name == NameKind::kReceive) {
+          item.kind = name == NameKind::kSend ? ItemKind::kSend : ItemKind::kReceive;
+          ++(name == NameKind::kSend ? out_.sends : out_.receives);
+          items_.push_back(item);
+        } else if (has_fact && part_.operators[fact].forward_thread <= 0) {
+          item.slice = top;
+          made.push_back(item);
+        }
+      }
+    }
+    if (out_.sends + out_.receives == 0 || out_.nodes == 0) return;
+    std::sort(run.begin(), run.end());
+    sort_unless_sorted(made, [](const Item& a, const Item& b) {
+      return std::tuple(a.sequence, a.start_ns) < std::tuple(b.sequence, b.start_ns);
+    });
+    items_.reserve(items_.size() + made.size());
+    auto runs = run.begin();  // both ascend
+    for (size_t i = 0; i < made.size(); ++i) {
+      while (runs != run.end() && *runs < made[i].sequence) ++runs;
+      if ((i + 1 == made.size() || made[i + 1].sequence != made[i].sequence) && runs != run.end() &&
+          *runs == made[i].sequence)
+        items_.push_back(made[i]);
+    }
+    sort_unless_sorted(items_, [](const Item& a, const Item& b) { return a.start_ns < b.start_ns; });
+    if (part_.steps.empty()) {
+      std::sort(optimizer_ends.begin(), optimizer_ends.end());
+      borders_ = std::move(optimizer_ends);
+    } else {
+      for (const ProfilerStep& step : part_.steps) borders_.push_back(step.start_ns);
+    }
+  }
+
+  // ProfilerStep's number, so that ranks agree even if one's trace begins later; else how many optimizer steps are
+  // over.
+  int64_t step_at(int64_t time_ns) const {
+    const auto over = std::upper_bound(borders_.begin(), borders_.end(), time_ns) - borders_.begin();
+    if (part_.steps.empty()) return over;
+    if (over == 0) return kOutside;
+    const ProfilerStep& step = part_.steps[static_cast<size_t>(over - 1)];
+    return time_ns < step.end_ns ? step.number : kOutside;
+  }
+
+  Stretch begun(const Item& item, CellKind kind) const {
+    Stretch out;
+    out.kind = kind;
+    out.lane = item.lane;
+    out.slice = item.slice;
+    out.start_ns = part_.slices.start_ns[item.slice];
+    out.end_ns = part_.slices.end_ns(item.slice);
+    out.step = step_at(item.start_ns);
+    return out;
+  }
+
+  void cut_forward() {
+    uint32_t open = kNoStretch;
+    for (const Item& item : items_) {
+      if (item.kind != ItemKind::kForward) {
+        open = kNoStretch;
+        continue;
+      }
+      if (open == kNoStretch || forward_[open].step != step_at(item.start_ns)) {
+        open = static_cast<uint32_t>(forward_.size());
+        forward_.push_back(begun(item, CellKind::kForward));
+      }
+      made_by_.push_back({item.sequence, open});
+      forward_[open].end_ns = std::max(forward_[open].end_ns, part_.slices.end_ns(item.slice));
+    }
+    std::sort(made_by_.begin(), made_by_.end(),
+              [](const Sequence& a, const Sequence& b) { return a.number < b.number; });
+  }
+
+  bool runs_again(size_t run) const { return owner_[run] != kNoStretch; }
+
+  size_t place_of(int64_t sequence) const {
+    const auto at = std::lower_bound(made_by_.begin(), made_by_.end(), sequence,
+                                     [](const Sequence& s, int64_t wanted) { return s.number < wanted; });
+    return at != made_by_.end() && at->number == sequence ? static_cast<size_t>(at - made_by_.begin())
+                                                          : made_by_.size();
+  }
+
+  // Nodes between other events, split where another forward's begin or where nodes run that ran in an earlier stretch.
+  void cut_backward() {
+    backward_.clear();
+    first_run_.assign(made_by_.size(), kNoStretch);
+    owner_.clear();
+    uint32_t open = kNoStretch;
+    for (const Item& item : items_) {
+      if (item.kind != ItemKind::kNode) {
+        open = kNoStretch;
+        continue;
+      }
+      if (item.sequence < 0) {  // gradients are added up: part of what runs
+        if (open != kNoStretch) backward_[open].end_ns = std::max(backward_[open].end_ns, item.end_ns);
+        continue;
+      }
+      const size_t place = place_of(item.sequence);
+      const uint32_t forward = place < made_by_.size() ? made_by_[place].forward : kNoStretch;
+      const bool again = place < made_by_.size() && first_run_[place] != kNoStretch;
+      if (open == kNoStretch || backward_[open].forward != forward || backward_[open].step != step_at(item.start_ns) ||
+          (again && owner_[open] != first_run_[place])) {
+        open = static_cast<uint32_t>(backward_.size());
+        backward_.push_back(begun(item, CellKind::kBackward));
+        backward_[open].forward = forward;
+        owner_.push_back(again ? first_run_[place] : kNoStretch);
+      }
+      backward_[open].end_ns = std::max(backward_[open].end_ns, item.end_ns);
+      if (place < made_by_.size() && first_run_[place] == kNoStretch) first_run_[place] = open;
+    }
+  }
+
+  // Two stages of one rank may run forward with nothing between; their backward runs are apart.
+  void split_forward() {
+    std::vector<uint32_t> by_place(made_by_.size(), kNoStretch);
+    bool any = false;
+    for (size_t i = 0; i < made_by_.size(); ++i) {
+      const uint32_t run = first_run_[i];
+      if (run != kNoStretch) by_place[i] = runs_again(run) ? owner_[run] : run;
+    }
+    std::vector<uint32_t> last_run(forward_.size(), kNoStretch), now(forward_.size());
+    for (uint32_t f = 0; f < now.size(); ++f) now[f] = f;
+    for (size_t i = 0; i < made_by_.size(); ++i) {  // ascending numbers: the order in which they were made
+      const uint32_t f = made_by_[i].forward;
+      if (by_place[i] != kNoStretch && last_run[f] != kNoStretch && by_place[i] != last_run[f]) {
+        now[f] = static_cast<uint32_t>(forward_.size());
+        Stretch half = forward_[f];
+        const Item& item = item_of(made_by_[i].number);
+        half.slice = item.slice;
+        half.start_ns = part_.slices.start_ns[item.slice];
+        forward_.push_back(half);
+        any = true;
+      }
+      if (by_place[i] != kNoStretch) last_run[f] = by_place[i];
+      made_by_[i].forward = now[f];
+    }
+    if (!any) return;
+    for (Stretch& f : forward_) f.end_ns = f.start_ns;
+    for (const Item& item : items_)
+      if (item.kind == ItemKind::kForward) {
+        Stretch& f = forward_[made_by_[place_of(item.sequence)].forward];
+        f.end_ns = std::max(f.end_ns, part_.slices.end_ns(item.slice));
+      }
+    cut_backward();
+  }
+
+  // Work goes on behind the last operator that makes a node – a cast, a copy for the send –: up to the send it is the
+  // forward's. Before a backward there is no such end: what follows the last stage's forward is the loss and the loop.
+  void reach_forward() {
+    const Item* last = nullptr;  // forward operator of the stretch that is open
+    for (const Item& item : items_) {
+      if (item.kind == ItemKind::kForward) {
+        last = &item;
+        continue;
+      }
+      if (last != nullptr && item.kind == ItemKind::kSend && step_at(last->start_ns) == step_at(item.start_ns)) {
+        Stretch& forward = forward_[made_by_[place_of(last->sequence)].forward];
+        auto top = std::lower_bound(tops_.begin(), tops_.end(), std::pair(forward.lane, forward.end_ns),
+                                    [](const Top& t, const auto& at) { return std::pair(t.lane, t.start_ns) < at; });
+        for (; top != tops_.end() && top->lane == forward.lane && top->start_ns < item.start_ns; ++top)
+          forward.end_ns = std::max(forward.end_ns, std::min(top->end_ns, item.start_ns));
+      }
+      last = nullptr;
+    }
+  }
+
+  const Item& item_of(int64_t sequence) {
+    if (forward_items_.empty()) {
+      for (uint32_t i = 0; i < items_.size(); ++i)
+        if (items_[i].kind == ItemKind::kForward) forward_items_.push_back({items_[i].sequence, i});
+      std::sort(forward_items_.begin(), forward_items_.end(),
+                [](const Sequence& a, const Sequence& b) { return a.number < b.number; });
+    }
+    return items_[std::lower_bound(forward_items_.begin(), forward_items_.end(), sequence,
+                                   [](const Sequence& s, int64_t wanted) { return s.number < wanted; })
+                      ->forward];
+  }
+
+  void name_kinds() {
+    std::vector<char> twice(forward_.size(), 0);
+    for (size_t b = 0; b < backward_.size(); ++b)
+      if (runs_again(b) && backward_[b].forward != kNoStretch) twice[backward_[b].forward] = 1;
+    for (size_t b = 0; b < backward_.size(); ++b) {
+      const uint32_t f = backward_[b].forward;
+      backward_[b].kind = runs_again(b)                      ? CellKind::kWeightGrad
+                          : f != kNoStretch && twice[f] != 0 ? CellKind::kInputGrad
+                                                             : CellKind::kBackward;
+    }
+    std::vector<uint32_t> order(forward_.size() + backward_.size());
+    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    const auto at = [&](uint32_t i) -> Stretch& {
+      return i < forward_.size() ? forward_[i] : backward_[i - forward_.size()];
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return at(a).start_ns < at(b).start_ns; });
+    out_.stretches.reserve(order.size());
+    std::vector<uint32_t> place(order.size());
+    for (uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+    for (const uint32_t i : order) {
+      Stretch stretch = at(i);
+      if (i < forward_.size())
+        stretch.forward = place[i];
+      else if (stretch.forward != kNoStretch)
+        stretch.forward = place[stretch.forward];
+      out_.stretches.push_back(stretch);
+    }
+    for (uint32_t i = 0; i < out_.stretches.size(); ++i) {
+      const Stretch& s = out_.stretches[i];
+      if (is_backward(s.kind) && s.forward != kNoStretch && out_.stretches[s.forward].backward == kNoStretch)
+        out_.stretches[s.forward].backward = i;
+    }
+  }
+
+  // A send follows the work whose result it carries; weight gradients are not sent.
+  void attach_sends() {
+    size_t next = 0;
+    uint32_t last = kNoStretch;
+    out_.has_peers = true;
+    for (const Item& item : items_) {
+      if (item.kind != ItemKind::kSend) continue;
+      for (; next < out_.stretches.size() && out_.stretches[next].start_ns <= item.start_ns; ++next)
+        if (out_.stretches[next].kind != CellKind::kWeightGrad) last = static_cast<uint32_t>(next);
+      if (last == kNoStretch || out_.stretches[last].sends) continue;
+      out_.stretches[last].sends = true;
+      out_.stretches[last].to_part = peers_.to_part(index_, item.lane, item.slice);
+      out_.has_peers = out_.has_peers && out_.stretches[last].to_part != kNoPeer;
+    }
+  }
+
+  const Trace& trace_;
+  const Part& part_;
+  size_t index_;
+  const std::vector<NameKind>& names_;
+  const MessagePeers& peers_;
+  HostWork out_;
+  struct Top {  // an operator that no other holds
+    int64_t start_ns, end_ns;
+    uint32_t lane;
+  };
+  std::vector<Item> items_;
+  std::vector<Top> tops_;  // by lane, then start
+  std::vector<int64_t> borders_;
+  std::vector<Stretch> forward_, backward_;
+  std::vector<uint32_t> owner_;      // by backward stretch: the one that ran its nodes before; none: it is the first
+  std::vector<Sequence> made_by_;    // ascending numbers
+  std::vector<uint32_t> first_run_;  // by place in made_by_: the backward stretch that ran it first
+  std::vector<Sequence> forward_items_;  // number → item
+};
+
+}  // namespace
+
+std::vector<HostWork> find_host_work(const Trace& trace) {
+  std::vector<HostWork> out(trace.parts.size());
+  const std::vector<NameKind> names = kinds_of_names(trace);
+  // Most traces send nothing: no slice of theirs is looked at.
+  if (std::none_of(names.begin(), names.end(),
+                   [](NameKind kind) { return kind == NameKind::kSend || kind == NameKind::kReceive; }))
+    return out;
+  const MessagePeers peers(trace);
+  parallel_for(out.size(), [&](size_t p) { out[p] = PartReader(trace, p, names, peers).read(); });
+  return out;
+}
+
+}  // namespace stageline

@@ -1,0 +1,290 @@
+#include "pipeline/cells/infer_cells.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/number.h"
+#include "pipeline/cells/host_work.h"
+#include "pipeline/cells/rank_layout.h"
+
+namespace stageline {
+namespace {
+
+constexpr int32_t kNobody = -1, kUnsaid = -2;  // of peers: no message; a message to an unknown or absent rank
+
+// A forward stretch in the flow of activations.
+struct Node {
+  uint32_t part = 0, stretch = 0;
+  int64_t step = 0;
+  int32_t to = kNobody;    // part that its result goes to
+  int32_t from = kNobody;  // part that its gradient goes to, so that its input came from
+  bool has_backward = false;
+  int64_t start_ns = 0;
+  uint32_t next = kNoStretch;  // node that its result feeds
+  bool fed = false;
+  int32_t stage = kUnknown, micro_batch = kUnknown;
+};
+
+struct Flow {
+  std::vector<Node> nodes;  // by part, then start
+  int32_t stages = 0;       // virtual stages; 0: not told
+  int64_t known = 0;
+};
+
+// Ranks of each pipeline in the order of stages: by process groups, else all ranks by number. Gives every part its
+// neighbours in the ring.
+struct Ring {
+  std::vector<int32_t> next, previous;
+  bool from_groups = false;
+};
+
+Ring ring_of(const Trace& trace) {
+  const RankLayout layout = layout_from_groups(trace);
+  Ring out;
+  out.from_groups = layout.stages > 0;
+  std::map<int32_t, std::vector<std::pair<int32_t, int32_t>>> pipelines;  // replica → (place, part)
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    const bool known = out.from_groups;
+    pipelines[known ? layout.dp[p] : 0].emplace_back(known ? layout.stage[p] : trace.parts[p].rank,
+                                                     static_cast<int32_t>(p));
+  }
+  out.next.assign(trace.parts.size(), kUnsaid);
+  out.previous = out.next;
+  for (auto& [replica, members] : pipelines) {
+    std::sort(members.begin(), members.end());
+    for (size_t i = 0; i < members.size(); ++i) {
+      const auto other = members[(i + 1) % members.size()].second;
+      out.next[static_cast<size_t>(members[i].second)] = other;
+      out.previous[static_cast<size_t>(other)] = members[i].second;
+    }
+  }
+  return out;
+}
+
+std::vector<Node> nodes_of(const std::vector<HostWork>& work, const Ring* ring) {
+  std::vector<Node> out;
+  for (uint32_t p = 0; p < work.size(); ++p)
+    for (uint32_t i = 0; i < work[p].stretches.size(); ++i) {
+      const Stretch& forward = work[p].stretches[i];
+      if (forward.kind != CellKind::kForward) continue;
+      Node node;
+      node.part = p;
+      node.stretch = i;
+      node.step = forward.step;
+      node.start_ns = forward.start_ns;
+      node.has_backward = forward.backward != kNoStretch;
+      const auto peer = [&](const Stretch& s, const std::vector<int32_t>* neighbour) {
+        if (!s.sends) return kNobody;
+        if (neighbour != nullptr) return (*neighbour)[p];
+        return s.to_part >= 0 ? s.to_part : kUnsaid;
+      };
+      node.to = peer(forward, ring != nullptr ? &ring->next : nullptr);
+      node.from = node.has_backward
+                      ? peer(work[p].stretches[forward.backward], ring != nullptr ? &ring->previous : nullptr)
+                      : kUnsaid;
+      out.push_back(node);
+    }
+  return out;
+}
+
+class FlowFinder {
+ public:
+  explicit FlowFinder(std::vector<Node> nodes) { flow_.nodes = std::move(nodes); }
+
+  Flow find() {
+    bend();
+    join();
+    label();
+    return std::move(flow_);
+  }
+
+ private:
+  using Ids = std::vector<uint32_t>;
+
+  // Ranks with forwards that send nothing and forwards that got nothing: the bend of a V when the results kept come
+  // before the inputs that nobody sent; else first and last stage are on one rank.
+  void bend() {
+    std::map<std::pair<uint32_t, int64_t>, std::pair<Ids, Ids>> ends;  // (part, step) → kept results, own inputs
+    for (uint32_t n = 0; n < flow_.nodes.size(); ++n) {
+      const Node& node = flow_.nodes[n];
+      if (!node.has_backward || (node.to == kNobody) == (node.from == kNobody)) continue;
+      auto& [kept, own] = ends[{node.part, node.step}];
+      (node.to == kNobody ? kept : own).push_back(n);
+    }
+    for (auto& [where, lists] : ends) {
+      const auto& [kept, own] = lists;
+      if (kept.empty() || kept.size() != own.size()) continue;
+      bool before = true;
+      for (size_t k = 0; k < kept.size(); ++k)
+        before = before && flow_.nodes[kept[k]].start_ns < flow_.nodes[own[k]].start_ns;
+      const bool first = flow_.nodes[own[0]].start_ns < flow_.nodes[kept[0]].start_ns;
+      if (first || !before) continue;
+      for (size_t k = 0; k < kept.size(); ++k) feed(kept[k], own[k]);
+    }
+  }
+
+  void join() {
+    std::map<std::tuple<int64_t, uint32_t, uint32_t>, std::pair<Ids, Ids>> roads;  // (step, from, to)
+    for (uint32_t n = 0; n < flow_.nodes.size(); ++n) {
+      const Node& node = flow_.nodes[n];
+      if (node.to >= 0) roads[{node.step, node.part, static_cast<uint32_t>(node.to)}].first.push_back(n);
+      if (node.from >= 0) roads[{node.step, static_cast<uint32_t>(node.from), node.part}].second.push_back(n);
+    }
+    for (const auto& [where, lists] : roads) {
+      const auto& [sent, got] = lists;
+      if (sent.size() != got.size()) continue;  // a message is missing: nothing of this road is certain
+      for (size_t k = 0; k < sent.size(); ++k) feed(sent[k], got[k]);
+    }
+  }
+
+  void feed(uint32_t from, uint32_t to) {
+    flow_.nodes[from].next = to;
+    flow_.nodes[to].fed = true;
+  }
+
+  // Micro-batches of the first stage are numbered by time, in each step; paths of one length carry them on.
+  void label() {
+    std::map<std::pair<uint32_t, int64_t>, int32_t> counted;
+    std::vector<std::pair<uint32_t, int32_t>> paths;  // first node, stages
+    std::map<int32_t, int64_t> lengths;
+    for (uint32_t n = 0; n < flow_.nodes.size(); ++n) {
+      Node& node = flow_.nodes[n];
+      if (node.fed || node.from != kNobody) continue;
+      node.micro_batch = counted[{node.part, node.step}]++;
+      int32_t length = 1;
+      uint32_t at = n;
+      while (flow_.nodes[at].next != kNoStretch) at = flow_.nodes[at].next, ++length;  // a node is fed once: no circle
+      // The way ends in a message that reached nobody here, or the work was for nobody.
+      if (flow_.nodes[at].to != kNobody || length < 2) continue;
+      paths.emplace_back(n, length);
+      ++lengths[length];
+    }
+    for (const auto& [length, count] : lengths)
+      if (flow_.stages == 0 || count > lengths[flow_.stages]) flow_.stages = length;
+    if (!stages_stand_still(paths)) flow_.stages = 0;
+    for (const auto& [first, length] : paths) {
+      if (length != flow_.stages) continue;
+      int32_t stage = 0;
+      for (uint32_t at = first; at != kNoStretch; at = flow_.nodes[at].next) {
+        flow_.nodes[at].stage = stage++;
+        flow_.nodes[at].micro_batch = flow_.nodes[first].micro_batch;
+        ++flow_.known;
+      }
+    }
+    for (Node& node : flow_.nodes)
+      if (node.stage == kUnknown) node.micro_batch = kUnknown;
+  }
+
+  // Where a stage is does not change from one micro-batch to the next, and a rank is part of one pipeline: rings of
+  // attention, in which everyone begins, are neither.
+  bool stages_stand_still(const std::vector<std::pair<uint32_t, int32_t>>& paths) const {
+    std::map<uint32_t, std::vector<uint32_t>> ways;  // first part → parts by stage
+    std::map<uint32_t, uint32_t> pipeline_of;        // part → first part
+    for (const auto& [first, length] : paths) {
+      if (length != flow_.stages) continue;
+      std::vector<uint32_t> way;
+      for (uint32_t at = first; at != kNoStretch; at = flow_.nodes[at].next) way.push_back(flow_.nodes[at].part);
+      const auto [known, added] = ways.emplace(way[0], way);
+      if (!added && known->second != way) return false;
+      for (const uint32_t part : way)
+        if (pipeline_of.emplace(part, way[0]).first->second != way[0]) return false;
+    }
+    return true;
+  }
+
+  Flow flow_;
+};
+
+// A hypothesis about peers holds in the steps that it explains whole: every forward has its place, and none starts
+// before the one that feeds it. What it says of other steps is taken back.
+void keep_explained_steps(Flow& flow) {
+  std::set<int64_t> bad;
+  for (const Node& node : flow.nodes)
+    if (node.stage == kUnknown || node.step == kOutside ||
+        (node.next != kNoStretch && flow.nodes[node.next].start_ns < node.start_ns))
+      bad.insert(node.step);
+  flow.known = 0;
+  for (Node& node : flow.nodes) {
+    if (bad.count(node.step) != 0) node.stage = node.micro_batch = kUnknown;
+    flow.known += node.stage != kUnknown ? 1 : 0;
+  }
+  if (flow.known == 0) flow.stages = 0;
+}
+
+std::vector<CellMark> marks_of(const std::vector<HostWork>& work, const std::vector<Node>& nodes) {
+  std::vector<CellMark> out;
+  std::vector<std::vector<uint32_t>> node_of(work.size());
+  for (uint32_t p = 0; p < work.size(); ++p) node_of[p].assign(work[p].stretches.size(), kNoStretch);
+  for (uint32_t n = 0; n < nodes.size(); ++n) node_of[nodes[n].part][nodes[n].stretch] = n;
+  for (uint32_t p = 0; p < work.size(); ++p)
+    for (const Stretch& stretch : work[p].stretches) {
+      CellMark mark;
+      mark.part = p;
+      mark.lane = stretch.lane;
+      mark.slice = stretch.slice;
+      mark.start_ns = stretch.start_ns;
+      mark.end_ns = stretch.end_ns;
+      mark.kind = stretch.kind;
+      if (stretch.forward != kNoStretch) {
+        const Node& node = nodes[node_of[p][stretch.forward]];
+        mark.stage = node.stage;
+        mark.micro_batch = node.micro_batch;
+      }
+      out.push_back(mark);
+    }
+  return out;
+}
+
+}  // namespace
+
+std::vector<CellMark> infer_cells(const Trace& trace, Diagnostics& diagnostics) {
+  std::vector<HostWork> work = find_host_work(trace);
+  int64_t messages = 0, nodes = 0, talking = 0;
+  bool peers = true;
+  for (const HostWork& part : work) {
+    if (part.stretches.empty()) continue;
+    ++talking;
+    messages += part.sends + part.receives;
+    nodes += part.nodes;
+    peers = peers && part.has_peers;
+  }
+  if (talking == 0) return {};
+  Flow flow;
+  if (peers) {
+    flow = FlowFinder(nodes_of(work, nullptr)).find();
+  } else {
+    const Ring ring = ring_of(trace);
+    flow = FlowFinder(nodes_of(work, &ring)).find();
+    keep_explained_steps(flow);
+  }
+  // Work between messages is no pipeline yet: rings of attention send and receive too.
+  if (flow.stages < 2 && layout_from_groups(trace).stages < 2) {
+    diagnostics.add("cells.no_flow", Severity::kInfo,
+                    "there are sends and receives, but no chain of stages follows from them: no pipeline is assumed",
+                    {}, messages);
+    return {};
+  }
+  std::vector<CellMark> marks = marks_of(work, flow.nodes);
+  const auto unknown = std::count_if(marks.begin(), marks.end(), [](const CellMark& m) { return m.stage == kUnknown; });
+  diagnostics.add("cells.inferred_work", Severity::kInfo,
+                  "forward work is what made autograd nodes between messages, backward work the runs of those nodes: " +
+                      grouped(nodes) + " nodes, " + grouped(messages) + " sends and receives");
+  if (flow.stages > 0)
+    diagnostics.add(
+        "cells.inferred_flow", Severity::kInfo,
+        std::string(peers ? "messages say who feeds whom: "
+                          : "peers are not recorded; ranks in their order, in a loop, explain every message: ") +
+            std::to_string(flow.stages) + " stages");
+  if (unknown > 0)
+    diagnostics.add("cells.inferred_unknown", Severity::kWarning,
+                    "work whose stage and micro-batch nothing tells: "
+                    "record_shapes=True and the traces of all ranks would",
+                    {}, unknown);
+  return marks;
+}
+
+}  // namespace stageline

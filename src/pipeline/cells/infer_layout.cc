@@ -1,0 +1,185 @@
+#include "pipeline/cells/infer_layout.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/counted.h"
+
+namespace stageline {
+namespace {
+
+struct LayoutFacts {
+  int32_t warm_up = -1;          // forwards before the first backward, median over steps; −1: no backward seen
+  int64_t first_forward_ns = 0;  // start of the first forward after the step's first start, median over steps
+  int64_t forward_ns = 0;        // median duration of a forward
+};
+
+template <class T>
+T median(std::vector<T>& values) {
+  if (values.empty()) return T{};
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::vector<LayoutFacts> facts_of(const Trace& trace) {
+  const Cells& cells = trace.cells;
+  const size_t n = trace.parts.size();
+  std::vector<std::vector<int32_t>> warm(n);
+  std::vector<std::vector<int64_t>> first(n), forward(n);
+  for (const StepRange& step : step_ranges(cells)) {
+    if (step.step == kUnknown) continue;
+    const int64_t step_start = *std::min_element(cells.start_ns.begin() + static_cast<std::ptrdiff_t>(step.begin),
+                                                 cells.start_ns.begin() + static_cast<std::ptrdiff_t>(step.end));
+    for (size_t i = step.begin; i < step.end;) {
+      const int32_t part = cells.part[i];
+      int32_t forwards = 0;
+      bool backward = false, first_seen = false;
+      for (; i < step.end && cells.part[i] == part; ++i) {
+        if (cells.kind[i] == CellKind::kForward) {
+          forward[static_cast<size_t>(part)].push_back(cells.dur_ns(i));
+          if (!first_seen) first[static_cast<size_t>(part)].push_back(cells.start_ns[i] - step_start);
+          first_seen = true;
+          if (!backward) ++forwards;
+        } else if (cells.kind[i] == CellKind::kBackward || cells.kind[i] == CellKind::kInputGrad) {
+          backward = true;
+        }
+      }
+      if (backward) warm[static_cast<size_t>(part)].push_back(forwards);
+    }
+  }
+  std::vector<LayoutFacts> facts(n);
+  for (size_t r = 0; r < n; ++r) {
+    if (!warm[r].empty()) facts[r].warm_up = median(warm[r]);
+    facts[r].first_forward_ns = median(first[r]);
+    facts[r].forward_ns = median(forward[r]);
+  }
+  return facts;
+}
+
+// Smallest p dividing the list such that the list repeats with period p and never rises within one.
+size_t falling_period(const std::vector<int32_t>& list) {
+  for (size_t p = 1; p <= list.size(); ++p) {
+    if (list.size() % p != 0) continue;
+    bool fits = true;
+    for (size_t i = 0; i < list.size() && fits; ++i)
+      fits = list[i] == list[i % p] && (i % p == 0 || list[i] <= list[i - 1]);
+    if (fits) return p;
+  }
+  return 0;
+}
+
+struct Layout {
+  int32_t stages = 0, peers = 1;
+  const char* how = "";
+};
+
+Layout from_warm_up(const std::vector<LayoutFacts>& facts) {
+  std::vector<size_t> runs;  // lengths of runs of equal warm-up
+  for (size_t i = 0; i < facts.size(); ++i) {
+    if (facts[i].warm_up < 0) return {};
+    if (i > 0 && facts[i].warm_up == facts[i - 1].warm_up) {
+      ++runs.back();
+    } else {
+      runs.push_back(1);
+    }
+  }
+  if (runs.size() < 2) return {};
+  size_t peers = 0;
+  for (const size_t run : runs) peers = std::gcd(peers, run);
+  std::vector<int32_t> list;
+  for (size_t i = 0; i < facts.size(); i += peers) list.push_back(facts[i].warm_up);
+  const size_t period = falling_period(list);
+  if (period < 2) return {};
+  return {static_cast<int32_t>(period), static_cast<int32_t>(peers), "the number of warm-up forwards of each rank"};
+}
+
+Layout from_time(const std::vector<LayoutFacts>& facts) {
+  // Stages start one forward apart; half of one tells neighbours from peers.
+  std::vector<int64_t> forwards;
+  for (const LayoutFacts& f : facts) forwards.push_back(f.forward_ns);
+  const int64_t apart = median(forwards) / 2;
+  if (apart <= 0) return {};
+  std::vector<int32_t> level;  // per rank: which group of starts it belongs to, earliest first
+  std::vector<int64_t> starts;
+  for (const LayoutFacts& f : facts) starts.push_back(f.first_forward_ns);
+  std::vector<int64_t> sorted = starts;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<int32_t> group_of(sorted.size());  // by position in `sorted`
+  for (size_t i = 1; i < sorted.size(); ++i)
+    group_of[i] = group_of[i - 1] + (sorted[i] - sorted[i - 1] > apart ? 1 : 0);
+  for (const int64_t start : starts) {
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), start) - sorted.begin();
+    level.push_back(-group_of[static_cast<size_t>(at)]);  // falls from stage to stage, like a warm-up count
+  }
+  std::vector<LayoutFacts> as_facts(facts.size());
+  for (size_t i = 0; i < facts.size(); ++i) as_facts[i].warm_up = level[i] + 1'000'000;
+  Layout layout = from_warm_up(as_facts);
+  // Rising groups in the order of ranks only: a pipeline never starts at its last rank.
+  layout.how = "the order in which the ranks begin";
+  return layout;
+}
+
+}  // namespace
+
+namespace {
+
+bool fill_layout(Trace& trace, int32_t stages) {
+  const auto count = static_cast<int32_t>(trace.parts.size());
+  const bool known =
+      std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage == kUnknown; });
+  if (count == 0 || (known && stages <= 0)) return true;
+  bool told = true;
+  Layout layout;
+  if (stages > 0 && count % stages == 0) {
+    layout = {stages, 1, "--stages"};
+    // Ranks beyond one pipeline are replicas unless the warm-up shows tensor-parallel peers.
+    const Layout seen = from_warm_up(facts_of(trace));
+    if (seen.stages == stages) layout.peers = seen.peers;
+  } else {
+    if (stages > 0)
+      trace.diagnostics.add("layout.stages_ignored", Severity::kWarning,
+                            "--stages " + std::to_string(stages) + " does not divide the " + std::to_string(count) +
+                                " ranks; the stages are inferred instead");
+    const std::vector<LayoutFacts> facts = facts_of(trace);
+    layout = from_warm_up(facts);
+    if (layout.stages == 0 && count > 1) layout = from_time(facts);
+    told = layout.stages > 0;
+    if (!told) layout = {count, 1, "nothing but the order of ranks"};
+  }
+  const int32_t per_replica = layout.stages * layout.peers;
+  for (int32_t i = 0; i < count; ++i) {
+    Part& part = trace.parts[static_cast<size_t>(i)];
+    part.dp = i / per_replica;
+    part.stage = (i % per_replica) / layout.peers;
+  }
+  const int32_t replicas = (count + per_replica - 1) / per_replica;
+  if (count > 1)
+    trace.diagnostics.add("layout.inferred", Severity::kInfo,
+                          "the input does not name stages; " + counted(layout.stages, "stage", "stages") +
+                              (replicas > 1 ? " × " + std::to_string(replicas) + " replicas" : "") +
+                              (layout.peers > 1 ? " × " + std::to_string(layout.peers) + " peers" : "") +
+                              (layout.stages == 1 && replicas == 1 ? " follows from " : " follow from ") + layout.how +
+                              (stages > 0 ? "" : "; --stages overrides"));
+  return told;
+}
+
+}  // namespace
+
+bool infer_layout(Trace& trace, const RankLayoutOptions& options) {
+  const RankLayout said = layout_from_options(trace, options);
+  if (options.explicit_order() && said.stages == 0)
+    trace.diagnostics.add("layout.stages_ignored", Severity::kWarning,
+                          "--pp, --tp and --dp make fewer ranks than there are; --pp alone is taken");
+  for (size_t p = 0; said.stages > 0 && p < trace.parts.size(); ++p) {
+    trace.parts[p].stage = said.stage[p];
+    trace.parts[p].dp = said.dp[p];
+  }
+  const bool told = said.stages > 0 || fill_layout(trace, options.pp);
+  trace.pipeline_stages = extent_of(trace).stage_count;
+  return told;
+}
+
+}  // namespace stageline

@@ -1,0 +1,237 @@
+#include "pipeline/cells/kernel_blocks.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "base/counted.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "pipeline/cells/kernel_runs.h"
+#include "schedules/registry.h"
+
+namespace stageline {
+namespace {
+
+constexpr int64_t kMostScheduleCells = int64_t{1} << 24;
+
+// Blocks of one step of one replica, by stage; each list by start. Cells are indices of trace.cells-to-be.
+using StepStages = std::map<int32_t, std::vector<KernelBlock*>>;
+
+bool same_order(const std::vector<KernelBlock*>& blocks, const RankOrder& order) {
+  size_t at = 0;
+  for (const KernelBlock* block : blocks) {
+    if (!is_compute(block->kind)) continue;
+    if (at >= order.size() || order[at].overlapped() || order[at].actions()[0].kind != block->kind) return false;
+    ++at;
+  }
+  return at == order.size();
+}
+
+// The blocks' micro-batches by a schedule that every stage here follows; false when none fits.
+bool number_by_schedule(const StepStages& stages, int32_t stage_count) {
+  int32_t forwards = 0;
+  for (const KernelBlock* block : stages.begin()->second) forwards += block->kind == CellKind::kForward;
+  for (const char* name : {"1f1b", "fthenb"}) {
+    const ScheduleDef* const def = find_schedule(name);
+    if (def == nullptr || forwards == 0 || int64_t{stage_count} * forwards * 2 > kMostScheduleCells) continue;
+    ScheduleSizes sizes;
+    sizes.stages = stage_count;
+    sizes.micro_batches = forwards;
+    const Result<Schedule> schedule = def->make(sizes);
+    if (!schedule) continue;
+    const bool fits = std::all_of(stages.begin(), stages.end(), [&](const auto& of) {
+      return of.first >= 0 && of.first < stage_count &&
+             same_order(of.second, schedule->ranks[static_cast<size_t>(of.first)]);
+    });
+    if (!fits) continue;
+    for (const auto& [stage, blocks] : stages) {
+      size_t at = 0;
+      for (KernelBlock* block : blocks)
+        if (is_compute(block->kind))
+          block->micro_batch = schedule->ranks[static_cast<size_t>(stage)][at++].actions()[0].micro_batch;
+      // Backwards after all forwards may run in their order or against it: the order of kinds does not tell.
+      if (def->name == std::string_view("fthenb") && forwards > 1)
+        for (KernelBlock* block : blocks)
+          if (block->kind == CellKind::kBackward) block->micro_batch = kUnknown;
+    }
+    return true;
+  }
+  return false;
+}
+
+// No forward starts before the stage before began the same one, no backward before the stage after.
+bool in_causal_order(const StepStages& stages) {
+  std::map<std::pair<CellKind, int32_t>, int64_t> last;  // of the stage looked at before
+  for (const auto& [stage, blocks] : stages) {
+    std::map<std::pair<CellKind, int32_t>, int64_t> here;
+    for (const KernelBlock* block : blocks) {
+      if (!is_compute(block->kind) || block->micro_batch == kUnknown) continue;
+      const std::pair key(block->kind, block->micro_batch);
+      here[key] = block->start_ns;
+      const auto before = last.find(key);
+      if (before == last.end()) continue;
+      const bool forward = block->kind == CellKind::kForward;
+      if (forward ? block->start_ns < before->second : block->start_ns > before->second) return false;
+    }
+    last = std::move(here);
+  }
+  return true;
+}
+
+void forget_numbers(const StepStages& stages) {
+  for (const auto& [stage, blocks] : stages)
+    for (KernelBlock* block : blocks) block->micro_batch = kUnknown;
+}
+
+struct Proof {
+  int64_t numbered = 0, unproven = 0, acausal = 0;
+};
+
+Proof number_blocks(const Trace& trace, std::vector<PartBlocks>& parts, const RankLayout& layout) {
+  std::map<std::pair<int32_t, int32_t>, StepStages> steps;  // (replica, step)
+  for (size_t p = 0; p < parts.size(); ++p)
+    for (KernelBlock& block : parts[p].blocks) steps[{layout.dp[p], block.step}][layout.stage[p]].push_back(&block);
+  Proof proof;
+  for (const auto& [key, stages] : steps) {
+    const bool acausal = number_by_schedule(stages, layout.stages) && trace.comparable() && !in_causal_order(stages);
+    if (acausal) forget_numbers(stages);
+    for (const auto& [stage, list] : stages)
+      for (const KernelBlock* block : list)
+        if (is_compute(block->kind))
+          ++(acausal ? proof.acausal : block->micro_batch == kUnknown ? proof.unproven : proof.numbered);
+  }
+  return proof;
+}
+
+// What an operation carried follows from the blocks around it: the result of the one before, the input of the next.
+void add_messages(const PartBlocks& part, int32_t part_index, int32_t stage, int32_t stages, Cells& cells) {
+  std::vector<const KernelBlock*> work;
+  for (const KernelBlock& block : part.blocks)
+    if (is_compute(block.kind)) work.push_back(&block);
+  size_t next = 0;
+  for (size_t m = 0; m < part.messages.size(); ++m) {
+    const PipelineMessage& message = part.messages[m];
+    while (next < work.size() && work[next]->start_ns < message.start_ns) ++next;
+    // Of several operations in a row, sends belong to the block before and receives to the block after.
+    const KernelBlock* const before = next > 0 ? work[next - 1] : nullptr;
+    const KernelBlock* const after = next < work.size() ? work[next] : nullptr;
+    Cell cell;
+    cell.part = part_index;
+    cell.start_ns = message.start_ns;
+    cell.end_ns = message.end_ns;
+    cell.slice = message.slice;
+    const auto add = [&](const KernelBlock& block, CellKind kind) {
+      if (block.step != message.step) return;
+      cell.kind = kind;
+      cell.step = block.step;
+      cell.micro_batch = block.micro_batch;
+      cells.add(cell);
+    };
+    if (message.may_send && before != nullptr) {
+      if (before->kind == CellKind::kForward && stage + 1 < stages) add(*before, CellKind::kSendForward);
+      if (before->kind == CellKind::kBackward && stage > 0) add(*before, CellKind::kSendBackward);
+    }
+    if (message.may_receive && after != nullptr) {
+      if (after->kind == CellKind::kForward && stage > 0) add(*after, CellKind::kRecvForward);
+      if (after->kind == CellKind::kBackward && stage + 1 < stages) add(*after, CellKind::kRecvBackward);
+    }
+  }
+}
+
+void say(Trace& trace, const std::vector<PartBlocks>& parts, const Proof& proof) {
+  Diagnostics& notes = trace.diagnostics;
+  PartBlocks sum;
+  int64_t blocks = 0, without = 0;
+  for (const PartBlocks& part : parts) {
+    blocks += static_cast<int64_t>(part.blocks.size());
+    without += part.kernels == 0;
+    sum.small += part.small;
+    sum.cut += part.cut;
+  }
+  notes.add("cells.from_kernels", Severity::kInfo,
+            "nothing marks pipeline work: it follows from the runs of kernels between messages of the pipeline's "
+            "group; what has gradient kernels is backward work",
+            {}, blocks);
+  if (sum.cut > 0)
+    notes.add("cells.kernel_border", Severity::kInfo,
+              "no message lies between forward and backward work of one run: the border is its first gradient kernel "
+              "(on the first stage its last), so it may be off by the kernels of the loss",
+              {}, sum.cut);
+  if (sum.small > 0)
+    notes.add("cells.small_runs", Severity::kInfo,
+              "runs of kernels between messages that are far shorter than a block are none", {}, sum.small);
+  if (proof.numbered > 0)
+    notes.add("cells.kernels_numbered", Severity::kInfo,
+              "micro-batches are numbered by the schedule that every stage here follows", {}, proof.numbered);
+  if (proof.unproven > 0)
+    notes.add("cells.kernels_unproven", Severity::kWarning,
+              "the order of forwards and backwards is not 1F1B's on every stage: micro-batches that it does not tell "
+              "stay unknown",
+              {}, proof.unproven);
+  if (proof.acausal > 0)
+    notes.add("cells.kernels_unproven", Severity::kWarning,
+              "a block starts before the one that would feed it: micro-batches stay unknown", {}, proof.acausal);
+  if (without > 0)
+    notes.add("cells.ranks_without_kernels", Severity::kWarning,
+              "ranks without kernels have no blocks; only sums of their communication are there", {}, without);
+}
+
+}  // namespace
+
+bool find_kernel_blocks(Trace& trace, const RankLayoutOptions& options) {
+  const RankLayout layout = known_layout(trace, options);
+  if (layout.stages < 2) return false;
+  std::vector<PartBlocks> parts(trace.parts.size());
+  parallel_for(parts.size(), [&](size_t p) {
+    if (layout.stage[p] != kUnknown) parts[p] = find_part_blocks(trace, p, layout.stage[p], layout.stages);
+  });
+  bool any = false, gradients = false;
+  int64_t overlapped = 0;
+  for (const PartBlocks& part : parts) {
+    any |= !part.blocks.empty();
+    gradients |= part.gradients;
+    overlapped += part.overlapped;
+  }
+  if (overlapped > 0)
+    trace.diagnostics.add("cells.kernels_overlap", Severity::kWarning,
+                          "messages of the pipeline run beside kernels, so they do not tell blocks apart: without "
+                          "markers these ranks have none",
+                          {}, overlapped);
+  if (!any) return false;
+  if (!gradients) {
+    trace.diagnostics.add("cells.no_gradients", Severity::kInfo,
+                          "no kernel's name says that it makes gradients: forward and backward work is not told apart, "
+                          "and no block is assumed");
+    return false;
+  }
+  for (size_t p = 0; p < parts.size(); ++p) {
+    trace.parts[p].stage = layout.stage[p];
+    trace.parts[p].dp = layout.dp[p];
+  }
+  trace.pipeline_stages = layout.stages;
+  const Proof proof = number_blocks(trace, parts, layout);
+  for (size_t p = 0; p < parts.size(); ++p) {
+    for (const KernelBlock& block : parts[p].blocks) {
+      Cell cell;
+      cell.step = block.step;
+      cell.part = static_cast<int32_t>(p);
+      cell.kind = block.kind;
+      cell.micro_batch = block.micro_batch;
+      cell.start_ns = block.start_ns;
+      cell.end_ns = block.end_ns;
+      cell.slice = block.slice;
+      trace.cells.add(cell);
+    }
+    add_messages(parts[p], static_cast<int32_t>(p), layout.stage[p], layout.stages, trace.cells);
+  }
+  trace.cells.sort();
+  trace.diagnostics.add("cells.stages", Severity::kInfo,
+                        counted(layout.stages, "stage", "stages") + " follow from " + layout.how);
+  say(trace, parts, proof);
+  return true;
+}
+
+}  // namespace stageline

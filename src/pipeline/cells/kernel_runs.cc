@@ -1,0 +1,243 @@
+#include "pipeline/cells/kernel_runs.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+namespace stageline {
+namespace {
+
+// A share of the time of messages that may lie beside kernels: clocks of tasks end a little early or late.
+constexpr double kMostOverlap = 0.05;
+// Of the median run: what is shorter is no block (scales of losses, norms of gradients between two messages).
+constexpr double kSmallShare = 0.05;
+// Of a forward block: kernels after the last gradient of a run are one from here on.
+constexpr double kForwardShare = 0.5;
+constexpr int kOwnersClimbed = 64;
+
+bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
+
+bool makes_gradients(std::string_view name) {
+  return (has(name, "Grad") || has(name, "Backward") || has(name, "_grad") || has(name, "backward")) &&
+         !has(name, "ClipGrad") && !has(name, "clip_grad");
+}
+bool is_optimizer(std::string_view name) {
+  for (const std::string_view word : {"Adam", "adam", "Momentum", "ApplySgd", "SGD", "Lamb", "Muon", "ForeachNorm"})
+    if (has(name, word)) return true;
+  return false;
+}
+
+enum class Talk : uint8_t { kNone, kSend, kReceive, kBoth };
+Talk talk_of(std::string_view name) {
+  std::string low;
+  for (const char c : name) low += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (low.starts_with("hccl")) low.erase(0, 4);
+  if (has(low, "batchsendrecv")) return Talk::kBoth;
+  if (low.starts_with("send")) return Talk::kSend;
+  return low.starts_with("recv") || low.starts_with("receive") ? Talk::kReceive : Talk::kNone;
+}
+
+// "pp", "mesh_pp", "pipeline_model_parallel_group": a word of the description; nothing said counts as one, since the
+// caller knows that there are stages.
+bool is_pipeline_group(std::string_view description) {
+  return description.empty() || description == "pp" || description.ends_with("_pp") || description.starts_with("pp_") ||
+         has(description, "pipeline") || has(description, "PIPELINE");
+}
+
+struct Kernel {
+  int64_t start_ns = 0, end_ns = 0;
+  uint32_t slice = 0;
+  int32_t step = 0;
+  bool gradient = false, optimizer = false;
+};
+
+class BlockFinder {
+ public:
+  BlockFinder(const Trace& trace, const Part& part, int32_t stage, int32_t stages)
+      : trace_(trace), part_(part), s_(part.slices), stage_(stage), stages_(stages) {}
+
+  PartBlocks find() {
+    collect();
+    out_.kernels = static_cast<int64_t>(kernels_.size());
+    if (kernels_.empty() || out_.messages.empty() || messages_overlap()) return std::move(out_);
+    cut_runs();
+    std::vector<int64_t> lengths;
+    for (const Run& run : runs_) lengths.push_back(busy(run.begin, run.end));
+    if (lengths.empty()) return std::move(out_);
+    std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2), lengths.end());
+    median_ns_ = lengths[lengths.size() / 2];
+    measure_forward();
+    for (const Run& run : runs_) take(run);
+    return std::move(out_);
+  }
+
+ private:
+  struct Run {
+    size_t begin = 0, end = 0;  // of kernels_
+    int32_t step = 0;
+  };
+
+  std::optional<int32_t> step_of(size_t slice) const {
+    const uint16_t step = s_.step[slice];
+    if (step == 0) return part_.steps.empty() ? std::optional<int32_t>(0) : std::nullopt;
+    return static_cast<int32_t>(part_.steps[step - 1u].number);
+  }
+
+  // By its name, else by the operators that own it.
+  bool gradient_of(size_t slice) {
+    const auto [known, added] = gradient_name_.try_emplace(s_.name_id[slice]);
+    if (added) known->second = makes_gradients(trace_.names.text(s_.name_id[slice]));
+    if (known->second) return true;
+    uint32_t at = s_.parent[slice];
+    for (int climbed = 0; at != kNoSliceIndex && climbed < kOwnersClimbed; ++climbed, at = s_.parent[at]) {
+      const auto [owner, fresh] = backward_name_.try_emplace(s_.name_id[at]);
+      if (fresh) owner->second = has(trace_.names.text(s_.name_id[at]), "Backward");
+      if (owner->second) return true;
+    }
+    return false;
+  }
+
+  void collect() {
+    for (const Lane& lane : part_.lanes) {
+      if (lane.kind != LaneKind::kDeviceStream) continue;
+      for (size_t i = lane.begin; i < lane.end; ++i) {
+        if (trace_.categories[s_.category_id[i]].kind != Category::kKernel) continue;
+        const std::optional<int32_t> step = step_of(i);
+        if (!step) continue;
+        if (s_.class_of(i) == KernelClass::kComputation) {
+          const bool optimizer = is_optimizer(trace_.names.text(s_.name_id[i]));
+          kernels_.push_back(
+              {s_.start_ns[i], s_.end_ns(i), static_cast<uint32_t>(i), *step, !optimizer && gradient_of(i), optimizer});
+        } else if (const CollectiveFact* fact = fact_of(part_.collectives, static_cast<uint32_t>(i))) {
+          const Talk talk = talk_of(trace_.names.text(fact->name));
+          if (talk == Talk::kNone || !is_pipeline_group(trace_.names.text(fact->group_description))) continue;
+          out_.messages.push_back({static_cast<uint32_t>(i), *step, s_.start_ns[i], s_.end_ns(i),
+                                   talk != Talk::kReceive, talk != Talk::kSend});
+        }
+      }
+    }
+    const auto by_start = [](const auto& a, const auto& b) {
+      return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.slice < b.slice;
+    };
+    std::sort(kernels_.begin(), kernels_.end(), by_start);
+    std::sort(out_.messages.begin(), out_.messages.end(), by_start);
+    for (const Kernel& kernel : kernels_) out_.gradients |= kernel.gradient;
+  }
+
+  // Both lists are in order; a message is long and kernels are short, so each is looked at a few times.
+  bool messages_overlap() {
+    int64_t total = 0, beside = 0;
+    size_t k = 0;
+    int64_t reached = INT64_MIN;  // of messages so far: they may overlap each other
+    for (const PipelineMessage& message : out_.messages) {
+      const int64_t from = std::max(message.start_ns, reached);
+      if (message.end_ns <= from) continue;
+      reached = message.end_ns;
+      total += message.end_ns - from;
+      while (k < kernels_.size() && kernels_[k].end_ns <= from) ++k;
+      int64_t at = from;
+      for (; k < kernels_.size() && kernels_[k].start_ns < message.end_ns; ++k) {
+        at = std::max(at, kernels_[k].start_ns);
+        const int64_t end = std::min(kernels_[k].end_ns, message.end_ns);
+        beside += std::max<int64_t>(0, end - at);
+        at = std::max(at, end);
+        if (kernels_[k].end_ns > message.end_ns) break;
+      }
+    }
+    if (static_cast<double>(beside) <= kMostOverlap * static_cast<double>(total)) return false;
+    out_.overlapped = static_cast<int64_t>(out_.messages.size());
+    return true;
+  }
+
+  void cut_runs() {
+    size_t m = 0;
+    for (size_t k = 0; k < kernels_.size(); ++k) {
+      bool cut = runs_.empty() || runs_.back().step != kernels_[k].step;
+      for (; m < out_.messages.size() && out_.messages[m].start_ns <= kernels_[k].start_ns; ++m) cut = true;
+      if (cut) runs_.push_back({k, k, kernels_[k].step});
+      runs_.back().end = k + 1;
+    }
+  }
+
+  int64_t busy(size_t begin, size_t end) const {
+    int64_t sum = 0;
+    for (size_t k = begin; k < end; ++k) sum += kernels_[k].end_ns - kernels_[k].start_ns;
+    return sum;
+  }
+  bool small(size_t begin, size_t end) const {
+    return static_cast<double>(busy(begin, end)) < kSmallShare * static_cast<double>(median_ns_);
+  }
+
+  // The median of what is certainly forward work: runs without gradients.
+  void measure_forward() {
+    std::vector<int64_t> lengths;
+    for (const Run& run : runs_) {
+      bool plain = !small(run.begin, run.end);
+      for (size_t k = run.begin; k < run.end; ++k) plain = plain && !kernels_[k].gradient && !kernels_[k].optimizer;
+      if (plain) lengths.push_back(busy(run.begin, run.end));
+    }
+    if (lengths.empty()) return;
+    std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2), lengths.end());
+    forward_ns_ = lengths[lengths.size() / 2];
+  }
+
+  void add(CellKind kind, size_t begin, size_t end, int32_t step) {
+    if (begin >= end) return;
+    KernelBlock block;
+    block.kind = kind;
+    block.step = step;
+    block.start_ns = kernels_[begin].start_ns;
+    block.end_ns = block.start_ns;
+    for (size_t k = begin; k < end; ++k) block.end_ns = std::max(block.end_ns, kernels_[k].end_ns);
+    block.slice = kernels_[begin].slice;
+    out_.blocks.push_back(block);
+  }
+
+  void take(const Run& run) {
+    size_t end = run.end;  // of the work before the optimizer
+    for (size_t k = run.begin; k < run.end && end == run.end; ++k)
+      if (kernels_[k].optimizer) end = k;
+    size_t first = end, last = end;  // gradients
+    for (size_t k = run.begin; k < end; ++k) {
+      if (!kernels_[k].gradient) continue;
+      if (first == end) first = k;
+      last = k;
+    }
+    if (run.begin < end && small(run.begin, end)) {
+      ++out_.small;
+    } else if (first == end) {
+      add(CellKind::kForward, run.begin, end, run.step);
+    } else if (stage_ == stages_ - 1) {
+      const bool forward = !small(run.begin, first);
+      if (forward) add(CellKind::kForward, run.begin, first, run.step);
+      out_.cut += forward;
+      add(CellKind::kBackward, forward ? first : run.begin, end, run.step);
+    } else {
+      const bool forward = stage_ == 0 && forward_ns_ > 0 &&
+                           static_cast<double>(busy(last + 1, end)) > kForwardShare * static_cast<double>(forward_ns_);
+      add(CellKind::kBackward, run.begin, forward ? last + 1 : end, run.step);
+      if (forward) add(CellKind::kForward, last + 1, end, run.step);
+      out_.cut += forward;
+    }
+    add(CellKind::kOptimizer, end, run.end, run.step);
+  }
+
+  const Trace& trace_;
+  const Part& part_;
+  const Slices& s_;
+  int32_t stage_, stages_;
+  std::vector<Kernel> kernels_;
+  std::vector<Run> runs_;
+  std::unordered_map<uint32_t, bool> gradient_name_, backward_name_;  // by name
+  int64_t median_ns_ = 0, forward_ns_ = 0;
+  PartBlocks out_;
+};
+
+}  // namespace
+
+PartBlocks find_part_blocks(const Trace& trace, size_t part, int32_t stage, int32_t stages) {
+  return BlockFinder(trace, trace.parts[part], stage, stages).find();
+}
+
+}  // namespace stageline

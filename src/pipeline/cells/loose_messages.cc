@@ -1,0 +1,95 @@
+#include "pipeline/cells/loose_messages.h"
+
+#include <algorithm>
+
+namespace stageline {
+namespace {
+
+constexpr uint32_t kFarthestBefore = 256;  // slices of operators that one kernel carries
+constexpr int kFarthestOwner = 8;          // operators above a kernel: c10d::send, record_param_comms, nccl:coalesced …
+
+// The collective's arguments: the kernel's own, else those of an operator around its launch.
+const CollectiveFact* collective_of(const Part& part, uint32_t kernel) {
+  const Slices& s = part.slices;
+  if (const CollectiveFact* own = fact_of(part.collectives, kernel)) return own;
+  uint32_t at = s.parent[kernel] != kNoSliceIndex ? s.parent[kernel] : s.partner[kernel];
+  for (int up = 0; up < kFarthestOwner && at != kNoSliceIndex; ++up, at = s.parent[at])
+    if (const CollectiveFact* fact = fact_of(part.collectives, at)) return fact;
+  return nullptr;
+}
+
+int32_t stage_of_rank(const Trace& trace, int64_t rank) {
+  const auto at = std::lower_bound(trace.parts.begin(), trace.parts.end(), rank,
+                                   [](const Part& part, int64_t wanted) { return part.rank < wanted; });
+  return at != trace.parts.end() && at->rank == rank ? at->stage : kUnknown;
+}
+
+MessageKind kind_of(const Trace& trace, const Part& part, const CollectiveFact* fact, std::string_view name,
+                    const CellMark* around, int32_t chunks) {
+  const bool send = fact != nullptr && name == "send", receive = fact != nullptr && name == "recv";
+  if (!send && !receive) {
+    // All-to-all runs in SendRecv kernels too: without arguments they may be either.
+    const bool either = fact == nullptr && name.find("SendRecv") != std::string_view::npos;
+    return {CellKind::kCollective, !either && name != "wait" && name != "coalesced"};
+  }
+  const auto directed = [&](bool forward) {
+    return MessageKind{send ? (forward ? CellKind::kSendForward : CellKind::kSendBackward)
+                            : (forward ? CellKind::kRecvForward : CellKind::kRecvBackward),
+                       true};
+  };
+  if (around != nullptr && is_compute(around->kind) && around->kind != CellKind::kForwardBackward)
+    return directed(around->kind == CellKind::kForward);
+  const int32_t peer = stage_of_rank(trace, send ? fact->dst_rank : fact->src_rank);
+  if (peer == kUnknown || part.stage == kUnknown || peer == part.stage) return {};
+  const bool wraps = chunks > 1 && std::abs(peer - part.stage) == trace.pipeline_stages - 1;
+  if (wraps && trace.pipeline_stages == 2) return {};  // the next stage is also the one before
+  const bool to_later = wraps ? peer < part.stage : peer > part.stage;
+  return directed(send == to_later);
+}
+
+// Sends and receives that were put together (batch_isend_irecv): their operators stand right before the
+// "nccl:coalesced" that launched the one kernel of them all.
+std::vector<const CollectiveFact*> coalesced(const Trace& trace, const Part& part, uint32_t kernel) {
+  const Slices& s = part.slices;
+  uint32_t at = s.parent[kernel] != kNoSliceIndex ? s.parent[kernel] : s.partner[kernel];
+  for (int up = 0; up < kFarthestOwner && at != kNoSliceIndex; ++up, at = s.parent[at])
+    if (trace.names.text(s.name_id[at]).ends_with(":coalesced")) break;
+  std::vector<const CollectiveFact*> found;
+  if (at == kNoSliceIndex || !trace.names.text(s.name_id[at]).ends_with(":coalesced")) return found;
+  const auto lane = std::upper_bound(part.lanes.begin(), part.lanes.end(), at,
+                                     [](size_t slice, const Lane& l) { return slice < l.begin; });
+  const auto begin = static_cast<uint32_t>((lane - 1)->begin);
+  for (uint32_t i = at; i-- > begin && at - i <= kFarthestBefore;) {
+    const std::string_view name = trace.names.text(s.name_id[i]);
+    if (!name.starts_with("c10d::") && !name.starts_with("nccl:") && name != "record_param_comms") break;
+    if (name.ends_with(":coalesced")) break;
+    const CollectiveFact* fact = fact_of(part.collectives, i);
+    if (fact == nullptr) continue;
+    const std::string_view what = trace.names.text(fact->name);
+    if (what == "send" || what == "recv") found.push_back(fact);
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace
+
+std::vector<MessageKind> message_kinds(const Trace& trace, size_t part_index, uint32_t kernel, const CellMark* around,
+                                       int32_t chunks) {
+  const Part& part = trace.parts[part_index];
+  const CollectiveFact* fact = collective_of(part, kernel);
+  const std::string_view name = trace.names.text(fact != nullptr ? fact->name : part.slices.name_id[kernel]);
+  std::vector<MessageKind> kinds;
+  if (fact == nullptr || name == "coalesced")
+    for (const CollectiveFact* one : coalesced(trace, part, kernel)) {
+      // Both directions may share the kernel, so that peers know better than the work around it.
+      MessageKind kind = kind_of(trace, part, one, trace.names.text(one->name), nullptr, chunks);
+      if (!kind.known) kind = kind_of(trace, part, one, trace.names.text(one->name), around, chunks);
+      const auto same = [&](const MessageKind& k) { return k.kind == kind.kind; };
+      if (kind.known && std::none_of(kinds.begin(), kinds.end(), same)) kinds.push_back(kind);
+    }
+  if (kinds.empty()) kinds.push_back(kind_of(trace, part, fact, name, around, chunks));
+  return kinds;
+}
+
+}  // namespace stageline

@@ -1,0 +1,87 @@
+#include "pipeline/cells/mark_numbers.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace stageline {
+namespace {
+
+// B and I are one count: both go backward through the micro-batch.
+CellKind family(CellKind kind) { return kind == CellKind::kInputGrad ? CellKind::kBackward : kind; }
+
+// The range around a time; nullptr outside.
+template <class Range>
+const Range* range_at(const std::vector<Range>& ranges, int64_t time_ns) {
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), time_ns,
+                                      [](int64_t t, const Range& range) { return t < range.start_ns; });
+  return after == ranges.begin() || time_ns >= (after - 1)->end_ns ? nullptr : &*(after - 1);
+}
+
+}  // namespace
+
+StepSource number_steps(const Part& part, const std::vector<StepMark>& steps, const std::vector<uint32_t>& order,
+                        std::vector<CellMark>& marks) {
+  const auto by_range = [&](const auto& ranges, auto number) {
+    size_t inside = 0;
+    for (const uint32_t m : order) {
+      const auto* range = range_at(ranges, marks[m].start_ns);
+      if (range) marks[m].step = number(*range);
+      inside += range != nullptr;
+    }
+    return inside > 0;
+  };
+  if (!part.steps.empty() &&
+      by_range(part.steps, [](const ProfilerStep& step) { return static_cast<int32_t>(step.number); }))
+    return StepSource::kProfiler;
+  if (!steps.empty() && by_range(steps, [&](const StepMark& step) {
+        return step.number != kUnknown ? step.number : static_cast<int32_t>(&step - steps.data());
+      }))
+    return StepSource::kNamed;
+  int32_t step = 0;
+  std::set<std::tuple<CellKind, int32_t, int32_t, int32_t>> seen;
+  bool numbered = false;
+  for (const uint32_t m : order) {
+    CellMark& mark = marks[m];
+    if (mark.micro_batch != kUnknown && (is_compute(mark.kind) || is_message(mark.kind))) {
+      numbered = true;
+      if (!seen.emplace(mark.kind, mark.stage, mark.chunk, mark.micro_batch).second) {
+        ++step;
+        seen = {{mark.kind, mark.stage, mark.chunk, mark.micro_batch}};
+      }
+    }
+    mark.step = step;
+  }
+  if (numbered) return StepSource::kRepetition;
+  step = 0;
+  for (const uint32_t m : order) {
+    marks[m].step = step;
+    step += marks[m].kind == CellKind::kOptimizer;
+  }
+  return step > 0 ? StepSource::kOptimizer : StepSource::kOne;
+}
+
+int64_t number_micro_batches(const std::vector<uint32_t>& order, std::vector<CellMark>& marks) {
+  struct Group {
+    std::vector<uint32_t> marks;
+    bool named = false;
+  };
+  std::map<std::tuple<int32_t, CellKind, int32_t, int32_t>, Group> groups;
+  for (const uint32_t m : order) {
+    const CellMark& mark = marks[m];
+    if (mark.piece || (!is_compute(mark.kind) && !is_message(mark.kind))) continue;
+    Group& group = groups[{mark.step, family(mark.kind), mark.stage, mark.chunk}];
+    group.named |= mark.micro_batch != kUnknown;
+    group.marks.push_back(m);
+  }
+  int64_t counted = 0;
+  for (const auto& [key, group] : groups) {
+    if (group.named) continue;
+    for (size_t k = 0; k < group.marks.size(); ++k) marks[group.marks[k]].micro_batch = static_cast<int32_t>(k);
+    counted += static_cast<int64_t>(group.marks.size());
+  }
+  return counted;
+}
+
+}  // namespace stageline

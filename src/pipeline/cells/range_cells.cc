@@ -1,0 +1,337 @@
+#include "pipeline/cells/range_cells.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/counted.h"
+#include "base/json_members.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "model/message_names.h"
+#include "model/torch_facts.h"
+#include "pipeline/cells/infer_layout.h"
+#include "pipeline/cells/range_messages.h"
+#include "pipeline/cells/rank_places.h"
+#include "pipeline/cells/row_order.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostOffRanks = 16;  // ranks whose deviation is told one by one
+
+class RangeCellMaker {
+ public:
+  RangeCellMaker(Trace& trace, RangeFindings& found, const RankLayoutOptions& options)
+      : trace_(trace), found_(found), options_(options) {}
+
+  void make() {
+    found_.lists = find_row_lists(trace_, found_.rows);
+    if (!place_ranks(trace_, options_)) lay_out_by_rows();
+    found_.labels = label_rows(trace_, found_.rows, found_.lists, named_schedule(trace_));
+    forget_doubtful_steps();
+    chunks_ = found_.labels.proven() ? found_.labels.chunks : chunks_said();
+    add_work();
+    add_messages();
+    add_collectives();
+    trace_.cells.sort();
+    say();
+  }
+
+ private:
+  RangeRows& rows() { return found_.rows; }
+
+  // Nothing says which rank is which stage: by what a message says of its own, else by the order of the rows.
+  void lay_out_by_rows() {
+    bool said = true;
+    std::map<int32_t, int32_t> replicas;
+    int32_t stages = 0;
+    for (size_t p = 0; p < trace_.parts.size(); ++p) {
+      const auto& own = rows().parts[p];
+      if (own.empty()) continue;
+      said = said && own.front().stage != kUnknown && own.front().stage < static_cast<int32_t>(kMaxStages);
+      if (said) stages = std::max(stages, own.front().stage + 1);
+    }
+    if (said && stages > 0) {
+      for (size_t p = 0; p < trace_.parts.size(); ++p) {
+        if (rows().parts[p].empty()) continue;
+        trace_.parts[p].stage = rows().parts[p].front().stage;
+        trace_.parts[p].dp = replicas[trace_.parts[p].stage]++;
+      }
+      trace_.pipeline_stages = std::max(stages, options_.pp);
+      trace_.diagnostics.add("cells.stages", Severity::kInfo,
+                             counted(stages, "stage follows", "stages follow") + " from what the ranges say");
+      return;
+    }
+    for (const RowList& list : found_.lists.lists)
+      for (size_t i = list.begin; i < list.end; ++i) {
+        const RangeRow& row = rows().parts[list.part][i];
+        if (is_compute(row.kind))
+          trace_.cells.add(
+              {list.step, static_cast<int32_t>(list.part), row.kind, 0, kUnknown, row.start_ns, row.end_ns, row.slice});
+      }
+    trace_.cells.sort();
+    if (!infer_layout(trace_, options_)) trace_.pipeline_stages = 0;
+    trace_.cells = {};
+  }
+
+  // What lies outside of the recorded steps and is no step of the schedule keeps none.
+  void forget_doubtful_steps() {
+    for (size_t l = 0; l < found_.lists.lists.size(); ++l) {
+      RowList& list = found_.lists.lists[l];
+      if (!list.guessed || !found_.lists.any_recorded) continue;
+      if (found_.labels.list_proven[l]) {
+        ++own_steps_;
+        continue;
+      }
+      list.step = kUnknown;
+      outside_ += static_cast<int64_t>(list.end - list.begin);
+    }
+  }
+
+  int32_t chunks_said() {
+    int32_t chunks = 1;
+    bool overlaps = false;
+    for (const auto& part : rows().parts)
+      for (const RangeRow& row : part) {
+        chunks = std::max({chunks, row.chunk + 1, row.other_chunk + 1});
+        overlaps |= row.kind == CellKind::kForwardBackward;
+      }
+    return overlaps ? std::max(chunks, 2) : chunks;
+  }
+
+  void add_work() {
+    for (const RowList& list : found_.lists.lists) {
+      const std::vector<RangeRow>& own = rows().parts[list.part];
+      for (size_t i = list.begin; i < list.end; ++i) {
+        const RangeRow& row = own[i];
+        Cell cell{list.step, static_cast<int32_t>(list.part), row.kind, 0, kUnknown, row.start_ns, row.end_ns,
+                  row.slice};
+        const ExpectedRow& label = found_.labels.rows[list.part][i];
+        if (is_compute(row.kind) && label.action_count > 0) {
+          for (int a = 0; a < label.action_count; ++a) {
+            cell.kind = label.actions[a].kind;
+            cell.chunk = label.actions[a].chunk;
+            cell.micro_batch = label.actions[a].micro_batch;
+            trace_.cells.add(cell);
+          }
+          continue;
+        }
+        const bool compute = is_compute(row.kind);
+        cell.chunk = row.chunk != kUnknown ? row.chunk : compute && chunks_ > 1 ? kUnknown : 0;
+        cell.micro_batch = row.micro_batch;
+        if (row.kind == CellKind::kForwardBackward) {
+          cell.kind = CellKind::kForward;
+          trace_.cells.add(cell);
+          cell.kind = CellKind::kBackward;
+          cell.chunk = row.other_chunk;
+          cell.micro_batch = row.other_micro_batch;
+        } else if (!row.whole && i + 1 < list.end && own[i + 1].kind == CellKind::kWeightGrad) {
+          cell.kind = CellKind::kInputGrad;  // its weights' half follows it
+        }
+        trace_.cells.add(cell);
+      }
+    }
+  }
+
+  void add_messages() {
+    Schedule shape;
+    shape.sizes.stages = std::max(1, trace_.pipeline_stages);
+    if (found_.labels.proven()) shape = found_.labels.made.front().schedule;
+    RowOrder order(trace_, rows(), shape);
+    for (const RowList& list : found_.lists.lists)
+      for (size_t i = list.begin; i < list.end; ++i)
+        if (const ExpectedRow& label = found_.labels.rows[list.part][i]; label.action_count > 0)
+          order.add(list, static_cast<uint32_t>(i), label);
+    order.finish();
+    messages_ = find_range_messages(trace_, found_.lists, rows(), order, chunks_);
+    for (const Cell& cell : messages_.cells) trace_.cells.add(cell);
+  }
+
+  // Collectives beside the work; those within it are part of its time.
+  void add_collectives() {
+    std::vector<std::vector<RowList>> lists(trace_.parts.size());
+    for (const RowList& list : found_.lists.lists)
+      if (list.end > list.begin) lists[list.part].push_back(list);
+    for (size_t p = 0; p < trace_.parts.size(); ++p) {
+      const Part& part = trace_.parts[p];
+      const std::vector<RangeRow>& own = rows().parts[p];
+      for (const Lane& lane : part.lanes) {
+        if (lane.kind != LaneKind::kDeviceStream && part.slices.has_facts()) continue;
+        auto fact = std::lower_bound(part.collectives.begin(), part.collectives.end(), lane.begin,
+                                     [](const CollectiveFact& f, size_t wanted) { return f.slice < wanted; });
+        for (; fact != part.collectives.end() && fact->slice < lane.end; ++fact) {
+          if (is_message_name(trace_.names.text(fact->name))) continue;
+          const int64_t start = part.slices.start_ns[fact->slice], end = part.slices.end_ns(fact->slice);
+          const auto after =
+              std::partition_point(own.begin(), own.end(), [&](const RangeRow& row) { return row.start_ns <= start; });
+          if (after != own.begin() && end <= (after - 1)->end_ns) continue;
+          const auto list = std::partition_point(lists[p].begin(), lists[p].end(),
+                                                 [&](const RowList& l) { return own[l.begin].start_ns <= start; });
+          if (list == lists[p].begin() || (list - 1)->step == kUnknown) continue;
+          trace_.cells.add(
+              {(list - 1)->step, static_cast<int32_t>(p), CellKind::kCollective, 0, kUnknown, start, end, fact->slice});
+        }
+      }
+    }
+  }
+
+  void say() {
+    Diagnostics& notes = trace_.diagnostics;
+    const RangeRows& r = rows();
+    const RangeLabels& labels = found_.labels;
+    notes.add("cells.from_ranges", Severity::kInfo,
+              "rules " + r.set + ": " + counted(r.names, "name", "names") + " of " +
+                  counted(r.ranges, "range", "ranges") + (r.names == 1 ? " is" : " are") +
+                  " pipeline work, such as \"" + valid_utf8(r.example) +
+                  "\"; a cell lasts as its range does on the device");
+    if (r.without_device > 0)
+      notes.add("cells.no_device", Severity::kLoss, "ranges without a device side have no time on it and are no cells",
+                {}, r.without_device);
+    if (r.nested > 0)
+      notes.add("cells.nested", Severity::kInfo, "a range of pipeline work inside another is one with it", {},
+                r.nested);
+    if (r.empty_pops > 0)
+      notes.add(
+          "cells.empty_pop", Severity::kWarning,
+          "WeightGradStore.pop ranges that popped nothing are no work (the guide's decorator marks every pop); the "
+          "first are of rank " +
+              std::to_string(trace_.parts[static_cast<size_t>(r.empty_pop_part)].rank),
+          {}, r.empty_pops);
+    if (r.out_of_range > 0)
+      notes.add("cells.bad_number", Severity::kLoss,
+                "names with a stage, chunk, micro-batch or step beyond all reason are no cells", {}, r.out_of_range);
+    if (!found_.lists.any_recorded)
+      notes.add("cells.steps", Severity::kInfo,
+                "no STEP_TIME and no step in messages: a step ends where its number of forwards is full");
+    else if (own_steps_ > 0)
+      notes.add("cells.steps_missing", Severity::kWarning,
+                "ranges outside of every STEP_TIME row were put into steps of their own where they make a whole one",
+                {}, own_steps_);
+    if (outside_ > 0)
+      notes.add("cells.outside_steps", Severity::kWarning,
+                "ranges outside of every step that make no step of the schedule have no step", {}, outside_);
+    if (labels.proven())
+      say_schedule(labels);
+    else
+      notes.add("cells.unproven", Severity::kWarning,
+                "micro-batches and chunks that ranges do not say stay unknown: " + labels.why_not, {},
+                std::max<int64_t>(labels.unknown, 1));
+    say_off();
+    if (messages_.unknown > 0)
+      notes.add("cells.unknown_messages", Severity::kInfo, "sends and receives without peer or direction are no cells",
+                {}, messages_.unknown);
+  }
+
+  void say_schedule(const RangeLabels& labels) {
+    const Schedule& s = labels.made.front().schedule;
+    Diagnostics& notes = trace_.diagnostics;
+    if (labels.fitting > 1)
+      notes.add("cells.several_schedules", Severity::kWarning,
+                "the rows are those of several schedules (" + s.name + " with " +
+                    counted(s.sizes.micro_batches, "micro-batch", "micro-batches") +
+                    " and others): numbers stand where all agree; marks that say micro-batch and chunk would decide",
+                {}, labels.fitting);
+    std::string text = "micro-batches" + std::string(s.sizes.chunks > 1 ? " and chunks" : "") + " follow from " +
+                       s.name + ", " + counted(s.sizes.micro_batches, "micro-batch", "micro-batches") +
+                       ": kinds and numbers of every row are its, and of " + grouped(labels.checked) +
+                       " neighbours on the way of a micro-batch " +
+                       (labels.wrong == 0 ? "none begins before the other ends"
+                                          : grouped(labels.wrong) + " begin too early and stay without");
+    if (labels.made.front().offset)
+      text += "; ranges number the micro-batches of chunk 1 from " + std::to_string(s.sizes.micro_batches) + " on";
+    notes.add("cells.schedule", Severity::kInfo, text);
+    if (s.sizes.dw_detach)
+      notes.add("cells.dw_detached", Severity::kInfo,
+                "the cool-down's weight gradients run apart (--dualpipev-dw-detach), which gives more rows than "
+                "msprof-analyze expects");
+    if (labels.unknown > 0)
+      notes.add("cells.unlabelled", Severity::kWarning, "ranges whose micro-batch is not proven stay without one", {},
+                labels.unknown);
+  }
+
+  void say_off() {
+    const std::vector<OffSchedule>& off = found_.labels.off;
+    std::vector<uint32_t> told;
+    std::map<uint32_t, int64_t> steps;
+    for (const OffSchedule& one : off) ++steps[one.part];
+    for (const OffSchedule& one : off) {
+      if (std::find(told.begin(), told.end(), one.part) != told.end()) continue;
+      if (told.size() == kMostOffRanks) break;
+      told.push_back(one.part);
+      const std::string rank = std::to_string(trace_.parts[one.part].rank);
+      trace_.diagnostics.add("cells.off_schedule.rank_" + rank, Severity::kWarning,
+                             "rank " + rank + " leaves its schedule first in step " + std::to_string(one.step) +
+                                 ", row " + grouped(one.row + 1) + ": " +
+                                 (one.expected.empty() ? "its end" : one.expected) + " was expected, " +
+                                 (one.found.empty() ? "the end" : one.found) + " was found; " + one.why +
+                                 ". Rows outside the gap keep their micro-batches",
+                             {}, steps[one.part]);
+    }
+    say_lost(off);
+  }
+
+  // Work without a mark is no waiting, though nothing is drawn there.
+  void say_lost(const std::vector<OffSchedule>& off) {
+    int64_t lost = 0, lost_ns = 0;
+    const OffSchedule* first = nullptr;
+    for (const OffSchedule& one : off) {
+      if (one.lost == 0) continue;
+      if (!first) first = &one;
+      lost += one.lost;
+      lost_ns = sum_or_limit(lost_ns, one.lost_ns);
+    }
+    if (!first) return;
+    trace_.diagnostics.add("cells.lost_marks", Severity::kLoss,
+                           "work of the schedule has no mark in the recording, first " + first->lost_first +
+                               " of rank " + std::to_string(trace_.parts[first->part].rank) + " in step " +
+                               std::to_string(first->step) + ": about " + human_duration(static_cast<double>(lost_ns)) +
+                               " that charts leave white and that count as waiting are lost marks, not waiting",
+                           {}, lost);
+  }
+
+  static constexpr size_t kMaxStages = 4096;
+  Trace& trace_;
+  RangeFindings& found_;
+  const RankLayoutOptions& options_;
+  RangeMessages messages_;
+  int32_t chunks_ = 1;
+  int64_t outside_ = 0;    // rows without a step
+  int64_t own_steps_ = 0;  // lists outside the recorded steps that are one
+};
+
+}  // namespace
+
+std::string named_schedule(const Trace& trace) {
+  for (const Part& part : trace.parts) {
+    std::string type = json_text(json_member(meta_json(part, "pp_info"), "pp_type"));
+    std::erase_if(type, [](char c) { return c == '-' || c == '_' || c == ' '; });
+    for (char& c : type) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (type == "dualpipev") return "dualpipe-v-mindspeed";
+    if (type == "dualpipe" || type == "1f1b" || type == "vpp" || type == "fthenb") return type;
+    if (type == "interleaved") return "vpp";
+    if (!type.empty()) return {};
+  }
+  return {};
+}
+
+bool find_range_cells(Trace& trace, const CellRules& rules, const TorchCellOptions& options, RangeFindings* findings) {
+  if (options.source == CellSource::kOff || options.source == CellSource::kInferred) return false;
+  RangeFindings own;
+  RangeFindings& found = findings ? *findings : own;
+  found.rows = find_range_rows(trace, rules);
+  if (found.rows.set.empty()) return false;
+  const bool any =
+      std::any_of(found.rows.parts.begin(), found.rows.parts.end(), [](const auto& part) { return !part.empty(); });
+  if (!any) {
+    trace.diagnostics.add("cells.no_device", Severity::kLoss,
+                          "ranges of pipeline work have no device side (was the profiler told to record mstx on the "
+                          "device?): when they ran is not known",
+                          {}, std::max<int64_t>(found.rows.without_device, 1));
+    return false;
+  }
+  RangeCellMaker(trace, found, options.layout).make();
+  return trace.cells.size() > 0;
+}
+
+}  // namespace stageline

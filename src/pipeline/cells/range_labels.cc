@@ -1,0 +1,387 @@
+#include "pipeline/cells/range_labels.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "pipeline/cells/row_alignment.h"
+#include "pipeline/cells/row_order.h"
+#include "schedules/make.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostSampled = 256;                 // lists that schedules are compared with where none fits all
+constexpr size_t kMostTied = 32;                     // schedules that fit equally well
+constexpr int64_t kMostEditShare = 4;                // a quarter of a list's rows may be edits
+constexpr int64_t kMostWrongShare = 50;              // a fiftieth of the neighbours may be out of order
+constexpr int64_t kMostForwards = int64_t{1} << 21;  // of all sizes of one schedule, over all stages
+constexpr ExpectedRow kNoLabel{.action_count = 0};
+
+bool same_label(const ExpectedRow& a, const ExpectedRow& b) {
+  if (a.kind != b.kind || a.head != b.head || a.action_count != b.action_count) return false;
+  return std::equal(a.actions, a.actions + a.action_count, b.actions);
+}
+
+class Labeller {
+ public:
+  Labeller(const Trace& trace, const RangeRows& rows, const RowLists& lists)
+      : trace_(trace), rows_(rows), lists_(lists) {
+    std::map<int32_t, std::set<int32_t>> forwards;
+    for (const RowList& list : lists.lists) forwards[list.step].insert(list.forwards);
+    for (const auto& [step, counts] : forwards) own_forwards_[step] = counts.size() == 1 ? *counts.begin() : 0;
+  }
+
+  // Adds the hypothesis for the number of micro-batches of this list's step, if it is another one.
+  void prepare(const RowList& list, std::vector<RowHypothesis>& made) const {
+    constexpr size_t kMostSizes = 16;
+    const int32_t m = own_micro_batches(list, made.front());
+    if (made.size() >= kMostSizes || &known(list, made) != &made.front() ||
+        m == made.front().schedule.sizes.micro_batches)
+      return;
+    ScheduleSizes sizes = made.front().schedule.sizes;
+    sizes.micro_batches = m;
+    int64_t forwards = int64_t{sizes.stages} * m * sizes.chunks;
+    for (const RowHypothesis& one : made)
+      forwards += int64_t{sizes.stages} * one.schedule.sizes.micro_batches * sizes.chunks;
+    if (forwards > kMostForwards) return;
+    Result<Schedule> schedule = make_schedule(made.front().schedule.name, sizes);
+    if (!schedule) return;
+    RowHypothesis one{std::move(*schedule), made.front().logits, made.front().offset, {}};
+    for (int32_t stage = 0; stage < sizes.stages; ++stage)
+      one.stages.push_back(expected_rows(one.schedule, stage, one.logits));
+    made.push_back(std::move(one));
+  }
+
+  const RowHypothesis& known(const RowList& list, const std::vector<RowHypothesis>& made) const {
+    const int32_t m = own_micro_batches(list, made.front());
+    for (const RowHypothesis& one : made)
+      if (one.schedule.sizes.micro_batches == m) return one;
+    return made.front();
+  }
+
+  const std::vector<ExpectedRow>* expected_of(const RowHypothesis& h, const RowList& list) const {
+    const int32_t stage = trace_.parts[list.part].stage;
+    return stage < 0 || static_cast<size_t>(stage) >= h.stages.size() ? nullptr : &h.stages[static_cast<size_t>(stage)];
+  }
+
+  bool can_be_at(const RowHypothesis& h, const RowList& list, const std::vector<ExpectedRow>& expected, size_t i,
+                 size_t j) const {
+    return can_be(rows_.parts[list.part][list.begin + i], expected[j], h.offset, h.schedule.sizes.micro_batches);
+  }
+
+  // Rows `shift`, `shift` + 1, … of the schedule, to its end where `whole`.
+  bool equals(const RowHypothesis& h, const RowList& list, size_t shift) const {
+    const std::vector<ExpectedRow>* expected = expected_of(h, list);
+    const size_t n = list.end - list.begin;
+    if (expected == nullptr || shift + n > expected->size()) return false;
+    for (size_t i = 0; i < n; ++i)
+      if (!can_be_at(h, list, *expected, i, shift + i)) return false;
+    return true;
+  }
+
+  bool exact(const RowHypothesis& h, const RowList& list) const {
+    const std::vector<ExpectedRow>* expected = expected_of(h, list);
+    return expected != nullptr && expected->size() == list.end - list.begin && equals(h, list, 0);
+  }
+
+  RowAlignment align(const RowHypothesis& h, const RowList& list) const {
+    const std::vector<ExpectedRow>* expected = expected_of(h, list);
+    // What lies outside the recorded steps is a step only if it is exactly one.
+    if (expected == nullptr || (list.guessed && lists_.any_recorded)) return {};
+    const size_t n = list.end - list.begin;
+    RowAlignment out =
+        align_rows(n, expected->size(), [&](size_t i, size_t j) { return can_be_at(h, list, *expected, i, j); });
+    const auto longer = static_cast<int64_t>(std::max(n, expected->size()));
+    if (out.close && int64_t{out.edits} * kMostEditShare <= longer) return out;
+    // A window of the recording that began (or ended) in mid-step may lack most of it.
+    out = {};
+    for (const bool head : {true, false}) {
+      if ((head ? !list.first : !list.last) || n >= expected->size() || n * kMostEditShare < expected->size()) continue;
+      const size_t shift = head ? expected->size() - n : 0;
+      if (!equals(h, list, shift)) continue;
+      out.close = true;
+      out.edits = static_cast<int32_t>(expected->size() - n);
+      for (size_t i = 0; i < n; ++i) out.early.push_back(static_cast<int32_t>(shift + i));
+      out.late = out.early;
+      break;
+    }
+    return out;
+  }
+
+  // Rows that lists lack or have too many, over some of them; a list far from it counts as a whole.
+  int64_t cost(const RowHypothesis& h, const std::vector<size_t>& sample) const {
+    std::vector<RowHypothesis> made = {h};
+    for (const size_t l : sample) prepare(lists_.lists[l], made);
+    std::vector<int64_t> costs(sample.size(), 0);
+    parallel_for(sample.size(), [&](size_t k) {
+      const RowList& list = lists_.lists[sample[k]];
+      const RowHypothesis& own = known(list, made);
+      if (exact(own, list)) return;
+      const RowAlignment way = align(own, list);
+      costs[k] = way.close ? std::max(way.edits, 1) : static_cast<int64_t>(list.end - list.begin);
+    });
+    int64_t sum = 0;
+    for (const int64_t c : costs) sum += c;
+    return sum;
+  }
+
+  RangeLabels label(const RowHypothesis& h) const;
+
+ private:
+  // Of this list's step where every rank has as many forwards, else of most steps.
+  int32_t own_micro_batches(const RowList& list, const RowHypothesis& usual) const {
+    const auto own = own_forwards_.find(list.step);
+    const int32_t forwards = own == own_forwards_.end() ? 0 : own->second;
+    const int32_t chunks = chunks_of_a_micro_batch(usual.schedule);
+    return forwards <= 0 || forwards % chunks != 0 ? usual.schedule.sizes.micro_batches : forwards / chunks;
+  }
+  void count_lost(const RowHypothesis& h, const RowList& list, const RowAlignment& way, OffSchedule& off) const;
+  void say_off(const RowHypothesis& h, const RowList& list, const RowAlignment& way, RangeLabels& out) const;
+  void decide(const RowHypothesis& h, const RowOrder& order, const RowList& list, const RowAlignment& way,
+              std::vector<ExpectedRow>& labels) const;
+
+  const Trace& trace_;
+  const RangeRows& rows_;
+  const RowLists& lists_;
+  std::map<int32_t, int32_t> own_forwards_;  // by step, where all ranks have as many; 0: they do not
+};
+
+// What a row takes is what rows of its kind in this step take; of a kind that has none left nothing is known.
+void Labeller::count_lost(const RowHypothesis& h, const RowList& list, const RowAlignment& way,
+                          OffSchedule& off) const {
+  const std::vector<ExpectedRow>& expected = *expected_of(h, list);
+  const std::vector<RangeRow>& rows = rows_.parts[list.part];
+  std::map<CellKind, std::pair<int64_t, int64_t>> seen;  // kind → rows and their time
+  for (size_t i = list.begin; i < list.end; ++i) {
+    auto& [count, sum_ns] = seen[rows[i].kind];
+    ++count;
+    sum_ns = sum_or_limit(sum_ns, rows[i].end_ns - rows[i].start_ns);
+  }
+  std::vector<char> there(expected.size(), 0);
+  for (const int32_t j : way.early)
+    if (j != kNoRow) there[static_cast<size_t>(j)] = 1;
+  for (size_t j = 0; j < expected.size(); ++j) {
+    if (there[j] != 0) continue;
+    if (off.lost++ == 0) off.lost_first = row_text(expected[j], h.schedule.sizes.chunks > 1);
+    if (const auto at = seen.find(expected[j].kind); at != seen.end())
+      off.lost_ns = sum_or_limit(off.lost_ns, at->second.second / at->second.first);
+  }
+}
+
+void Labeller::say_off(const RowHypothesis& h, const RowList& list, const RowAlignment& way, RangeLabels& out) const {
+  const std::vector<ExpectedRow>& expected = *expected_of(h, list);
+  const std::vector<RangeRow>& rows = rows_.parts[list.part];
+  const size_t n = list.end - list.begin;
+  const bool chunks = h.schedule.sizes.chunks > 1;
+  size_t at = 0;
+  while (at < n && way.early[at] == static_cast<int32_t>(at)) ++at;
+  OffSchedule off;
+  off.part = list.part;
+  off.step = list.step;
+  off.row = static_cast<int64_t>(at);
+  off.edits = way.edits;
+  if (at < expected.size()) off.expected = row_text(expected[at], chunks);
+  if (at < n) off.found_row = static_cast<uint32_t>(list.begin + at);
+  const bool headless = n > 0 && way.late[0] > 0 && n < expected.size();
+  const bool tailless = n > 0 && way.early[n - 1] != kNoRow && static_cast<size_t>(way.early[n - 1]) + 1 == n;
+  off.why = headless && list.first                         ? "the recording began in mid-step"
+            : headless                                     ? "the first rows of the step are missing"
+            : n < expected.size() && tailless && list.last ? "the recording ended in mid-step"
+            : n < expected.size()                          ? "rows are missing"
+            : n > expected.size() && at < n && rows[list.begin + at].kind == CellKind::kWeightGrad
+                ? "a WeightGradStore.pop too many"
+            : n > expected.size() ? "a row too many"
+                                  : "the rows come in another order";
+  if (n < expected.size() && !(headless && list.first) && !(tailless && list.last)) count_lost(h, list, way, off);
+  out.off.push_back(std::move(off));
+}
+
+// What a row within an edit can be lies between the two ways to put it. It gets a label when time contradicts all
+// others: too early a label would have its taker begin before it ends, too late a one its maker end after it begins.
+void Labeller::decide(const RowHypothesis& h, const RowOrder& order, const RowList& list, const RowAlignment& way,
+                      std::vector<ExpectedRow>& labels) const {
+  const std::vector<ExpectedRow>& expected = *expected_of(h, list);
+  const size_t n = way.early.size();
+  std::vector<int32_t> decided(n, kNoRow);
+  for (size_t i = 0; i < n; ++i) {
+    if (way.early[i] == way.late[i]) decided[i] = way.early[i];
+    if (way.early[i] == way.late[i] || way.early[i] == kNoRow || way.late[i] == kNoRow) continue;
+    const auto [first, last] = std::minmax(way.early[i], way.late[i]);
+    int32_t left = kNoRow, count = 0;
+    for (int32_t j = first; j <= last; ++j) {
+      if (!can_be_at(h, list, expected, i, static_cast<size_t>(j))) continue;
+      const auto [wrong, seen] =
+          order.against(list, static_cast<uint32_t>(list.begin + i), expected[static_cast<size_t>(j)]);
+      if (wrong > 0) continue;
+      left = j;
+      ++count;
+    }
+    if (count == 1) decided[i] = left;
+  }
+  // Rows keep their order: labels that would not are none.
+  int32_t before = kNoRow;
+  for (size_t i = 0; i < n; ++i) {
+    if (decided[i] == kNoRow) continue;
+    const bool rises = decided[i] > before;
+    before = std::max(before, decided[i]);
+    if (rises && way.early[i] != way.late[i]) labels[list.begin + i] = expected[static_cast<size_t>(decided[i])];
+  }
+}
+
+RangeLabels Labeller::label(const RowHypothesis& h) const {
+  RangeLabels out;
+  out.made = {h};
+  out.rows.resize(rows_.parts.size());
+  for (size_t p = 0; p < out.rows.size(); ++p) out.rows[p].assign(rows_.parts[p].size(), kNoLabel);
+  out.list_proven.assign(lists_.lists.size(), 0);
+  for (const RowList& list : lists_.lists) prepare(list, out.made);
+  std::vector<std::pair<size_t, RowAlignment>> open;  // lists with rows that two ways claim
+  std::vector<RowAlignment> ways(lists_.lists.size());
+  parallel_for(lists_.lists.size(), [&](size_t l) {
+    const RowList& list = lists_.lists[l];
+    const RowHypothesis& own = known(list, out.made);
+    const size_t n = list.end - list.begin;
+    if (exact(own, list)) {
+      ways[l].close = true;
+      for (size_t i = 0; i < n; ++i) out.rows[list.part][list.begin + i] = (*expected_of(own, list))[i];
+    } else if (ways[l] = align(own, list); ways[l].close) {
+      for (size_t i = 0; i < n; ++i)
+        if (const int32_t j = ways[l].early[i]; j != kNoRow && j == ways[l].late[i])
+          out.rows[list.part][list.begin + i] = (*expected_of(own, list))[static_cast<size_t>(j)];
+    }
+  });
+  std::set<int32_t> doubtful;  // steps outside the recorded ones that are not a step on every rank
+  for (size_t l = 0; l < ways.size() && lists_.any_recorded; ++l)
+    if (lists_.lists[l].guessed && !ways[l].close) doubtful.insert(lists_.lists[l].step);
+  for (size_t l = 0; l < ways.size(); ++l) {
+    const RowList& list = lists_.lists[l];
+    if (list.guessed && doubtful.count(list.step) > 0) {
+      ways[l] = {};
+      std::fill(out.rows[list.part].begin() + static_cast<std::ptrdiff_t>(list.begin),
+                out.rows[list.part].begin() + static_cast<std::ptrdiff_t>(list.end), kNoLabel);
+    }
+    out.list_proven[l] = ways[l].close ? 1 : 0;
+    if (ways[l].close && ways[l].edits > 0) say_off(known(lists_.lists[l], out.made), lists_.lists[l], ways[l], out);
+    if (ways[l].close && ways[l].early != ways[l].late) open.emplace_back(l, std::move(ways[l]));
+  }
+  const auto order_of_labels = [&] {
+    RowOrder order(trace_, rows_, h.schedule);
+    for (size_t l = 0; l < lists_.lists.size(); ++l) {
+      const RowList& list = lists_.lists[l];
+      for (size_t i = list.begin; out.list_proven[l] && i < list.end; ++i)
+        if (const ExpectedRow& label = out.rows[list.part][i]; label.action_count > 0)
+          order.add(list, static_cast<uint32_t>(i), label);
+    }
+    order.finish();
+    return order;
+  };
+  if (!open.empty()) {
+    const RowOrder order = order_of_labels();
+    for (const auto& [l, way] : open) {
+      const RowList& list = lists_.lists[l];
+      decide(known(list, out.made), order, list, way, out.rows[list.part]);
+    }
+  }
+  const RowOrder::Verdict verdict = order_of_labels().check();
+  out.checked = verdict.checked;
+  out.wrong = verdict.wrong;
+  for (const auto& [part, row] : verdict.rows) out.rows[part][row] = kNoLabel;
+  // What stands at the gap is named as it is named everywhere: by what it was found to be, else by its kind.
+  for (OffSchedule& off : out.off) {
+    if (off.found_row == UINT32_MAX) continue;
+    const ExpectedRow& label = out.rows[off.part][off.found_row];
+    const RangeRow& row = rows_.parts[off.part][off.found_row];
+    off.found =
+        label.action_count > 0 ? row_text(label, h.schedule.sizes.chunks > 1) : std::string(kind_code(row.kind));
+  }
+  return out;
+}
+
+HypothesisFacts facts_of(const Trace& trace, const RangeRows& rows, const RowLists& lists, const std::string& named) {
+  HypothesisFacts facts;
+  facts.stages = trace.pipeline_stages;
+  facts.forwards = lists.forwards;
+  facts.named = named;
+  for (const auto& own : rows.parts)
+    for (const RangeRow& row : own) {
+      facts.largest = std::max({facts.largest, row.micro_batch, row.other_micro_batch});
+      facts.chunks_said = std::max({facts.chunks_said, row.chunk + 1, row.other_chunk + 1});
+      facts.overlaps |= row.kind == CellKind::kForwardBackward;
+      facts.weights |= row.kind == CellKind::kWeightGrad;
+    }
+  return facts;
+}
+
+}  // namespace
+
+RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists& lists, const std::string& named) {
+  RangeLabels none;
+  none.rows.resize(rows.parts.size());
+  for (size_t p = 0; p < none.rows.size(); ++p) none.rows[p].assign(rows.parts[p].size(), kNoLabel);
+  none.list_proven.assign(lists.lists.size(), 0);
+  for (const auto& part : rows.parts)
+    none.unknown += std::count_if(part.begin(), part.end(), [](const RangeRow& row) { return is_compute(row.kind); });
+  if (trace.pipeline_stages <= 0) {
+    none.why_not = "nothing says which rank is which stage; --pp, --tp and --dp do";
+    return none;
+  }
+  const HypothesisFacts facts = facts_of(trace, rows, lists, named);
+  std::vector<RowHypothesis> hypotheses = row_hypotheses(facts);
+  const Labeller labeller(trace, rows, lists);
+  std::vector<size_t> sample;  // recorded steps where there are some
+  const auto counts = [&](const RowList& list) { return !list.guessed || !lists.any_recorded; };
+  const size_t every = std::max<size_t>(1, lists.lists.size() / kMostSampled);
+  for (size_t l = 0; l < lists.lists.size(); l += every)
+    if (counts(lists.lists[l]) && trace.parts[lists.lists[l].part].stage != kUnknown) sample.push_back(l);
+  if (sample.empty() || hypotheses.empty()) {
+    none.why_not = sample.empty() ? "no step could be told" : "no schedule has these kinds of work";
+    return none;
+  }
+  std::vector<int64_t> costs;
+  int64_t least = INT64_MAX, rows_sampled = 0;
+  for (const size_t l : sample) rows_sampled += static_cast<int64_t>(lists.lists[l].end - lists.lists[l].begin);
+  for (RowHypothesis& h : hypotheses) {
+    costs.push_back(labeller.cost(h, sample));
+    least = std::min(least, costs.back());
+  }
+  if (least * kMostEditShare > rows_sampled) {
+    none.why_not = "the rows are those of no schedule that is known here";
+    return none;
+  }
+  std::vector<size_t> tied;
+  for (size_t h = 0; h < costs.size() && tied.size() < kMostTied; ++h)
+    if (costs[h] == least) tied.push_back(h);
+  // What the job says of itself decides between schedules that fit equally well.
+  if (hypotheses[tied.front()].schedule.name == named)
+    std::erase_if(tied, [&](size_t h) { return hypotheses[h].schedule.name != named; });
+  RangeLabels out;
+  for (const size_t h : tied) {
+    RangeLabels labels = labeller.label(hypotheses[h]);
+    if (labels.wrong * kMostWrongShare > labels.checked) continue;
+    const ScheduleSizes& sizes = hypotheses[h].schedule.sizes;
+    if (!out.proven()) {
+      out = std::move(labels);
+    } else {
+      for (size_t p = 0; p < out.rows.size(); ++p)
+        for (size_t i = 0; i < out.rows[p].size(); ++i)
+          if (!same_label(out.rows[p][i], labels.rows[p][i])) out.rows[p][i] = kNoLabel;
+    }
+    out.chunks = std::max(out.chunks, sizes.chunks);
+    ++out.fitting;
+  }
+  if (!out.proven()) {
+    none.why_not = "with the labels of " + hypotheses[tied.front()].schedule.name +
+                   " work would begin before what it waits for has ended";
+    return none;
+  }
+  for (size_t p = 0; p < out.rows.size(); ++p)
+    for (size_t i = 0; i < out.rows[p].size(); ++i)
+      if (is_compute(rows.parts[p][i].kind)) ++(out.rows[p][i].action_count > 0 ? out.labelled : out.unknown);
+  return out;
+}
+
+}  // namespace stageline

@@ -1,0 +1,199 @@
+#include "pipeline/cells/rank_places.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "base/counted.h"
+#include "pipeline/cells/layout_check.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostMissing = 4096;
+
+// "pp", "tp", "cp", "dp", "ep" of what people and Megatron call a group; "" for groups of several dimensions.
+std::string_view dimension_of(const std::string& purpose) {
+  static const std::map<std::string, std::string_view, std::less<>> known = {
+      {"pp", "pp"}, {"pipeline", "pp"}, {"tp", "tp"}, {"tensor", "tp"}, {"cp", "cp"}, {"context", "cp"},
+      {"dp", "dp"}, {"data", "dp"},     {"ep", "ep"}, {"expert", "ep"}, {"exp", "ep"}};
+  const auto at = known.find(purpose);
+  return at == known.end() ? std::string_view{} : at->second;
+}
+
+int32_t* index_of(RankPlace& place, std::string_view dimension) {
+  return dimension == "tp"   ? &place.tp
+         : dimension == "cp" ? &place.cp
+         : dimension == "ep" ? &place.ep
+         : dimension == "dp" ? &place.dp
+                             : &place.pp;
+}
+
+int32_t* size_of(RankMap& map, std::string_view dimension) {
+  return dimension == "tp"   ? &map.tp
+         : dimension == "cp" ? &map.cp
+         : dimension == "ep" ? &map.ep
+         : dimension == "dp" ? &map.dp
+                             : &map.pp;
+}
+
+// The order in which rank numbers make these places, the fastest first: Megatron's by default.
+std::string order_of(const Trace& trace, const RankMap& map) {
+  if (map.tp < 1 || map.cp < 1 || map.dp < 1 || map.pp < 1) return {};
+  std::array<std::string_view, 4> words = {"tp", "cp", "dp", "pp"};
+  std::array<int, 4> index = {0, 1, 2, 3};  // in this order first, then by permutation
+  do {
+    bool fits = true;
+    for (size_t p = 0; p < trace.parts.size() && fits; ++p) {
+      int64_t rest = trace.parts[p].rank;
+      RankPlace place = map.places[p];
+      for (const int w : index) {
+        const int64_t size = *size_of(const_cast<RankMap&>(map), words[static_cast<size_t>(w)]);  // NOLINT: read only
+        const int32_t said = *index_of(place, words[static_cast<size_t>(w)]);
+        fits = fits && (said == kUnknown || said == rest % size);
+        rest /= size;
+      }
+      fits = fits && rest == 0;
+    }
+    if (!fits) continue;
+    std::string order;
+    for (const int w : index) {
+      order += (order.empty() ? "" : "-") + std::string(words[static_cast<size_t>(w)]);
+      if (words[static_cast<size_t>(w)] == "cp") order += "-ep";
+    }
+    return order;
+  } while (std::next_permutation(index.begin(), index.end()));
+  return {};
+}
+
+std::string contradiction(const Trace& trace, const RankLayoutOptions& options, const RankLayout& said,
+                          const RankLayout& evidence) {
+  if (options.pp == 0) return {};
+  if (options.explicit_order() && said.stages == 0) return "they make fewer ranks than there are";
+  if (said.stages > 0) return contradiction_of(trace, said);
+  if (evidence.stages > 0 && evidence.stages != options.pp)
+    return evidence.how + " say " + counted(evidence.stages, "stage", "stages");
+  return {};
+}
+
+}  // namespace
+
+RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
+  RankMap map;
+  map.places.resize(trace.parts.size());
+  const std::optional<SaidSizes> sizes = said_sizes(trace);
+  if (sizes) {
+    map.tp = sizes->tp, map.cp = sizes->cp, map.ep = sizes->ep, map.dp = sizes->dp, map.pp = sizes->pp;
+    map.world = sizes->world;
+    map.how = "distributed_args";
+  }
+  bool by_groups = false;
+  std::set<int32_t> named;
+  for (size_t p = 0; p < trace.parts.size(); ++p)
+    for (const RankGroup& group : groups_of_metadata(trace.parts[p])) {
+      named.insert(group.ranks.begin(), group.ranks.end());
+      const std::string_view dimension = dimension_of(group.purpose);
+      const auto at = std::find(group.ranks.begin(), group.ranks.end(), trace.parts[p].rank);
+      if (dimension.empty() || at == group.ranks.end()) continue;
+      *index_of(map.places[p], dimension) = static_cast<int32_t>(at - group.ranks.begin());
+      int32_t* size = size_of(map, dimension);
+      *size = std::max(*size, static_cast<int32_t>(group.ranks.size()));
+      by_groups = true;
+    }
+  if (by_groups) map.how = sizes ? "parallel_group_info and distributed_args" : "process groups";
+  for (const auto& [own, said] : {std::pair{&map.tp, options.tp},
+                                  {&map.cp, options.cp},
+                                  {&map.ep, options.ep},
+                                  {&map.dp, options.dp},
+                                  {&map.pp, options.pp}}) {
+    if (*own != 0 || said == 0) continue;
+    *own = said;
+    if (map.how.find("options") == std::string::npos) map.how += map.how.empty() ? "options" : " and options";
+  }
+  if (map.pp > 0)
+    for (int32_t* size : {&map.tp, &map.cp, &map.ep})
+      if (*size == 0) *size = 1;
+  int64_t ranks = named.empty() ? 0 : int64_t{*named.rbegin()} + 1;
+  for (const Part& part : trace.parts) ranks = std::max<int64_t>(ranks, int64_t{part.rank} + 1);
+  if (map.pp > 0 && map.dp == 0) {
+    const int64_t model = int64_t{map.tp} * map.cp * map.pp;
+    map.dp = static_cast<int32_t>(std::min<int64_t>((ranks + model - 1) / model, kMostMissing * 1024));
+  }
+  if (map.world == 0) map.world = ranks;
+  map.order = order_of(trace, map);
+  if (!map.order.empty())
+    for (size_t p = 0; p < trace.parts.size(); ++p) {
+      int64_t rest = trace.parts[p].rank;
+      RankPlace& place = map.places[p];
+      std::string_view order = map.order;
+      while (!order.empty()) {
+        const std::string_view word = order.substr(0, 2);
+        order.remove_prefix(std::min<size_t>(order.size(), 3));
+        if (word == "ep") continue;
+        *index_of(place, word) = static_cast<int32_t>(rest % *size_of(map, word));
+        rest /= *size_of(map, word);
+      }
+      // Experts are spread over the ranks of a stage that hold the same tensor slice.
+      if (place.ep == kUnknown && map.ep > 0) place.ep = (place.dp * map.cp + place.cp) % map.ep;
+    }
+  std::set<int32_t> present;
+  for (const Part& part : trace.parts) present.insert(part.rank);
+  for (int32_t rank = 0; rank < map.world && map.missing.size() < kMostMissing; ++rank)
+    if (present.count(rank) == 0) map.missing.push_back(rank);
+  return map;
+}
+
+int32_t context_parallel_of(const Trace& trace, const RankLayoutOptions& options) {
+  int32_t stages = 0, pipelines = 0;
+  for (const Part& part : trace.parts) {
+    stages = std::max(stages, part.stage + 1);
+    pipelines = std::max(pipelines, part.dp + 1);
+  }
+  if (pipelines < 2) return 1;
+  const RankMap map = rank_map(trace, options);
+  // Without an order some rank has no place in these sizes; other stages than theirs were found against them.
+  if (map.cp < 2 || map.order.empty() || map.pp != stages || pipelines % map.cp != 0) return 1;
+  return map.cp;
+}
+
+bool place_ranks(Trace& trace, const RankLayoutOptions& options) {
+  const RankLayout said = layout_from_options(trace, options), evidence = known_layout(trace, {});
+  const std::string against = contradiction(trace, options, said, evidence);
+  if (!against.empty())
+    trace.diagnostics.add("cells.layout_contradicted", Severity::kWarning,
+                          (options.explicit_order() ? "--pp, --tp, --cp, --dp and --order are" : "--pp is") +
+                              std::string(" not taken: ") + against);
+  const RankLayout& known = said.stages > 0 && against.empty() ? said : evidence;
+  if (known.stages == 0) return false;
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    trace.parts[p].stage = known.stage[p];
+    trace.parts[p].dp = known.dp[p];
+  }
+  trace.pipeline_stages = known.stages;
+  trace.diagnostics.add("cells.stages", Severity::kInfo,
+                        counted(known.stages, "stage follows from ", "stages follow from ") + known.how);
+  // Pipelines of which a rank is here and another is not.
+  std::set<int32_t> present, missing;
+  for (const Part& part : trace.parts) present.insert(part.rank);
+  for (const Part& part : trace.parts)
+    for (const RankGroup& group : groups_of_metadata(part))
+      if (dimension_of(group.purpose) == "pp")
+        for (const int32_t rank : group.ranks)
+          if (present.count(rank) == 0) missing.insert(rank);
+  if (!missing.empty()) {
+    std::string list;
+    size_t told = 0;
+    for (const int32_t rank : missing) {
+      if (++told > 8) break;
+      list += (list.empty() ? "" : ", ") + std::to_string(rank);
+    }
+    trace.diagnostics.add("cells.ranks_missing", Severity::kWarning,
+                          "pipelines lack ranks that were not given (" + list + (missing.size() > 8 ? ", …" : "") +
+                              "); the others are shown without them",
+                          {}, static_cast<int64_t>(missing.size()));
+  }
+  return true;
+}
+
+}  // namespace stageline

@@ -1,0 +1,65 @@
+// Whether labels put on rows can be true: no work begins before what it waits for has ended.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "model/trace.h"
+#include "pipeline/cells/expected_rows.h"
+#include "pipeline/cells/range_steps.h"
+
+namespace stageline {
+
+// One direction of one labelled row: a stop on the way of its micro-batch.
+struct RowStop {
+  uint64_t way = 0;    // pipeline and step
+  uint64_t place = 0;  // direction, micro-batch, virtual stage
+  int64_t start_ns = 0, end_ns = 0;
+  uint32_t part = 0, row = 0;
+};
+
+// Pipelines of a trace: parts with one (dp, position within the stage) by stage; kUnknown where the stage is.
+std::vector<int32_t> pipeline_of_parts(const Trace& trace);
+
+// How far two devices of one machine may disagree about the time.
+inline constexpr int64_t kSameHostSlackNs = 100'000;
+
+// Parts whose stamps are of one clock.
+bool share_clock(const Trace& trace, size_t a, size_t b);
+
+class RowOrder {
+ public:
+  RowOrder(const Trace& trace, const RangeRows& rows, const Schedule& shape)
+      : trace_(trace), rows_(rows), shape_(shape), pipeline_(pipeline_of_parts(trace)) {}
+
+  // Adds the stops of a row with a label. `shape`: the schedule whose layout of chunks counts.
+  void add(const RowList& list, uint32_t row, const ExpectedRow& label);
+  void finish();
+
+  struct Verdict {
+    int64_t checked = 0, wrong = 0;
+    std::vector<std::pair<uint32_t, uint32_t>> rows;  // (part, row) of pairs that cannot be
+  };
+  // Every pair of neighbours on one way. On one clock the second must not begin before the first ends; between two
+  // clocks some offset must let all pairs of a step be in order. O(stops).
+  Verdict check() const;
+
+  // How many neighbours on one clock speak against a label for this row, and how many are there at all.
+  std::pair<int, int> against(const RowList& list, uint32_t row, const ExpectedRow& label) const;
+
+  const std::vector<RowStop>& stops() const { return stops_; }
+  int32_t vstage_count() const { return virtual_stage_count(shape_); }
+
+ private:
+  void stops_of(const RowList& list, uint32_t row, const ExpectedRow& label, std::vector<RowStop>& out) const;
+  const RowStop* find(uint64_t way, uint64_t place) const;
+
+  const Trace& trace_;
+  const RangeRows& rows_;
+  const Schedule& shape_;
+  std::vector<int32_t> pipeline_;
+  std::vector<RowStop> stops_;
+};
+
+}  // namespace stageline

@@ -1,0 +1,330 @@
+#include "pipeline/cells/torch_cells.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/counted.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "pipeline/cells/layout_check.h"
+#include "pipeline/cells/loose_messages.h"
+#include "pipeline/cells/mark_numbers.h"
+#include "pipeline/cells/stage_map.h"
+#include "pipeline/cells/torch_marks.h"
+#include "pipeline/cells/work_spans.h"
+
+namespace stageline {
+namespace {
+
+// What the marks of one part became.
+struct PartCells {
+  std::vector<Cell> cells;
+  StepSource steps = StepSource::kOne;
+  int64_t counted = 0;       // micro-batches that no name says
+  int64_t without_work = 0;  // marks without device work, on a rank that has some
+  int64_t empty = 0;         // compute marks without an operator, on a rank that records them
+  int64_t clipped = 0;       // cells that ended after the next one of their lane began
+  int64_t unknown_messages = 0;
+  bool on_device = false;
+  bool calls = false;  // some message has the times of the host's call
+};
+
+// Overlap on the compute lane where one cell's last kernels run beside the next cell's first: the later start is
+// the border, so that no time counts for two. Halves of an overlapped pair keep their common times.
+int64_t clip_overlaps(std::vector<Cell>& cells) {
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < cells.size(); ++i)
+    if (kind_lane(cells[i].kind) == 0) order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::tuple(cells[a].start_ns, -cells[a].end_ns, a) < std::tuple(cells[b].start_ns, -cells[b].end_ns, b);
+  });
+  int64_t clipped = 0;
+  for (size_t k = order.size(); k-- > 1;) {
+    Cell& before = cells[order[k - 1]];
+    const Cell& next = cells[order[k]];
+    if (before.end_ns <= next.start_ns || before.slice == next.slice || before.start_ns == next.start_ns ||
+        before.end_ns > next.end_ns)
+      continue;
+    before.end_ns = next.start_ns;
+    ++clipped;
+  }
+  return clipped;
+}
+
+class CellMaker {
+ public:
+  CellMaker(Trace& trace, std::vector<CellMark> marks, const std::vector<std::vector<StepMark>>& steps, bool inferred)
+      : trace_(trace), marks_(std::move(marks)), steps_(steps), inferred_(inferred) {
+    const auto before = [](const CellMark& a, const CellMark& b) {
+      return std::tuple(a.part, a.lane, a.start_ns, -a.end_ns, a.slice) <
+             std::tuple(b.part, b.lane, b.start_ns, -b.end_ns, b.slice);
+    };
+    if (!std::is_sorted(marks_.begin(), marks_.end(), before)) std::stable_sort(marks_.begin(), marks_.end(), before);
+  }
+
+  // `number`: count micro-batches that are not said. `unsure`: chunks are not told apart, so nothing is counted.
+  bool make(const RankLayoutOptions& options, bool number, bool unsure) {
+    lay_out(options);
+    std::vector<std::pair<size_t, size_t>> ranges(trace_.parts.size());  // marks of each part
+    for (size_t m = 0, p = 0; p < ranges.size(); ++p) {
+      const size_t begin = m;
+      while (m < marks_.size() && marks_[m].part == p) ++m;
+      ranges[p] = {begin, m};
+    }
+    std::vector<PartCells> parts(ranges.size());
+    parallel_for(parts.size(), [&](size_t p) {
+      if (ranges[p].first < ranges[p].second)
+        parts[p] = of_part(p,
+                           {marks_.begin() + static_cast<std::ptrdiff_t>(ranges[p].first),
+                            marks_.begin() + static_cast<std::ptrdiff_t>(ranges[p].second)},
+                           number && !unsure, unsure);
+    });
+    for (const PartCells& part : parts)
+      for (const Cell& cell : part.cells) trace_.cells.add(cell);
+    trace_.cells.sort();
+    say(parts, unsure);
+    return trace_.cells.size() > 0;
+  }
+
+ private:
+  void lay_out(const RankLayoutOptions& options) {
+    const RankLayout said = layout_from_options(trace_, options), evidence = known_layout(trace_, {});
+    map_ = map_stages(trace_, marks_, evidence.stages > 0 ? evidence.stages : options.pp);
+    // Inferred work was followed to the end: no further stage is missing.
+    if (inferred_ && options.pp > 0 && map_.chunks == 1) map_ = map_stages(trace_, marks_, evidence.stages);
+    const std::string against = contradiction(options, said, evidence);
+    const bool by_option = said.stages > 0 && against.empty();
+    const RankLayout& known = by_option ? said : evidence;
+    std::map<std::pair<int32_t, int32_t>, int32_t> replicas;  // of a stage so far, where nobody says more
+    for (size_t p = 0; p < trace_.parts.size(); ++p) {
+      Part& part = trace_.parts[p];
+      const int32_t by_layout = known.stages > 0 ? known.stage[p] : kUnknown;
+      const int32_t named = map_.stages > 0 ? map_.stage[p] : kUnknown;
+      part.stage = by_option || named == kUnknown ? by_layout : named;
+      part.dp = known.stages > 0 && known.dp[p] != kUnknown ? known.dp[p]
+                : part.stage == kUnknown                    ? kUnknown
+                                                            : replicas[{part.stage, 0}]++;
+    }
+    layout_known_ = map_.stages > 0 || known.stages > 0;
+    trace_.pipeline_stages = std::max(map_.stages, known.stages);
+    if (!layout_known_) return;
+    std::string how = by_option || map_.stages == 0 ? known.how : by_marks();
+    if (!by_option && against.empty() && options.pp == trace_.pipeline_stages) how += " and --pp";
+    std::string shape = counted(trace_.pipeline_stages, "stage", "stages");
+    if (map_.stages > 0 && map_.chunks > 1)
+      shape += " of " + std::to_string(map_.chunks) + " chunks, " +
+               (!map_.regular                    ? "in no regular order"
+                : map_.layout == ChunkLayout::kV ? "in a V"
+                                                 : "in a loop");
+    trace_.diagnostics.add("cells.stages", map_.regular ? Severity::kInfo : Severity::kWarning,
+                           shape + (trace_.pipeline_stages == 1 ? " follows from " : " follow from ") + how);
+  }
+
+  const char* by_marks() const { return inferred_ ? "the way of the micro-batches" : "the stage numbers in names"; }
+
+  // What speaks against --pp, --tp, --dp and --order, also said in the diagnostics; "" when nothing does.
+  std::string contradiction(const RankLayoutOptions& options, const RankLayout& said, const RankLayout& evidence) {
+    if (options.pp == 0) return {};
+    const auto stages = [](int32_t n) { return counted(n, "stage", "stages"); };
+    std::string against;
+    if (map_.stages > 0 && map_.stages != options.pp) {
+      against = std::string(by_marks()) + (inferred_ ? " says " : " say ") + stages(map_.stages);
+    } else if (options.explicit_order() && said.stages == 0) {
+      against = "they make fewer ranks than there are";
+    } else if (said.stages > 0) {
+      against = contradiction_of(trace_, said);
+      for (size_t p = 0; against.empty() && map_.stages > 0 && p < trace_.parts.size(); ++p)
+        if (map_.stage[p] != kUnknown && map_.stage[p] != said.stage[p])
+          against = "they put rank " + std::to_string(trace_.parts[p].rank) + " at stage " +
+                    std::to_string(said.stage[p]) + ", and by " + by_marks() + " it is stage " +
+                    std::to_string(map_.stage[p]) + "; --order says in which order ranks are numbered";
+    } else if (evidence.stages > 0 && evidence.stages != options.pp) {
+      against = evidence.how + " say " + stages(evidence.stages);
+    }
+    if (!against.empty())
+      trace_.diagnostics.add("cells.layout_contradicted", Severity::kWarning,
+                             (options.explicit_order() ? "--pp, --tp, --dp and --order are" : "--pp is") +
+                                 std::string(" not taken: ") + against);
+    return against;
+  }
+
+  int32_t chunk_of(const CellMark& mark, bool unsure) const {
+    if (mark.stage != kUnknown && map_.stages > 0) return map_.chunk_of(mark.part, mark.stage);
+    if (mark.chunk != kUnknown) return mark.chunk;
+    // Work without a place is of any chunk, unless ranks have but one.
+    if (inferred_ && is_compute(mark.kind) && !(map_.stages > 0 && map_.chunks == 1)) return kUnknown;
+    return unsure && is_compute(mark.kind) ? kUnknown : 0;
+  }
+
+  PartCells of_part(size_t p, std::vector<CellMark> marks, bool number, bool unsure) const {
+    const Part& part = trace_.parts[p];
+    PartCells out;
+    std::vector<uint32_t> order(marks.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return marks[a].start_ns < marks[b].start_ns; });
+    const bool named = std::any_of(marks.begin(), marks.end(), [](const CellMark& m) { return m.step != kUnknown; });
+    static const std::vector<StepMark> kNoSteps;
+    if (!named) out.steps = number_steps(part, p < steps_.size() ? steps_[p] : kNoSteps, order, marks);
+    if (number) out.counted = number_micro_batches(order, marks);
+    const WorkSpans spans = work_spans(trace_, part, marks.data(), marks.size());
+    out.on_device = spans.on_device;
+    for (size_t m = 0; m < marks.size(); ++m) {
+      const CellMark& mark = marks[m];
+      Cell cell{mark.step,        static_cast<int32_t>(p), mark.kind,   chunk_of(mark, unsure),
+                mark.micro_batch, mark.start_ns,           mark.end_ns, mark.slice};
+      if (spans.spans[m].found) {
+        cell.start_ns = spans.spans[m].start_ns;
+        cell.end_ns = spans.spans[m].end_ns;
+      } else if (spans.on_device && mark.kind != CellKind::kOther) {
+        ++out.without_work;  // its host time would say nothing about the device
+        continue;
+      } else if (spans.has_operators && is_compute(mark.kind)) {
+        ++out.empty;
+        cell.start_ns = cell.end_ns;
+      }
+      out.calls |= !spans.on_device && is_message(mark.kind);
+      out.cells.push_back(cell);
+    }
+    out.clipped = clip_overlaps(out.cells);
+    for (const LooseCommunication& loose : spans.loose) {
+      const CellMark* around = loose.mark == UINT32_MAX ? nullptr : &marks[loose.mark];
+      const uint16_t step = part.slices.step[loose.slice];
+      if (around == nullptr && step == 0) continue;
+      for (const MessageKind& what : message_kinds(trace_, p, loose.slice, around, map_.chunks)) {
+        if (!what.known) {
+          ++out.unknown_messages;
+          continue;
+        }
+        Cell cell;
+        cell.step = around != nullptr ? around->step : static_cast<int32_t>(part.steps[step - 1u].number);
+        cell.part = static_cast<int32_t>(p);
+        cell.kind = what.kind;
+        if (around != nullptr) {
+          cell.chunk = chunk_of(*around, unsure);
+          const bool forward = what.kind == CellKind::kSendForward || what.kind == CellKind::kRecvForward;
+          if (is_message(what.kind) && forward == (around->kind == CellKind::kForward))
+            cell.micro_batch = around->micro_batch;
+        }
+        cell.start_ns = part.slices.start_ns[loose.slice];
+        cell.end_ns = part.slices.end_ns(loose.slice);
+        cell.slice = loose.slice;
+        out.cells.push_back(cell);
+      }
+    }
+    return out;
+  }
+
+  void say(const std::vector<PartCells>& parts, bool unsure) {
+    PartCells sum;
+    bool one = false, repetition = false, optimizer = false;
+    for (const PartCells& part : parts) {
+      sum.counted += part.counted;
+      sum.without_work += part.without_work;
+      sum.clipped += part.clipped;
+      sum.empty += part.empty;
+      sum.unknown_messages += part.unknown_messages;
+      trace_.messages_are_calls |= part.calls;
+      if (part.cells.empty()) continue;
+      sum.on_device |= part.on_device;
+      one |= part.steps == StepSource::kOne;
+      repetition |= part.steps == StepSource::kRepetition;
+      optimizer |= part.steps == StepSource::kOptimizer;
+    }
+    Diagnostics& diagnostics = trace_.diagnostics;
+    diagnostics.add("cells.times", Severity::kInfo,
+                    sum.on_device ? "a cell lasts from the first to the last kernel that its slice launched"
+                                  : "no device work was recorded: a cell lasts from the first to the last operator of "
+                                    "its slice, without communication");
+    if (repetition)
+      diagnostics.add("cells.steps", Severity::kInfo,
+                      "no ProfilerStep#N: a step begins where a micro-batch comes again");
+    if (optimizer)
+      diagnostics.add("cells.steps", Severity::kInfo, "no ProfilerStep#N: a step ends with Optimizer.step");
+    if (one) diagnostics.add("cells.steps", Severity::kInfo, "nothing tells steps apart: everything is step 0");
+    if (sum.counted > 0)
+      diagnostics.add("cells.numbered", Severity::kInfo,
+                      "names say no micro-batch: the k-th forward (backward, …) of a step is micro-batch k", {},
+                      sum.counted);
+    if (unsure)
+      diagnostics.add("cells.chunk_unknown", Severity::kWarning,
+                      "an interleaved schedule whose names say neither chunk nor micro-batch: both stay unknown");
+    const std::vector<CellKind>& kinds = trace_.cells.kind;
+    const auto backward = [](CellKind kind) { return is_compute(kind) && kind != CellKind::kForward; };
+    if (std::find(kinds.begin(), kinds.end(), CellKind::kForward) != kinds.end() &&
+        std::none_of(kinds.begin(), kinds.end(), backward))
+      diagnostics.add("cells.no_backward", Severity::kWarning,
+                      "there are forwards and no backward: unless nothing was trained, backward work has names that no "
+                      "rule knows (stageline help cell-rules)");
+    if (sum.without_work > 0)
+      diagnostics.add("cells.no_kernels", Severity::kLoss,
+                      "pipeline work without a recorded kernel has no time on the device and is no cell", {},
+                      sum.without_work);
+    if (sum.empty > 0)
+      diagnostics.add(
+          "cells.no_operators", Severity::kInfo,
+          "pipeline work without any operator (the first stage has no input gradient) only waited: its cell "
+          "is empty, at the end of its slice",
+          {}, sum.empty);
+    if (sum.clipped > 0)
+      diagnostics.add("cells.clipped", Severity::kInfo,
+                      "a cell whose last kernels run beside the next one's first ends where that begins", {},
+                      sum.clipped);
+    if (sum.unknown_messages > 0)
+      diagnostics.add("cells.unknown_messages", Severity::kInfo,
+                      "send and receive kernels without peer or direction are no cells", {}, sum.unknown_messages);
+  }
+
+  Trace& trace_;
+  std::vector<CellMark> marks_;
+  const std::vector<std::vector<StepMark>>& steps_;
+  bool inferred_;
+  StageMap map_;
+  bool layout_known_ = false;
+};
+
+std::string evidence(const FoundMarks& found) {
+  return "rules " + found.set + ": " + counted(found.names, "name", "names") + " of " +
+         (found.by_frames ? counted(found.slices, "Python frame", "Python frames")
+                          : counted(found.slices, "annotation", "annotations")) +
+         (found.names == 1 ? " is" : " are") + " pipeline work, such as \"" + valid_utf8(found.example) + "\"";
+}
+
+}  // namespace
+
+bool cells_from_marks(Trace& trace, std::vector<CellMark> marks, const RankLayoutOptions& layout, bool number) {
+  static const std::vector<std::vector<StepMark>> kNoSteps;
+  return CellMaker(trace, std::move(marks), kNoSteps, true).make(layout, number, false);
+}
+
+bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptions& options) {
+  if (options.source == CellSource::kOff) return false;
+  if (options.source != CellSource::kInferred) {
+    FoundMarks found = find_marks(trace, rules, options.layout, trace.diagnostics);
+    if (!found.set.empty()) {
+      trace.diagnostics.add("cells.from_annotations", Severity::kInfo, evidence(found));
+      return CellMaker(trace, std::move(found.marks), found.steps, false).make(options.layout, true, found.interleaved);
+    }
+    if (options.source == CellSource::kAnnotations)
+      trace.diagnostics.add("cells.none", Severity::kWarning,
+                            "no name is pipeline work by the rules; stageline help cell-rules shows them");
+  }
+  if (options.source == CellSource::kAnnotations || options.infer == nullptr) return false;
+  std::vector<CellMark> marks = options.infer(trace, trace.diagnostics);
+  if (marks.empty()) return false;
+  const std::vector<CellMark> always = find_always_marks(trace, rules);  // optimizer steps are named in any case
+  marks.insert(marks.end(), always.begin(), always.end());
+  const auto count = static_cast<int64_t>(marks.size());
+  if (!cells_from_marks(trace, std::move(marks), options.layout, false)) return false;
+  trace.diagnostics.add("cells.inferred", Severity::kInfo,
+                        "nothing names pipeline work: it follows from messages and from forward and backward work", {},
+                        count);
+  return true;
+}
+
+}  // namespace stageline

@@ -1,0 +1,331 @@
+#include "pipeline/cells/torch_marks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "pipeline/cells/message_flow.h"
+#include "pipeline/cells/rank_layout.h"
+
+namespace stageline {
+namespace {
+
+constexpr uint32_t kNoMatch = UINT32_MAX;
+constexpr size_t kWheres = 3;
+constexpr size_t kMostSets = 8;  // the one that counts, and those that go with it
+
+// Of a category: where in rules it is looked for; kWheres: nowhere.
+size_t where_of(Category category) {
+  switch (category) {
+    case Category::kUserAnnotation: return static_cast<size_t>(RuleWhere::kAnnotation);
+    case Category::kPythonFunction: return static_cast<size_t>(RuleWhere::kFrame);
+    case Category::kCpuOp: return static_cast<size_t>(RuleWhere::kOperator);
+    default: return kWheres;
+  }
+}
+
+struct Lookup {
+  std::vector<uint8_t> where;  // by category id
+  bool wanted[kWheres] = {};   // some rule looks there
+};
+
+Lookup make_lookup(const Trace& trace, const CellRules& rules) {
+  Lookup out;
+  for (const CellRule& rule : rules.rules()) out.wanted[static_cast<size_t>(rule.where)] = true;
+  for (const CategoryInfo& category : trace.categories) {
+    // Before 1.12 annotations had no category of their own.
+    size_t where = where_of(category.kind);
+    if (category.text == "Operator") where = static_cast<size_t>(RuleWhere::kAnnotation);
+    out.where.push_back(static_cast<uint8_t>(where < kWheres && out.wanted[where] ? where : kWheres));
+  }
+  return out;
+}
+
+bool has_facts(const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); }
+
+// Calls take(slice, where) for every slice of host threads that rules look at, in order of lanes.
+template <class Take>
+void for_each_candidate(const Part& part, const Lookup& lookup, Take take) {
+  if (!has_facts(part)) return;
+  const Slices& s = part.slices;
+  for (uint32_t l = 0; l < part.lanes.size(); ++l) {
+    const Lane& lane = part.lanes[l];
+    if (lane.kind == LaneKind::kDeviceStream) continue;
+    for (size_t i = lane.begin; i < lane.end; ++i)
+      if (const uint8_t where = lookup.where[s.category_id[i]]; where < kWheres)
+        take(l, static_cast<uint32_t>(i), where);
+  }
+}
+
+// Which names stand where: bit w of a name is set when a slice of where w has it.
+std::vector<uint8_t> used_names(const Trace& trace, const Lookup& lookup) {
+  std::vector<uint8_t> used(trace.names.size());
+  parallel_for(trace.parts.size(), [&](size_t p) {
+    const Part& part = trace.parts[p];
+    for_each_candidate(part, lookup, [&](uint32_t, uint32_t slice, uint8_t where) {
+      const std::atomic_ref<uint8_t> flags(used[part.slices.name_id[slice]]);
+      const auto bit = static_cast<uint8_t>(1u << where);
+      if ((flags.load(std::memory_order_relaxed) & bit) == 0) flags.fetch_or(bit, std::memory_order_relaxed);
+    });
+  });
+  return used;
+}
+
+// Whether ranks send to each other: "gloo:send", "nccl:recv 1<-0".
+bool has_messages(const Trace& trace, const std::vector<uint8_t>& used) {
+  for (StringId name = 0; name < used.size(); ++name) {
+    if (used[name] == 0) continue;
+    const std::string_view text = trace.names.text(name);
+    const size_t colon = text.find(':');
+    if (colon == std::string_view::npos || colon > 8) continue;
+    const std::string_view what = text.substr(colon + 1);
+    if (what.starts_with("send") || what.starts_with("recv")) return true;
+  }
+  return false;
+}
+
+// What the rules of one set make of the names.
+struct SetMatches {
+  std::vector<RuleMatch> matches;
+  std::unordered_map<uint64_t, uint32_t> at;  // name · kWheres + where → match
+  bool has_work = false, has_pipeline = false, interleaved = false, has_weight = false, has_numbers = false;
+  int64_t out_of_range = 0;
+  StringId example = 0;
+};
+
+SetMatches match_names(const Trace& trace, const CellRules& rules, uint32_t set, const std::vector<uint8_t>& used) {
+  SetMatches out;
+  for (StringId name = 0; name < used.size(); ++name) {
+    for (size_t where = 0; used[name] != 0 && where < kWheres; ++where) {
+      if ((used[name] >> where & 1) == 0) continue;
+      const auto match = rules.match(set, static_cast<RuleWhere>(where), trace.names.text(name));
+      if (!match) continue;
+      if (match->out_of_range) {
+        ++out.out_of_range;
+        continue;
+      }
+      const CellRule& rule = rules.rules()[match->rule];
+      out.has_pipeline |= rule.role == RuleRole::kPipeline || rule.role == RuleRole::kInterleaved;
+      out.interleaved |= rule.role == RuleRole::kInterleaved;
+      if (rule.role == RuleRole::kCell && is_compute(rule.kinds[0])) {
+        // Pieces of modules are not enough: "attn(F)" is a name for any forward.
+        const bool whole = !rule.piece || rules.sets()[set].from_user;
+        if (whole && !out.has_work) out.example = name;
+        out.has_work |= whole;
+        out.has_numbers |= match->halves[0].micro_batch != kUnknown;
+        out.has_weight |= rule.kinds[0] == CellKind::kWeightGrad;
+      }
+      out.at.emplace(uint64_t{name} * kWheres + where, static_cast<uint32_t>(out.matches.size()));
+      out.matches.push_back(*match);
+    }
+  }
+  return out;
+}
+
+// A file of rules that knows no name of the trace is a slip of the pen rather than a wish.
+void say_unused_rules(const Trace& trace, const CellRules& rules, const std::vector<uint8_t>& used,
+                      Diagnostics& diagnostics) {
+  int64_t count = 0;
+  std::string source;
+  for (uint32_t s = 0; s < rules.sets().size(); ++s) {
+    const RuleSet& set = rules.sets()[s];
+    if (!set.from_user) continue;
+    const SetMatches found = match_names(trace, rules, s, used);
+    if (!found.matches.empty() || found.out_of_range > 0) return;
+    count += set.end - set.begin;
+    source += (source.empty() ? "" : ", ") + set.name;
+  }
+  if (count > 0)
+    diagnostics.add("cells.rules_unused", Severity::kWarning,
+                    (count == 1 ? "the rule" : "none of the " + grouped(count) + " rules") + std::string(" of ") +
+                        valid_utf8(source) + (count == 1 ? " matches no name" : " matches a name") +
+                        " of this trace; spaces and digits must be as in the names");
+}
+
+class MarkMaker {
+ public:
+  MarkMaker(const Trace& trace, const CellRules& rules, const Lookup& lookup, const std::vector<SetMatches>& sets)
+      : trace_(trace), rules_(rules), lookup_(lookup), sets_(sets), match_of_(trace.names.size() * kWheres, kNoMatch) {
+    for (uint32_t s = 0; s < sets.size(); ++s)
+      for (const auto& [key, match] : sets[s].at)
+        if (match_of_[key] == kNoMatch) match_of_[key] = (s << 28) | match;
+  }
+
+  struct PartMarks {
+    std::vector<CellMark> marks;
+    std::vector<StepMark> steps;
+    int64_t slices = 0, nested = 0, frames = 0;
+  };
+
+  PartMarks of_part(uint32_t p) const {
+    PartMarks out;
+    const Part& part = trace_.parts[p];
+    const Slices& s = part.slices;
+    uint32_t lane = UINT32_MAX;
+    int64_t busy_until[3] = {};  // by group: the end of the last mark, on this lane
+    for_each_candidate(part, lookup_, [&](uint32_t l, uint32_t i, uint8_t where) {
+      const uint32_t found = match_of_[size_t{s.name_id[i]} * kWheres + where];
+      if (found == kNoMatch) return;
+      const RuleMatch& match = sets_[found >> 28].matches[found & 0x0fffffff];
+      const CellRule& rule = rules_.rules()[match.rule];
+      ++out.slices;
+      if (l != lane) std::fill(std::begin(busy_until), std::end(busy_until), INT64_MIN);
+      lane = l;
+      if (rule.role != RuleRole::kCell) {
+        out.steps.push_back({s.start_ns[i], s.end_ns(i), match.step});
+        return;
+      }
+      const CellKind first = rule.kinds[0];
+      int64_t& until = busy_until[is_compute(first) ? 0 : is_message(first) ? 1 : 2];
+      if (s.end_ns(i) <= until && s.start_ns[i] < until) {
+        ++out.nested;
+        return;
+      }
+      until = std::max(until, s.end_ns(i));
+      out.frames += rule.where == RuleWhere::kFrame;
+      const bool split = rules_.sets()[rule.set].split_b && sets_[found >> 28].has_weight;
+      for (size_t h = 0; h < rule.half_count; ++h) {
+        const RuleHalf& half = match.halves[h];
+        CellMark mark;
+        mark.part = p;
+        mark.lane = l;
+        mark.slice = i;
+        mark.start_ns = s.start_ns[i];
+        mark.end_ns = s.end_ns(i);
+        mark.kind =
+            split && half.kind == CellKind::kBackward && rule.half_count == 1 ? CellKind::kInputGrad : half.kind;
+        mark.stage = half.stage;
+        mark.chunk = half.chunk;
+        mark.micro_batch = half.micro_batch;
+        mark.step = match.step;
+        mark.piece = rule.piece;
+        out.marks.push_back(mark);
+      }
+    });
+    keep_outermost(out.steps);
+    return out;
+  }
+
+ private:
+  static void keep_outermost(std::vector<StepMark>& steps) {
+    std::sort(steps.begin(), steps.end(), [](const StepMark& a, const StepMark& b) {
+      return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
+    });
+    size_t kept = 0;
+    for (const StepMark& step : steps)
+      if (kept == 0 || step.start_ns >= steps[kept - 1].end_ns) steps[kept++] = step;
+    steps.resize(kept);
+  }
+
+  const Trace& trace_;
+  const CellRules& rules_;
+  const Lookup& lookup_;
+  const std::vector<SetMatches>& sets_;
+  std::vector<uint32_t> match_of_;  // by name and where: set in the high 4 bits, match below
+};
+
+// What shows that there is a pipeline, besides names that are in use elsewhere too.
+enum class Proof : uint8_t {
+  kNone,
+  kMessages,  // ranks send to each other, which rings of attention do as well: sends_flow() decides
+  kStages,    // --pp, or process groups
+};
+
+Proof proof_of_stages(const Trace& trace, const RankLayoutOptions& layout) {
+  if (layout.pp > 0) return layout.pp > 1 ? Proof::kStages : Proof::kNone;
+  if (layout_from_groups(trace).stages > 1) return Proof::kStages;
+  return layout_from_messages(trace).stages > 1 ? Proof::kMessages : Proof::kNone;
+}
+
+// Of one set, with the sets that go with every other.
+FoundMarks marks_of(const Trace& trace, const CellRules& rules, const Lookup& lookup, const std::vector<uint8_t>& used,
+                    SetMatches set) {
+  FoundMarks out;
+  out.interleaved = set.interleaved;
+  out.names = static_cast<int64_t>(set.matches.size());
+  std::vector<SetMatches> chosen;
+  chosen.push_back(std::move(set));
+  for (uint32_t s = 0; s < rules.sets().size() && chosen.size() < kMostSets; ++s)
+    if (rules.sets()[s].always) chosen.push_back(match_names(trace, rules, s, used));
+  const MarkMaker maker(trace, rules, lookup, chosen);
+  std::vector<MarkMaker::PartMarks> parts(trace.parts.size());
+  parallel_for(parts.size(), [&](size_t p) { parts[p] = maker.of_part(static_cast<uint32_t>(p)); });
+  int64_t frames = 0;
+  for (MarkMaker::PartMarks& part : parts) {
+    out.marks.insert(out.marks.end(), part.marks.begin(), part.marks.end());
+    out.steps.push_back(std::move(part.steps));
+    out.slices += part.slices;
+    out.nested += part.nested;
+    frames += part.frames;
+  }
+  out.by_frames = frames * 2 > static_cast<int64_t>(out.marks.size());
+  return out;
+}
+
+}  // namespace
+
+FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayoutOptions& layout,
+                      Diagnostics& diagnostics) {
+  const Lookup lookup = make_lookup(trace, rules);
+  const std::vector<uint8_t> used = used_names(trace, lookup);
+  const auto count = static_cast<uint32_t>(rules.sets().size());
+  say_unused_rules(trace, rules, used, diagnostics);
+  FoundMarks out;
+  int64_t out_of_range = 0;
+  std::optional<Proof> proof;  // that there is a pipeline, once asked
+  for (uint32_t s = 0; s < count && out.set.empty(); ++s) {
+    const RuleSet& set = rules.sets()[s];
+    if (set.always) continue;
+    SetMatches found = match_names(trace, rules, s, used);
+    out_of_range += found.out_of_range;
+    if (!found.has_work) continue;
+    const std::string example(trace.names.text(found.example));
+    Proof own = Proof::kStages;
+    if (set.needs_stages && !set.from_user && !found.has_pipeline) {
+      if (!proof) proof = proof_of_stages(trace, layout);
+      own = *proof;
+      if (own == Proof::kNone && found.has_numbers && layout.pp == 0 && has_messages(trace, used))
+        own = Proof::kMessages;
+    }
+    if (own != Proof::kNone) {
+      FoundMarks made = marks_of(trace, rules, lookup, used, std::move(found));
+      if (own == Proof::kStages || sends_flow(trace, made.marks)) {
+        made.set = set.name;
+        made.example = example;
+        out = std::move(made);
+        continue;
+      }
+    }
+    diagnostics.add("cells.no_pipeline", Severity::kInfo,
+                    "names such as \"" + valid_utf8(example) + "\" (rules " + set.name +
+                        ") are work of a pipeline only where there are stages, and nothing says so; --pp P does");
+  }
+  if (out_of_range > 0)
+    diagnostics.add("cells.bad_number", Severity::kLoss,
+                    "names with a stage, chunk, micro-batch or step beyond all reason are no cells", {}, out_of_range);
+  if (out.nested > 0)
+    diagnostics.add("cells.nested", Severity::kInfo,
+                    "a slice of pipeline work inside another of its thread is one with it", {}, out.nested);
+  return out;
+}
+
+std::vector<CellMark> find_always_marks(const Trace& trace, const CellRules& rules) {
+  const Lookup lookup = make_lookup(trace, rules);
+  const std::vector<uint8_t> used = used_names(trace, lookup);
+  std::vector<SetMatches> chosen;
+  for (uint32_t s = 0; s < rules.sets().size() && chosen.size() < 8; ++s)
+    if (rules.sets()[s].always) chosen.push_back(match_names(trace, rules, s, used));
+  const MarkMaker maker(trace, rules, lookup, chosen);
+  std::vector<std::vector<CellMark>> parts(trace.parts.size());
+  parallel_for(parts.size(), [&](size_t p) { parts[p] = maker.of_part(static_cast<uint32_t>(p)).marks; });
+  std::vector<CellMark> out;
+  for (const std::vector<CellMark>& part : parts) out.insert(out.end(), part.begin(), part.end());
+  return out;
+}
+
+}  // namespace stageline

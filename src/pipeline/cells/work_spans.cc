@@ -1,0 +1,209 @@
+#include "pipeline/cells/work_spans.h"
+
+#include <algorithm>
+#include <array>
+
+namespace stageline {
+namespace {
+
+constexpr uint32_t kNone = UINT32_MAX;
+
+bool is_work(CellKind kind) { return is_compute(kind) || kind == CellKind::kOptimizer; }
+bool is_gradient(CellKind kind) { return is_compute(kind) && kind != CellKind::kForward; }
+bool is_communication(CellKind kind) { return is_message(kind) || kind == CellKind::kCollective; }
+
+// One stretch of host time; the halves of an overlapped pair, and of a fused message, share theirs.
+struct Place {
+  int64_t start_ns, end_ns;
+  uint32_t lane;
+  uint32_t mark;  // the first of its marks
+  bool backward;
+};
+
+// Places by lane, and those of all lanes together, for finding the one that holds a time.
+class Places {
+ public:
+  Places(const CellMark* marks, size_t count, bool (*wanted)(CellKind)) : place_of_mark_(count, kNone) {
+    for (uint32_t m = 0; m < count; ++m) {
+      const CellMark& mark = marks[m];
+      if (!wanted(mark.kind)) continue;
+      const bool same = !places_.empty() && places_.back().lane == mark.lane &&
+                        places_.back().start_ns == mark.start_ns && places_.back().end_ns == mark.end_ns &&
+                        marks[places_.back().mark].slice == mark.slice;
+      if (!same) places_.push_back({mark.start_ns, mark.end_ns, mark.lane, m, false});
+      places_.back().backward |= is_gradient(mark.kind);
+      place_of_mark_[m] = static_cast<uint32_t>(places_.size() - 1);
+    }
+    for (uint32_t i = 0; i < places_.size(); ++i)
+      if (places_[i].backward) backward_.push_back(i);
+    std::stable_sort(backward_.begin(), backward_.end(),
+                     [&](uint32_t a, uint32_t b) { return places_[a].start_ns < places_[b].start_ns; });
+  }
+
+  size_t size() const { return places_.size(); }
+  const Place& operator[](size_t i) const { return places_[i]; }
+  uint32_t of_mark(size_t mark) const { return place_of_mark_[mark]; }
+
+  bool has_lane(uint32_t lane) const {
+    const auto at = lower(lane, INT64_MIN);
+    return at != places_.end() && at->lane == lane;
+  }
+  // The last place of the lane that began by then, if it has not ended.
+  uint32_t on_lane(uint32_t lane, int64_t time_ns) const {
+    auto at = lower(lane, time_ns + 1);
+    if (at == places_.begin() || (--at)->lane != lane || time_ns >= at->end_ns) return kNone;
+    return static_cast<uint32_t>(at - places_.begin());
+  }
+  // The last backward place of any lane that began by then, if it has not ended.
+  uint32_t backward_at(int64_t time_ns) const {
+    const auto after = std::upper_bound(backward_.begin(), backward_.end(), time_ns,
+                                        [&](int64_t t, uint32_t place) { return t < places_[place].start_ns; });
+    if (after == backward_.begin() || time_ns >= places_[*(after - 1)].end_ns) return kNone;
+    return *(after - 1);
+  }
+
+ private:
+  std::vector<Place>::const_iterator lower(uint32_t lane, int64_t start_ns) const {
+    return std::lower_bound(places_.begin(), places_.end(), start_ns, [&](const Place& place, int64_t start) {
+      return place.lane != lane ? place.lane < lane : place.start_ns < start;
+    });
+  }
+
+  std::vector<Place> places_;  // by lane, then start: as the marks
+  std::vector<uint32_t> place_of_mark_, backward_;
+};
+
+void extend(WorkSpan& span, int64_t start_ns, int64_t end_ns) {
+  span.start_ns = span.found ? std::min(span.start_ns, start_ns) : start_ns;
+  span.end_ns = span.found ? std::max(span.end_ns, end_ns) : end_ns;
+  span.found = true;
+}
+
+class Spans {
+ public:
+  Spans(const Trace& trace, const Part& part, const CellMark* marks, size_t count)
+      : trace_(trace),
+        part_(part),
+        s_(part.slices),
+        work_(marks, count, is_work),
+        messages_(marks, count, is_communication),
+        compute_(work_.size()),
+        copies_(work_.size()),
+        transfer_(messages_.size()) {
+    kinds_.fill(Category::kOther);
+    for (size_t c = 0; c < trace.categories.size() && c < kinds_.size(); ++c) kinds_[c] = trace.categories[c].kind;
+    for (uint32_t l = 0; l < part.lanes.size(); ++l) lane_has_work_.push_back(work_.has_lane(l));
+  }
+
+  WorkSpans run(size_t count) {
+    WorkSpans out;
+    from_device(out);
+    if (!out.on_device) from_operators(out);
+    out.spans.resize(count);
+    for (size_t m = 0; m < count; ++m) {
+      if (const uint32_t place = work_.of_mark(m); place != kNone)
+        out.spans[m] = compute_[place].found ? compute_[place] : copies_[place];
+      if (const uint32_t place = messages_.of_mark(m); place != kNone) out.spans[m] = transfer_[place];
+    }
+    return out;
+  }
+
+ private:
+  uint32_t lane_of(size_t slice) const {
+    const auto after = std::upper_bound(part_.lanes.begin(), part_.lanes.end(), slice,
+                                        [](size_t at, const Lane& lane) { return at < lane.begin; });
+    return static_cast<uint32_t>(after - part_.lanes.begin() - 1);
+  }
+  // Launches come in order, so the answer is mostly the last one's.
+  uint32_t work_at(uint32_t lane, int64_t time_ns) {
+    if (!lane_has_work_[lane]) return work_.backward_at(time_ns);
+    if (last_ != kNone && work_[last_].lane == lane && work_[last_].start_ns <= time_ns &&
+        time_ns < work_[last_].end_ns &&
+        (last_ + 1 == work_.size() || work_[last_ + 1].lane != lane || work_[last_ + 1].start_ns > time_ns))
+      return last_;
+    return last_ = work_.on_lane(lane, time_ns);
+  }
+
+  void from_device(WorkSpans& out) {
+    for (const Lane& lane : part_.lanes)
+      for (size_t i = lane.begin; lane.kind == LaneKind::kDeviceStream && i < lane.end; ++i) {
+        const KernelClass kernel = s_.class_of(i);
+        if (kernel == KernelClass::kNone || kernel == KernelClass::kOther) continue;
+        const uint32_t from = s_.partner[i] != kNoSliceIndex ? s_.partner[i] : s_.parent[i];
+        if (from == kNoSliceIndex) continue;
+        const uint32_t host_lane = lane_of(from);
+        const int64_t launched = s_.start_ns[from];
+        const uint32_t place = work_at(host_lane, launched);
+        if (kernel == KernelClass::kCommunication) {
+          const uint32_t message = messages_.on_lane(host_lane, launched);
+          if (message != kNone) {
+            extend(transfer_[message], s_.start_ns[i], s_.end_ns(i));
+            out.on_device = true;
+          } else {
+            out.loose.push_back({static_cast<uint32_t>(i), place == kNone ? kNone : work_[place].mark});
+          }
+          continue;
+        }
+        if (place == kNone) continue;
+        const bool computes = kernel == KernelClass::kComputation;
+        extend(computes ? compute_[place] : copies_[place], s_.start_ns[i], s_.end_ns(i));
+        out.on_device |= computes;
+      }
+  }
+
+  bool communicates(StringId name) {
+    int8_t& known = communicates_[name];
+    if (known < 0) {
+      const std::string_view text = trace_.names.text(name);
+      known = 0;
+      for (const std::string_view word :
+           {"c10d::", "gloo:", "nccl:", "mpi:", "ucc:", "record_param_comms", "_c10d_functional::", "hccl:", "xccl:"})
+        known = static_cast<int8_t>(known != 0 || text.starts_with(word));
+    }
+    return known != 0;
+  }
+
+  // First to last operator of the mark, without communication: what is left of "Forward 3" when the wait for its
+  // input and the sending of its output are taken off.
+  void from_operators(WorkSpans& out) {
+    if (work_.size() == 0 && messages_.size() == 0) return;
+    communicates_.assign(trace_.names.size(), -1);
+    for (uint32_t l = 0; l < part_.lanes.size(); ++l) {
+      const Lane& lane = part_.lanes[l];
+      if (lane.kind == LaneKind::kDeviceStream) continue;
+      int64_t communicating_until = INT64_MIN, counted_until = INT64_MIN;
+      for (size_t i = lane.begin; i < lane.end; ++i) {
+        // Annotations such as gloo:send last until the message is through, whatever the thread does meanwhile.
+        if (kinds_[s_.category_id[i]] != Category::kCpuOp) continue;
+        const int64_t start = s_.start_ns[i], end = s_.end_ns(i);
+        if (end <= counted_until || end <= communicating_until) continue;  // inside what was counted
+        if (communicates(s_.name_id[i])) {
+          communicating_until = end;
+          if (const uint32_t place = messages_.on_lane(l, start); place != kNone) extend(transfer_[place], start, end);
+        } else if (const uint32_t place = work_at(l, start); place != kNone) {
+          extend(compute_[place], start, std::min(end, work_[place].end_ns));
+          counted_until = end;
+          out.has_operators = true;
+        }
+      }
+    }
+  }
+
+  const Trace& trace_;
+  const Part& part_;
+  const Slices& s_;
+  std::array<Category, 256> kinds_;
+  Places work_, messages_;
+  std::vector<WorkSpan> compute_, copies_, transfer_;  // by place
+  std::vector<bool> lane_has_work_;
+  uint32_t last_ = kNone;             // place that work_at() found
+  std::vector<int8_t> communicates_;  // by name; −1: not looked at
+};
+
+}  // namespace
+
+WorkSpans work_spans(const Trace& trace, const Part& part, const CellMark* marks, size_t count) {
+  return Spans(trace, part, marks, count).run(count);
+}
+
+}  // namespace stageline

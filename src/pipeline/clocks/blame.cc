@@ -1,0 +1,85 @@
+#include "pipeline/clocks/blame.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "pipeline/clocks/clock_graph.h"
+
+namespace stageline::align {
+namespace {
+
+constexpr int kReweighted = 12;         // times; residuals settle within a few
+constexpr double kUsualDrift = 2e-5;    // where a tie says nothing of its slope
+constexpr double kLeastSigma = 1e-12;   // no division by zero, and no weight that outweighs everything
+constexpr double kEnoughOdder = 1.001;  // nearly equal oddness is no reason
+
+int evidence_rank(TieKind kind) {
+  switch (kind) {
+    case TieKind::kOperator: return 0;
+    case TieKind::kMessages: return 1;
+    case TieKind::kGaps:
+    case TieKind::kCollectives: return 3;
+  }
+  return 3;
+}
+
+// So many agreeing ones it takes to outvote a message: collectives may span other ranks than they seem to, gaps hold
+// work.
+double distrust(TieKind kind) {
+  switch (kind) {
+    case TieKind::kOperator: return 0.01;
+    case TieKind::kMessages: return 1;
+    case TieKind::kGaps:
+    case TieKind::kCollectives: return 3;
+  }
+  return 3;
+}
+
+}  // namespace
+
+std::vector<double> oddness(size_t node_count, const std::vector<Edge>& edges, bool slopes) {
+  constexpr double kNsPerUnit = 1e3;  // microseconds, or parts per billion: numbers near one
+  constexpr double kPpb = 1e9;
+  std::vector<Guess> guesses;
+  std::vector<size_t> edge_of;
+  std::vector<double> sigma;
+  for (size_t k = 0; k < edges.size(); ++k) {
+    const Edge& e = edges[k];
+    if (e.dropped || !e.fit.possible || !e.fit.two_way) continue;
+    const double slope_sigma =
+        std::isfinite(e.fit.slope_sigma) ? std::min(e.fit.slope_sigma, kUsualDrift) : kUsualDrift;
+    const double own =
+        slopes ? slope_sigma * kPpb : std::hypot(e.fit.offset_sigma, slope_sigma * e.fit.middle_t) / kNsPerUnit;
+    guesses.push_back({e.a, e.b, slopes ? e.fit.slope * kPpb : e.fit.offset / kNsPerUnit, 0});
+    sigma.push_back(std::isfinite(own) ? std::max(own, kLeastSigma) : 1 / kLeastSigma);
+    edge_of.push_back(k);
+  }
+  // A tie that is precise is no less likely to be wrong: below the usual precision every tie has one vote.
+  if (sigma.empty()) return std::vector<double>(edges.size(), 0);
+  std::vector<double> sorted = sigma;
+  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  for (size_t g = 0; g < guesses.size(); ++g) sigma[g] = distrust(edges[edge_of[g]].kind) * std::max(sigma[g], *middle);
+  std::vector<double> residual(guesses.size(), 0);
+  for (int round = 0; round <= kReweighted; ++round) {
+    for (size_t g = 0; g < guesses.size(); ++g)
+      guesses[g].weight = 1 / (sigma[g] * std::max(sigma[g], std::abs(residual[g])));
+    const std::vector<double> x = least_squares(node_count, guesses, 0);
+    for (size_t g = 0; g < guesses.size(); ++g)
+      residual[g] = x[static_cast<size_t>(guesses[g].to)] - x[static_cast<size_t>(guesses[g].from)] - guesses[g].value;
+  }
+  std::vector<double> odd(edges.size(), 0);
+  for (size_t g = 0; g < guesses.size(); ++g) odd[edge_of[g]] = std::abs(residual[g]) / sigma[g];
+  return odd;
+}
+
+bool blamed_before(const Edge& x, double x_oddness, const Edge& y, double y_oddness) {
+  const bool by_hand_x = x.kind == TieKind::kOperator, by_hand_y = y.kind == TieKind::kOperator;
+  if (by_hand_x != by_hand_y) return by_hand_y;
+  if (x_oddness > y_oddness * kEnoughOdder) return true;
+  if (y_oddness > x_oddness * kEnoughOdder) return false;
+  if (evidence_rank(x.kind) != evidence_rank(y.kind)) return evidence_rank(x.kind) > evidence_rank(y.kind);
+  return x.fit.offset_sigma > y.fit.offset_sigma;
+}
+
+}  // namespace stageline::align

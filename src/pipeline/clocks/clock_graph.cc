@@ -1,0 +1,237 @@
+#include "pipeline/clocks/clock_graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace stageline::align {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kMostSteps = 500;  // of conjugate gradients
+
+// Out-edges of each node in one array.
+class OutEdges {
+ public:
+  OutEdges(size_t nodes, const std::vector<Limit>& limits, bool reversed) : begin_(nodes + 1), order_(limits.size()) {
+    const auto from = [&](const Limit& l) { return static_cast<size_t>(reversed ? l.to : l.from); };
+    for (const Limit& l : limits) ++begin_[from(l) + 1];
+    std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+    std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
+    for (size_t e = 0; e < limits.size(); ++e) order_[next[from(limits[e])]++] = static_cast<int32_t>(e);
+  }
+  const int32_t* begin(size_t node) const { return order_.data() + begin_[node]; }
+  const int32_t* end(size_t node) const { return order_.data() + begin_[node + 1]; }
+
+ private:
+  std::vector<size_t> begin_;
+  std::vector<int32_t> order_;
+};
+
+size_t behind(const Limit& limit, bool reversed) { return static_cast<size_t>(reversed ? limit.to : limit.from); }
+
+// Cycles among the limits that nodes were last reached by, no two with a node in common. O(nodes).
+std::vector<std::vector<int32_t>> cycles_of(const std::vector<Limit>& limits, bool reversed,
+                                            const std::vector<int32_t>& came_by) {
+  std::vector<std::vector<int32_t>> cycles;
+  std::vector<size_t> walk(came_by.size(), SIZE_MAX);  // in which each node was seen first
+  for (size_t start = 0; start < came_by.size(); ++start) {
+    size_t node = start;
+    for (; walk[node] == SIZE_MAX && came_by[node] >= 0;
+         node = behind(limits[static_cast<size_t>(came_by[node])], reversed))
+      walk[node] = start;
+    if (walk[node] != start || came_by[node] < 0) continue;
+    std::vector<int32_t> cycle;
+    const size_t first = node;
+    do {
+      cycle.push_back(came_by[node]);
+      node = behind(limits[static_cast<size_t>(came_by[node])], reversed);
+    } while (node != first);
+    std::reverse(cycle.begin(), cycle.end());
+    cycles.push_back(std::move(cycle));
+  }
+  return cycles;
+}
+
+// Bellman–Ford with a queue. `distance` holds the starting values (infinite: not reached). Returns negative cycles, or
+// nothing when there is none. They are looked for after every `nodes` changes, so that a short one costs a few sweeps
+// and not as many as there are nodes: a limit that leads back to a node that it was reached from proves one (Cherkassky
+// and Goldberg 1999). `slack` keeps rounding from being taken for a contradiction.
+std::vector<std::vector<int32_t>> relax(size_t nodes, const std::vector<Limit>& limits, bool reversed,
+                                        std::vector<double>& distance) {
+  constexpr double kSlack = 1e-3;  // of a nanosecond, or of a part per billion
+  const OutEdges out(nodes, limits, reversed);
+  std::vector<int32_t> came_by(nodes, -1), queue, next;
+  std::vector<char> queued(nodes, 0);
+  for (size_t i = 0; i < nodes; ++i)
+    if (distance[i] < kInfinity) queue.push_back(static_cast<int32_t>(i));
+  size_t changes = 0;
+  for (size_t round = 0; !queue.empty(); ++round) {
+    next.clear();
+    for (const int32_t node : queue) queued[static_cast<size_t>(node)] = 0;
+    for (const int32_t node : queue) {
+      for (const int32_t* e = out.begin(static_cast<size_t>(node)); e != out.end(static_cast<size_t>(node)); ++e) {
+        const Limit& limit = limits[static_cast<size_t>(*e)];
+        const int32_t to = reversed ? limit.from : limit.to;
+        const double via = distance[static_cast<size_t>(node)] + limit.most;
+        if (!(via < distance[static_cast<size_t>(to)] - kSlack)) continue;
+        distance[static_cast<size_t>(to)] = via;
+        came_by[static_cast<size_t>(to)] = *e;
+        ++changes;
+        if (!queued[static_cast<size_t>(to)]) next.push_back(to);
+        queued[static_cast<size_t>(to)] = 1;
+      }
+    }
+    if (changes >= nodes || round > nodes) {
+      changes = 0;
+      if (auto cycles = cycles_of(limits, reversed, came_by); !cycles.empty()) return cycles;
+    }
+    queue.swap(next);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<int32_t> components(size_t nodes, const std::vector<Guess>& guesses) {
+  std::vector<int32_t> of(nodes);
+  std::iota(of.begin(), of.end(), 0);
+  const auto root = [&](int32_t i) {
+    while (of[static_cast<size_t>(i)] != i)
+      i = of[static_cast<size_t>(i)] = of[static_cast<size_t>(of[static_cast<size_t>(i)])];
+    return i;
+  };
+  for (const Guess& g : guesses) {
+    const int32_t a = root(g.from), b = root(g.to);
+    of[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+  }
+  for (size_t i = 0; i < nodes; ++i) of[i] = root(static_cast<int32_t>(i));
+  return of;
+}
+
+std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesses, double prior_weight) {
+  const std::vector<int32_t> component = components(nodes, guesses);
+  std::vector<double> x(nodes, 0), diagonal(nodes, prior_weight), residual(nodes, 0);
+  // Start along a tree of the strongest ties: without cycles that is the answer already.
+  std::vector<size_t> order(guesses.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return guesses[a].weight > guesses[b].weight; });
+  std::vector<std::vector<std::pair<int32_t, double>>> tree(nodes);
+  {
+    std::vector<int32_t> of(nodes);
+    std::iota(of.begin(), of.end(), 0);
+    const auto root = [&](int32_t i) {
+      while (of[static_cast<size_t>(i)] != i)
+        i = of[static_cast<size_t>(i)] = of[static_cast<size_t>(of[static_cast<size_t>(i)])];
+      return i;
+    };
+    for (const size_t k : order) {
+      const Guess& g = guesses[k];
+      const int32_t a = root(g.from), b = root(g.to);
+      if (a == b) continue;
+      of[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+      tree[static_cast<size_t>(g.from)].emplace_back(g.to, g.value);
+      tree[static_cast<size_t>(g.to)].emplace_back(g.from, -g.value);
+    }
+  }
+  std::vector<int32_t> stack;
+  std::vector<char> seen(nodes, 0);
+  for (size_t i = 0; i < nodes; ++i) {
+    if (component[i] != static_cast<int32_t>(i)) continue;
+    stack.push_back(static_cast<int32_t>(i));
+    seen[i] = 1;
+    while (!stack.empty()) {
+      const int32_t node = stack.back();
+      stack.pop_back();
+      for (const auto& [to, value] : tree[static_cast<size_t>(node)]) {
+        if (seen[static_cast<size_t>(to)]) continue;
+        seen[static_cast<size_t>(to)] = 1;
+        x[static_cast<size_t>(to)] = x[static_cast<size_t>(node)] + value;
+        stack.push_back(to);
+      }
+    }
+  }
+  const auto fixed = [&](size_t i) { return component[i] == static_cast<int32_t>(i); };
+  // Laplacian times v, the fixed nodes held at 0.
+  std::vector<double> product(nodes);
+  const auto multiply = [&](const std::vector<double>& v) {
+    for (size_t i = 0; i < nodes; ++i) product[i] = prior_weight * v[i];
+    for (const Guess& g : guesses) {
+      const auto i = static_cast<size_t>(g.from), j = static_cast<size_t>(g.to);
+      const double flow = g.weight * (v[j] - v[i]);
+      product[j] += flow;
+      product[i] -= flow;
+    }
+    for (size_t i = 0; i < nodes; ++i)
+      if (fixed(i)) product[i] = 0;
+  };
+  for (const Guess& g : guesses) {
+    diagonal[static_cast<size_t>(g.from)] += g.weight;
+    diagonal[static_cast<size_t>(g.to)] += g.weight;
+    residual[static_cast<size_t>(g.to)] += g.weight * g.value;
+    residual[static_cast<size_t>(g.from)] -= g.weight * g.value;
+  }
+  multiply(x);
+  for (size_t i = 0; i < nodes; ++i) residual[i] = fixed(i) ? 0 : residual[i] - product[i];
+  std::vector<double> z(nodes), direction(nodes);
+  const auto precondition = [&] {
+    double sum = 0;
+    for (size_t i = 0; i < nodes; ++i) {
+      z[i] = diagonal[i] > 0 ? residual[i] / diagonal[i] : 0;
+      sum += z[i] * residual[i];
+    }
+    return sum;
+  };
+  double energy = precondition();
+  const double enough = energy * 1e-24;
+  direction = z;
+  for (int step = 0; step < kMostSteps && energy > enough && energy > 0; ++step) {
+    multiply(direction);
+    double curvature = 0;
+    for (size_t i = 0; i < nodes; ++i) curvature += direction[i] * product[i];
+    if (!(curvature > 0)) break;
+    const double length = energy / curvature;
+    for (size_t i = 0; i < nodes; ++i) {
+      x[i] += length * direction[i];
+      residual[i] -= length * product[i];
+    }
+    const double before = energy;
+    energy = precondition();
+    for (size_t i = 0; i < nodes; ++i) direction[i] = z[i] + energy / before * direction[i];
+  }
+  return x;
+}
+
+bool move_inside(std::vector<double>& x, const std::vector<Limit>& limits) {
+  std::vector<double> below = x;
+  if (!relax(x.size(), limits, false, below).empty()) return false;
+  // The lowest feasible point above x is the same on the reversed graph with signs turned.
+  std::vector<double> above(x.size());
+  for (size_t i = 0; i < x.size(); ++i) above[i] = -x[i];
+  if (!relax(x.size(), limits, true, above).empty()) return false;
+  for (size_t i = 0; i < x.size(); ++i) x[i] = (below[i] - above[i]) / 2;
+  return true;
+}
+
+std::vector<std::vector<int32_t>> negative_cycles(size_t nodes, const std::vector<Limit>& limits) {
+  std::vector<double> distance(nodes, 0);  // from everywhere at once: cycles far apart are found together
+  return relax(nodes, limits, false, distance);
+}
+
+Intervals intervals(size_t nodes, const std::vector<Limit>& limits, const std::vector<int32_t>& component) {
+  Intervals out;
+  for (const bool reversed : {false, true}) {
+    std::vector<double> distance(nodes, kInfinity);
+    for (size_t i = 0; i < nodes; ++i)
+      if (component[i] == static_cast<int32_t>(i)) distance[i] = 0;
+    if (!relax(nodes, limits, reversed, distance).empty())
+      distance.assign(nodes, kInfinity);  // asked against the contract
+    (reversed ? out.low : out.high) = std::move(distance);
+  }
+  for (double& low : out.low) low = -low;
+  return out;
+}
+
+}  // namespace stageline::align

@@ -1,0 +1,192 @@
+// A clock that is set in mid-run shows as a jump of y between two straight lines, in both directions at once:
+//
+//     y        ┌──────────      samples are cut into blocks of equal number, each block gives one value that a few
+//     ─────────┘                bad samples cannot move; the best few lines through the blocks show the jumps
+//              t
+//
+// Messages that wait for each other tell y to microseconds by their ends, gaps by the smallest of a block.
+#include <algorithm>
+#include <cmath>
+
+#include "pipeline/clocks/tie_fit.h"
+
+namespace stageline::align {
+namespace {
+
+constexpr size_t kMostBlocks = 64, kLeastBlocks = 3;  // of each line
+constexpr size_t kLeastSamples = 4;                   // of each direction in a block
+constexpr double kLeastJumpNs = 20'000;               // smaller ones are the work of the network
+constexpr double kJumpToScatter = 6;
+constexpr size_t kMostPieces = 6;  // lines in one look
+constexpr double kLeastGain = 9;   // in squares, over one line
+
+struct Block {
+  double from_t = 0, to_t = 0, t = 0, y = 0;
+};
+
+double middle_of(std::vector<double> values, size_t nth) {
+  const auto at = values.begin() + static_cast<ptrdiff_t>(nth);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+std::vector<Block> blocks_of(const TiePoints& points, TieKind kind) {
+  const auto &a = points.from_a.kept(), &b = points.from_b.kept();
+  std::vector<Block> blocks;
+  if (a.empty() || b.empty()) return blocks;
+  const size_t count = std::min({kMostBlocks, a.size() / kLeastSamples, b.size() / kLeastSamples});
+  if (count < 2 * kLeastBlocks) return blocks;
+  // Blocks by the samples of the direction that has fewer; the other one's are those of the same time.
+  const bool by_a = a.size() <= b.size();
+  const std::vector<Sample>&few = by_a ? a : b, &many = by_a ? b : a;
+  size_t next = 0;
+  for (size_t k = 0; k < count; ++k) {
+    const size_t begin = few.size() * k / count, end = few.size() * (k + 1) / count;
+    Block block{few[begin].t, k + 1 < count ? few[end].t : 1e300, 0, 0};
+    std::vector<double> ours, theirs;
+    for (size_t i = begin; i < end; ++i) {
+      ours.push_back(few[i].y);
+      block.t += few[i].t / static_cast<double>(end - begin);
+    }
+    while (next < many.size() && k > 0 && many[next].t < block.from_t) ++next;
+    for (; next < many.size() && many[next].t < block.to_t; ++next) theirs.push_back(many[next].y);
+    if (ours.empty() || theirs.empty()) continue;
+    // y + τ ≥ y from a: the smallest gap is nearest to it; from b the largest.
+    const bool gaps = kind == TieKind::kGaps;
+    const auto value = [&](const std::vector<double>& v, bool from_a) {
+      return middle_of(v, gaps ? (from_a ? v.size() / 8 : v.size() - 1 - v.size() / 8) : v.size() / 2);
+    };
+    block.y = (value(ours, by_a) + value(theirs, !by_a)) / 2;
+    blocks.push_back(block);
+  }
+  return blocks;
+}
+
+// Sums that give the least squares line of any range of blocks in O(1).
+class LineSums {
+ public:
+  explicit LineSums(const std::vector<Block>& blocks) : sums_(blocks.size() + 1) {
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const double t = blocks[i].t - blocks[0].t, y = blocks[i].y - blocks[0].y;
+      sums_[i + 1] = sums_[i];
+      sums_[i + 1].t += t;
+      sums_[i + 1].y += y;
+      sums_[i + 1].tt += t * t;
+      sums_[i + 1].ty += t * y;
+      sums_[i + 1].yy += y * y;
+    }
+    t0_ = blocks[0].t;
+    y0_ = blocks[0].y;
+  }
+  // Line of blocks [begin, end) and the sum of its squared residuals.
+  Line line(size_t begin, size_t end, double drift_limit, double& squares) const {
+    const auto n = static_cast<double>(end - begin);
+    const Sums &p = sums_[begin], &q = sums_[end];
+    const double t = (q.t - p.t) / n, y = (q.y - p.y) / n;
+    const double tt = (q.tt - p.tt) - n * t * t, ty = (q.ty - p.ty) - n * t * y, yy = (q.yy - p.yy) - n * y * y;
+    const double slope = tt > 0 ? std::clamp(ty / tt, -drift_limit, drift_limit) : 0;
+    squares = std::max(0.0, yy - 2 * slope * ty + slope * slope * tt);
+    return {y + y0_ - slope * (t + t0_), slope, 0};
+  }
+
+ private:
+  struct Sums {
+    double t = 0, y = 0, tt = 0, ty = 0, yy = 0;
+  };
+  std::vector<Sums> sums_;
+  double t0_ = 0, y0_ = 0;
+};
+
+// The ends of the best `pieces` lines through the blocks, for each number of them from 1 on, and their squares: least
+// over all places where the lines can change, by dynamic programming.
+struct Cuts {
+  std::vector<std::vector<size_t>> ends;  // [pieces − 1]
+  std::vector<double> squares;
+};
+
+Cuts best_cuts(const LineSums& sums, size_t n, double drift_limit) {
+  std::vector<std::vector<double>> best(kMostPieces, std::vector<double>(n + 1, -1));
+  std::vector<std::vector<size_t>> from(kMostPieces, std::vector<size_t>(n + 1, 0));
+  for (size_t end = kLeastBlocks; end <= n; ++end)
+    for (size_t begin = 0; begin + kLeastBlocks <= end; begin += begin == 0 ? kLeastBlocks : 1) {
+      double squares = 0;
+      sums.line(begin, end, drift_limit, squares);
+      if (begin == 0) best[0][end] = squares;
+      for (size_t k = 1; k < kMostPieces && begin > 0; ++k) {
+        if (best[k - 1][begin] < 0) continue;
+        const double sum = best[k - 1][begin] + squares;
+        if (best[k][end] >= 0 && sum >= best[k][end]) continue;
+        best[k][end] = sum;
+        from[k][end] = begin;
+      }
+    }
+  Cuts cuts;
+  for (size_t k = 0; k < kMostPieces && best[k][n] >= 0; ++k) {
+    std::vector<size_t> ends;
+    for (size_t at = n, piece = k + 1; piece-- > 0; at = from[piece][at]) ends.push_back(at);
+    std::reverse(ends.begin(), ends.end());
+    cuts.ends.push_back(std::move(ends));
+    cuts.squares.push_back(best[k][n]);
+  }
+  return cuts;
+}
+
+}  // namespace
+
+std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double drift_limit) {
+  if (kind == TieKind::kOperator) return {};
+  const std::vector<Block> blocks = blocks_of(points, kind);
+  const size_t n = blocks.size();
+  if (n < 2 * kLeastBlocks) return {};
+  const LineSums sums(blocks);
+  const Cuts cuts = best_cuts(sums, n, drift_limit);
+  double unused = 0;
+  // As few as explain nearly all: one that goes up and one that goes down again show only together.
+  for (size_t k = 1; k < cuts.ends.size(); ++k) {
+    if (cuts.squares[k] * kLeastGain > cuts.squares[0]) continue;
+    const size_t freedom = 2 * (k + 1);
+    const double scatter = std::sqrt(cuts.squares[k] / static_cast<double>(n > freedom ? n - freedom : 1));
+    std::vector<ClockJump> jumps;
+    for (size_t p = 0; p < k; ++p) {
+      const size_t begin = p == 0 ? 0 : cuts.ends[k][p - 1], at = cuts.ends[k][p], end = cuts.ends[k][p + 1];
+      ClockJump jump;
+      jump.before = sums.line(begin, at, drift_limit, unused);
+      jump.after = sums.line(at, end, drift_limit, unused);
+      // The block with the jump in it may lie on either side.
+      jump.from_t = blocks[at - 1].from_t;
+      jump.to_t = std::min(blocks[at].to_t, blocks[at].t + (blocks[at].t - blocks[at].from_t) * 2 + 1);
+      const double t = blocks[at].from_t;
+      jump.jump = jump.after.at(t) - jump.before.at(t);
+      // A bend is a drift that changes, a jump one that beats what bends and scatter make.
+      if (std::abs(jump.jump) >= std::max(kLeastJumpNs, kJumpToScatter * scatter)) jumps.push_back(jump);
+    }
+    if (jumps.size() == k) return jumps;
+  }
+  return {};
+}
+
+double refine_jump(const TiePoints& window, const ClockJump& jump) {
+  std::vector<std::pair<double, double>> gains;  // time, how much better the line before fits than the line after
+  const double most = std::abs(jump.jump);
+  const auto take = [&](const Samples& samples) {
+    for (const Sample& s : samples.kept()) {
+      const double before = std::min(std::abs(s.y - jump.before.at(s.t)), most);
+      const double after = std::min(std::abs(s.y - jump.after.at(s.t)), most);
+      gains.emplace_back(s.t, after - before);
+    }
+  };
+  take(window.from_a);
+  take(window.from_b);
+  std::sort(gains.begin(), gains.end());
+  double sum = 0, best = 0, at = jump.from_t;
+  for (size_t i = 0; i < gains.size(); ++i) {
+    sum += gains[i].second;
+    if (sum > best) {
+      best = sum;
+      at = i + 1 < gains.size() ? (gains[i].first + gains[i + 1].first) / 2 : jump.to_t;
+    }
+  }
+  return at;
+}
+
+}  // namespace stageline::align

@@ -1,0 +1,160 @@
+#include "pipeline/clocks/clock_net.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/parallel.h"
+#include "pipeline/clocks/blame.h"
+#include "pipeline/clocks/clock_graph.h"
+#include "pipeline/clocks/likely_error.h"
+
+namespace stageline::align {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kPpb = 1e9;         // drifts are solved in parts per billion: numbers near one
+constexpr double kUsualDrift = 2e4;  // ppb, what quartz clocks differ by: all that is known without evidence
+constexpr int kMostRounds =
+    256;  // in which contradictions are dropped, all that are found at once; a run that needs more is no run
+
+bool counts(const Edge& edge) { return !edge.dropped && edge.fit.possible; }
+bool guesses(const Edge& edge) { return counts(edge) && edge.fit.two_way; }
+
+double weight_of(double sigma) { return std::isfinite(sigma) && sigma > 0 ? 1 / (sigma * sigma) : 0; }
+
+// What edges say of the offsets at t = 0, once the drifts are known: each line turned about the middle of its samples.
+std::vector<Guess> offset_guesses(const std::vector<Edge>& edges, const std::vector<double>& drift) {
+  std::vector<Guess> out;
+  for (const Edge& e : edges) {
+    if (!guesses(e)) continue;
+    const double b = (drift[static_cast<size_t>(e.b)] - drift[static_cast<size_t>(e.a)]) / kPpb;
+    const double value = e.fit.offset + (e.fit.slope - b) * e.fit.middle_t;
+    out.push_back({e.a, e.b, value, std::max(weight_of(e.fit.offset_sigma), 1e-24)});
+  }
+  return out;
+}
+
+// Within one component: bounds between components that only one-way traffic joins say nothing of use.
+template <class Most>
+std::vector<Limit> limits_of(const std::vector<Edge>& edges, const std::vector<int32_t>& component, Most most) {
+  std::vector<Limit> limits;
+  for (size_t k = 0; k < edges.size(); ++k) {
+    const Edge& e = edges[k];
+    if (!counts(e) || component[static_cast<size_t>(e.a)] != component[static_cast<size_t>(e.b)]) continue;
+    const auto [up, down] = most(e);
+    if (up < kInfinity) limits.push_back({e.a, e.b, up, static_cast<int32_t>(k)});
+    if (down < kInfinity) limits.push_back({e.b, e.a, down, static_cast<int32_t>(k)});
+  }
+  return limits;
+}
+
+void to_root(std::vector<double>& x, const std::vector<int32_t>& component) {
+  std::vector<double> zero(x.size());
+  for (size_t i = 0; i < x.size(); ++i) zero[i] = x[static_cast<size_t>(component[i])];
+  for (size_t i = 0; i < x.size(); ++i) x[i] -= zero[i];
+}
+
+// Drops of each negative cycle the edge to blame.
+void drop_blamed(std::vector<Edge>& edges, const std::vector<Limit>& limits,
+                 const std::vector<std::vector<int32_t>>& cycles, const std::vector<double>& oddness,
+                 Solution& solution) {
+  for (const std::vector<int32_t>& cycle : cycles) {
+    Solution::Dropped dropped{0, {}};
+    for (const int32_t l : cycle) dropped.cycle.push_back(static_cast<size_t>(limits[static_cast<size_t>(l)].edge));
+    dropped.edge = dropped.cycle.front();
+    for (const size_t e : dropped.cycle)
+      if (blamed_before(edges[e], oddness[e], edges[dropped.edge], oddness[dropped.edge])) dropped.edge = e;
+    edges[dropped.edge].dropped = true;
+    solution.dropped.push_back(std::move(dropped));
+  }
+}
+
+}  // namespace
+
+void fit_edges(std::vector<Edge>& edges, double drift_limit) {
+  parallel_for(edges.size(), [&](size_t k) {
+    if (!edges[k].dropped) edges[k].fit = fit_tie(edges[k].points, edges[k].kind, drift_limit, edges[k].bounds);
+  });
+}
+
+Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) {
+  Solution solution;
+  std::vector<int32_t> component;
+  Intervals drifts, offsets;
+  std::vector<double> odd_drifts, odd_offsets;  // by edge, once they are needed
+  // Bounds of the offsets at t = 0 whatever the drift, and of the drifts whatever the offset: facts, not guesses.
+  for (int round = 0;; ++round) {
+    std::vector<Guess> ties;
+    for (const Edge& e : edges)
+      if (guesses(e)) ties.push_back({e.a, e.b, 0, 1});
+    component = components(node_count, ties);
+    const std::vector<Limit> drift_limits = limits_of(
+        edges, component, [&](const Edge& e) { return std::pair(e.fit.slope_high * kPpb, -e.fit.slope_low * kPpb); });
+    const std::vector<Limit> offset_limits = limits_of(edges, component, [](const Edge& e) {
+      return std::pair(highest_at(e.bounds.upper, 0, e.fit.slope_low, e.fit.slope_high),
+                       highest_at(e.bounds.negated_lower, 0, -e.fit.slope_high, -e.fit.slope_low));
+    });
+    const auto wrong_drifts = negative_cycles(node_count, drift_limits);
+    const auto wrong_offsets =
+        wrong_drifts.empty() ? negative_cycles(node_count, offset_limits) : std::vector<std::vector<int32_t>>();
+    if (wrong_drifts.empty() && wrong_offsets.empty()) {
+      drifts = intervals(node_count, drift_limits, component);
+      offsets = intervals(node_count, offset_limits, component);
+      break;
+    }
+    if (round >= kMostRounds) {
+      for (Edge& e : edges) e.dropped = true;  // a run whose every part contradicts the rest: nothing is tied
+      solution.hopeless = true;
+    } else if (!wrong_drifts.empty()) {
+      if (odd_drifts.empty()) odd_drifts = oddness(node_count, edges, true);
+      drop_blamed(edges, drift_limits, wrong_drifts, odd_drifts, solution);
+    } else {
+      if (odd_offsets.empty()) odd_offsets = oddness(node_count, edges, false);
+      drop_blamed(edges, offset_limits, wrong_offsets, odd_offsets, solution);
+    }
+  }
+
+  std::vector<double> drift(node_count, 0);
+  if (drift_limit > 0) {
+    std::vector<Guess> slope_guesses;
+    for (const Edge& e : edges) {
+      if (!guesses(e)) continue;
+      const double weight = weight_of(e.fit.slope_sigma * kPpb);
+      slope_guesses.push_back({e.a, e.b, e.fit.slope * kPpb, weight});
+    }
+    drift = least_squares(node_count, slope_guesses, weight_of(kUsualDrift));
+    // Components by slopes of weight 0 are those by any guess.
+    solution.consistent =
+        move_inside(drift, limits_of(edges, component,
+                                     [&](const Edge& e) {
+                                       return std::pair(e.fit.slope_high * kPpb, -e.fit.slope_low * kPpb);
+                                     })) &&
+        solution.consistent;
+    to_root(drift, component);
+  }
+  std::vector<double> offset = least_squares(node_count, offset_guesses(edges, drift), 0);
+  std::vector<Limit> exact = limits_of(edges, component, [&](const Edge& e) {
+    const double b = (drift[static_cast<size_t>(e.b)] - drift[static_cast<size_t>(e.a)]) / kPpb;
+    return std::pair(e.bounds.upper.support(b), e.bounds.negated_lower.support(-b));
+  });
+  if (!move_inside(offset, exact)) {
+    // The drifts chosen keep every pair's bounds but not all around some cycle: by less than anyone can see.
+    solution.consistent = false;
+    const std::vector<Limit> loose = limits_of(edges, component, [](const Edge& e) {
+      return std::pair(highest_at(e.bounds.upper, 0, e.fit.slope_low, e.fit.slope_high),
+                       highest_at(e.bounds.negated_lower, 0, -e.fit.slope_high, -e.fit.slope_low));
+    });
+    move_inside(offset, loose);
+  }
+  to_root(offset, component);
+  for (size_t i = 0; i < node_count; ++i)
+    solution.nodes.push_back({offset[i], offsets.low.empty() ? -kInfinity : offsets.low[i],
+                              offsets.high.empty() ? kInfinity : offsets.high[i], 0, 0, drift[i] / kPpb,
+                              drifts.low.empty() ? -kInfinity : drifts.low[i] / kPpb,
+                              drifts.high.empty() ? kInfinity : drifts.high[i] / kPpb, component[i]});
+  set_likely_errors(edges, solution);
+  return solution;
+}
+
+}  // namespace stageline::align

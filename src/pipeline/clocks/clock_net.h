@@ -1,0 +1,18 @@
+// The clocks of a run and what ties them, ready to be solved: nodes are (clock, segment), edges are ties.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pipeline/clocks/clock_edge.h"
+
+namespace stageline::align {
+
+// Fits every edge, in parallel.
+void fit_edges(std::vector<Edge>& edges, double drift_limit);
+
+// Drifts first, then offsets, each by least squares inside the bounds. Marks edges of negative cycles as dropped.
+// O(edges · log points + sweeps).
+Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit);
+
+}  // namespace stageline::align

@@ -1,0 +1,29 @@
+// From matches to a net of clocks whose bounds agree: gathers every tie, finds clocks that were set, leaves out bad
+// matches and collectives that do not span the replicas.
+#pragma once
+
+#include "base/diagnostics.h"
+#include "pipeline/clocks/clock_net.h"
+
+namespace stageline::align {
+
+struct Net {
+  std::vector<ClockDomain> domains;
+  std::vector<size_t> domain_of_part;
+  std::vector<int32_t> first_node;  // of each domain, and the number of nodes behind them
+  int64_t middle_ns = 0;            // t = 0 on the coarse axis: the middle of the run
+  double drift_limit = kMaxDrift;
+  std::vector<Edge> edges;
+
+  int32_t node_count() const { return first_node.back(); }
+  size_t domain_of_node(int32_t node) const;
+};
+
+Net gather_net(const Matches& matches, bool each_rank_alone, Diagnostics& notes);
+
+// "rank 3", or of a machine "machine1".
+std::string clock_name_of(const Trace& trace, const ClockDomain& domain);
+// A match in words: "step 5, RF3 of rank 2".
+std::string match_name_of(const Matches& matches, const Edge& edge, uint32_t tag);
+
+}  // namespace stageline::align

@@ -1,0 +1,97 @@
+#include "pipeline/clocks/likely_error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <queue>
+#include <utility>
+
+namespace stageline::align {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// One tie between two nodes, as far as one quantity goes.
+struct Way {
+  size_t a, b;
+  double variance, residual;
+};
+
+// Variances from each component's root along the best way, scaled by how much worse the residuals are than they should.
+std::vector<double> errors_of(const Solution& solution, const std::vector<Way>& ways) {
+  const size_t n = solution.nodes.size();
+  std::vector<std::vector<size_t>> at(n);
+  for (size_t w = 0; w < ways.size(); ++w) {
+    at[ways[w].a].push_back(w);
+    at[ways[w].b].push_back(w);
+  }
+  std::vector<double> variance(n, kInfinity);
+  using Reached = std::pair<double, size_t>;
+  std::priority_queue<Reached, std::vector<Reached>, std::greater<>> queue;
+  std::map<int32_t, std::pair<double, int64_t>> misfit;  // root → Σ residual² / variance, ties beyond a tree
+  for (size_t i = 0; i < n; ++i) {
+    const int32_t root = solution.nodes[i].root;
+    if (static_cast<size_t>(root) == i) {
+      variance[i] = 0;
+      queue.emplace(0.0, i);
+    } else {
+      --misfit[root].second;
+    }
+  }
+  while (!queue.empty()) {
+    const auto [so_far, node] = queue.top();
+    queue.pop();
+    if (so_far > variance[node]) continue;
+    for (const size_t w : at[node]) {
+      const size_t to = ways[w].a == node ? ways[w].b : ways[w].a;
+      const double via = so_far + ways[w].variance;
+      if (!(via < variance[to])) continue;
+      variance[to] = via;
+      queue.emplace(via, to);
+    }
+  }
+  for (const Way& way : ways) {
+    auto& [sum, spare] = misfit[solution.nodes[way.a].root];
+    if (!(way.variance > 0)) continue;
+    sum += way.residual * way.residual / way.variance;
+    ++spare;
+  }
+  std::vector<double> errors(n);
+  for (size_t i = 0; i < n; ++i) {
+    const auto found = misfit.find(solution.nodes[i].root);
+    double worse = 1;
+    if (found != misfit.end() && found->second.second > 0)
+      worse = std::max(1.0, std::sqrt(found->second.first / static_cast<double>(found->second.second)));
+    errors[i] = std::sqrt(variance[i]) * worse;
+  }
+  return errors;
+}
+
+}  // namespace
+
+void set_likely_errors(const std::vector<Edge>& edges, Solution& solution) {
+  std::vector<Way> offsets, drifts;
+  for (const Edge& e : edges) {
+    if (e.dropped || !e.fit.possible || !e.fit.two_way) continue;
+    const auto a = static_cast<size_t>(e.a), b = static_cast<size_t>(e.b);
+    const NodeClock &from = solution.nodes[a], &to = solution.nodes[b];
+    const double slope = to.drift - from.drift;
+    // The slope of a tie that says nothing of it is that of its bounds.
+    const double slope_sigma = std::min(e.fit.slope_sigma, (e.fit.slope_high - e.fit.slope_low) / 4);
+    const double own = std::hypot(e.fit.offset_sigma, e.fit.asymmetry / std::sqrt(3.0), slope_sigma * e.fit.middle_t);
+    const double value = e.fit.offset + (e.fit.slope - slope) * e.fit.middle_t;
+    offsets.push_back({a, b, own * own, to.offset - from.offset - value});
+    drifts.push_back({a, b, slope_sigma * slope_sigma, slope - e.fit.slope});
+  }
+  const std::vector<double> offset_errors = errors_of(solution, offsets), drift_errors = errors_of(solution, drifts);
+  for (size_t i = 0; i < solution.nodes.size(); ++i) {
+    NodeClock& node = solution.nodes[i];
+    node.offset_error =
+        std::min(offset_errors[i], std::max(node.offset_high - node.offset, node.offset - node.offset_low));
+    node.drift_error = std::min(drift_errors[i], std::max(node.drift_high - node.drift, node.drift - node.drift_low));
+  }
+}
+
+}  // namespace stageline::align

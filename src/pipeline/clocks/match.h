@@ -1,0 +1,115 @@
+// Which stamp of one rank belongs to which stamp of another: the evidence that clocks are tied by.
+//
+//   messages      a send and the receive that name each other and one number; else the k-th send of one stage and the
+//                 k-th receive of its neighbour, by step, direction and chunk; not
+//                 where their times are those of the host's calls (Trace::messages_are_calls)
+//   collectives   the k-th of a name on the ranks of one stage over the replicas; of profiler traces one comms id,
+//                 or one (group, name, sequence number)
+//   gaps          a forward (backward) and the one that waits for it, where a pair of ranks has no messages both ways
+//   operators     by hand: the k-th slice of a name on both ranks
+//
+// Messages are not stored: whoever needs them walks the cells again, 25 B a cell.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/trace.h"
+#include "pipeline/clocks/tie.h"
+
+namespace stageline::align {
+
+// Cells must be sorted and links drawn (link_cells). O(cells + collective facts · log). Memory: the listed matches,
+// of which messages are none.
+Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand);
+
+// What could not be matched: steps in which one side has more messages than the other.
+struct Unmatched {
+  int64_t messages = 0;
+  uint32_t first_cell = UINT32_MAX;
+};
+
+// Calls visit(const Match&) for every match of a tie, channel by channel, each in order of its cells. Messages whose
+// counts differ in a step are matched by micro-batch where all have one, and left out (counted) otherwise.
+template <class Visit>
+void for_each_match(const Matches& matches, const Tie& tie, Visit&& visit, Unmatched* unmatched = nullptr);
+
+namespace detail {
+
+// Pairs of cells of one step whose counts or micro-batches do not agree in order; returns what found no partner.
+int64_t pair_by_micro_batch(const Cells& cells, const StepCells& senders, const StepCells& receivers,
+                            const Channel& channel, std::vector<std::pair<uint32_t, uint32_t>>& pairs);
+
+inline bool is_of(const Cells& cells, size_t i, CellKind kind, int32_t chunk) {
+  return cells.kind[i] == kind && (chunk == kUnknown || cells.chunk[i] == chunk);
+}
+// Next cell of a kind at or after i, or end.
+inline size_t next_of(const Cells& cells, size_t i, size_t end, CellKind kind, int32_t chunk) {
+  while (i < end && !is_of(cells, i, kind, chunk)) ++i;
+  return i;
+}
+
+// As many sends as receives, and no pair that names two micro-batches.
+inline bool in_order(const Cells& cells, const StepCells& senders, const StepCells& receivers, const Channel& channel,
+                     bool numbered) {
+  if (!numbered && channel.send_chunk == kUnknown && channel.recv_chunk == kUnknown) {
+    const auto at = [&](size_t i) { return cells.kind.begin() + static_cast<ptrdiff_t>(i); };
+    return std::count(at(senders.begin), at(senders.end), channel.send) ==
+           std::count(at(receivers.begin), at(receivers.end), channel.recv);
+  }
+  bool agree = true;
+  for (size_t s = senders.begin, r = receivers.begin;; ++s, ++r) {
+    s = next_of(cells, s, senders.end, channel.send, channel.send_chunk);
+    r = next_of(cells, r, receivers.end, channel.recv, channel.recv_chunk);
+    if (s == senders.end || r == receivers.end) return agree && s == senders.end && r == receivers.end;
+    if (cells.micro_batch[s] != cells.micro_batch[r] && cells.micro_batch[s] != kUnknown &&
+        cells.micro_batch[r] != kUnknown)
+      agree = false;
+  }
+}
+
+}  // namespace detail
+
+template <class Visit>
+void for_each_match(const Matches& matches, const Tie& tie, Visit&& visit, Unmatched* unmatched) {
+  for (const Match& match : tie.listed) visit(match);
+  const Cells& cells = matches.trace->cells;
+  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  for (const Channel& channel : tie.channels) {
+    const auto& from = matches.steps_of_part[channel.from_a ? tie.part_a : tie.part_b];
+    const auto& to = matches.steps_of_part[channel.from_a ? tie.part_b : tie.part_a];
+    const auto take = [&](size_t s, size_t r) {
+      visit(Match{cells.start_ns[s], cells.end_ns[s], cells.start_ns[r], cells.end_ns[r], static_cast<uint32_t>(r),
+                  channel.from_a});
+    };
+    size_t f = 0, t = 0;
+    while (f < from.size() && t < to.size()) {
+      if (from[f].step != to[t].step) {
+        from[f].step < to[t].step ? ++f : ++t;
+        continue;
+      }
+      const StepCells &senders = from[f++], &receivers = to[t++];
+      // In order, as long as micro-batches agree; whether they do is known only at the end, so look first.
+      if (detail::in_order(cells, senders, receivers, channel, matches.messages_numbered)) {
+        for (size_t s = senders.begin, r = receivers.begin;; ++s, ++r) {
+          s = detail::next_of(cells, s, senders.end, channel.send, channel.send_chunk);
+          if (s == senders.end) break;
+          r = detail::next_of(cells, r, receivers.end, channel.recv, channel.recv_chunk);
+          take(s, r);
+        }
+        continue;
+      }
+      pairs.clear();
+      const int64_t lost = detail::pair_by_micro_batch(cells, senders, receivers, channel, pairs);
+      for (const auto& [send, recv] : pairs) take(send, recv);
+      if (unmatched && lost > 0) {
+        unmatched->messages += lost;
+        unmatched->first_cell = std::min(unmatched->first_cell, static_cast<uint32_t>(receivers.begin));
+      }
+    }
+  }
+}
+
+}  // namespace stageline::align

@@ -1,0 +1,41 @@
+#include "pipeline/clocks/stamp_grain.h"
+
+namespace stageline::align {
+namespace {
+
+constexpr int64_t kCoarsest = 1000;  // coarser ones cannot be told from work that takes round times
+constexpr int64_t kLeastStamps = 8;  // fewer may all be round by chance
+
+class Grain {
+ public:
+  // False once nothing coarser than a nanosecond is left.
+  bool add(int64_t stamp_ns) {
+    if (count_++ == 0) zero_ns_ = stamp_ns;
+    int64_t since = 0;
+    if (__builtin_sub_overflow(stamp_ns, zero_ns_, &since)) return true;  // no time at all
+    while (grain_ns_ > 1 && since % grain_ns_ != 0) grain_ns_ /= 10;
+    return grain_ns_ > 1;
+  }
+  int64_t grain_ns() const { return count_ < kLeastStamps ? 1 : grain_ns_; }
+
+ private:
+  int64_t zero_ns_ = 0, count_ = 0, grain_ns_ = kCoarsest;
+};
+
+}  // namespace
+
+int64_t stamp_grain_of(const Matches& matches, const ClockDomain& domain) {
+  const Trace& trace = *matches.trace;
+  Grain grain;
+  for (const size_t p : domain.parts) {
+    for (const StepCells& step : matches.steps_of_part[p])
+      for (size_t i = step.begin; i < step.end; ++i)
+        if (!grain.add(trace.cells.start_ns[i]) || !grain.add(trace.cells.end_ns[i])) return 1;
+    const Part& part = trace.parts[p];
+    for (const CollectiveFact& fact : part.collectives)
+      if (!grain.add(part.slices.start_ns[fact.slice]) || !grain.add(part.slices.end_ns(fact.slice))) return 1;
+  }
+  return grain.grain_ns();
+}
+
+}  // namespace stageline::align

@@ -1,0 +1,140 @@
+#include "pipeline/measure/course.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kLeastValues = 6;
+constexpr size_t kMostValues = 2000;  // of longer runs the first ones tell the shape
+constexpr size_t kMostEvery = 10;
+constexpr double kMostLeft = 0.5;  // of the variance about the mean, that a shape may leave
+// Critical values of F at one in a thousand for one more parameter, by degrees of freedom left; then by Bonferroni for
+// the number of shapes that were tried, which the square root of t's growth is near enough to.
+double least_f(size_t free, size_t tried) {
+  constexpr double kF[] = {0,    405284, 998.5, 167.0, 74.1, 47.2, 35.5, 29.2, 25.4,
+                           22.9, 21.0,   19.7,  18.6,  17.8, 17.1, 16.6, 16.1};
+  const double f = free < std::size(kF) ? kF[free] : free < 30 ? 14.4 : 12.0;
+  return f * (1 + 0.1 * std::log(static_cast<double>(std::max<size_t>(tried, 1))));
+}
+
+struct Fit {
+  Course course;
+  double left = 0;  // sum of squares
+  size_t tried = 1;
+};
+
+// Two levels: `high` says which values have the second one.
+template <class IsHigh>
+Fit two_levels(CourseKind kind, std::span<const double> values, const IsHigh& is_high) {
+  double sum[2] = {0, 0};
+  size_t count[2] = {0, 0};
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!std::isnan(values[i])) sum[is_high(i)] += values[i], ++count[is_high(i)];
+  Fit fit;
+  fit.course.kind = kind;
+  fit.course.low = count[0] > 0 ? sum[0] / static_cast<double>(count[0]) : kNaN;
+  fit.course.high = count[1] > 0 ? sum[1] / static_cast<double>(count[1]) : kNaN;
+  fit.course.high_count = count[1];
+  for (size_t i = 0; i < values.size(); ++i) {
+    fit.course.level.push_back(is_high(i) ? fit.course.high : fit.course.low);
+    if (!std::isnan(values[i])) fit.left += (values[i] - fit.course.level[i]) * (values[i] - fit.course.level[i]);
+  }
+  if (count[0] < 1 || count[1] < 1) fit.left = kNaN;
+  return fit;
+}
+
+Fit line(std::span<const double> values) {
+  double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i])) continue;
+    const auto at = static_cast<double>(i);
+    ++n, x += at, y += values[i], xx += at * at, xy += at * values[i];
+  }
+  Fit fit;
+  fit.course.kind = CourseKind::kTrend;
+  const double slope = (n * xy - x * y) / (n * xx - x * x), zero = (y - slope * x) / n;
+  for (size_t i = 0; i < values.size(); ++i) {
+    fit.course.level.push_back(zero + slope * static_cast<double>(i));
+    if (!std::isnan(values[i])) fit.left += (values[i] - fit.course.level[i]) * (values[i] - fit.course.level[i]);
+  }
+  fit.course.low = fit.course.level.front(), fit.course.high = fit.course.level.back();
+  return fit;
+}
+
+}  // namespace
+
+Course course_of(std::span<const double> all) {
+  const std::span<const double> values = all.subspan(0, std::min(all.size(), kMostValues));
+  const auto known =
+      static_cast<size_t>(std::count_if(values.begin(), values.end(), [](double v) { return !std::isnan(v); }));
+  Fit constant = two_levels(CourseKind::kConstant, values, [](size_t) { return size_t{0}; });
+  constant.left = 0;
+  for (const double v : values)
+    if (!std::isnan(v)) constant.left += (v - constant.course.low) * (v - constant.course.low);
+  Course flat = std::move(constant.course);
+  flat.kind = CourseKind::kConstant;
+  flat.high = flat.low;
+  flat.noise = known > 1 ? std::sqrt(constant.left / static_cast<double>(known - 1)) : 0;
+  if (all.size() > values.size()) flat.level.resize(all.size(), flat.low);
+  if (known < kLeastValues || !(constant.left > 0)) return flat;
+
+  std::vector<Fit> best;  // of each kind
+  const auto keep = [&](Fit fit, size_t least_each) {
+    if (std::isnan(fit.left)) return;
+    if (fit.course.kind != CourseKind::kTrend &&
+        (fit.course.high_count < least_each || known - fit.course.high_count < least_each))
+      return;
+    const auto same =
+        std::find_if(best.begin(), best.end(), [&](const Fit& f) { return f.course.kind == fit.course.kind; });
+    if (same == best.end()) {
+      best.push_back(std::move(fit));
+      return;
+    }
+    const size_t tried = same->tried + 1;
+    if (fit.left < same->left) *same = std::move(fit);
+    same->tried = tried;
+  };
+  for (size_t from = 1; from < values.size(); ++from) {
+    Fit fit = two_levels(CourseKind::kOnset, values, [&](size_t i) { return size_t{i >= from}; });
+    fit.course.from = from;
+    keep(std::move(fit), 2);
+  }
+  keep(line(values), 0);
+  for (size_t every = 2; every <= std::min(kMostEvery, values.size() / 2); ++every)
+    for (size_t phase = 0; phase < every; ++phase) {
+      Fit fit = two_levels(CourseKind::kEvery, values, [&](size_t i) { return size_t{i % every == phase}; });
+      fit.course.every = every, fit.course.from = phase;
+      if (fit.course.high > fit.course.low) keep(std::move(fit), 2);
+    }
+  // Now and then: the cut between low and high values that leaves least.
+  std::vector<double> sorted;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(sorted), [](double v) { return !std::isnan(v); });
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t cut = 1; cut < sorted.size(); ++cut)
+    keep(two_levels(CourseKind::kSome, values, [&](size_t i) { return size_t{values[i] >= sorted[cut]}; }), 1);
+
+  const Fit* chosen = nullptr;
+  for (const Fit& fit : best) {
+    const size_t parameters = fit.course.kind == CourseKind::kSome ? 3 : 2;
+    if (known <= parameters) continue;
+    const size_t free = known - parameters;
+    const double left = std::max(fit.left, 1e-18 * constant.left);
+    const double f = (constant.left - fit.left) / (left / static_cast<double>(free));
+    // Any values can be cut into high and low ones: that says something only where hardly anything is left.
+    const double most = fit.course.kind == CourseKind::kSome ? kMostLeft / 5 : kMostLeft;
+    if (fit.left > most * constant.left || f < least_f(free, fit.tried)) continue;
+    const bool simpler = chosen && chosen->course.kind != CourseKind::kSome && fit.course.kind == CourseKind::kSome;
+    if (!chosen || (!simpler && fit.left < chosen->left)) chosen = &fit;
+  }
+  if (!chosen) return flat;
+  Course course = chosen->course;
+  course.noise = std::sqrt(chosen->left / static_cast<double>(known - 2));
+  if (all.size() > values.size()) course.level.resize(all.size(), course.level.back());
+  return course;
+}
+
+}  // namespace stageline

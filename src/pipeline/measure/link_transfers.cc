@@ -1,0 +1,121 @@
+#include "pipeline/measure/link_transfers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "pipeline/clocks/match.h"
+
+namespace stageline {
+namespace {
+
+bool is_forward(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kRecvForward; }
+bool is_send(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kSendBackward; }
+
+// Bytes of the message that a cell is, as its profiler said.
+double message_bytes(const Trace& trace, uint32_t cell) {
+  const uint32_t slice = cell < trace.cells.size() ? trace.cells.slice[cell] : kNoSlice;
+  if (slice == kNoSlice) return -1;
+  const auto& facts = trace.parts[static_cast<size_t>(trace.cells.part[cell])].collectives;
+  const auto fact = std::lower_bound(facts.begin(), facts.end(), slice,
+                                     [](const CollectiveFact& f, uint32_t wanted) { return f.slice < wanted; });
+  return fact == facts.end() || fact->slice != slice ? -1 : static_cast<double>(fact->bytes);
+}
+
+// Whether the graph stands on mapped stamps: it takes stamps that agree with each other as they are.
+bool stands_on_mapped(const Trace& trace, const StepGraph& graph) {
+  if (trace.alignment != AlignState::kMapped) return false;
+  for (const GraphStep& step : graph.steps)
+    for (uint32_t i = step.begin; i < step.end; ++i) {
+      if (graph.cell[i] == kNoCell) continue;
+      const int64_t raw = trace.cells.start_ns[graph.cell[i]];
+      if (trace.common_ns(graph.part[i], raw) != raw) return step.start_ns + graph.start_ns[i] != raw;
+    }
+  return true;
+}
+
+void from_groups(const Trace& trace, const StepGraph& graph, LinkTransfers& out) {
+  for (const GraphStep& step : graph.steps)
+    for (uint32_t i = step.begin; i < step.end;) {
+      const uint32_t group = graph.group(i);
+      uint32_t end = i + 1;
+      while (group != kNoGroup && end < step.end && graph.group(end) == group) ++end;
+      if (end - i == 2 && is_message(graph.kind[i]) && is_message(graph.kind[i + 1]) &&
+          is_send(graph.kind[i]) != is_send(graph.kind[i + 1])) {
+        const uint32_t send = is_send(graph.kind[i]) ? i : i + 1, recv = send == i ? i + 1 : i;
+        // Sends and receives that go together in one kernel end together: the side that ended first tells.
+        const int64_t took =
+            std::min(graph.end_ns[send], graph.end_ns[recv]) - std::max(graph.start_ns[send], graph.start_ns[recv]);
+        out.list.push_back({graph.part[send], graph.part[recv], step.step, is_forward(graph.kind[send]),
+                            static_cast<double>(took), message_bytes(trace, graph.cell[recv]),
+                            std::fabs(static_cast<double>(graph.end_ns[send] - graph.end_ns[recv]))});
+      }
+      i = end;
+    }
+}
+
+void from_messages(const Trace& trace, LinkTransfers& out) {
+  const align::Matches matches = align::find_matches(trace, {});
+  for (const align::Tie& tie : matches.ties) {
+    if (tie.kind != align::TieKind::kMessages) continue;
+    align::for_each_match(matches, tie, [&](const align::Match& m) {
+      const auto from = static_cast<int32_t>(m.from_a ? tie.part_a : tie.part_b);
+      const auto to = static_cast<int32_t>(m.from_a ? tie.part_b : tie.part_a);
+      const int64_t start = std::max(trace.common_ns(from, m.send_start_ns), trace.common_ns(to, m.recv_start_ns));
+      const int64_t send_end = trace.common_ns(from, m.send_end_ns), recv_end = trace.common_ns(to, m.recv_end_ns);
+      if (trace.cells.step[m.tag] == kUnknown) return;
+      out.list.push_back({from, to, trace.cells.step[m.tag], is_forward(trace.cells.kind[m.tag]),
+                          static_cast<double>(std::min(send_end, recv_end) - start), message_bytes(trace, m.tag),
+                          std::fabs(static_cast<double>(send_end - recv_end))});
+    });
+  }
+}
+
+void from_gaps(const Trace& trace, LinkTransfers& out) {
+  const Cells& cells = trace.cells;
+  // When a cell's own rank was free: the latest end of its compute cells before it.
+  std::vector<int64_t> free_ns(cells.size(), INT64_MIN);
+  for (size_t i = 0; i < cells.size();) {
+    int64_t latest = INT64_MIN;
+    const int32_t part = cells.part[i], step = cells.step[i];
+    for (; i < cells.size() && cells.part[i] == part && cells.step[i] == step; ++i) {
+      if (!is_compute(cells.kind[i])) continue;
+      free_ns[i] = latest;
+      latest = std::max(latest, trace.common_ns(part, cells.end_ns[i]));
+    }
+  }
+  for (const Link& link : trace.links) {
+    const int32_t from = cells.part[link.from_cell], to = cells.part[link.to_cell];
+    if (from == to || cells.step[link.to_cell] == kUnknown) continue;
+    const int64_t sent = trace.common_ns(from, cells.end_ns[link.from_cell]);
+    if (free_ns[link.to_cell] > sent) continue;  // it was busy, whatever the message did
+    const bool forward =
+        cells.kind[link.from_cell] == CellKind::kForward ||
+        (cells.kind[link.from_cell] == CellKind::kForwardBackward && cells.kind[link.to_cell] == CellKind::kForward);
+    out.list.push_back({from, to, cells.step[link.to_cell], forward,
+                        static_cast<double>(trace.common_ns(to, cells.start_ns[link.to_cell]) - sent), -1, -1});
+  }
+}
+
+}  // namespace
+
+LinkTransfers find_transfers(const Trace& trace, const StepGraph& graph) {
+  LinkTransfers out;
+  if (graph.source == GraphSource::kOperations) {
+    out.mapped = stands_on_mapped(trace, graph);
+    from_groups(trace, graph, out);
+  } else {
+    out.mapped = trace.alignment == AlignState::kMapped;
+    const bool recorded =
+        !trace.messages_are_calls && std::any_of(trace.cells.kind.begin(), trace.cells.kind.end(), is_message);
+    if (recorded) from_messages(trace, out);
+    if (out.list.empty()) {
+      from_gaps(trace, out);
+      out.evidence = out.list.empty() ? LinkEvidence::kNone : LinkEvidence::kGaps;
+      return out;
+    }
+  }
+  out.evidence = out.list.empty() ? LinkEvidence::kNone : LinkEvidence::kMessages;
+  return out;
+}
+
+}  // namespace stageline

@@ -1,0 +1,412 @@
+#include "pipeline/measure/links.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/number.h"
+#include "model/pipeline_sums.h"
+#include "model/stage_costs.h"
+#include "pipeline/measure/link_transfers.h"
+
+namespace stageline {
+namespace {
+
+constexpr uint32_t kNoEdge = UINT32_MAX;
+constexpr double kEndsTogether = 0.25;  // of a transfer: sends end with their receives
+constexpr double kExplained = 1.5;      // of a transfer: what a cell starts later for its sake
+constexpr int64_t kLeastEdges = 2;      // of a class, to compare with
+
+double edge_quantile(std::vector<double> values, double share) {
+  if (values.empty()) return kNaN;
+  const auto k = static_cast<size_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(k), values.end());
+  return values[k];
+}
+
+// Of an even number the lower middle one: of two links the slow one must not drag the measure up.
+double lower_median(std::vector<double> values) { return edge_quantile(std::move(values), 0.5); }
+
+struct StepMedian {
+  int32_t step;
+  double ns;
+};
+
+class LinkFinder {
+ public:
+  LinkFinder(const Trace& trace, const StepGraph& graph, const PipelineSums& sums)
+      : trace_(trace), graph_(graph), outliers_(sums.outliers) {}
+
+  Links find() {
+    LinkTransfers transfers = find_transfers(trace_, graph_);
+    out_.evidence = transfers.evidence;
+    find_edges(transfers);
+    find_classes();
+    pair_ways(transfers.mapped);
+    find_slow_steps();
+    price();
+    read();
+    return std::move(out_);
+  }
+
+ private:
+  using Key = std::tuple<int32_t, int32_t, bool>;  // from, to, forward
+
+  const Part& part(int32_t p) const { return trace_.parts[static_cast<size_t>(p)]; }
+
+  void find_edges(LinkTransfers& transfers) {
+    std::stable_sort(transfers.list.begin(), transfers.list.end(), [&](const LinkTransfer& a, const LinkTransfer& b) {
+      return std::tuple(part(a.from_part).rank, part(a.to_part).rank, !a.forward, a.step) <
+             std::tuple(part(b.from_part).rank, part(b.to_part).rank, !b.forward, b.step);
+    });
+    const auto& list = transfers.list;
+    for (size_t i = 0; i < list.size();) {
+      LinkEdge edge;
+      edge.from_part = list[i].from_part;
+      edge.to_part = list[i].to_part;
+      edge.forward = list[i].forward;
+      std::vector<double> all, bytes, rates, one_step, end_gaps;
+      std::vector<StepMedian> by_step;
+      const auto same = [&](const LinkTransfer& t) {
+        return t.from_part == edge.from_part && t.to_part == edge.to_part && t.forward == edge.forward;
+      };
+      while (i < list.size() && same(list[i])) {
+        const int32_t step = list[i].step;
+        one_step.clear();
+        for (; i < list.size() && same(list[i]) && list[i].step == step; ++i) {
+          one_step.push_back(list[i].ns);
+          end_gaps.push_back(list[i].end_gap_ns);
+          if (list[i].bytes < 0) continue;
+          bytes.push_back(list[i].bytes);
+          if (list[i].ns > 0) rates.push_back(list[i].bytes / (list[i].ns / 1e9));
+        }
+        all.insert(all.end(), one_step.begin(), one_step.end());
+        by_step.push_back({step, lower_median(one_step)});
+      }
+      edge.messages = static_cast<int64_t>(all.size());
+      edge.steps = static_cast<int64_t>(by_step.size());
+      edge.p95_ns = edge_quantile(all, 0.95);
+      edge.median_ns = lower_median(std::move(all));
+      edge.bytes = lower_median(std::move(bytes));
+      edge.bytes_per_s = lower_median(std::move(rates));
+      index_[{edge.from_part, edge.to_part, edge.forward}] = out_.edges.size();
+      out_.edges.push_back(edge);
+      by_step_.push_back(std::move(by_step));
+      end_gap_ns_.push_back(lower_median(std::move(end_gaps)));
+    }
+  }
+
+  void find_classes() {
+    std::map<std::pair<int32_t, bool>, std::vector<size_t>> classes;  // same machines first, forward first
+    for (size_t e = 0; e < out_.edges.size(); ++e) {
+      const Part &a = part(out_.edges[e].from_part), &b = part(out_.edges[e].to_part);
+      const int32_t hosts = a.machine == kUnknown || b.machine == kUnknown ? -1 : a.machine == b.machine ? 1 : 0;
+      classes[{-hosts, !out_.edges[e].forward}].push_back(e);
+    }
+    for (const auto& [key, members] : classes) {
+      LinkClass c;
+      c.hosts = -key.first;
+      c.forward = !key.second;
+      std::vector<double> medians;
+      for (const size_t e : members) {
+        out_.edges[e].link_class = out_.classes.size();
+        c.messages += out_.edges[e].messages;
+        medians.push_back(out_.edges[e].median_ns);
+      }
+      c.edges = static_cast<int64_t>(members.size());
+      c.median_ns = lower_median(std::move(medians));
+      out_.classes.push_back(c);
+    }
+  }
+
+  const LinkClass& class_of(const LinkEdge& edge) const { return out_.classes[edge.link_class]; }
+
+  size_t way_back(const LinkEdge& edge) const {
+    const auto it = index_.find(Key{edge.to_part, edge.from_part, !edge.forward});
+    return it == index_.end() ? SIZE_MAX : it->second;
+  }
+
+  static bool same_clock(const Part& a, const Part& b) {
+    const auto &x = a.clock_map.segments, &y = b.clock_map.segments;
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const ClockSegment& s, const ClockSegment& t) {
+      return s.from_ns == t.from_ns && s.offset_ns == t.offset_ns && s.drift == t.drift;
+    });
+  }
+
+  // Stamps on different clocks that were tied by what passes between ranks say which way is longer only where sends end
+  // with their receives: that moment is one, whatever the clocks say.
+  bool knows_direction(size_t e, bool mapped) const {
+    const LinkEdge& edge = out_.edges[e];
+    if (!mapped || same_clock(part(edge.from_part), part(edge.to_part))) return true;
+    const size_t back = way_back(edge);
+    return back != SIZE_MAX && end_gap_ns_[e] >= 0 && end_gap_ns_[back] >= 0 &&
+           end_gap_ns_[e] + end_gap_ns_[back] <= kEndsTogether * edge.both_ns;
+  }
+
+  void pair_ways(bool mapped) {
+    for (LinkEdge& edge : out_.edges) {
+      const size_t back = way_back(edge);
+      edge.both_ns = back == SIZE_MAX ? kNaN : edge.median_ns + out_.edges[back].median_ns;
+    }
+    for (size_t e = 0; e < out_.edges.size(); ++e) {
+      LinkEdge& edge = out_.edges[e];
+      edge.direction_known = knows_direction(e, mapped);
+      const double usual = usual_ns(edge);
+      edge.ratio = usual > 0 ? measured_ns(edge) / usual : kNaN;
+      if (class_of(edge).edges < kLeastEdges || std::isnan(edge.ratio)) edge.reading = LinkReading::kAlone;
+    }
+  }
+  // What is compared: one way, or there and back.
+  double measured_ns(const LinkEdge& edge) const { return edge.direction_known ? edge.median_ns : edge.both_ns; }
+  double usual_ns(const LinkEdge& edge) const {
+    if (edge.direction_known) return class_of(edge).median_ns;
+    const size_t back = way_back(edge);
+    return back == SIZE_MAX ? kNaN : class_of(edge).median_ns + class_of(out_.edges[back]).median_ns;
+  }
+
+  void find_slow_steps() {
+    for (size_t e = 0; e < out_.edges.size(); ++e) {
+      LinkEdge& edge = out_.edges[e];
+      if (edge.reading == LinkReading::kAlone) continue;
+      const double least = kSlowLinkRatio * usual_ns(edge);
+      const size_t back = edge.direction_known ? SIZE_MAX : way_back(edge);
+      size_t b = 0;
+      for (const StepMedian& here : by_step_[e]) {
+        double ns = here.ns;
+        if (back != SIZE_MAX) {
+          const auto& there = by_step_[back];
+          while (b < there.size() && there[b].step < here.step) ++b;
+          if (b == there.size() || there[b].step != here.step) continue;
+          ns += there[b].ns;
+        }
+        edge.slow_steps += ns >= least ? 1 : 0;
+      }
+    }
+  }
+
+  bool persistent(const LinkEdge& edge) const {
+    return edge.reading != LinkReading::kAlone && edge.ratio >= kSlowLinkRatio &&
+           static_cast<double>(edge.slow_steps) >= kSlowLinkSteps * static_cast<double>(edge.steps);
+  }
+  // What a message of the edge is longer than its class's; where the way is not known, as the aligned clocks have it.
+  double excess_ns(const LinkEdge& edge) const { return std::max(0.0, edge.median_ns - class_of(edge).median_ns); }
+
+  // By operation: the edge that it is a message of, and of a receiver's cell the edge whose message it waited for.
+  void map_operations() {
+    edge_of_op_.assign(graph_.size(), kNoEdge);
+    waited_on_.assign(graph_.size(), kNoEdge);
+    const auto edge_of = [&](int32_t from, int32_t to, bool forward) {
+      const auto it = index_.find(Key{from, to, forward});
+      return it == index_.end() ? kNoEdge : static_cast<uint32_t>(it->second);
+    };
+    for (const GraphStep& step : graph_.steps)
+      for (uint32_t i = step.begin; i < step.end; ++i) {
+        const CellKind kind = graph_.kind[i];
+        const bool forward = kind == CellKind::kSendForward || kind == CellKind::kRecvForward;
+        if (is_message(kind) && graph_.cell[i] == kNoCell && !graph_.waits(i).empty()) {
+          edge_of_op_[i] = edge_of(graph_.part[graph_.waits(i)[0]], graph_.part[i], forward);
+        } else if (is_message(kind) && graph_.group(i) != kNoGroup) {
+          const GraphGroup& group = graph_.groups[graph_.group(i)];
+          if (group.end - group.begin != 2) continue;
+          const uint32_t peer = group.begin == i ? i + 1 : group.begin;
+          const bool sends = kind == CellKind::kSendForward || kind == CellKind::kSendBackward;
+          edge_of_op_[i] = sends ? edge_of(graph_.part[i], graph_.part[peer], forward)
+                                 : edge_of(graph_.part[peer], graph_.part[i], forward);
+        } else if (is_compute(kind)) {
+          // Not the wait that ended last: the message's operation is cut to what is usual, and of a slow one the rest,
+          // or what the cell's own rank was busy for, is in the cell's delay. Far beyond, it is none of the message's.
+          for (const uint32_t on : graph_.waits(i)) {
+            const uint32_t e = graph_.cell[on] == kNoCell && is_message(graph_.kind[on]) ? edge_of_op_[on] : kNoEdge;
+            if (e != kNoEdge &&
+                static_cast<double>(graph_.start_ns[i] - graph_.start_ns[on]) <= kExplained * out_.edges[e].median_ns)
+              waited_on_[i] = e;
+          }
+        }
+      }
+    in_message_.assign(out_.edges.size(), 0);
+    for (size_t op = 0; op < graph_.size(); ++op)
+      if (const uint32_t e = edge_of_op_[op]; e != kNoEdge && graph_.cell[op] == kNoCell)
+        in_message_[e] = std::max(in_message_[e], graph_.dur_ns[op]);
+    for (size_t e = 0; e < out_.edges.size(); ++e)
+      in_message_[e] = std::max(0.0, in_message_[e] - class_of(out_.edges[e]).median_ns);
+  }
+
+  // Outlier steps do not count, as for every other cause.
+  double mean_over(const WorldTimes& times, size_t world) const {
+    double sum = 0, count = 0;
+    for (size_t s = 0; s < graph_.steps.size(); ++s) {
+      if (std::binary_search(outliers_.begin(), outliers_.end(), graph_.steps[s].step)) continue;
+      sum += times.ns(s, world);
+      count += 1;
+    }
+    return count > 0 ? sum / count : kNaN;
+  }
+
+  void price() {
+    std::vector<size_t> slow;
+    for (size_t e = 0; e < out_.edges.size(); ++e)
+      if (persistent(out_.edges[e])) slow.push_back(e);
+    map_operations();
+    std::stable_sort(slow.begin(), slow.end(), [&](size_t a, size_t b) {
+      return excess_ns(out_.edges[a]) * static_cast<double>(out_.edges[a].messages) >
+             excess_ns(out_.edges[b]) * static_cast<double>(out_.edges[b].messages);
+    });
+    priced_ = slow;
+    if (priced_.size() > kMostPricedLinks) priced_.resize(kMostPricedLinks);
+    std::vector<bool> is_slow(out_.edges.size(), false);
+    for (const size_t e : slow) is_slow[e] = true;
+    find_boundaries(is_slow);
+    // Worlds: as recorded, all slow links repaired, each of them (there and back where the way is not known), each
+    // boundary. By edge, the worlds in which it is repaired.
+    std::vector<std::vector<uint32_t>> worlds_of(out_.edges.size());
+    uint32_t worlds = 2;
+    for (const size_t e : slow) worlds_of[e].push_back(1);
+    for (const size_t e : priced_) {
+      worlds_of[e].push_back(worlds);
+      if (const size_t back = way_back(out_.edges[e]); !out_.edges[e].direction_known && back != SIZE_MAX)
+        worlds_of[back].push_back(worlds);
+      ++worlds;
+    }
+    for (const LinkBoundary& boundary : out_.boundaries) {
+      for (const size_t e : slow)
+        if (boundary_of(out_.edges[e]) == std::pair(boundary.stage, boundary.other_stage))
+          worlds_of[e].push_back(worlds);
+      ++worlds;
+    }
+    const WorldTimes times = replay_worlds(
+        graph_, worlds, [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
+          std::fill(dur_ns.begin(), dur_ns.end(), graph_.dur_ns[op]);
+          std::fill(delay_ns.begin(), delay_ns.end(), graph_.delay_ns[op]);
+          const uint32_t own = edge_of_op_[op], e = own != kNoEdge ? own : waited_on_[op];
+          if (e == kNoEdge || worlds_of[e].empty()) return;
+          const double excess = excess_ns(out_.edges[e]);
+          double less_dur = 0, less_delay = 0;
+          if (own == kNoEdge)
+            // The message's operation holds what its class usually takes; the rest became the receiver's delay.
+            less_delay = std::clamp(excess - in_message_[e], 0.0, std::max(0.0, graph_.delay_ns[op]));
+          else
+            less_dur = std::clamp(graph_.cell[op] == kNoCell ? std::min(excess, in_message_[e]) : excess, 0.0,
+                                  std::max(0.0, graph_.dur_ns[op]));
+          for (const uint32_t world : worlds_of[e]) {
+            if (world < first || world - first >= dur_ns.size()) continue;
+            dur_ns[world - first] -= less_dur;
+            delay_ns[world - first] -= less_delay;
+          }
+        });
+    const auto mean_ns = [&](size_t w) { return mean_over(times, w); };
+    out_.step_ns = mean_ns(0);
+    const auto share = [&](double ns) { return out_.step_ns > 0 ? ns / out_.step_ns : 0; };
+    out_.saving_ns = slow.empty() ? 0 : out_.step_ns - mean_ns(1);
+    out_.saving_share = share(out_.saving_ns);
+    size_t world = 2;
+    for (const size_t e : priced_) {
+      out_.edges[e].saving_ns = out_.step_ns - mean_ns(world++);
+      out_.edges[e].saving_share = share(out_.edges[e].saving_ns);
+    }
+    for (LinkBoundary& boundary : out_.boundaries) {
+      boundary.saving_ns = out_.step_ns - mean_ns(world++);
+      boundary.saving_share = share(boundary.saving_ns);
+    }
+  }
+
+  std::pair<int32_t, int32_t> boundary_of(const LinkEdge& edge) const {
+    return std::minmax({part(edge.from_part).stage, part(edge.to_part).stage});
+  }
+
+  void find_boundaries(const std::vector<bool>& is_slow) {
+    struct Count {
+      int64_t links[2] = {0, 0}, slow[2] = {0, 0};
+      std::set<int32_t> replicas;
+    };
+    std::map<std::pair<int32_t, int32_t>, Count> counts;
+    for (size_t e = 0; e < out_.edges.size(); ++e) {
+      const LinkEdge& edge = out_.edges[e];
+      if (part(edge.from_part).stage == kUnknown || part(edge.to_part).stage == kUnknown) continue;
+      Count& c = counts[boundary_of(edge)];
+      ++c.links[edge.forward ? 1 : 0];
+      c.slow[edge.forward ? 1 : 0] += is_slow[e] ? 1 : 0;
+      c.replicas.insert(part(edge.from_part).dp);
+    }
+    for (const auto& [stages, c] : counts) {
+      const bool all = (c.slow[0] > 0 && c.slow[0] == c.links[0]) || (c.slow[1] > 0 && c.slow[1] == c.links[1]);
+      if (all && c.replicas.size() > 1 && out_.boundaries.size() < kMostPricedLinks)
+        out_.boundaries.push_back({stages.first, stages.second, c.links[0] + c.links[1], c.slow[0] + c.slow[1], 0, 0});
+    }
+  }
+
+  void read() {
+    std::vector<bool> slow(out_.edges.size(), false);
+    for (size_t e = 0; e < out_.edges.size(); ++e) slow[e] = persistent(out_.edges[e]);
+    std::map<int32_t, LinkEndpoint> endpoints;
+    std::map<int32_t, std::pair<std::set<int32_t>, std::set<int32_t>>> peers;
+    for (size_t e = 0; e < out_.edges.size(); ++e) {
+      const LinkEdge& edge = out_.edges[e];
+      LinkEndpoint &from = endpoints[edge.from_part], &to = endpoints[edge.to_part];
+      ++from.sends;
+      ++to.receives;
+      from.slow_sends += slow[e] ? 1 : 0;
+      to.slow_receives += slow[e] ? 1 : 0;
+      peers[edge.from_part].first.insert(edge.to_part);
+      peers[edge.to_part].second.insert(edge.from_part);
+    }
+    for (auto& [p, endpoint] : endpoints) {
+      endpoint.part = p;
+      endpoint.send_peers = static_cast<int64_t>(peers[p].first.size());
+      endpoint.receive_peers = static_cast<int64_t>(peers[p].second.size());
+      endpoint.slow_sender = endpoint.send_peers > 1 && endpoint.slow_sends == endpoint.sends;
+      endpoint.slow_receiver = endpoint.receive_peers > 1 && endpoint.slow_receives == endpoint.receives;
+      out_.endpoints.push_back(endpoint);
+    }
+    for (size_t e = 0; e < out_.edges.size(); ++e) {
+      LinkEdge& edge = out_.edges[e];
+      if (edge.reading == LinkReading::kAlone) continue;
+      const auto boundary = std::find_if(out_.boundaries.begin(), out_.boundaries.end(), [&](const LinkBoundary& b) {
+        return std::pair(b.stage, b.other_stage) == boundary_of(edge) && b.saving_share >= kLeastLinkWorth;
+      });
+      if (slow[e])
+        edge.reading = endpoints[edge.from_part].slow_sender   ? LinkReading::kRow
+                       : endpoints[edge.to_part].slow_receiver ? LinkReading::kColumn
+                       : boundary != out_.boundaries.end()     ? LinkReading::kBoundary
+                       : edge.saving_share >= kLeastLinkWorth  ? LinkReading::kCell
+                                                               : LinkReading::kCheap;
+      else if (edge.slow_steps > 0)
+        edge.reading = LinkReading::kNowAndThen;
+    }
+  }
+
+  const Trace& trace_;
+  const StepGraph& graph_;
+  const std::vector<int32_t>& outliers_;
+  std::map<Key, size_t> index_;
+  std::vector<std::vector<StepMedian>> by_step_;  // by edge
+  std::vector<uint32_t> edge_of_op_, waited_on_;  // by operation
+  std::vector<double> end_gap_ns_;                // by edge: median; −1: no ends were recorded
+  std::vector<double> in_message_;                // by edge: of its excess, what its unrecorded messages hold
+  std::vector<size_t> priced_;
+  Links out_;
+};
+
+}  // namespace
+
+std::string_view link_reading_name(LinkReading reading) {
+  switch (reading) {
+    case LinkReading::kFine: return "fine";
+    case LinkReading::kNowAndThen: return "now and then";
+    case LinkReading::kCheap: return "slow, worth little";
+    case LinkReading::kCell: return "slow link";
+    case LinkReading::kRow: return "slow sender";
+    case LinkReading::kColumn: return "slow receiver";
+    case LinkReading::kBoundary: return "slow boundary";
+    case LinkReading::kAlone: return "nothing to compare";
+  }
+  return "";
+}
+
+Links find_links(const Trace& trace, const StepGraph& graph, const PipelineSums& sums) {
+  return LinkFinder(trace, graph, sums).find();
+}
+
+}  // namespace stageline

@@ -1,0 +1,124 @@
+// Values of many operations by what they belong to, and their order statistics, in parallel: of a large run a list that
+// grows on one thread is what everybody waits for. Answers never depend on the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/parallel.h"
+#include "model/stage_costs.h"
+#include "pipeline/replay/step_graph.h"
+
+namespace stageline {
+
+// Operations [begin, end).
+struct OpStretch {
+  uint32_t begin = 0, end = 0;
+};
+
+// Those of the steps that count, in order; what adjoins is one.
+std::vector<OpStretch> counted_ops(const StepGraph& graph, const std::vector<bool>& counts);
+
+// Operations cut into blocks for parallel loops that keep `each` counters for every block: as few as these cost.
+class OpBlocks {
+ public:
+  OpBlocks(const std::vector<OpStretch>& ops, size_t each);
+  OpBlocks(size_t count, size_t each)
+      : OpBlocks(std::vector<OpStretch>{{0, static_cast<uint32_t>(count)}}, each) {}  // [0, count)
+  size_t size() const { return first_.size() - 1; }
+  // Calls body(block, operation) for all of them, those of one block in order.
+  template <class Body>
+  void each(const Body& body) const {
+    parallel_for(size(), [&](size_t b) {
+      for (size_t s = first_[b]; s < first_[b + 1]; ++s)
+        for (uint32_t op = stretches_[s].begin; op < stretches_[s].end; ++op) body(b, op);
+    });
+  }
+
+ private:
+  std::vector<OpStretch> stretches_;  // cut where blocks end
+  std::vector<size_t> first_;         // by block its first stretch, and the end
+};
+
+// As many values as asked for, which nobody has set: whoever writes them first clears their pages, on all threads.
+template <class T>
+class RawValues {
+ public:
+  void resize(size_t count) { values_ = std::make_unique_for_overwrite<T[]>(count_ = count); }
+  size_t size() const { return count_; }
+  T* begin() { return values_.get(); }
+  T& operator[](size_t i) { return values_[i]; }
+  const T& operator[](size_t i) const { return values_[i]; }
+  operator std::span<const T>() const { return {values_.get(), count_}; }
+
+ private:
+  std::unique_ptr<T[]> values_;
+  size_t count_ = 0;
+};
+
+class OpValues {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;  // belongs to nothing
+  OpValues() = default;
+
+  // `key`: of an operation of `ops` what it belongs to, below `keys`, or kNone. `place(op, at)` puts its value, and
+  // what else there is, where it shall stand; resize() is told before how many there are. Both are called from several
+  // threads, and must be pure but for that place. Values stand by key, and of one key in the order of operations.
+  // O(operations + keys), memory O(keys) beside the values.
+  template <class Key, class Resize, class Place>
+  void arrange(const std::vector<OpStretch>& ops, size_t keys, const Key& key, const Resize& resize,
+               const Place& place) {
+    const OpBlocks blocks(ops, keys);
+    std::vector<uint32_t> next(blocks.size() * keys, 0);
+    blocks.each([&](size_t b, uint32_t op) {
+      if (const uint32_t k = key(op); k != kNone) ++next[b * keys + k];
+    });
+    begin_.assign(keys + 1, 0);
+    uint32_t total = 0;
+    for (size_t k = 0; k < keys; ++k) {
+      begin_[k] = total;
+      for (size_t b = 0; b < blocks.size(); ++b) {
+        const uint32_t own = next[b * keys + k];
+        next[b * keys + k] = total;
+        total += own;
+      }
+    }
+    begin_[keys] = total;
+    resize(total);
+    blocks.each([&](size_t b, uint32_t op) {
+      if (const uint32_t k = key(op); k != kNone) place(op, next[b * keys + k]++);
+    });
+  }
+
+  // The usual case: one value of an operation.
+  template <class Key, class Value>
+  OpValues(const std::vector<OpStretch>& ops, size_t keys, const Key& key, const Value& value) {
+    arrange(
+        ops, keys, key, [&](size_t total) { values_.resize(total); },
+        [&](uint32_t op, size_t at) { values_[at] = value(op); });
+  }
+
+  size_t keys() const { return begin_.empty() ? 0 : begin_.size() - 1; }
+  RawValues<double>& all() { return values_; }
+  std::span<const double> of(size_t key) const {
+    return std::span<const double>(values_).subspan(begin_[key], begin_[key + 1] - begin_[key]);
+  }
+  // By key; NaN of none. Values of a key change places.
+  std::vector<double> take_medians();
+
+ private:
+  RawValues<double> values_;
+  std::vector<uint32_t> begin_;
+};
+
+// The values that would stand at places `nth` if they were sorted, without sorting or copying them: by counting, in
+// parallel. Expects more values than any of `nth`, and no NaN.
+std::vector<double> nth_values(std::span<const double> values, const std::vector<size_t>& nth);
+// Where the values in the middle stand, of one or more; their mean is the median.
+inline std::vector<size_t> middle_of(size_t count) { return {(count - 1) / 2, count / 2}; }
+
+}  // namespace stageline

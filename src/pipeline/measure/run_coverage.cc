@@ -1,0 +1,479 @@
+#include "pipeline/measure/run_coverage.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/counted.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/spares.h"
+#include "model/overlapped_pairs.h"
+#include "pipeline/cells/link_cells.h"
+
+namespace stageline {
+namespace {
+
+constexpr uint8_t kForwards = 1, kBackwards = 2, kWeights = 4;
+constexpr double kMostSlots = 1e7;
+constexpr int32_t kMostStage = 1'000'000'000;
+constexpr size_t kMostRanges = 4;  // of stage numbers in a sentence
+
+uint8_t bits_of(CellKind kind) {
+  switch (kind) {
+    case CellKind::kForward: return kForwards;
+    case CellKind::kBackward: return kBackwards | kWeights;
+    case CellKind::kInputGrad: return kBackwards;
+    case CellKind::kWeightGrad: return kWeights;
+    case CellKind::kForwardBackward: return kForwards | kBackwards;
+    default: return 0;
+  }
+}
+
+// "0, 1 and 3", "0 to 5 and 7"; "" where that gets long.
+std::string ranges_text(const std::vector<int32_t>& numbers, const char* to, const char* comma, const char* last) {
+  std::vector<std::string> ranges;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t j = i;
+    while (j + 1 < numbers.size() && numbers[j + 1] == numbers[j] + 1) ++j;
+    if (j - i < 2) {
+      ranges.push_back(std::to_string(numbers[i++]));
+      continue;
+    }
+    ranges.push_back(std::to_string(numbers[i]) + to + std::to_string(numbers[j]));
+    i = j + 1;
+  }
+  if (ranges.size() > kMostRanges) return {};
+  std::string text;
+  for (size_t i = 0; i < ranges.size(); ++i) text += (i == 0 ? "" : i + 1 < ranges.size() ? comma : last) + ranges[i];
+  return text;
+}
+
+std::string text_of(double count) { return grouped(static_cast<int64_t>(count)); }
+
+struct Work {
+  int32_t micro_batch, chunk;
+  CellKind kind;
+  uint32_t cell;
+  auto key() const { return std::tuple(micro_batch, chunk, kind); }
+};
+
+// Lowest and highest of some numbers; how many a table of them all has.
+struct Range {
+  int64_t low = INT64_MAX, high = INT64_MIN;
+  void see(int64_t value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  int64_t size() const { return high - low + 1; }
+};
+
+// Whether some work of one rank's step may be there twice; no is sure. Labels as they usually are need no sorting.
+// `seen` is reused. O(work).
+bool may_repeat(const std::vector<Work>& work, std::vector<uint8_t>& seen) {
+  constexpr int64_t kKinds = 5;  // F, B, I, W, F&B
+  if (work.size() < 2) return false;
+  Range batches, chunks;
+  for (const Work& w : work) batches.see(w.micro_batch), chunks.see(w.chunk);
+  const auto most = static_cast<int64_t>(work.size() * 16 + 1024);
+  if (batches.size() > most || chunks.size() > most || batches.size() * chunks.size() * kKinds > most) return true;
+  seen.assign(static_cast<size_t>(batches.size() * chunks.size() * kKinds), 0);
+  for (const Work& w : work) {
+    uint8_t& at =
+        seen[static_cast<size_t>(((w.micro_batch - batches.low) * chunks.size() + w.chunk - chunks.low) * kKinds +
+                                 static_cast<int64_t>(w.kind))];
+    if (at != 0) return true;
+    at = 1;
+  }
+  return false;
+}
+
+struct Listed {
+  int64_t list;
+  int32_t micro_batch;
+  auto key() const { return std::pair(list, micro_batch); }
+};
+
+// Leaves each (list, micro-batch) once, in any order. Numbers as they usually are need no sorting.
+void keep_different(std::vector<Listed>& all) {
+  if (all.empty()) return;
+  Range lists, batches;
+  for (const Listed& one : all) lists.see(one.list), batches.see(one.micro_batch);
+  const auto most = static_cast<int64_t>(all.size() * 16 + 4096);
+  if (lists.size() <= most && batches.size() <= most / lists.size()) {
+    std::vector<uint8_t> seen(static_cast<size_t>(lists.size() * batches.size()), 0);
+    std::erase_if(all, [&](const Listed& one) {
+      uint8_t& at = seen[static_cast<size_t>((one.list - lists.low) * batches.size() + one.micro_batch - batches.low)];
+      return std::exchange(at, uint8_t{1}) != 0;
+    });
+    return;
+  }
+  std::sort(all.begin(), all.end(), [](const Listed& a, const Listed& b) { return a.key() < b.key(); });
+  all.erase(std::unique(all.begin(), all.end(), [](const Listed& a, const Listed& b) { return a.key() == b.key(); }),
+            all.end());
+}
+
+// Calls body(i) for all cells, step by step and several steps at a time.
+template <class Body>
+void each_cell(const Cells& cells, const Body& body) {
+  const std::vector<StepRange> ranges = step_ranges(cells);
+  parallel_for(ranges.size(), [&](size_t s) {
+    for (size_t i = ranges[s].begin; i < ranges[s].end; ++i) body(i);
+  });
+}
+
+}  // namespace
+
+RunCoverage::RunCoverage(const Trace& trace, const TheoryRun& theory) : trace_(trace) {
+  find_places(theory);
+  find_repetitions();
+  find_holes();
+}
+
+size_t RunCoverage::slot(int32_t dp, int32_t way, int32_t vstage) const {
+  return (static_cast<size_t>(dp) * static_cast<size_t>(ways_) + static_cast<size_t>(way)) *
+             static_cast<size_t>(vstages_) +
+         static_cast<size_t>(vstage);
+}
+
+uint8_t RunCoverage::needs(size_t cell, size_t& at) const {
+  const Cells& cells = trace_.cells;
+  const Part& part = trace_.parts[static_cast<size_t>(cells.part[cell])];
+  const CellKind kind = cells.kind[cell];
+  const int32_t chunk = trace_.chunks_are_pieces ? 0 : std::max(cells.chunk[cell], 0);
+  if (!is_compute(kind) || part.stage == kUnknown || chunk >= shape_.sizes.chunks) return 0;
+  const int32_t dp = std::max(part.dp, 0), way = ways_ == 2 && chunk == 1 ? 1 : 0;
+  const int32_t vstage = virtual_stage(shape_, part.stage, chunk);
+  if (kind == CellKind::kForward || kind == CellKind::kForwardBackward) {
+    if (vstage == 0) return 0;
+    at = slot(dp, way, vstage - 1);
+    return kForwards;
+  }
+  if (kind == CellKind::kWeightGrad) {
+    at = slot(dp, way, vstage);
+    return kBackwards;
+  }
+  const bool last = vstage + 1 == vstages_;
+  at = slot(dp, way, last ? vstage : vstage + 1);
+  return last ? kForwards : kBackwards;
+}
+
+bool RunCoverage::fed_in_part(size_t cell) const {
+  if (no_backwards_) return false;
+  if (std::binary_search(holed_steps_.begin(), holed_steps_.end(), trace_.cells.step[cell])) return false;
+  if (missing_.empty()) return true;
+  size_t at = 0;
+  const uint8_t needed = needs(cell, at);
+  return (missing_[at] & needed) == needed;
+}
+
+// 1F1B's forwards before the first backward: stages − stage. Where every stage has as many more, stages at the end are
+// missing, of which no number tells.
+int32_t RunCoverage::stages_by_warm_up() const {
+  const Cells& cells = trace_.cells;
+  int32_t stages = 0;
+  for (const StepRange& range : step_ranges(cells)) {
+    if (range.step == kUnknown) continue;
+    for (size_t i = range.begin; i < range.end;) {
+      const int32_t part = cells.part[i], stage = trace_.parts[static_cast<size_t>(part)].stage;
+      int32_t before = 0, forwards = 0;
+      bool backward = false;
+      for (; i < range.end && cells.part[i] == part; ++i) {
+        backward = backward || is_backward(cells.kind[i]);
+        if (cells.kind[i] != CellKind::kForward) continue;
+        ++forwards;
+        before += backward ? 0 : 1;
+      }
+      if (stage == kUnknown || !backward) continue;
+      if (stage > kMostStage) return 0;
+      const int32_t own = before + stage;
+      // A list that is all forwards first says nothing.
+      if (before == forwards || (stages != 0 && own != stages)) return 0;
+      stages = own;
+    }
+  }
+  return stages;
+}
+
+void RunCoverage::find_places(const TheoryRun& theory) {
+  const Extent extent = extent_of(trace_);
+  const Cells& cells = trace_.cells;
+  int32_t chunks = 1;
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (is_compute(cells.kind[i])) chunks = std::max(chunks, cells.chunk[i] < INT32_MAX ? cells.chunk[i] + 1 : 1);
+  if (trace_.chunks_are_pieces) chunks = 1;
+  stages_ = std::max({1, extent.stage_count, trace_.pipeline_stages});
+  if (chunks == 1)
+    if (const int32_t stages = stages_by_warm_up(); stages > stages_) stages_ = stages, by_warm_up_ = true;
+  shape_.sizes.stages = stages_;
+  shape_.sizes.chunks = chunks;
+  shape_.layout = theory.recognition.recognised ? theory.recognition.best().layout : guess_chunk_layout(trace_);
+  ways_ = shape_.layout == ChunkLayout::kBidirectional ? 2 : 1;
+  replicas_ = std::max(1, extent.dp_count);
+  const double slots = static_cast<double>(stages_) * replicas_ * chunks;
+  if (extent.stage_count < 1 || slots > kMostSlots) return;  // labels without sense
+  vstages_ = virtual_stage_count(shape_);
+  has_.assign(static_cast<size_t>(replicas_) * static_cast<size_t>(ways_) * static_cast<size_t>(vstages_), 0);
+  each_cell(cells, [&](size_t i) {
+    const Part& part = trace_.parts[static_cast<size_t>(cells.part[i])];
+    const int32_t chunk = trace_.chunks_are_pieces ? 0 : std::max(cells.chunk[i], 0);
+    if (part.stage == kUnknown || chunk >= chunks || !is_compute(cells.kind[i])) return;
+    const int32_t way = ways_ == 2 && chunk == 1 ? 1 : 0;
+    const std::atomic_ref bits(has_[slot(std::max(part.dp, 0), way, virtual_stage(shape_, part.stage, chunk))]);
+    const uint8_t own = bits_of(cells.kind[i]);
+    if ((bits.load(std::memory_order_relaxed) & own) != own) bits.fetch_or(own, std::memory_order_relaxed);
+  });
+  uint8_t kinds = 0;
+  for (const uint8_t bits : has_) kinds |= bits;
+  const bool no_backwards = kinds == kForwards;  // a rank's gaps may be what was not recorded
+  missing_ = has_;
+  std::atomic<bool> whole = !no_backwards;
+  each_cell(cells, [&](size_t i) {
+    if (whole.load(std::memory_order_relaxed) && !fed(i)) whole.store(false, std::memory_order_relaxed);
+  });
+  if (whole) missing_.clear();
+  no_backwards_ = no_backwards;
+  say_places();
+}
+
+void RunCoverage::say_places() {
+  std::map<int32_t, std::vector<int32_t>> read;  // replica → stages
+  uint8_t kinds = 0;
+  for (const uint8_t bits : has_) kinds |= bits;
+  for (int32_t dp = 0; dp < replicas_; ++dp)
+    for (int32_t stage = 0; stage < stages_; ++stage) {
+      uint8_t bits = 0;
+      for (int32_t chunk = 0; chunk < shape_.sizes.chunks; ++chunk)
+        bits |= has_[slot(dp, ways_ == 2 && chunk == 1 ? 1 : 0, virtual_stage(shape_, stage, chunk))];
+      if (bits != 0) read[dp].push_back(stage);
+    }
+  size_t places = 0;
+  bool alike = true;
+  for (const auto& [dp, stages] : read) {
+    places += stages.size();
+    alike = alike && stages == read.begin()->second;
+  }
+  const std::string of = grouped(stages_);
+  const auto all = static_cast<size_t>(stages_) * read.size();
+  if (places < all) {
+    const std::vector<int32_t>& stages = read.begin()->second;
+    const std::string one = stages.size() == 1 ? "stage " : "stages ";
+    const std::string en = ranges_text(stages, " to ", ", ", " and "), zh = ranges_text(stages, "–", "、", "、");
+    if (alike && !en.empty()) {
+      part_en_ = one + en + " of " + of;
+      part_zh_ = of + " 级中的第 " + zh + " 级";
+    } else {
+      part_en_ = grouped(static_cast<int64_t>(places)) + " of " + grouped(static_cast<int64_t>(all)) +
+                 (read.size() > 1 ? " places (stage and pipeline)" : " stages");
+      part_zh_ = grouped(static_cast<int64_t>(all)) + " 个位置（级与流水线）中的 " +
+                 grouped(static_cast<int64_t>(places)) + " 个";
+    }
+  } else if (!missing_.empty()) {
+    std::string en, zh;
+    const auto lacks = [&](uint8_t bit, const char* name_en, const char* name_zh) {
+      if ((kinds & bit) != 0) return;
+      en += (en.empty() ? "" : " and ") + std::string(name_en);
+      zh += (zh.empty() ? "" : "与") + std::string(name_zh);
+    };
+    lacks(kForwards, "forwards", "前向");
+    lacks(kBackwards, "backwards", "反向");
+    part_en_ = en.empty() ? "some work without what it waits for" : "a run without its " + en;
+    part_zh_ = zh.empty() ? "部分工作（其前驱未记录）" : "不含" + zh + "的运行";
+  }
+}
+
+std::string RunCoverage::part_note_en() const {
+  if (whole()) return {};
+  const bool one = part_en_.starts_with("stage ") || part_en_.find(" of ") == std::string::npos;
+  if (part_en_.starts_with("a run "))
+    return "This is " + part_en_ +
+           ": a rank may have been busy with what was not recorded, so nothing is said of late starts.";
+  return "Only " + part_en_ + (one ? " was" : " were") + " read" +
+         (by_warm_up_ ? " (the forwards before the first backward are those of 1F1B on " + grouped(stages_) + " stages)"
+                      : "") +
+         ": late work that waits for the others is nobody's fault here, and findings and prices stand on this part of "
+         "the run.";
+}
+
+std::string RunCoverage::part_note_zh() const {
+  if (whole()) return {};
+  const bool number = !part_zh_.empty() && part_zh_.front() >= '0' && part_zh_.front() <= '9';
+  if (part_zh_.starts_with("不含"))
+    return "这是" + part_zh_ + "：rank 可能正忙于未被记录的工作，因此不对晚开始下结论。";
+  return std::string(number ? "只读取了 " : "只读取了") + part_zh_ +
+         (by_warm_up_ ? "（首个反向之前的前向数与 " + grouped(stages_) + " 级 1F1B 相同）" : "") +
+         "：等待其余部分而晚开始的工作不归咎于任何一方，结论与代价只依据读到的部分。";
+}
+
+std::string RunCoverage::holes_en() const {
+  if (untold() || !(holes_ > 0)) return {};
+  const auto steps = static_cast<int64_t>(holed_steps_.size());
+  return text_of(holes_) + " of the " + text_of(lists_cells_) +
+         " forwards and backwards that all lists should hold are missing: nothing is said of late starts in the " +
+         counted(steps, "step", "steps") + " that lack some.";
+}
+
+std::string RunCoverage::holes_zh() const {
+  if (untold() || !(holes_ > 0)) return {};
+  return "应有 " + text_of(lists_cells_) + " 个前向与反向，缺少 " + text_of(holes_) + " 个：有缺失的 " +
+         grouped(static_cast<int64_t>(holed_steps_.size())) + " 步不对晚开始下结论。";
+}
+
+std::string RunCoverage::note_en() const {
+  const std::string part = part_note_en(), holes = holes_en();
+  return part + (part.empty() || holes.empty() ? "" : " ") + holes;
+}
+std::string RunCoverage::note_zh() const { return part_note_zh() + holes_zh(); }
+
+void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
+  const auto add = [&](const char* name, std::string text) {  // notes are clauses
+    if (text.empty()) return;
+    if (text.ends_with('.')) text.pop_back();
+    if (text.front() == 'O' || text.front() == 'T') text.front() = static_cast<char>(text.front() - 'A' + 'a');
+    notes.add(prefix + name, Severity::kWarning, text);
+  };
+  add(".part_of_run", part_note_en());
+  add(repeats() ? ".repeated_work" : ".rows_missing", untold() ? untold_en() : holes_en());
+}
+
+void RunCoverage::find_repetitions() {
+  const Cells& cells = trace_.cells;
+  if (trace_.chunks_are_pieces) return;
+  const std::vector<StepRange> ranges = step_ranges(cells);
+  std::vector<std::vector<uint32_t>> found(ranges.size());
+  std::vector<size_t> compute(ranges.size(), 0);
+  parallel_for(ranges.size(), [&](size_t s) {
+    std::vector<Work> work;
+    std::vector<uint8_t> seen;
+    for (size_t i = ranges[s].begin; i < ranges[s].end;) {
+      const int32_t part = cells.part[i];
+      work.clear();
+      for (; i < ranges[s].end && cells.part[i] == part; ++i) {
+        if (!is_compute(cells.kind[i])) continue;
+        ++compute[s];
+        if (ranges[s].step != kUnknown && cells.micro_batch[i] != kUnknown)
+          work.push_back({cells.micro_batch[i], cells.chunk[i], cells.kind[i], static_cast<uint32_t>(i)});
+      }
+      if (!may_repeat(work, seen)) continue;
+      std::sort(work.begin(), work.end(),
+                [](const Work& a, const Work& b) { return std::tuple(a.key(), a.cell) < std::tuple(b.key(), b.cell); });
+      for (size_t k = 0; k < work.size(); ++k)
+        if ((k > 0 && work[k - 1].key() == work[k].key()) ||
+            (k + 1 < work.size() && work[k + 1].key() == work[k].key()))
+          found[s].push_back(work[k].cell);
+    }
+  });
+  for (size_t s = 0; s < ranges.size(); ++s) {
+    compute_ += compute[s];
+    repeated_.insert(repeated_.end(), found[s].begin(), found[s].end());
+  }
+  if (repeated_.empty()) return;
+  std::sort(repeated_.begin(), repeated_.end());
+  const std::vector<uint32_t> loss_of = loss_backwards(cells);  // two pieces of one backward
+  std::vector<bool> pieces(cells.size(), false);
+  for (size_t i = 0; i < loss_of.size(); ++i)
+    if (loss_of[i] != kNoPair) pieces[i] = pieces[loss_of[i]] = true;
+  std::erase_if(repeated_, [&](uint32_t cell) { return pieces[cell]; });
+}
+
+// Lists are held against each other: where a stage has forwards (backwards) at all, every micro-batch of the step and
+// replica has one. Weight gradients may be whole backwards' and are not asked for.
+void RunCoverage::find_holes() {
+  const Cells& cells = trace_.cells;
+  if (trace_.chunks_are_pieces || has_.empty()) return;
+  if (std::find(cells.kind.begin(), cells.kind.end(), CellKind::kForwardBackward) != cells.kind.end()) return;
+  struct Count {
+    double expected = 0, missing = 0, timed = 0, untimed = 0;
+  };
+  std::vector<uint8_t> works(trace_.parts.size(), 0);  // others, as tensor-parallel ranks, may have no cells at all
+  each_cell(cells, [&](size_t i) {
+    if ((bits_of(cells.kind[i]) & (kForwards | kBackwards)) == 0) return;
+    const std::atomic_ref works_here(works[static_cast<size_t>(cells.part[i])]);
+    if (works_here.load(std::memory_order_relaxed) == 0) works_here.store(1, std::memory_order_relaxed);
+  });
+  const int32_t chunks = shape_.sizes.chunks;
+  const auto way_of = [&](int32_t chunk) { return ways_ == 2 && chunk == 1 ? 1 : 0; };
+  const auto list_of = [&](const Part& part, int32_t chunk) {
+    return int64_t{std::max(part.dp, 0)} * ways_ + way_of(chunk);
+  };
+  const std::vector<StepRange> ranges = step_ranges(cells);
+  std::vector<Count> counts(ranges.size());
+  struct Lists {
+    std::vector<Listed> batches, work;  // by replica and way; by part, chunk and kind
+  };
+  Spares<Lists> spares;
+  parallel_for(ranges.size(), [&](size_t s) {
+    if (ranges[s].step == kUnknown) return;
+    const Spares<Lists>::Lent lists(spares);
+    auto& [batches, work] = *lists;
+    batches.clear(), work.clear();
+    Count& count = counts[s];
+    for (size_t i = ranges[s].begin; i < ranges[s].end; ++i) {
+      const uint8_t bit = bits_of(cells.kind[i]) & (kForwards | kBackwards);
+      const Part& part = trace_.parts[static_cast<size_t>(cells.part[i])];
+      const int32_t chunk = std::max(cells.chunk[i], 0);
+      if (bit == 0 || part.stage == kUnknown || chunk >= chunks) continue;
+      ++(cells.end_ns[i] > cells.start_ns[i] ? count.timed : count.untimed);
+      if (cells.micro_batch[i] == kUnknown) return;  // nobody can say which are missing
+      batches.push_back({list_of(part, chunk), cells.micro_batch[i]});
+      work.push_back(
+          {(int64_t{cells.part[i]} * chunks + chunk) * 2 + (bit == kForwards ? 0 : 1), cells.micro_batch[i]});
+    }
+    keep_different(batches);
+    keep_different(work);
+    std::unordered_map<int64_t, double> per_list;  // micro-batches
+    for (const Listed& batch : batches) ++per_list[batch.list];
+    for (size_t p = 0; p < trace_.parts.size(); ++p) {
+      const Part& part = trace_.parts[p];
+      if (part.stage == kUnknown || works[p] == 0) continue;
+      for (int32_t chunk = 0; chunk < chunks; ++chunk) {
+        const auto found = per_list.find(list_of(part, chunk));
+        if (found == per_list.end()) continue;
+        const uint8_t has = has_[slot(std::max(part.dp, 0), way_of(chunk), virtual_stage(shape_, part.stage, chunk))];
+        count.expected += found->second * ((has & kForwards) / kForwards + (has & kBackwards) / kBackwards);
+      }
+    }
+    count.missing = std::max(0.0, count.expected - static_cast<double>(work.size()));
+  });
+  for (size_t s = 0; s < ranges.size(); ++s) {
+    lists_cells_ += counts[s].expected;
+    holes_ += counts[s].missing;
+    timed_ += counts[s].timed;
+    untimed_ += counts[s].untimed;
+    if (counts[s].missing > 0) holed_steps_.push_back(ranges[s].step);
+  }
+  std::sort(holed_steps_.begin(), holed_steps_.end());
+}
+
+std::string RunCoverage::untold_en() const {
+  if (repeats())
+    return "ranks do the same work of one step several times: steps are not numbered, or files of several runs or "
+           "ranks were read as one. Nothing that follows from waits can be said; number the steps, or read one run";
+  if (!untold()) return {};
+  if (holes_ > kMostHoles * lists_cells_)
+    return "rows are missing: " + text_of(holes_) + " of the " + text_of(lists_cells_) +
+           " forwards and backwards that the lists of all ranks should hold. A gap may be waiting or a row that is "
+           "lost, so nothing that follows from waits can be said; record all of them, or leave out what is cut with "
+           "--steps and --ranks";
+  return text_of(untimed_) + " of " + text_of(timed_ + untimed_) +
+         " forwards and backwards last no time at all: their ends were not recorded, or stamps are too coarse. "
+         "Nothing that follows from waits can be said; record start and duration of all";
+}
+
+std::string RunCoverage::untold_zh() const {
+  if (repeats())
+    return "同一 rank 在一步内多次执行同一工作：可能没有步号，或把多次运行、多个 rank 的文件当作一个来读。"
+           "无法判断等待的原因；请写入步号，或只读取一次运行";
+  if (!untold()) return {};
+  if (holes_ > kMostHoles * lists_cells_)
+    return "缺少记录：各 rank 的工作列表应有 " + text_of(lists_cells_) + " 个前向与反向，其中 " + text_of(holes_) +
+           " 个没有记录。空隙可能是等待，也可能是丢失的记录，因此无法判断等待的原因；请完整记录，或用 --steps、--ranks "
+           "排除残缺的部分";
+  return text_of(timed_ + untimed_) + " 个前向与反向中有 " + text_of(untimed_) +
+         " 个用时为零：没有记录结束时刻，或时间戳太粗。无法判断等待的原因；请为每个单元记录开始与用时";
+}
+
+}  // namespace stageline

@@ -1,0 +1,218 @@
+#include "pipeline/measure/sequence_lengths.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "pipeline/measure/op_values.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kLeastOps = 3;     // of a micro-batch, for its length to be told
+constexpr int kMostRounds = 16;     // of the fit, where pairs overlap
+constexpr double kSettled = 0.005;  // change of a length in one round, below which the fit has settled
+constexpr double kLeastPart = 0.1;  // of a pair that a half is taken to be
+constexpr uint32_t kNone = SequenceLengths::kNone;
+
+class Fit {
+ public:
+  Fit(const StepGraph& graph, const std::function<double(uint32_t op)>& ratio, const std::vector<uint32_t>& partner,
+      double long_from, SequenceLengths& out)
+      : g_(graph), partner_(partner), long_from_(long_from), out_(out), ops_(out.ops), begin_(out.begin) {
+    take_batches(ratio);
+    const bool pairs = std::any_of(partner_.begin(), partner_.end(), [](uint32_t other) { return other != kNone; });
+    if (pairs) out_.find_batches(g_);
+    double change = measure_lengths(true);
+    for (int round = 1; pairs && round < kMostRounds && change > kSettled; ++round) {
+      measure_part();
+      change = measure_lengths(false);
+    }
+  }
+
+  // Lengths to the median one of a replica, and to the mean of the step; `forward_backward` by step.
+  void compare(std::vector<std::vector<std::pair<double, double>>>& forward_backward) {
+    parallel_for(g_.steps.size(), [&](size_t s) {
+      double sum = 0, n = 0;
+      Ways space;
+      std::vector<double> lengths;
+      for (size_t first = step_begin_[s]; first < step_begin_[s + 1];) {
+        size_t last = first;
+        lengths.clear();
+        for (; last < step_begin_[s + 1] && g_.dp(ops_[begin_[last]]) == g_.dp(ops_[begin_[first]]); ++last) {
+          const double length = out_.batches[last].length;
+          if (!std::isnan(length)) lengths.push_back(length);
+          if (length > 0) sum += length, ++n;
+        }
+        const double middle = median_in_place(lengths);
+        for (size_t b = first; b < last && middle > 0; ++b)
+          if (!std::isnan(out_.batches[b].length)) compare_ways(b, middle, space, forward_backward[s]);
+        first = last;
+      }
+      for (size_t b = step_begin_[s]; b < step_begin_[s + 1]; ++b) out_.batches[b].even = n > 0 ? sum / n : 0;
+    });
+  }
+
+ private:
+  bool paired(uint32_t op) const {
+    return !out_.batch_of.empty() && partner_[op] != kNone && out_.batch_of[partner_[op]] != kNone;
+  }
+
+  // What an operation says of its own micro-batch's length.
+  double own(uint32_t place, bool first_round) const {
+    const uint32_t op = ops_[place];
+    if (!paired(op)) return ratio_[place];
+    const double part = g_.kind[op] == CellKind::kForward ? out_.forward_part : 1 - out_.forward_part;
+    const double other = first_round ? 1 : out_.batches[out_.batch_of[partner_[op]]].length;
+    return (ratio_[place] - (1 - part) * (std::isnan(other) ? 1 : other)) / part;
+  }
+
+  // Operations by step, replica and micro-batch.
+  void take_batches(const std::function<double(uint32_t op)>& ratio) {
+    const auto key = [&](uint32_t op) { return std::pair(g_.dp(op), g_.micro_batch[op]); };
+    std::vector<std::vector<uint32_t>> of_step(g_.steps.size());
+    std::vector<size_t> count(g_.steps.size(), 0);
+    parallel_for(g_.steps.size(), [&](size_t s) {
+      std::vector<uint32_t>& ops = of_step[s];
+      for (uint32_t op = g_.steps[s].begin; op < g_.steps[s].end; ++op)
+        if (g_.micro_batch[op] != kUnknown && ratio(op) > 0) ops.push_back(op);
+      sort_by_batch(ops);
+      for (size_t i = 0; i < ops.size(); ++i) count[s] += i == 0 || key(ops[i]) != key(ops[i - 1]) ? 1 : 0;
+    });
+    step_begin_.assign(1, 0);
+    std::vector<uint32_t> first(1, 0);  // by step its first of ops_
+    for (size_t s = 0; s < of_step.size(); ++s) {
+      step_begin_.push_back(step_begin_.back() + count[s]);
+      first.push_back(first.back() + static_cast<uint32_t>(of_step[s].size()));
+    }
+    ops_.resize(first.back());
+    ratio_.resize(first.back());
+    begin_.resize(step_begin_.back() + 1, first.back());
+    out_.batches.resize(step_begin_.back());
+    parallel_for(of_step.size(), [&](size_t s) {
+      const std::vector<uint32_t> ops = std::move(of_step[s]);
+      size_t batch = step_begin_[s];
+      for (uint32_t i = 0; i < ops.size(); ++i) {
+        if (i == 0 || key(ops[i]) != key(ops[i - 1])) {
+          begin_[batch] = first[s] + i;
+          out_.batches[batch++] = {static_cast<uint32_t>(s), kNaN, 1, 0};
+        }
+        ops_[first[s] + i] = ops[i];
+        ratio_[first[s] + i] = ratio(ops[i]);
+      }
+    });
+  }
+
+  // By replica, micro-batch, and as they come. Numbers that lie close together are counted, others compared.
+  void sort_by_batch(std::vector<uint32_t>& ops) const {
+    if (ops.empty()) return;
+    int64_t dp_low = INT64_MAX, dp_high = INT64_MIN, batch_low = INT64_MAX, batch_high = INT64_MIN;
+    for (const uint32_t op : ops) {
+      dp_low = std::min<int64_t>(dp_low, g_.dp(op)), dp_high = std::max<int64_t>(dp_high, g_.dp(op));
+      batch_low = std::min<int64_t>(batch_low, g_.micro_batch[op]);
+      batch_high = std::max<int64_t>(batch_high, g_.micro_batch[op]);
+    }
+    const int64_t replicas = dp_high - dp_low + 1, batches = batch_high - batch_low + 1;
+    const auto most = static_cast<int64_t>(ops.size()) + 1024;
+    if (replicas > most || batches > most / replicas) {
+      std::stable_sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) {
+        return std::pair(g_.dp(a), g_.micro_batch[a]) < std::pair(g_.dp(b), g_.micro_batch[b]);
+      });
+      return;
+    }
+    const auto place = [&](uint32_t op) {
+      return static_cast<size_t>((g_.dp(op) - dp_low) * batches + g_.micro_batch[op] - batch_low);
+    };
+    std::vector<uint32_t> next(static_cast<size_t>(replicas * batches) + 1, 0), sorted(ops.size());
+    for (const uint32_t op : ops) ++next[place(op) + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    for (const uint32_t op : ops) sorted[next[place(op)]++] = op;
+    ops = std::move(sorted);
+  }
+
+  // Returns the largest change.
+  double measure_lengths(bool first_round) {
+    std::vector<double> lengths(out_.batches.size(), kNaN);
+    parallel_for(g_.steps.size(), [&](size_t s) {
+      std::vector<double> told;
+      for (size_t b = step_begin_[s]; b < step_begin_[s + 1]; ++b) {
+        if (begin_[b + 1] - begin_[b] < kLeastOps) continue;
+        told.clear();
+        for (uint32_t i = begin_[b]; i < begin_[b + 1]; ++i) told.push_back(own(i, first_round));
+        lengths[b] = std::max(0.0, median_in_place(told));
+      }
+    });
+    // Half way only: what one half is told too long the other one is too short, and would swing to and fro.
+    double change = first_round ? 1 : 0;
+    for (size_t b = 0; b < lengths.size(); ++b) {
+      double& length = out_.batches[b].length;
+      const double to = first_round ? lengths[b] : (length + lengths[b]) / 2;
+      if (std::abs(to - length) > change) change = std::abs(to - length);
+      length = to;
+    }
+    return change;
+  }
+
+  // ratio − length(b) = w · (length(a) − length(b)), over pairs of which one is long: others say nothing of w.
+  void measure_part() {
+    double xy = 0, xx = 0;
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      const uint32_t op = ops_[i];
+      if (g_.kind[op] != CellKind::kForward || !paired(op)) continue;
+      const double a = out_.batches[out_.batch_of[op]].length, b = out_.batches[out_.batch_of[partner_[op]]].length;
+      if (!(std::max(a, b) >= long_from_ * std::min(a, b))) continue;
+      xy += (ratio_[i] - b) * (a - b);
+      xx += (a - b) * (a - b);
+    }
+    if (xx > 0) out_.forward_part = std::clamp(xy / xx, kLeastPart, 1 - kLeastPart);
+  }
+
+  struct Ways {
+    std::vector<double> forward, backward;
+  };
+
+  void compare_ways(size_t b, double middle, Ways& space, std::vector<std::pair<double, double>>& forward_backward) {
+    out_.batches[b].factor = out_.batches[b].length / middle;
+    auto& [forward, backward] = space;
+    forward.clear(), backward.clear();
+    for (uint32_t i = begin_[b]; i < begin_[b + 1]; ++i)
+      (g_.kind[ops_[i]] == CellKind::kForward ? forward : backward).push_back(own(i, false));
+    if (!forward.empty() && !backward.empty())
+      forward_backward.emplace_back(median_in_place(forward) / middle, median_in_place(backward) / middle);
+  }
+
+  const StepGraph& g_;
+  const std::vector<uint32_t>& partner_;
+  double long_from_;
+  SequenceLengths& out_;
+  RawValues<uint32_t>& ops_;
+  std::vector<uint32_t>& begin_;
+  RawValues<double> ratio_;         // of ops_
+  std::vector<size_t> step_begin_;  // micro-batches by step, and the end
+};
+
+}  // namespace
+
+void SequenceLengths::find_batches(const StepGraph& graph) {
+  if (!batch_of.empty()) return;
+  batch_of.assign(graph.size(), kNone);
+  parallel_for(batches.size(), [&](size_t b) {
+    for (uint32_t i = begin[b]; i < begin[b + 1]; ++i) batch_of[ops[i]] = static_cast<uint32_t>(b);
+  });
+}
+
+SequenceLengths sequence_lengths(const StepGraph& graph, const std::vector<bool>& counts,
+                                 const std::function<double(uint32_t op)>& ratio, const std::vector<uint32_t>& partner,
+                                 double long_from) {
+  SequenceLengths out;
+  std::vector<std::vector<std::pair<double, double>>> of_step(graph.steps.size());
+  Fit(graph, ratio, partner, long_from, out).compare(of_step);
+  for (size_t s = 0; s < of_step.size(); ++s)
+    if (counts[s]) out.forward_backward.insert(out.forward_backward.end(), of_step[s].begin(), of_step[s].end());
+  return out;
+}
+
+}  // namespace stageline

@@ -1,0 +1,46 @@
+// How long every micro-batch is beside the usual one of its step and replica, told by the cells that it runs through.
+// Part of cell_times.
+//
+//   alone           ▐▐▐ a ▐▐▐            takes length(a) × what cells of its place usually take
+//   overlapped      ▐▐ F a & B b ▐▐      takes (w · length(a) + (1 − w) · length(b)) × …, w: the forwards' part of it
+//
+// Lengths and w are fitted in turn: medians over the cells of a micro-batch, then least squares over the pairs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "pipeline/measure/op_values.h"
+#include "pipeline/replay/step_graph.h"
+
+namespace stageline {
+
+struct SequenceLengths {
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Batch {  // a micro-batch of a step and replica
+    uint32_t step = 0;
+    double length = 0;  // its cells' time ÷ what their places usually take; NaN of too few cells
+    double factor = 1;  // length ÷ the median one of its step and replica; 1 where it is not known
+    double even = 0;    // mean length of the step's micro-batches, over all replicas
+  };
+  std::vector<Batch> batches;
+  std::vector<uint32_t> batch_of;                           // by operation, after find_batches(); kNone
+  std::vector<std::pair<double, double>> forward_backward;  // of micro-batches of steps that count, to the median one
+  double forward_part = 0.5;                                // w
+  RawValues<uint32_t> ops;                                  // by micro-batch
+  std::vector<uint32_t> begin;                              // of ops, by micro-batch; and the end
+
+  void find_batches(const StepGraph& graph);
+};
+
+// `ratio`: by operation its time ÷ what its place usually takes; 0 of operations that tell nothing; from several
+// threads. `partner`: by
+// operation the other half of an overlapped pair, of the same step, or kNone; may be empty. `long_from`: length to
+// another one from which a pair says something of w. O(operations log operations), steps in parallel.
+SequenceLengths sequence_lengths(const StepGraph& graph, const std::vector<bool>& counts,
+                                 const std::function<double(uint32_t op)>& ratio, const std::vector<uint32_t>& partner,
+                                 double long_from);
+
+}  // namespace stageline

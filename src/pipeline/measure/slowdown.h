@@ -1,0 +1,63 @@
+// How much stragglers slow a job down, and which: S and its shares, by replaying the step graph in worlds where some
+// operations take their recorded time and all others the fair one of their type. Definitions:
+// docs/analyses/slowdown.md, after "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI
+// '25), equations 1, 2, 4 and 5.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pipeline/replay/step_graph.h"
+
+namespace stageline {
+
+// One way to choose operations: a type, a replica, a stage. T is the mean step time where they alone take their
+// recorded time; S = T ÷ ideal.
+struct SlowdownPart {
+  std::string name;            // of a type
+  int32_t number = 0;          // of a replica or stage
+  double s = 1;                // S of the choice
+  std::vector<double> step_s;  // by step
+  double add_ns = 0;           // T − ideal
+};
+
+struct SlowdownType {
+  std::string name;
+  CellKind kind = CellKind::kOther;
+  bool communicates = false;
+  int64_t count = 0;
+  double mean_ns = 0, fair_ns = 0;  // of one operation, without waiting
+};
+
+struct SlowdownWorker {
+  int32_t part = 0;
+  double s = 1;           // min(S of its replica, S of its stage): eq. 4 with the artifact's approximation
+  bool replaced = false;  // one of the slowest 3 %, which M_W makes ideal
+};
+
+// Below this S the shares M_S and M_W divide by next to nothing; the artifact leaves them out as well.
+inline constexpr double kLeastSlowdown = 1.03;
+inline constexpr double kWorkerShare = 0.03;
+
+struct Slowdown {
+  double actual_ns = 0, no_delay_ns = 0, ideal_ns = 0;  // mean over steps that count
+  double s = 1;                                         // no_delay ÷ ideal, eq. 1
+  double delay_s = 1;                                   // actual ÷ no_delay
+  double m_s = 0, m_w = 0;                              // NaN where S < kLeastSlowdown
+  std::vector<double> step_no_delay_ns, step_ideal_ns;  // by step of the graph
+  std::vector<SlowdownPart> types;                      // messages of one direction together, the largest S first
+  std::vector<SlowdownPart> replicas, stages;           // by number
+  std::vector<SlowdownWorker> workers;                  // by part; those with a known stage that have work
+  std::vector<SlowdownType> operations;                 // by type of the graph
+};
+
+// The type by which an operation is judged: sends and receives of one direction are one.
+std::string slowdown_group(const GraphType& type, GraphSource source);
+
+// O((ops + waits) · (types + replicas + stages)). Where operations times replicas pass kMostReplicaWork, replicas are
+// not told apart (`replicas` is empty) and a worker is judged by its stage alone.
+inline constexpr double kMostReplicaWork = 4e9;
+Slowdown slowdown(const Trace& trace, const StepGraph& graph);
+
+}  // namespace stageline

@@ -1,0 +1,87 @@
+#include "pipeline/measure/step_tail.h"
+
+#include <algorithm>
+
+#include "pipeline/replay/order_graph.h"
+
+namespace stageline {
+namespace {
+
+struct Work {
+  int64_t start_ns, end_ns;
+  TailPart part;
+};
+
+TailPart part_of(CellKind kind) {
+  return kind == CellKind::kOptimizer    ? TailPart::kOptimizer
+         : kind == CellKind::kCollective ? TailPart::kCollectives
+                                         : TailPart::kOther;
+}
+
+// Time in [from, to) that works up to `last` in the order of TailPart cover; `works` by start.
+double covered_ns(const std::vector<Work>& works, int64_t from, int64_t to, TailPart last) {
+  double sum = 0;
+  int64_t covered = from;
+  for (const Work& work : works) {
+    if (work.part > last) continue;
+    const int64_t start = std::max(work.start_ns, covered), end = std::min(work.end_ns, to);
+    if (end <= start) continue;
+    sum += static_cast<double>(between_ns(start, end));
+    covered = end;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::string_view tail_part_name(TailPart part) {
+  switch (part) {
+    case TailPart::kReplicas: return "waiting for other replicas";
+    case TailPart::kOptimizer: return "optimizer";
+    case TailPart::kCollectives: return "collectives";
+    case TailPart::kOther: return "other work";
+    case TailPart::kIdle: return "idle";
+  }
+  return "idle";
+}
+
+StepTail step_tail(const Trace& trace, const RankLists& lists, size_t first, size_t last, const StepSums& step,
+                   int64_t start_ns, int64_t end_ns) {
+  StepTail tail;
+  const Cells& cells = trace.cells;
+  std::vector<Work> works;
+  for (size_t l = first; l < last; ++l) {
+    const RankList& list = lists.lists[l];
+    const auto same = [&](size_t i) { return cells.step[i] == list.step && cells.part[i] == list.part; };
+    size_t begin = lists.cell[list.begin], end = begin + 1;
+    while (begin > 0 && same(begin - 1)) --begin;
+    while (end < cells.size() && same(end)) ++end;
+    int64_t own_start = INT64_MAX, own_end = INT64_MIN;
+    for (size_t i = begin; i < end; ++i) {
+      if (is_message(cells.kind[i])) continue;
+      own_start = std::min(own_start, cells.start_ns[i]);
+      own_end = std::max(own_end, cells.end_ns[i]);
+      if (is_compute(cells.kind[i])) continue;
+      const int64_t from = trace.common_ns(list.part, cells.start_ns[i]),
+                    to = trace.common_ns(list.part, cells.end_ns[i]);
+      if (from < start_ns || to > end_ns) works.push_back({from, to, part_of(cells.kind[i])});
+    }
+    tail.longest_ns = std::max(tail.longest_ns, static_cast<double>(between_ns(own_start, own_end)));
+  }
+  std::sort(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.start_ns < b.start_ns; });
+  const int64_t others_end = std::clamp(step.pipeline_end_ns, end_ns, std::max(end_ns, step.end_ns));
+  tail.part_ns[static_cast<size_t>(TailPart::kReplicas)] = static_cast<double>(between_ns(end_ns, others_end));
+  double before = 0;
+  for (const TailPart part : {TailPart::kCollectives, TailPart::kOptimizer, TailPart::kOther}) {
+    const double so_far =
+        covered_ns(works, step.start_ns, start_ns, part) + covered_ns(works, others_end, step.end_ns, part);
+    tail.part_ns[static_cast<size_t>(part)] = so_far - before;
+    before = so_far;
+  }
+  tail.part_ns[static_cast<size_t>(TailPart::kIdle)] = static_cast<double>(between_ns(step.start_ns, start_ns)) +
+                                                       static_cast<double>(between_ns(others_end, step.end_ns)) -
+                                                       before;
+  return tail;
+}
+
+}  // namespace stageline

@@ -1,0 +1,35 @@
+// What a step does before its pipeline's first cell and after the last one.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "model/pipeline_sums.h"
+#include "pipeline/order/rank_lists.h"
+
+namespace stageline {
+
+// Pieces of the tail, the moment going to the first that holds: replicas, optimizer, collectives, other work, idle.
+enum class TailPart : uint8_t {
+  kReplicas,     // until the last replica's pipeline has ended
+  kCollectives,  // some rank is in a collective: gathering parameters, exchanging gradients, and waiting for it
+  kOptimizer,    // some rank of the replica runs the optimizer
+  kOther,        // some rank does other recorded work
+  kIdle,         // nothing was recorded
+};
+inline constexpr size_t kTailParts = 5;
+std::string_view tail_part_name(TailPart part);
+
+struct StepTail {
+  std::array<double, kTailParts> part_ns{};  // by TailPart; add up to the step's span minus the pipeline's
+  double longest_ns = 0;  // of its ranks, each on its own clock: first start to last end of all cells but messages
+};
+
+// Of lists [first, last), one step and replica, whose compute cells span start_ns … end_ns on common time. O(cells of
+// these ranks in the step), O(k log k) for k of them outside the pipeline.
+StepTail step_tail(const Trace& trace, const RankLists& lists, size_t first, size_t last, const StepSums& step,
+                   int64_t start_ns, int64_t end_ns);
+
+}  // namespace stageline

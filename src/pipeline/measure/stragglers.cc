@@ -1,0 +1,355 @@
+#include "pipeline/measure/stragglers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "base/counted.h"
+#include "base/number.h"
+#include "model/pipeline_sums.h"
+#include "model/stage_costs.h"
+#include "pipeline/measure/host_delays.h"
+#include "pipeline/measure/slow_rank.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kErrors = 4;           // standard errors that a ratio must be beyond
+constexpr int64_t kLeastPauses = 3;     // of a worker, to be its sign
+constexpr double kSteadyPeriod = 0.25;  // scatter of the times between pauses
+
+// Median of sorted values without the one at `skip`; NaN when it is the only one.
+double median_without(const std::vector<double>& sorted, size_t skip) {
+  const size_t n = sorted.size() - 1;
+  if (n == 0) return kNaN;
+  const auto at = [&](size_t k) { return sorted[k < skip ? k : k + 1]; };
+  return n % 2 == 1 ? at(n / 2) : (at(n / 2 - 1) + at(n / 2)) / 2;
+}
+
+// Each value ÷ the median of the others; NaN where it is alone or they are 0.
+std::vector<double> against_others(const std::vector<double>& values) {
+  std::vector<size_t> order(values.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return std::pair(values[a], a) < std::pair(values[b], b); });
+  std::vector<double> sorted, ratio(values.size(), kNaN);
+  for (const size_t i : order) sorted.push_back(values[i]);
+  for (size_t k = 0; k < order.size(); ++k) {
+    const double others = median_without(sorted, k);
+    if (others > 0) ratio[order[k]] = values[order[k]] / others;
+  }
+  return ratio;
+}
+
+struct Scatter {  // of the cells of one kind
+  double count = 0, sum = 0, squares = 0;
+};
+
+class Finder {
+ public:
+  Finder(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage, const PipelineSums& sums)
+      : trace_(trace), graph_(graph), coverage_(coverage), sums_(sums), without_(sums.outliers) {}
+
+  Stragglers find() {
+    find_loads();
+    find_steps();
+    find_correlations();
+    find_delays();
+    judge();
+    find_slow_steps();
+    return std::move(out_);
+  }
+
+ private:
+  bool counts(int32_t step) const { return !std::binary_search(without_.begin(), without_.end(), step); }
+  const Part& part(int32_t p) const { return trace_.parts[static_cast<size_t>(p)]; }
+
+  void find_loads() {
+    std::vector<double> busy(trace_.parts.size(), 0);
+    std::vector<int64_t> steps(trace_.parts.size(), 0);
+    for (const RankSums& rank : sums_.ranks) {
+      if (!counts(rank.step)) continue;
+      busy[static_cast<size_t>(rank.part)] += static_cast<double>(rank.busy_ns);
+      ++steps[static_cast<size_t>(rank.part)];
+    }
+    worker_of_.assign(trace_.parts.size(), -1);
+    std::map<int32_t, std::vector<int32_t>> by_stage;
+    for (size_t p = 0; p < busy.size(); ++p) {
+      if (steps[p] == 0 || trace_.parts[p].stage == kUnknown) continue;
+      worker_of_[p] = static_cast<int32_t>(out_.workers.size());
+      by_stage[trace_.parts[p].stage].push_back(worker_of_[p]);
+      StragglerWorker worker;
+      worker.part = static_cast<int32_t>(p);
+      worker.steps = steps[p];
+      worker.busy_ns = busy[p] / static_cast<double>(steps[p]);
+      worker.period_ns = worker.s_w = kNaN;
+      out_.workers.push_back(worker);
+    }
+    const std::vector<double> errors = relative_errors();
+    const std::vector<double> usual = usual_busy_ns(trace_, without_);
+    for (const auto& [stage, members] : by_stage) {
+      std::vector<double> all, cells;
+      double sum = 0;
+      for (const int32_t w : members) {
+        const StragglerWorker& worker = out_.workers[static_cast<size_t>(w)];
+        all.push_back(worker.busy_ns);
+        cells.push_back(usual[static_cast<size_t>(worker.part)] / static_cast<double>(worker.steps));
+        sum += worker.busy_ns;
+      }
+      const std::vector<double> of_all = against_others(all), of_cells = against_others(cells);
+      const auto peers = static_cast<double>(members.size()) - 1;
+      for (size_t k = 0; k < members.size(); ++k) {
+        StragglerWorker& worker = out_.workers[static_cast<size_t>(members[k])];
+        worker.busy_ratio = peers > 0 ? worker.busy_ns * static_cast<double>(members.size()) / sum : kNaN;
+        worker.ratio = peers > 0 ? std::min(of_all[k], of_cells[k]) : kNaN;
+        // A median of n values scatters 1.25 times as much as their mean.
+        worker.error = peers > 0 ? errors[static_cast<size_t>(worker.part)] * std::sqrt(1 + 1.57 / peers) : kNaN;
+      }
+    }
+  }
+
+  // Standard error of a part's mean busy time as a share of it, by the scatter of its cells within a kind.
+  std::vector<double> relative_errors() const {
+    std::vector<std::map<std::pair<CellKind, int32_t>, Scatter>> scatter(trace_.parts.size());
+    const Cells& cells = trace_.cells;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (!is_compute(cells.kind[i]) || cells.step[i] == kUnknown || !counts(cells.step[i])) continue;
+      Scatter& s = scatter[static_cast<size_t>(cells.part[i])][{cells.kind[i], cells.chunk[i]}];
+      const auto dur = static_cast<double>(cells.dur_ns(i));
+      s.count += 1;
+      s.sum += dur;
+      s.squares += dur * dur;
+    }
+    std::vector<double> errors(scatter.size(), 0);
+    for (size_t p = 0; p < scatter.size(); ++p) {
+      double total = 0, variance = 0;
+      for (const auto& [key, s] : scatter[p]) {
+        total += s.sum;
+        // Of a single cell nothing is known: it could be twice as long.
+        variance +=
+            s.count > 1 ? std::max(0.0, s.squares - s.sum * s.sum / s.count) * s.count / (s.count - 1) : s.squares;
+      }
+      errors[p] = total > 0 ? std::sqrt(variance) / total : 0;
+    }
+    return errors;
+  }
+
+  void find_steps() {
+    struct Member {
+      int32_t stage, part;
+      double busy_ns;
+    };
+    std::map<int32_t, std::vector<double>> by_stage;  // mean busy, steps that count
+    for (size_t i = 0; i < sums_.ranks.size();) {
+      const int32_t step = sums_.ranks[i].step;
+      std::vector<Member> members;
+      for (; i < sums_.ranks.size() && sums_.ranks[i].step == step; ++i) {
+        const RankSums& rank = sums_.ranks[i];
+        if (part(rank.part).stage != kUnknown)
+          members.push_back({part(rank.part).stage, rank.part, static_cast<double>(rank.busy_ns)});
+      }
+      std::stable_sort(members.begin(), members.end(),
+                       [](const Member& a, const Member& b) { return a.stage < b.stage; });
+      for (size_t m = 0; m < members.size();) {
+        StragglerStep row;
+        row.step = step;
+        row.stage = members[m].stage;
+        std::vector<double> busy;
+        const size_t first = m;
+        for (; m < members.size() && members[m].stage == row.stage; ++m) busy.push_back(members[m].busy_ns);
+        for (const double ns : busy) row.busy_ns += ns / static_cast<double>(busy.size());
+        const std::vector<double> ratios = against_others(busy);
+        for (size_t k = 0; busy.size() > 1 && k < ratios.size(); ++k) {
+          const int32_t w = worker_of_[static_cast<size_t>(members[first + k].part)];
+          if (w < 0) continue;
+          StragglerWorker& worker = out_.workers[static_cast<size_t>(w)];
+          const double error = worker.error * std::sqrt(static_cast<double>(worker.steps));
+          const bool slow = ratios[k] >= 1 + std::max(kStragglerRatio - 1, kErrors * error);
+          if (slow && counts(step)) ++worker.slow_steps;
+          if (row.slowest_part < 0 || ratios[k] > row.slowest_ratio) {
+            row.slowest_part = members[first + k].part;
+            row.slowest_ratio = ratios[k];
+            row.slow = slow;
+          }
+        }
+        if (counts(step)) by_stage[row.stage].push_back(row.busy_ns);
+        out_.steps.push_back(row);
+      }
+    }
+    std::map<int32_t, double> usual;
+    for (auto& [stage, values] : by_stage) usual[stage] = median_of(std::move(values));
+    for (StragglerStep& row : out_.steps)
+      if (const auto it = usual.find(row.stage); it != usual.end() && it->second > 0)
+        row.ratio = row.busy_ns / it->second;
+  }
+
+  void find_correlations() {
+    struct Sums {
+      double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+    };
+    struct Job {
+      int32_t part, chunk, micro_batch;
+      bool backward;
+      double dur_ns;
+      auto key() const { return std::tie(part, chunk, micro_batch); }
+    };
+    std::map<int32_t, Sums> by_stage;
+    std::vector<Job> jobs;
+    std::vector<std::pair<double, double>> pairs;
+    for (const GraphStep& step : graph_.steps) {
+      if (!step.counts) continue;
+      jobs.clear();
+      for (uint32_t i = step.begin; i < step.end; ++i) {
+        const CellKind kind = graph_.kind[i];
+        const bool backward = is_backward(kind);
+        if (graph_.types[graph_.type[i]].overlapped) continue;  // has the time of another micro-batch as well
+        if ((kind == CellKind::kForward || backward) && graph_.micro_batch[i] != kUnknown &&
+            graph_.stage(i) != kUnknown)
+          jobs.push_back({graph_.part[i], graph_.chunk[i], graph_.micro_batch[i], backward, graph_.dur_ns[i]});
+      }
+      std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
+        return std::tuple(a.key(), a.backward, a.dur_ns) < std::tuple(b.key(), b.backward, b.dur_ns);
+      });
+      for (size_t i = 0; i < jobs.size();) {
+        const int32_t p = jobs[i].part, chunk = jobs[i].chunk;
+        pairs.clear();
+        double f = 0, b = 0;
+        while (i < jobs.size() && jobs[i].part == p && jobs[i].chunk == chunk) {
+          size_t j = i;
+          while (j < jobs.size() && jobs[j].key() == jobs[i].key()) ++j;
+          if (j - i == 2 && !jobs[i].backward && jobs[i + 1].backward) {
+            pairs.emplace_back(jobs[i].dur_ns, jobs[i + 1].dur_ns);
+            f += jobs[i].dur_ns;
+            b += jobs[i + 1].dur_ns;
+          }
+          i = j;
+        }
+        const auto n = static_cast<double>(pairs.size());
+        if (pairs.size() < 3 || !(f > 0) || !(b > 0)) continue;  // of two, one is above the mean and one below
+        Sums& s = by_stage[part(p).stage];
+        for (const auto& [forward, backward] : pairs) {
+          const double x = forward * n / f - 1, y = backward * n / b - 1;
+          s.n += 1;
+          s.x += x;
+          s.y += y;
+          s.xx += x * x;
+          s.yy += y * y;
+          s.xy += x * y;
+        }
+      }
+    }
+    for (const auto& [stage, s] : by_stage) {
+      FbCorrelation c;
+      c.stage = stage;
+      c.pairs = static_cast<int64_t>(s.n);
+      const double vx = s.xx - s.x * s.x / s.n, vy = s.yy - s.y * s.y / s.n;
+      c.spread = std::sqrt(std::max(0.0, vx / s.n));
+      // Spreads of parts in a billion are rounding.
+      c.r = c.pairs >= kLeastPairs && vx / s.n > 1e-18 && vy / s.n > 1e-18
+                ? (s.xy - s.x * s.y / s.n) / std::sqrt(vx * vy)
+                : kNaN;
+      c.data_dependent = c.r >= kCorrelated && c.spread >= kLeastSpread;
+      out_.correlations.push_back(c);
+    }
+  }
+
+  void find_delays() {
+    delays_ = host_delays(trace_, graph_, coverage_);
+    for (StragglerWorker& worker : out_.workers) {
+      const RankDelays& own = delays_.ranks[static_cast<size_t>(worker.part)];
+      worker.cells = own.cells;
+      worker.pauses = static_cast<int64_t>(own.pause_at_ns.size());
+      worker.pause_ns = own.pause_ns;
+      worker.late_ns = own.late_ns;
+      if (own.pause_at_ns.size() < 5) continue;
+      std::vector<double> between;
+      double sum = 0, squares = 0;
+      for (size_t i = 1; i < own.pause_at_ns.size(); ++i) {
+        between.push_back(static_cast<double>(own.pause_at_ns[i] - own.pause_at_ns[i - 1]));
+        sum += between.back();
+        squares += between.back() * between.back();
+      }
+      const auto n = static_cast<double>(between.size());
+      const double mean = sum / n, deviation = std::sqrt(std::max(0.0, squares / n - mean * mean));
+      if (mean > 0 && deviation <= kSteadyPeriod * mean) worker.period_ns = median_of(between);
+    }
+  }
+
+  void judge() {
+    for (StragglerWorker& worker : out_.workers) {
+      const RankDelays& own = delays_.ranks[static_cast<size_t>(worker.part)];
+      const bool alone = std::isnan(worker.ratio);
+      const bool slow = !alone && worker.ratio >= 1 + std::max(kStragglerRatio - 1, kErrors * worker.error);
+      if (slow && static_cast<double>(worker.slow_steps) >= kStragglerSteps * static_cast<double>(worker.steps))
+        worker.verdict = StragglerVerdict::kPersistent;
+      else if (own.late)
+        worker.verdict = StragglerVerdict::kLateLaunch;
+      else if (worker.pauses >= kLeastPauses)
+        worker.verdict = StragglerVerdict::kPauses;
+      else if (worker.slow_steps > 0)
+        worker.verdict = StragglerVerdict::kNowAndThen;
+      else if (alone)
+        worker.verdict = StragglerVerdict::kAlone;
+    }
+  }
+
+  // Long steps stand outside the means: what they cost is spread over all steps.
+  void find_slow_steps() {
+    std::vector<double> spans;
+    for (const StepSums& step : sums_.steps) spans.push_back(static_cast<double>(step.span_ns()));
+    const double usual = median_of(spans);
+    for (const StepSums& step : sums_.steps) {
+      if (counts(step.step) || !(usual > 0)) continue;
+      const auto span = static_cast<double>(step.span_ns());
+      out_.slow_steps.push_back({step.step, span / usual, (span - usual) / static_cast<double>(sums_.steps.size())});
+    }
+  }
+
+  const Trace& trace_;
+  const StepGraph& graph_;
+  const RunCoverage& coverage_;
+  const PipelineSums& sums_;
+  const std::vector<int32_t>& without_;
+  std::vector<int32_t> worker_of_;  // by part; −1
+  HostDelays delays_;
+  Stragglers out_;
+};
+
+}  // namespace
+
+std::string_view straggler_verdict_name(StragglerVerdict verdict) {
+  switch (verdict) {
+    case StragglerVerdict::kFine: return "fine";
+    case StragglerVerdict::kPersistent: return "persistent";
+    case StragglerVerdict::kNowAndThen: return "now and then";
+    case StragglerVerdict::kLateLaunch: return "late launches";
+    case StragglerVerdict::kPauses: return "pauses";
+    case StragglerVerdict::kAlone: return "no peer";
+  }
+  return "";
+}
+
+Stragglers find_stragglers(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage,
+                           const PipelineSums& sums) {
+  return Finder(trace, graph, coverage, sums).find();
+}
+
+std::string straggler_words(const StragglerWorker& worker) {
+  const std::string in = grouped(worker.slow_steps) + " of " + counted(worker.steps, "step", "steps");
+  switch (worker.verdict) {
+    case StragglerVerdict::kFine: return "";
+    case StragglerVerdict::kPersistent: return fixed(worker.ratio, 2) + "× its peers, slow in " + in;
+    case StragglerVerdict::kNowAndThen: return "slow in " + in;
+    case StragglerVerdict::kLateLaunch: return "nearly every cell starts " + human_duration(worker.late_ns) + " late";
+    case StragglerVerdict::kPauses:
+      return counted(worker.pauses, "pause", "pauses") + " of " +
+             human_duration(worker.pause_ns / static_cast<double>(worker.pauses)) +
+             (std::isfinite(worker.period_ns) ? ", every " + human_duration(worker.period_ns) : "");
+    case StragglerVerdict::kAlone: return "no other rank holds its stage: worker and stage cannot be told apart";
+  }
+  return "";
+}
+
+}  // namespace stageline

@@ -1,0 +1,374 @@
+#include "pipeline/measure/waterfall.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/measure/edge_latency.h"
+#include "pipeline/replay/order_graph.h"
+#include "pipeline/replay/order_replay.h"
+#include "pipeline/replay/schedule_sequence.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kMostOfMedian = 2;  // a gap is its message's up to so many times what messages of its link take
+
+// One stage of one pipeline: its ranks' busy time with equal costs, and as it was.
+struct StageBusy {
+  int32_t stage = 0;
+  double ranks = 0, equal_ns = 0, own_ns = 0;
+};
+
+struct Pipeline {
+  size_t first = 0, last = 0;  // lists
+  ReplayLevels level_ns{};
+  double work_ns = 0, order_ns = kNaN;
+  int64_t start_ns = 0, end_ns = 0;  // as recorded
+  double busiest_ns = 0;             // of its ranks
+  double longest_ns = 0;             // of its ranks, each on its own clock: first start to last end
+  std::vector<StageBusy> stages;     // by stage, those that it has
+  std::vector<GapSample> gaps;
+  std::vector<WaterfallBubble> bubbles;
+  int64_t units = 0, unnumbered = 0, without_producer = 0, broken = 0;
+  double overlap_ns = 0, busy_ns = 0;
+};
+
+class Splitter {
+ public:
+  Splitter(const Trace& trace, const TheoryRun& theory, const RankLists& lists)
+      : trace_(trace),
+        lists_(lists),
+        layout_(theory.recognition.recognised ? theory.recognition.best().layout : guess_chunk_layout(trace)),
+        graphs_(trace, lists, layout_),
+        sequences_(theory) {}
+
+  void replay(Pipeline& p) const {
+    const OrderGraph graph = graphs_.graph(p.first, p.last);
+    OrderReplay replayer(graph, lists_, p.first);
+    replayer.without_messages(p.level_ns);
+    p.units = static_cast<int64_t>(graph.units.size());
+    p.unnumbered = graph.unnumbered;
+    p.without_producer = graph.without_producer;
+    p.broken = graph.broken;
+    p.overlap_ns = graph.overlap_ns;
+    p.start_ns = graph.start_ns;
+    p.end_ns = graph.end_ns;
+    for (const int32_t stage : replayer.stages()) p.stages.push_back({stage, 0, 0, 0});
+    for (size_t l = p.first; l < p.last; ++l) {
+      const uint32_t begin = graph.list_begin[l - p.first], end = graph.list_begin[l - p.first + 1];
+      StageBusy& stage = p.stages[replayer.place_of(lists_.lists[l].stage)];
+      ++stage.ranks;
+      int64_t last_ns = graph.units[begin].end_ns;
+      double own_ns = 0;
+      for (uint32_t u = begin; u < end; ++u) {
+        stage.equal_ns += replayer.equal_ns(u);
+        stage.own_ns += graph.units[u].own_ns;
+        own_ns += graph.units[u].own_ns;
+        last_ns = std::max(last_ns, graph.units[u].end_ns);
+      }
+      p.busy_ns += own_ns;
+      p.busiest_ns = std::max(p.busiest_ns, own_ns);
+      p.longest_ns = std::max(p.longest_ns, static_cast<double>(between_ns(graph.units[begin].start_ns, last_ns)));
+    }
+    p.work_ns = p.busy_ns / static_cast<double>(p.last - p.first);
+    p.order_ns = cost_of_order(p, graph, replayer);
+    if (trace_.comparable()) collect_gaps(p, graph);
+  }
+
+  // `with_bubbles`: where every rank waits as well.
+  void replay_messages(Pipeline& p, const EdgeLatencies& latencies, bool with_bubbles) const {
+    const OrderGraph graph = graphs_.graph(p.first, p.last);
+    const std::vector<MessageTime> messages = message_times(p, graph, latencies);
+    const OrderReplay replayer(graph, lists_, p.first);
+    replayer.with_messages(messages, p.level_ns);
+    if (with_bubbles) collect_bubbles(p, graph, replayer.waits(messages));
+  }
+
+ private:
+  std::vector<MessageTime> message_times(const Pipeline& p, const OrderGraph& graph,
+                                         const EdgeLatencies& latencies) const {
+    std::vector<MessageTime> messages(graph.units.size());
+    struct Known {
+      uint32_t list;
+      double most_ns;
+    };
+    std::vector<Known> known;  // of the list at hand: it has few producers
+    for (uint32_t l = 0; l + 1 < graph.list_begin.size(); ++l) {
+      known.clear();
+      int64_t free_at = INT64_MIN;
+      for (uint32_t u = graph.list_begin[l]; u < graph.list_begin[l + 1]; ++u) {
+        const OrderUnit& unit = graph.units[u];
+        int64_t came = INT64_MIN;  // the last of its inputs
+        double most_ns = 0;        // what messages to it take
+        for (size_t w = 0; w < 2; ++w) {
+          if (unit.after[w] == kNoUnit || graph.units[unit.after[w]].list == l) continue;
+          const OrderUnit& producer = graph.units[unit.after[w]];
+          auto at = std::find_if(known.begin(), known.end(), [&](const Known& k) { return k.list == producer.list; });
+          if (at == known.end())
+            at = known.insert(at,
+                              {producer.list, kMostOfMedian * latencies.of(lists_.lists[p.first + producer.list].part,
+                                                                           lists_.lists[p.first + l].part)});
+          messages[u].after_ns[w] =
+              std::clamp(static_cast<double>(between_ns(producer.end_ns, unit.start_ns)), 0.0, at->most_ns);
+          came = std::max(came, producer.end_ns);
+          most_ns = std::max(most_ns, at->most_ns);
+        }
+        if (came != INT64_MIN && free_at != INT64_MIN && free_at >= came)
+          messages[u].held_ns = std::clamp(static_cast<double>(between_ns(free_at, unit.start_ns)), 0.0, most_ns);
+        free_at = std::max(free_at, unit.end_ns);
+      }
+    }
+    return messages;
+  }
+
+  void collect_bubbles(Pipeline& p, const OrderGraph& graph, const UnitWaits& waits) const {
+    const int32_t step = lists_.lists[p.first].step;
+    const auto add = [&](size_t list, int64_t from_ns, int64_t to_ns, const ReplayLevels& level) {
+      const double recorded = from_ns < to_ns ? static_cast<double>(between_ns(from_ns, to_ns)) : 0;
+      const double parts[] = {level[0], level[1] - level[0], level[2] - level[1], level[4] - level[2],
+                              recorded - level[4]};
+      WaterfallBubble bubble{step, lists_.lists[p.first + list].part, from_ns, std::max(from_ns, to_ns), {}};
+      for (size_t k = 0; k < bubble.part_ns.size(); ++k) bubble.part_ns[k] = static_cast<float>(parts[k]);
+      if (recorded > 0 || std::any_of(level.begin(), level.end(), [](double ns) { return ns > 0; }))
+        p.bubbles.push_back(bubble);
+    };
+    for (size_t l = 0; l + 1 < graph.list_begin.size(); ++l) {
+      int64_t free_at = graph.start_ns;
+      for (uint32_t u = graph.list_begin[l]; u < graph.list_begin[l + 1]; ++u) {
+        add(l, free_at, graph.units[u].start_ns, waits.before[u]);
+        free_at = std::max(free_at, graph.units[u].end_ns);
+      }
+      add(l, free_at, graph.end_ns, waits.after[l]);
+    }
+  }
+
+  // T0 as it ran minus T0 with the same units in the order of the recognised schedule.
+  double cost_of_order(const Pipeline& p, const OrderGraph& graph, const OrderReplay& replayer) const {
+    const ScheduleSequences::Sequence schedule = sequences_.of(graph, p.first, p.last);
+    if (!schedule.known) return kNaN;
+    return schedule.as_it_ran ? 0 : p.level_ns[0] - replayer.equal_costs(schedule.order);
+  }
+
+  // Gaps between the end of what a unit waited for and its start, where its rank was free before: by pair of ranks,
+  // their median.
+  void collect_gaps(Pipeline& p, const OrderGraph& graph) const {
+    struct Gap {
+      uint32_t from;
+      double ns;
+    };
+    std::vector<Gap> gaps;
+    for (size_t l = 0; l + 1 < graph.list_begin.size(); ++l) {
+      gaps.clear();
+      int64_t free_at = INT64_MIN;
+      for (uint32_t u = graph.list_begin[l]; u < graph.list_begin[l + 1]; ++u) {
+        const OrderUnit& unit = graph.units[u];
+        uint32_t last = kNoUnit;
+        for (const uint32_t before : unit.after)
+          if (before != kNoUnit && (last == kNoUnit || graph.units[before].end_ns > graph.units[last].end_ns))
+            last = before;
+        if (last != kNoUnit && graph.units[last].list != l && free_at <= graph.units[last].end_ns)
+          gaps.push_back(
+              {graph.units[last].list, static_cast<double>(between_ns(graph.units[last].end_ns, unit.start_ns))});
+        free_at = std::max(free_at, unit.end_ns);
+      }
+      std::sort(gaps.begin(), gaps.end(),
+                [](const Gap& a, const Gap& b) { return std::pair(a.from, a.ns) < std::pair(b.from, b.ns); });
+      for (size_t i = 0; i < gaps.size();) {
+        size_t end = i;
+        while (end < gaps.size() && gaps[end].from == gaps[i].from) ++end;
+        const size_t n = end - i;
+        p.gaps.push_back({lists_.lists[p.first + gaps[i].from].part, lists_.lists[p.first + l].part,
+                          (gaps[i + (n - 1) / 2].ns + gaps[i + n / 2].ns) / 2, static_cast<int64_t>(n)});
+        i = end;
+      }
+    }
+  }
+
+  const Trace& trace_;
+  const RankLists& lists_;
+  ChunkLayout layout_;
+  OrderGraphs graphs_;
+  ScheduleSequences sequences_;
+};
+
+double& part(std::array<double, kWaterfallParts>& parts, WaterfallPart p) { return parts[static_cast<size_t>(p)]; }
+
+// Levels become parts; the rest is what is left, so that they add up.
+WaterfallStep step_of(const Pipeline& p, const RankList& list, double pipeline_ns, double span_ns) {
+  WaterfallStep step;
+  step.step = list.step;
+  step.dp = list.dp;
+  step.order_ns = p.order_ns;
+  step.held_ns = p.level_ns[4] - p.level_ns[3];
+  step.pipeline_ns = pipeline_ns;
+  step.span_ns = span_ns;
+  part(step.part_ns, WaterfallPart::kCompute) = p.work_ns;
+  part(step.part_ns, WaterfallPart::kSchedule) = p.level_ns[0] - p.work_ns;
+  part(step.part_ns, WaterfallPart::kImbalance) = p.level_ns[1] - p.level_ns[0];
+  part(step.part_ns, WaterfallPart::kJitter) = p.level_ns[2] - p.level_ns[1];
+  part(step.part_ns, WaterfallPart::kLatency) = p.level_ns[4] - p.level_ns[2];
+  part(step.part_ns, WaterfallPart::kRest) = pipeline_ns - p.level_ns[4];
+  part(step.part_ns, WaterfallPart::kTail) = span_ns - pipeline_ns;
+  return step;
+}
+
+void add_stages(const Pipeline& p, const WaterfallStep& step, std::vector<WaterfallStage>& sums) {
+  for (const StageBusy& busy : p.stages) {
+    WaterfallStage& sum = sums[static_cast<size_t>(busy.stage)];
+    sum.ranks += static_cast<int64_t>(busy.ranks);
+    sum.pipeline_ns += step.pipeline_ns * busy.ranks;
+    // Idle at equal costs is the schedule's; what a stage's own costs change of it, imbalance.
+    const std::array<double, kPipelineParts> own = {
+        busy.own_ns,
+        p.level_ns[0] * busy.ranks - busy.equal_ns,
+        (p.level_ns[1] - p.level_ns[0]) * busy.ranks - (busy.own_ns - busy.equal_ns),
+        (p.level_ns[2] - p.level_ns[1]) * busy.ranks,
+        (p.level_ns[4] - p.level_ns[2]) * busy.ranks,
+        step.part_ns[static_cast<size_t>(WaterfallPart::kRest)] * busy.ranks,
+    };
+    for (size_t k = 0; k < kPipelineParts; ++k) sum.part_ns[k] += own[k];
+  }
+}
+
+}  // namespace
+
+std::string_view waterfall_part_name(WaterfallPart part) {
+  switch (part) {
+    case WaterfallPart::kCompute: return "compute";
+    case WaterfallPart::kSchedule: return "schedule bubble";
+    case WaterfallPart::kImbalance: return "stage imbalance";
+    case WaterfallPart::kJitter: return "jitter";
+    case WaterfallPart::kLatency: return "message latency";
+    case WaterfallPart::kRest: return "unexplained";
+    case WaterfallPart::kTail: return "before and after the pipeline";
+  }
+  return "unexplained";
+}
+
+Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums,
+                       std::vector<WaterfallBubble>* bubbles) {
+  Waterfall out;
+  if (trace.chunks_are_pieces) {
+    out.why_not = "jobs are recorded in pieces, whose sum is not the duration of a cell";
+    return out;
+  }
+  std::optional<RankLists> made;
+  if (theory.lists.lists.empty()) made = rank_lists(trace, theory.recognition.rule);
+  const RankLists& lists = made ? *made : theory.lists;
+  if (lists.lists.empty()) {
+    out.why_not = "no step holds a forward or backward cell of a known stage";
+    return out;
+  }
+  out.clock_free = !trace.comparable() && trace.parts.size() > 1;
+  std::vector<Pipeline> pipelines;
+  for (size_t first = 0; first < lists.lists.size();) {
+    Pipeline p;
+    p.first = first;
+    p.last = first = lists.group_end(first);
+    pipelines.push_back(std::move(p));
+  }
+  const Splitter splitter(trace, theory, lists);
+  parallel_for(pipelines.size(), [&](size_t i) { splitter.replay(pipelines[i]); });
+
+  if (!out.clock_free) {
+    std::vector<GapSample> samples;
+    for (Pipeline& p : pipelines) {
+      samples.insert(samples.end(), p.gaps.begin(), p.gaps.end());
+      p.gaps = {};
+    }
+    const EdgeLatencies latencies(trace, std::move(samples));
+    for (const EdgeLatency& edge : latencies.edges())
+      ++(edge.by_messages ? out.latency.by_messages : out.latency.by_gaps);
+    out.latency.median_ns = latencies.median_ns();
+    const bool any = std::any_of(latencies.edges().begin(), latencies.edges().end(),
+                                 [](const EdgeLatency& edge) { return edge.ns > 0; });
+    parallel_for(pipelines.size(), [&](size_t i) {
+      pipelines[i].level_ns[3] = pipelines[i].level_ns[4] = pipelines[i].level_ns[2];
+      if (any || bubbles) splitter.replay_messages(pipelines[i], latencies, bubbles != nullptr);
+    });
+  } else {
+    for (Pipeline& p : pipelines) p.level_ns[3] = p.level_ns[4] = p.level_ns[2];
+  }
+
+  const std::vector<int32_t>& outliers = sums.outliers;
+  std::vector<StepTail> tails(pipelines.size());
+  std::map<int32_t, const StepSums*> sums_of;
+  for (const StepSums& step : sums.steps) sums_of[step.step] = &step;
+  parallel_for(pipelines.size(), [&](size_t i) {
+    const Pipeline& p = pipelines[i];
+    const StepSums* step = sums_of.at(lists.lists[p.first].step);
+    tails[i] = step_tail(trace, lists, p.first, p.last, *step, p.start_ns, p.end_ns);
+  });
+  out.stages.resize(static_cast<size_t>(lists.stages));
+  for (size_t i = 0; i < pipelines.size(); ++i) {
+    const Pipeline& p = pipelines[i];
+    const RankList& list = lists.lists[p.first];
+    const StepSums& whole = *sums_of.at(list.step);
+    const double pipeline_ns = out.clock_free ? p.longest_ns : static_cast<double>(between_ns(p.start_ns, p.end_ns));
+    const double span_ns = out.clock_free ? std::max(p.longest_ns, tails[i].longest_ns)
+                                          : static_cast<double>(between_ns(whole.start_ns, whole.end_ns));
+    WaterfallStep step = step_of(p, list, pipeline_ns, span_ns);
+    step.outlier = std::binary_search(outliers.begin(), outliers.end(), list.step);
+    step.tail_ns = tails[i].part_ns;
+    step.own_pipeline_ns = p.longest_ns;
+    step.own_span_ns = std::max(p.longest_ns, tails[i].longest_ns);
+    step.busiest_ns = p.busiest_ns;
+    if (out.clock_free) step.tail_ns.fill(kNaN);
+    if (!step.outlier) add_stages(p, step, out.stages);
+    out.units += p.units;
+    out.unnumbered += p.unnumbered;
+    out.without_producer += p.without_producer;
+    out.broken += p.broken;
+    out.overlap_ns += p.overlap_ns;
+    out.busy_ns += p.busy_ns;
+    if (bubbles) bubbles->insert(bubbles->end(), p.bubbles.begin(), p.bubbles.end());
+    out.steps.push_back(step);
+  }
+  std::vector<WaterfallStage> stages;
+  for (size_t s = 0; s < out.stages.size(); ++s) {
+    WaterfallStage stage = out.stages[s];
+    if (stage.ranks == 0) continue;
+    stage.stage = static_cast<int32_t>(s);
+    stage.pipeline_ns /= static_cast<double>(stage.ranks);
+    for (double& ns : stage.part_ns) ns /= static_cast<double>(stage.ranks);
+    stages.push_back(stage);
+  }
+  out.stages = std::move(stages);
+  return out;
+}
+
+WaterfallStep mean_of(const Waterfall& waterfall) {
+  WaterfallStep mean;
+  mean.step = mean.dp = kUnknown;
+  double count = 0, with_order = 0, order = 0;
+  for (const WaterfallStep& step : waterfall.steps) {
+    if (step.outlier) continue;
+    ++count;
+    mean.span_ns += step.span_ns;
+    mean.pipeline_ns += step.pipeline_ns;
+    for (size_t k = 0; k < kWaterfallParts; ++k) mean.part_ns[k] += step.part_ns[k];
+    for (size_t k = 0; k < kTailParts; ++k) mean.tail_ns[k] += step.tail_ns[k];
+    mean.held_ns += step.held_ns;
+    mean.own_pipeline_ns += step.own_pipeline_ns;
+    mean.own_span_ns += step.own_span_ns;
+    mean.busiest_ns += step.busiest_ns;
+    if (!std::isnan(step.order_ns)) ++with_order, order += step.order_ns;
+  }
+  mean.order_ns = with_order > 0 ? order / with_order : kNaN;
+  if (count == 0) return mean;
+  for (double* ns :
+       {&mean.span_ns, &mean.held_ns, &mean.pipeline_ns, &mean.own_pipeline_ns, &mean.own_span_ns, &mean.busiest_ns})
+    *ns /= count;
+  for (double& ns : mean.part_ns) ns /= count;
+  for (double& ns : mean.tail_ns) ns /= count;
+  return mean;
+}
+
+}  // namespace stageline

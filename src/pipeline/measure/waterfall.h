@@ -1,0 +1,90 @@
+// Where the time of a step went, as a sum that closes.
+//
+// One pipeline (step and replica) is replayed in the order that ran, with more and more of the real inputs:
+//
+//   work   mean over its ranks of the time in which they compute                    compute
+//   T0     every cell of a kind takes the pipeline's mean, messages no time    T0 − work   schedule bubble
+//   T1     every (stage, chunk, kind) takes its own mean                       T1 − T0     stage imbalance
+//   T2     every cell takes its own duration                                   T2 − T1     jitter
+//   T3     and messages between ranks take their time                          T3 − T2  ┐
+//   T4     and ranks sit in their receives though the input is there           T4 − T3  ┴  message latency
+//   span   first start to last end of its compute cells, as recorded           span − T4   rest
+//   step   the step around it                                                  step − span tail
+//
+// Parts may be negative and are left so: docs/analyses/waterfall.md says what that means.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/pipeline_sums.h"
+#include "pipeline/measure/step_tail.h"
+#include "pipeline/replay/theory.h"
+
+namespace stageline {
+
+enum class WaterfallPart : uint8_t { kCompute, kSchedule, kImbalance, kJitter, kLatency, kRest, kTail };
+inline constexpr size_t kWaterfallParts = 7;
+inline constexpr size_t kPipelineParts = 6;                // those before the tail: they add up to the pipeline's span
+std::string_view waterfall_part_name(WaterfallPart part);  // "compute", "schedule bubble", …
+
+struct WaterfallStep {
+  int32_t step = 0, dp = 0;
+  bool outlier = false;                           // PipelineSums::outliers: no part of the means
+  std::array<double, kWaterfallParts> part_ns{};  // by WaterfallPart; they add up to span_ns
+  std::array<double, kTailParts> tail_ns{};       // by TailPart; NaN without a common clock
+  double order_ns = 0;  // of the schedule bubble: T0 minus T0 in the recognised schedule's order; NaN: cannot be told
+  double held_ns = 0;   // of message latency: ranks sat in a receive whose input was there
+  double span_ns = 0;   // of the step
+  double pipeline_ns = 0;  // of this replica's compute cells
+  // On every rank's own clock, the longest over the replica's ranks: of its compute cells from first start to last end,
+  // of all its cells but messages, and of the time in which it computes.
+  double own_pipeline_ns = 0, own_span_ns = 0, busiest_ns = 0;
+};
+
+// Mean over the ranks of one stage, over pipelines that are no outliers. Columns add up to pipeline_ns.
+struct WaterfallStage {
+  int32_t stage = 0;
+  int64_t ranks = 0;                             // (step, rank) it is the mean of
+  std::array<double, kPipelineParts> part_ns{};  // kCompute: its own busy time; the others: what it waited
+  double pipeline_ns = 0;
+};
+
+// Where message latencies come from, by directed pairs of ranks.
+struct LatencyEvidence {
+  int64_t by_messages = 0, by_gaps = 0, unknown = 0;  // pairs; unknown ones take the median of the others
+  double median_ns = 0;                               // over the pairs
+};
+
+struct Waterfall {
+  std::string why_not;      // in words, where there is none
+  bool clock_free = false;  // ranks share no clock: spans are the longest that one rank has, latency is not known
+  std::vector<WaterfallStep> steps;    // by step, then replica
+  std::vector<WaterfallStage> stages;  // by stage
+  LatencyEvidence latency;
+  int64_t unnumbered = 0, without_producer = 0, broken = 0;  // units, over all pipelines: see OrderGraph
+  int64_t units = 0;
+  double overlap_ns = 0, busy_ns = 0;  // over all pipelines
+  bool known() const { return why_not.empty(); }
+};
+
+// One stretch in which a rank waits: before a unit of its, or after its last one until the pipeline ends. What each
+// part is of it comes from the same replays, rank by rank: summed over a stage's ranks they are its row in `stages`.
+struct WaterfallBubble {
+  int32_t step = 0, part = 0;
+  int64_t start_ns = 0, end_ns = 0;                 // common time; no stretch where only the replays wait
+  std::array<float, kPipelineParts - 1> part_ns{};  // kSchedule … kRest, below 0 too; they add up to its duration
+};
+
+// The mean over pipelines that are no outliers; step and dp are kUnknown. Empty when there is none.
+WaterfallStep mean_of(const Waterfall& waterfall);
+
+// Expects sorted cells and drawn links; `theory` and `sums` of this trace. Never fails: why_not says so. O(cells), in
+// parallel over pipelines; the same whatever the number of threads.
+// `bubbles` (if given): those of all pipelines, by step, replica, rank and time; none where ranks share no clock.
+Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums,
+                       std::vector<WaterfallBubble>* bubbles = nullptr);
+
+}  // namespace stageline

@@ -1,0 +1,15 @@
+// Which rank of its stage a rank is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pipeline/order/rank_lists.h"
+
+namespace stageline {
+
+// Tensor-parallel index of each part that has lists: its place among those of its (replica, stage); kUnknown without.
+// O(lists).
+std::vector<int32_t> list_positions(const RankLists& lists, size_t parts);
+
+}  // namespace stageline

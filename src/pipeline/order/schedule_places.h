@@ -1,0 +1,55 @@
+// Where a piece of work stands in a schedule's lists.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "model/schedule.h"
+#include "pipeline/order/rank_lists.h"
+
+namespace stageline {
+
+// By (micro-batch, chunk, direction) of each stage. Memory: stages · chunks · micro-batches.
+class SchedulePlaces {
+ public:
+  explicit SchedulePlaces(const Schedule& schedule)
+      : chunks_(schedule.sizes.chunks), micro_batches_(schedule.sizes.micro_batches) {
+    const size_t per_stage = static_cast<size_t>(chunks_) * static_cast<size_t>(micro_batches_) * 3;
+    place_.resize(schedule.ranks.size());
+    flat_.resize(place_.size());
+    for (size_t s = 0; s < place_.size(); ++s) {
+      place_[s].assign(per_stage, kUnknown);
+      for (size_t i = 0; i < schedule.ranks[s].size(); ++i)
+        for (const Action& a : schedule.ranks[s][i].actions()) {
+          place_[s][key(a.micro_batch, a.chunk, a.kind)] = static_cast<int32_t>(i);
+          flat_[s].emplace_back(direction_of(a.kind), static_cast<int32_t>(i));
+        }
+    }
+  }
+
+  // The `nth` token of a list; where its numbers are unknown, what the schedule has at that place, if it goes the same
+  // way. kUnknown when the schedule has no such work.
+  int32_t find(int32_t stage, const WorkToken& t, size_t nth) const {
+    const auto s = static_cast<size_t>(stage);
+    if (t.micro_batch == kUnknown || t.chunk == kUnknown)
+      return nth < flat_[s].size() && flat_[s][nth].first == direction_of(t.kind) ? flat_[s][nth].second : kUnknown;
+    if (t.micro_batch < 0 || t.micro_batch >= micro_batches_ || t.chunk < 0 || t.chunk >= chunks_) return kUnknown;
+    return place_[s][key(t.micro_batch, t.chunk, t.kind)];
+  }
+
+ private:
+  // F, B or I, W: what tells the work of one micro-batch on one chunk apart.
+  static size_t direction_of(CellKind kind) {
+    return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1;
+  }
+  size_t key(int32_t micro_batch, int32_t chunk, CellKind kind) const {
+    return (static_cast<size_t>(chunk) * static_cast<size_t>(micro_batches_) + static_cast<size_t>(micro_batch)) * 3 +
+           direction_of(kind);
+  }
+  int32_t chunks_, micro_batches_;
+  std::vector<std::vector<int32_t>> place_;
+  std::vector<std::vector<std::pair<size_t, int32_t>>> flat_;  // (direction, place) of every action in order
+};
+
+}  // namespace stageline

@@ -1,0 +1,334 @@
+// Waits of jobs that recorded compute cells, and perhaps collectives, but no message that could be trusted: the order
+// of every rank, trace.links between stages, and a message of its own between two ranks, which takes what messages
+// between these two stages in this direction usually take.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "base/parallel.h"
+#include "base/spares.h"
+#include "model/overlapped_pairs.h"
+#include "model/stage_costs.h"
+#include "pipeline/replay/step_draft.h"
+
+namespace stageline {
+namespace {
+
+bool takes_part(CellKind kind) {
+  return is_compute(kind) || kind == CellKind::kOptimizer || kind == CellKind::kCollective;
+}
+
+// (stage it leaves, stage it reaches, forward): the classes that share a latency.
+using Edge = std::tuple<int32_t, int32_t, bool>;
+
+class CellWaits {
+ public:
+  explicit CellWaits(const Trace& trace) : trace_(trace), cells_(trace.cells) {
+    for (const StepRange& range : step_ranges(cells_))
+      if (range.step != kUnknown &&
+          std::any_of(cells_.kind.begin() + static_cast<std::ptrdiff_t>(range.begin),
+                      cells_.kind.begin() + static_cast<std::ptrdiff_t>(range.end), takes_part))
+        steps_.push_back({range, {}, {}, {}, {}, {}});
+    // A half of an overlapped pair shares its device with the other half: its time says nothing of such work alone.
+    pairs_ = overlapped_pairs(cells_);
+    op_of_.assign(cells_.size(), kNoCell);
+    share_links();
+    Spares<StepDraft> drafts;
+    parallel_for(steps_.size(), [&](size_t s) { look_at(steps_[s], *Spares<StepDraft>::Lent(drafts)); });
+    number_types();
+    measure_latencies();
+  }
+
+  const std::vector<GraphType>& types() const { return types_; }
+  bool grouped() const {
+    return std::find(cells_.kind.begin(), cells_.kind.end(), CellKind::kCollective) != cells_.kind.end();
+  }
+  std::vector<uint32_t> op_counts() const {
+    std::vector<uint32_t> counts;
+    for (const Step& step : steps_)
+      counts.push_back(static_cast<uint32_t>(step.before.size()) + step.messages + (step.together ? 1 : 0));
+    return counts;
+  }
+
+  void draft(size_t s, StepDraft& draft) const {
+    const Step& step = steps_[s];
+    draft.step = step.range.step;
+    draft.ops.reserve(step.before.size() + step.messages + 1);
+    draft.waits.reserve(step.before.size() + 2 * size_t{step.messages});
+    take_cells(step, draft);
+    for (uint32_t k = 0; k < step.before.size(); ++k)
+      if (step.before[k] != kNothing) draft.wait(k, step.before[k]);
+    add_messages(step, draft);
+    collectives(draft);
+    if (step.together) gradients_together(draft, gradients_);
+  }
+
+ private:
+  static constexpr uint32_t kNothing = UINT32_MAX;  // of what an operation follows
+  static constexpr size_t kTypes = 2 * size_t{kCellKindCount};
+  static size_t type_index(CellKind kind, bool overlapped) {
+    return (overlapped ? size_t{kCellKindCount} : 0) + static_cast<size_t>(kind);
+  }
+
+  struct Step {
+    StepRange range;
+    std::span<const Link> links;   // those that leave its cells
+    std::vector<uint32_t> before;  // by operation: the one of its rank that it follows
+    std::map<Edge, std::vector<int64_t>> gaps;
+    std::vector<size_t> first_seen;                        // types in the order of their first cells
+    std::array<size_t, 2> first_link{SIZE_MAX, SIZE_MAX};  // first message: forward, backward
+    uint32_t messages = 0;
+    bool together = false;  // gradients_together()
+  };
+
+  // Links come by the cell that they leave; else each step gets its own in the order in which they come.
+  void share_links() {
+    const auto from = [](const Link& a, const Link& b) { return a.from_cell < b.from_cell; };
+    std::span<const Link> links(trace_.links);
+    if (!std::is_sorted(links.begin(), links.end(), from)) {
+      sorted_links_.assign(links.begin(), links.end());
+      std::stable_sort(sorted_links_.begin(), sorted_links_.end(), [&](const Link& a, const Link& b) {
+        return cells_.step[a.from_cell] < cells_.step[b.from_cell];
+      });
+      links = sorted_links_;
+    }
+    links_ = links;
+    size_t at = 0;
+    for (Step& step : steps_) {
+      while (at < links.size() && cells_.step[links[at].from_cell] < step.range.step) ++at;
+      const size_t first = at;
+      at = static_cast<size_t>(
+          std::partition_point(links.begin() + static_cast<std::ptrdiff_t>(at), links.end(),
+                               [&](const Link& link) { return cells_.step[link.from_cell] <= step.range.step; }) -
+          links.begin());
+      step.links = links.subspan(first, at - first);
+    }
+  }
+
+  void take_cells(const Step& step, StepDraft& draft) const {
+    for (size_t i = step.range.begin; i < step.range.end; ++i) {
+      const CellKind kind = cells_.kind[i];
+      if (!takes_part(kind)) continue;
+      const int32_t part = cells_.part[i];
+      const int64_t start = trace_.common_ns(part, cells_.start_ns[i]);
+      draft.ops.push_back({static_cast<uint32_t>(i), type_[type_index(kind, pairs_[i] != kNoPair)], kind, part,
+                           cells_.chunk[i], cells_.micro_batch[i], start,
+                           std::max(start, trace_.common_ns(part, cells_.end_ns[i]))});
+    }
+  }
+
+  // All that must be known of a step before drafts are made.
+  void look_at(Step& step, StepDraft& draft) {
+    draft.clear();
+    draft.ops.reserve(step.range.end - step.range.begin);
+    take_cells(step, draft);  // types are not known yet
+    std::array<bool, kTypes> seen{};
+    for (uint32_t k = 0; k < draft.ops.size(); ++k) {
+      const DraftOp& op = draft.ops[k];
+      op_of_[op.cell] = k;
+      const size_t type = type_index(op.kind, pairs_[op.cell] != kNoPair);
+      if (!seen[type]) step.first_seen.push_back(type);
+      seen[type] = true;
+    }
+    rank_order(draft, step.before);
+    // The smallest part of the gaps is transfer, the rest is somebody being late: the lower quartile of the gaps of
+    // those that did wait for it stands for the class.
+    std::array<std::pair<Edge, std::vector<int64_t>*>, 2> known{};  // by direction: the one before, mostly the same
+    for (const Link& link : step.links) {
+      if (!usable(link) || on_one_rank(link)) continue;
+      const Edge own = edge_of(link);
+      const size_t way = std::get<bool>(own) ? 0 : 1;
+      size_t& first = step.first_link[way];
+      if (first == SIZE_MAX) first = static_cast<size_t>(&link - links_.data());
+      ++step.messages;
+      const uint32_t to = op_of_[link.to_cell], before = step.before[to];
+      const int64_t sent = draft.ops[op_of_[link.from_cell]].end_ns;
+      if (before != kNothing && draft.ops[before].end_ns > sent) continue;
+      if (!known[way].second || known[way].first != own) known[way] = {own, &step.gaps[own]};
+      known[way].second->push_back(draft.ops[to].start_ns - sent);
+    }
+    draft.group.assign(draft.ops.size(), kNoGroup);
+    step.together = gradients_together(draft, 0);
+  }
+
+  // Each operation follows the one of its rank that ended last before it started; whatever overlaps it runs beside it.
+  // Rounded stamps overlap where work does not: seconds since 1970 in a double are good to a quarter of a microsecond,
+  // a table in milliseconds to one. What reaches over a start by no more than two stamps of one moment may differ by –
+  // of compute also a tenth of its length, as no start is late by less –, and never by more than half of itself, has
+  // ended there. It still began first, so nobody waits for what follows.
+  static int64_t surely_ended_ns(const DraftOp& o) {
+    const int64_t dur = o.end_ns - o.start_ns;
+    const int64_t rounded = is_compute(o.kind) ? std::max(kSameNs, dur / 10) : kSameNs;
+    return o.end_ns - std::min(rounded, dur / 2);
+  }
+
+  static void rank_order(const StepDraft& draft, std::vector<uint32_t>& before) {
+    before.assign(draft.ops.size(), kNothing);
+    std::vector<uint32_t> by_end;
+    const auto ended = [&](uint32_t k) { return surely_ended_ns(draft.ops[k]); };
+    for (uint32_t begin = 0; begin < draft.ops.size();) {
+      uint32_t end = begin;
+      bool in_order = true;
+      for (; end < draft.ops.size() && draft.ops[end].part == draft.ops[begin].part; ++end)
+        in_order = in_order && (end == begin || ended(end - 1) <= ended(end));
+      by_end.resize(end - begin);
+      std::iota(by_end.begin(), by_end.end(), begin);
+      if (!in_order)
+        std::stable_sort(by_end.begin(), by_end.end(), [&](uint32_t a, uint32_t b) { return ended(a) < ended(b); });
+      size_t next = 0;
+      for (uint32_t k = begin; k < end; ++k) {
+        // Of cells without length at one moment, those that come first in order go first.
+        while (next < by_end.size() &&
+               std::pair(ended(by_end[next]), by_end[next]) < std::pair(draft.ops[k].start_ns, k))
+          ++next;
+        if (next > 0) before[k] = by_end[next - 1];
+      }
+      begin = end;
+    }
+  }
+
+  // Steps first: of other steps operations may not be known yet.
+  bool usable(const Link& link) const {
+    return cells_.step[link.from_cell] == cells_.step[link.to_cell] && op_of_[link.from_cell] != kNoCell &&
+           op_of_[link.to_cell] != kNoCell && is_compute(cells_.kind[link.from_cell]) &&
+           is_compute(cells_.kind[link.to_cell]);
+  }
+  bool on_one_rank(const Link& link) const { return cells_.part[link.from_cell] == cells_.part[link.to_cell]; }
+  Edge edge_of(const Link& link) const {
+    const Part &from = trace_.parts[static_cast<size_t>(cells_.part[link.from_cell])],
+               &to = trace_.parts[static_cast<size_t>(cells_.part[link.to_cell])];
+    const bool forward =
+        cells_.kind[link.from_cell] == CellKind::kForward ||
+        (cells_.kind[link.from_cell] == CellKind::kForwardBackward && cells_.kind[link.to_cell] == CellKind::kForward);
+    return Edge{from.stage, to.stage, forward};
+  }
+
+  // In the order in which cells have them, then messages.
+  void number_types() {
+    std::array<bool, kTypes> known{};
+    const auto add = [&](CellKind kind, bool overlapped) {
+      const size_t index = type_index(kind, overlapped);
+      if (std::exchange(known[index], true)) return;
+      type_[index] = static_cast<uint16_t>(types_.size());
+      const std::string name = kind == CellKind::kRecvForward    ? "forward message"
+                               : kind == CellKind::kRecvBackward ? "backward message"
+                                                                 : std::string(kind_name(kind));
+      types_.push_back({(overlapped ? "overlapped " : "") + name, kind,
+                        is_message(kind) || kind == CellKind::kCollective, overlapped});
+    };
+    std::array<size_t, 2> first_link{SIZE_MAX, SIZE_MAX};
+    bool together = false;
+    for (const Step& step : steps_) {
+      for (const size_t index : step.first_seen)
+        add(static_cast<CellKind>(index % kCellKindCount), index >= size_t{kCellKindCount});
+      for (size_t way = 0; way < 2; ++way) first_link[way] = std::min(first_link[way], step.first_link[way]);
+      together |= step.together;
+    }
+    const bool backward_first = first_link[1] < first_link[0];
+    for (const bool backward : {backward_first, !backward_first})
+      if (first_link[backward ? 1 : 0] != SIZE_MAX)
+        add(backward ? CellKind::kRecvBackward : CellKind::kRecvForward, false);
+    gradients_ = static_cast<uint16_t>(types_.size());
+    if (together) types_.push_back(gradients_type());
+  }
+
+  void measure_latencies() {
+    std::map<Edge, std::vector<int64_t>> gaps;
+    for (Step& step : steps_) {
+      for (const auto& [edge, own] : step.gaps) gaps[edge].insert(gaps[edge].end(), own.begin(), own.end());
+      step.gaps.clear();
+    }
+    for (auto& [edge, list] : gaps)
+      latency_[edge] = std::max<int64_t>(0, static_cast<int64_t>(percentile_of(list, 0.25)));
+  }
+
+  void add_messages(const Step& step, StepDraft& draft) const {
+    std::array<std::optional<std::pair<Edge, int64_t>>, 2> last;  // latencies, by direction
+    for (const Link& link : step.links) {
+      if (!usable(link)) continue;
+      const uint32_t from = op_of_[link.from_cell], to = op_of_[link.to_cell];
+      if (on_one_rank(link)) {
+        draft.wait(to, from);
+        continue;
+      }
+      const Edge edge = edge_of(link);
+      auto& known = last[std::get<bool>(edge) ? 0 : 1];
+      if (!known || known->first != edge) {
+        const auto at = latency_.find(edge);
+        known.emplace(edge, at == latency_.end() ? 0 : at->second);
+      }
+      const int64_t sent = draft.ops[from].end_ns;
+      const int64_t took = std::clamp<int64_t>(draft.ops[to].start_ns - sent, 0, known->second);
+      const CellKind kind = std::get<bool>(edge) ? CellKind::kRecvForward : CellKind::kRecvBackward;
+      const auto message = static_cast<uint32_t>(draft.ops.size());
+      const DraftOp reached = draft.ops[to];
+      draft.ops.push_back({kNoCell, type_[type_index(kind, false)], kind, reached.part, reached.chunk,
+                           reached.micro_batch, sent, sent + took});
+      draft.wait(message, from);
+      draft.wait(to, message);
+    }
+  }
+
+  // The k-th collective of a name on one stage is one over its replicas, where all have as many and no member had ended
+  // before another began.
+  void collectives(StepDraft& draft) const {
+    draft.group.assign(draft.ops.size(), kNoGroup);
+    std::map<std::tuple<int32_t, std::string_view>, std::map<int32_t, std::vector<uint32_t>>> lists;
+    for (uint32_t k = 0; k < draft.ops.size(); ++k) {
+      const DraftOp& o = draft.ops[k];
+      if (o.kind != CellKind::kCollective || o.cell == kNoCell) continue;
+      const int32_t stage = trace_.parts[static_cast<size_t>(o.part)].stage;
+      lists[{stage, trace_.slice_name(cells_.at(o.cell))}][o.part].push_back(k);
+    }
+    for (const auto& [key, by_part] : lists) {
+      const size_t count = by_part.begin()->second.size();
+      if (by_part.size() < 2 ||
+          std::any_of(by_part.begin(), by_part.end(), [&](const auto& entry) { return entry.second.size() != count; }))
+        continue;
+      for (size_t k = 0; k < count; ++k) {
+        int64_t latest = INT64_MIN, first_end = INT64_MAX;
+        for (const auto& [part, ops] : by_part) {
+          latest = std::max(latest, draft.ops[ops[k]].start_ns);
+          first_end = std::min(first_end, draft.ops[ops[k]].end_ns);
+        }
+        if (latest > first_end) continue;
+        for (const auto& [part, ops] : by_part) draft.group[ops[k]] = draft.group_count;
+        ++draft.group_count;
+      }
+    }
+  }
+
+  const Trace& trace_;
+  const Cells& cells_;
+  std::vector<Step> steps_;         // those with operations
+  std::vector<Link> sorted_links_;  // where the trace's are not
+  std::span<const Link> links_;
+  std::vector<uint32_t> pairs_, op_of_;  // by cell: overlapped_pairs(), its operation in its step or kNoCell
+  std::array<uint16_t, kTypes> type_{};  // by type_index()
+  std::vector<GraphType> types_;
+  uint16_t gradients_ = 0;
+  std::map<Edge, int64_t> latency_;
+};
+
+}  // namespace
+
+StepDrafts draft_cells(const Trace& trace, Diagnostics& notes) {
+  const auto waits = std::make_shared<const CellWaits>(trace);
+  StepDrafts drafts{waits->types(), waits->grouped(), waits->op_counts(),
+                    [waits](size_t step, StepDraft& draft) { waits->draft(step, draft); }};
+  if (!drafts.op_count.empty())
+    notes.add("graph.from_cells", Severity::kInfo,
+              trace.links.empty()
+                  ? "no messages were recorded and nothing links the stages: each rank waits only for itself"
+                  : "waits come from the order of every rank and of micro-batches over stages; a message takes the "
+                    "lower quartile of the gaps between its two stages");
+  return drafts;
+}
+
+}  // namespace stageline

@@ -1,0 +1,482 @@
+// Waits of recorded operations, by the rules of the what-if paper's artifact (its README and §3 of the paper): which
+// operation starts what, from names, order of start and virtual stages alone.
+//
+//   compute    after the compute before it on its rank; forward after its receive, backward after its receive (of a
+//              split backward its first half, the input gradients, receives and sends; the paper's jobs have none);
+//              the first forward of a chunk after that chunk's (last) gathering of parameters
+//   receive    after the compute before the one that it feeds
+//   send       after the compute that made it
+//   messages   after the message of the same type before it on its rank; the first backward messages after the
+//              second-last compute before the first backward
+//   the end    last compute → gc → layer-norm gradients → embedding gradients → gradient reduce-scatters → clip →
+//              optimizer; where separate-grads-all-reduce shows that gradients are reduced behind the backwards, each
+//              reduce-scatter follows the last backward of its chunk instead
+//   groups     the k-th send with the k-th receive on the other side; data-parallel collectives over replicas;
+//              embedding gradients over first and last stage; clip over all
+//
+// Receives that start after the last compute they could feed, and sends that end before the first one they could carry,
+// were recorded but not launched: they belong to no message.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "pipeline/replay/step_draft.h"
+
+namespace stageline {
+namespace {
+
+enum WaitOp : uint8_t {
+  kF,
+  kB,
+  kI,
+  kW,
+  kSendF,
+  kRecvF,
+  kSendB,
+  kRecvB,
+  kParams,
+  kGrads,
+  kSeparate,
+  kLayerNorm,
+  kEmbedding,
+  kClip,
+  kOptimize,
+  kGc,
+  kNoOp
+};
+constexpr size_t kOps = kNoOp;
+
+struct OpName {
+  const char* name;
+  bool communicates;
+};
+constexpr std::array<OpName, kOps> kNames = {{{"forward-compute", false},
+                                              {"backward-compute", false},
+                                              {"backward-input-compute", false},
+                                              {"backward-weight-compute", false},
+                                              {"forward-send", true},
+                                              {"forward-recv", true},
+                                              {"backward-send", true},
+                                              {"backward-recv", true},
+                                              {"params-all-gather", true},
+                                              {"grads-reduce-scatter", true},
+                                              {"separate-grads-all-reduce", true},
+                                              {"layernorm-grads-all-reduce", true},
+                                              {"embedding-grads-all-reduce", true},
+                                              {"optimizer-clip-main-grad", true},
+                                              {"optimizer", false},
+                                              {"gc", false}}};
+
+WaitOp op_of(std::string_view name) {
+  const std::string word = dashed(trim(name));
+  for (size_t i = 0; i < kOps; ++i)
+    if (word == kNames[i].name) return static_cast<WaitOp>(i);
+  return kNoOp;
+}
+
+// One rank in one step: its operations by type, in order of start. Numbers are places in the draft.
+struct Rank {
+  int32_t stage = 0;
+  std::array<std::vector<uint32_t>, kOps> of;  // input gradients are among the backwards
+  std::vector<uint32_t> compute;               // forwards and backwards, whole or split
+};
+
+// A key by which operations meet; equal keys are one group.
+struct Meeting {
+  WaitOp type;       // of messages the send's
+  int64_t place;     // of messages the sender's virtual stage; of collectives the stage, or −1 for all
+  uint64_t number;   // of messages the micro-batch, else how many came before
+  uint64_t replica;  // 0 for collectives over replicas
+  uint32_t op;
+  auto key() const { return std::tie(type, place, number, replica); }
+};
+
+// The waits of one pipeline (replica) in one step.
+class ReplicaWaits {
+ public:
+  ReplicaWaits(StepDraft& draft, std::vector<Rank>& ranks, uint64_t replica, bool over_replicas, bool behind,
+               LaunchRule rule, int32_t stages, std::vector<uint8_t>& fed, std::vector<Meeting>& meetings)
+      : draft_(draft),
+        ranks_(ranks),
+        replica_(replica),
+        over_replicas_(over_replicas),
+        behind_(behind),
+        rule_(rule),
+        stages_(stages),
+        fed_(fed),
+        meetings_(meetings) {
+    for (const Rank& rank : ranks_)
+      for (const uint32_t op : rank.compute) chunks_ = std::max(chunks_, draft_.ops[op].chunk + 1);
+  }
+
+  void add() {
+    // Of receives posted at one moment the first to end came first: another order would wait in circles.
+    for (Rank& rank : ranks_)
+      for (const WaitOp type : {kSendF, kRecvF, kSendB, kRecvB})
+        std::stable_sort(rank.of[type].begin(), rank.of[type].end(), [&](uint32_t a, uint32_t b) {
+          return std::tuple(op(a).start_ns, op(a).end_ns) < std::tuple(op(b).start_ns, op(b).end_ns);
+        });
+    for (const Rank& rank : ranks_) {
+      messages_of(rank, kF, kSendF, true);
+      messages_of(rank, kF, kRecvF, false);
+      messages_of(rank, kB, kSendB, true);
+      messages_of(rank, kB, kRecvB, false);
+      chain(rank.compute);
+      for (const WaitOp type : {kSendF, kRecvF, kSendB, kRecvB}) chain(rank.of[type]);
+      first_backward_messages(rank);
+      if (over_replicas_) parameters_and_gradients(rank);
+      end_of_step(rank);
+      collectives(rank);
+      if (rule_ == LaunchRule::kInOrder) launches(rank);
+    }
+  }
+
+ private:
+  const DraftOp& op(uint32_t i) const { return draft_.ops[i]; }
+
+  void chain(const std::vector<uint32_t>& ops) {
+    for (size_t k = 1; k < ops.size(); ++k) draft_.wait(ops[k], ops[k - 1]);
+  }
+
+  void meet(WaitOp type, int64_t place, uint64_t number, uint64_t replica, uint32_t member) {
+    meetings_.push_back({type, place, number, replica, member});
+  }
+
+  // Virtual stage of a compute: where in the model its chunk is.
+  int64_t place(const Rank& rank, uint32_t compute) const {
+    return int64_t{std::max(op(compute).chunk, 0)} * stages_ + rank.stage;
+  }
+
+  // From place `next` on: of a receive the first compute that starts no earlier than it ends, of a send the last one
+  // that ended before it began.
+  size_t by_time(const std::vector<uint32_t>& work, size_t next, uint32_t message, bool sends) const {
+    if (!sends) {
+      while (next < work.size() && op(work[next]).start_ns + kSameNs < op(message).end_ns) ++next;
+      return next;
+    }
+    while (next + 1 < work.size() && op(work[next + 1]).end_ns <= op(message).start_ns + kSameNs) ++next;
+    return next;
+  }
+
+  // Places of computes by their chunk and micro-batch, ascending.
+  using Name = std::pair<int32_t, int32_t>;
+  Name name_of(uint32_t i) const { return {chunks_ == 1 ? 0 : std::max(op(i).chunk, 0), op(i).micro_batch}; }
+  std::vector<std::pair<Name, size_t>> by_name(const std::vector<uint32_t>& work) const {
+    std::vector<std::pair<Name, size_t>> places;
+    for (size_t i = 0; i < work.size(); ++i) places.emplace_back(name_of(work[i]), i);
+    std::sort(places.begin(), places.end());
+    return places;
+  }
+  static size_t place_of(const std::vector<std::pair<Name, size_t>>& places, Name name) {
+    const auto at = std::lower_bound(places.begin(), places.end(), std::pair(name, size_t{0}));
+    return at != places.end() && at->first == name ? at->second : places.size();
+  }
+
+  // Whether messages say which work they are of: they know their micro-batch, and of several chunks their own one, each
+  // its own. Where their chunk is another rank's count, what they say is not when that work ran.
+  bool named(const std::vector<uint32_t>& work, const std::vector<std::pair<Name, size_t>>& places,
+             const std::vector<uint32_t>& messages, bool sends) const {
+    if (chunks_ == 1)
+      return std::all_of(messages.begin(), messages.end(),
+                         [&](uint32_t m) { return op(m).micro_batch != kUnknown && op(m).chunk <= 0; });
+    std::vector<uint8_t> taken(work.size(), 0);
+    return std::all_of(messages.begin(), messages.end(), [&](uint32_t m) {
+      const size_t at = place_of(places, name_of(m));
+      if (op(m).micro_batch == kUnknown || at == places.size() || std::exchange(taken[at], uint8_t{1})) return false;
+      return sends ? op(work[at]).end_ns <= op(m).end_ns + kSameNs : op(work[at]).start_ns + kSameNs >= op(m).end_ns;
+    });
+  }
+
+  void messages_of(const Rank& rank, WaitOp compute, WaitOp message, bool sends) {
+    const std::vector<uint32_t>& work = rank.of[compute];
+    const std::vector<uint32_t>& all = rank.of[message];
+    if (work.empty() || all.empty()) return;
+    int64_t last_start = INT64_MIN, first_end = INT64_MAX;
+    for (const uint32_t c : work) {
+      last_start = std::max(last_start, op(c).start_ns);
+      first_end = std::min(first_end, op(c).end_ns);
+    }
+    std::vector<uint32_t> launched;
+    for (const uint32_t m : all)
+      if (sends ? op(m).end_ns >= first_end - kSameNs : op(m).start_ns <= last_start + kSameNs) launched.push_back(m);
+    // With several chunks the first receive of the first stage, which receives nothing, may be missing.
+    size_t next = !sends && chunks_ > 1 && launched.size() + 1 == work.size() ? 1 : 0;
+    // Messages that say what they are of belong to it, whatever came first.
+    const auto places = by_name(work);
+    const bool said = named(work, places, launched, sends);
+    // Where others are missing, times say which are there.
+    const bool gaps = launched.size() + next != work.size();
+    uint64_t count = 0;
+    const int64_t towards = (compute == kF) == sends ? 1 : -1;
+    for (const uint32_t m : launched) {
+      if (said)
+        next = place_of(places, name_of(m));
+      else if (gaps)
+        next = by_time(work, next, m, sends);
+      if (next >= work.size()) {
+        if (said) continue;
+        break;
+      }
+      const uint32_t c = work[next];
+      if (sends) {
+        draft_.wait(m, c);
+      } else {
+        draft_.wait(c, m);
+        fed_[c] = 1;
+        // Unless it was over before that.
+        if (next > 0 && (!said || op(work[next - 1]).end_ns <= op(m).end_ns + kSameNs)) draft_.wait(m, work[next - 1]);
+      }
+      ++next;
+      const int64_t peer = place(rank, c) + towards;
+      if (peer < 0 || peer >= int64_t{chunks_} * stages_) continue;  // the model's own ends: nobody is there
+      // Both sides are named by the sender. Without micro-batches the order has to do.
+      const int32_t micro_batch = op(c).micro_batch;
+      const uint64_t number =
+          micro_batch == kUnknown ? uint64_t{1} << 32 | count++ : static_cast<uint64_t>(micro_batch);
+      meet(compute == kF ? kSendF : kSendB, sends ? place(rank, c) : peer, number, replica_, m);
+    }
+  }
+
+  void first_backward_messages(const Rank& rank) {
+    const auto first = std::find_if(rank.compute.begin(), rank.compute.end(),
+                                    [&](uint32_t c) { return op(c).kind != CellKind::kForward; });
+    if (first == rank.compute.end() || first - rank.compute.begin() < 2) return;
+    const uint32_t before = *(first - 2);
+    for (const WaitOp type : {kRecvB, kSendB})
+      if (!rank.of[type].empty()) draft_.wait(rank.of[type].front(), before);
+  }
+
+  void parameters_and_gradients(const Rank& rank) {
+    std::vector<uint32_t> both = rank.of[kParams];
+    both.insert(both.end(), rank.of[kGrads].begin(), rank.of[kGrads].end());
+    std::stable_sort(both.begin(), both.end(), [&](uint32_t a, uint32_t b) { return op(a).start_ns < op(b).start_ns; });
+    chain(both);
+    std::vector<uint32_t> first_forward(static_cast<size_t>(chunks_), UINT32_MAX), last_backward = first_forward;
+    for (const uint32_t c : rank.of[kF]) {
+      uint32_t& first = first_forward[static_cast<size_t>(std::max(op(c).chunk, 0))];
+      if (first == UINT32_MAX) first = c;
+    }
+    for (const uint32_t c : rank.compute) {
+      if (op(c).kind == CellKind::kForward) continue;
+      uint32_t& last = last_backward[static_cast<size_t>(std::max(op(c).chunk, 0))];
+      if (last == UINT32_MAX || op(c).end_ns > op(last).end_ns) last = c;
+    }
+    const auto once = [&](std::vector<uint32_t>& slots, uint32_t collective) {
+      const int32_t chunk = std::max(op(collective).chunk, 0);
+      return chunk < chunks_ ? std::exchange(slots[static_cast<size_t>(chunk)], UINT32_MAX) : UINT32_MAX;
+    };
+    for (auto it = rank.of[kParams].rbegin(); it != rank.of[kParams].rend(); ++it)
+      if (const uint32_t forward = once(first_forward, *it); forward != UINT32_MAX) draft_.wait(forward, *it);
+    if (!behind_) return;
+    for (const uint32_t g : rank.of[kGrads])
+      if (const uint32_t backward = once(last_backward, g); backward != UINT32_MAX) draft_.wait(g, backward);
+  }
+
+  void end_of_step(const Rank& rank) {
+    std::vector<uint32_t> last;
+    for (const uint32_t c : rank.compute)
+      if (last.empty() || op(c).end_ns > op(last[0]).end_ns) last = {c};
+    const auto then = [&](const std::vector<uint32_t>& ops) {
+      for (const uint32_t o : ops) {
+        for (const uint32_t l : last) draft_.wait(o, l);
+        last = {o};
+      }
+    };
+    then(rank.of[kGc]);
+    const bool in_line = over_replicas_ && !behind_;
+    if (over_replicas_ && behind_ && !rank.of[kGrads].empty()) last.push_back(rank.of[kGrads].back());
+    then(rank.of[kLayerNorm]);
+    then(rank.of[kEmbedding]);
+    if (in_line) then(rank.of[kGrads]);
+    if (over_replicas_) then(rank.of[kSeparate]);
+    then(rank.of[kClip]);
+    then(rank.of[kOptimize]);
+  }
+
+  // Whatever communicates follows the compute of its rank that ended last before it started, give or take a stamp.
+  void launches(const Rank& rank) {
+    std::vector<uint32_t> by_end = rank.compute, others;
+    std::stable_sort(by_end.begin(), by_end.end(), [&](uint32_t a, uint32_t b) { return op(a).end_ns < op(b).end_ns; });
+    for (size_t type = kSendF; type < kOps; ++type)
+      others.insert(others.end(), rank.of[type].begin(), rank.of[type].end());
+    std::stable_sort(others.begin(), others.end(),
+                     [&](uint32_t a, uint32_t b) { return op(a).start_ns < op(b).start_ns; });
+    size_t next = 0;
+    for (const uint32_t o : others) {
+      while (next < by_end.size() && op(by_end[next]).end_ns <= op(o).start_ns + kSameNs) ++next;
+      if (next > 0) draft_.wait(o, by_end[next - 1]);
+    }
+  }
+
+  void collectives(const Rank& rank) {
+    const auto all = [&](WaitOp type, int64_t stage, uint64_t replica) {
+      for (size_t k = 0; k < rank.of[type].size(); ++k) meet(type, stage, k, replica, rank.of[type][k]);
+    };
+    if (over_replicas_)
+      for (const WaitOp type : {kParams, kGrads, kSeparate}) all(type, rank.stage, 0);
+    all(kClip, -1, 0);
+    if (rank.stage == 0 || rank.stage == stages_ - 1) all(kEmbedding, -1, replica_);
+  }
+
+  StepDraft& draft_;
+  std::vector<Rank>& ranks_;
+  uint64_t replica_;  // 1, 2, …
+  bool over_replicas_, behind_;
+  LaunchRule rule_;
+  int32_t stages_, chunks_ = 1;
+  std::vector<uint8_t>& fed_;  // by operation: a compute with a receive of its own
+  std::vector<Meeting>& meetings_;
+};
+
+void form_groups(StepDraft& draft, std::vector<Meeting>& meetings) {
+  draft.group.assign(draft.ops.size(), kNoGroup);
+  std::sort(meetings.begin(), meetings.end(),
+            [](const Meeting& a, const Meeting& b) { return std::tuple(a.key(), a.op) < std::tuple(b.key(), b.op); });
+  for (size_t i = 0; i < meetings.size();) {
+    size_t j = i;
+    while (j < meetings.size() && meetings[j].key() == meetings[i].key()) ++j;
+    if (j - i > 1) {
+      for (size_t k = i; k < j; ++k) draft.group[meetings[k].op] = draft.group_count;
+      ++draft.group_count;
+    }
+    i = j;
+  }
+}
+
+// Work whose receive was not recorded waits for the work that made its input.
+void follow_links(const Trace& trace, const Cells& cells, const StepRange& range, const std::vector<uint8_t>& fed,
+                  StepDraft& draft) {
+  const auto first = std::lower_bound(trace.links.begin(), trace.links.end(), range.begin,
+                                      [](const Link& link, size_t cell) { return link.from_cell < cell; });
+  const auto op_of = [&](uint32_t cell) -> uint32_t {  // operations are in the order of cells
+    const auto at = std::lower_bound(draft.ops.begin(), draft.ops.end(), cell,
+                                     [](const DraftOp& op, uint32_t c) { return op.cell < c; });
+    return at == draft.ops.end() || at->cell != cell ? UINT32_MAX : static_cast<uint32_t>(at - draft.ops.begin());
+  };
+  for (auto link = first; link != trace.links.end() && link->from_cell < range.end; ++link) {
+    if (link->to_cell < range.begin || link->to_cell >= range.end || !is_compute(cells.kind[link->to_cell])) continue;
+    const uint32_t to = op_of(link->to_cell);
+    if (to == UINT32_MAX || fed[to]) continue;
+    if (const uint32_t from = op_of(link->from_cell); from != UINT32_MAX) draft.wait(to, from);
+  }
+}
+
+// Whether chunks lie otherwise than the rules have them, all from the first stage to the last: the model turns round at
+// the last stage, so that what leaves a chunk there enters the next one on the same rank, or some chunks run backwards.
+bool turns_round(const Trace& trace) {
+  const Cells& cells = trace.cells;
+  return std::any_of(trace.links.begin(), trace.links.end(), [&](const Link& link) {
+    const auto from = link.from_cell, to = link.to_cell;
+    if (from >= cells.size() || to >= cells.size()) return false;
+    if (cells.kind[from] != CellKind::kForward || cells.kind[to] != CellKind::kForward) return false;
+    const int32_t stage = trace.parts[static_cast<size_t>(cells.part[from])].stage;
+    if (cells.part[from] == cells.part[to]) return stage > 0 && cells.chunk[to] == cells.chunk[from] + 1;
+    return cells.chunk[to] == cells.chunk[from] && trace.parts[static_cast<size_t>(cells.part[to])].stage < stage;
+  });
+}
+
+}  // namespace
+
+std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchRule rule, std::vector<GraphType>& types,
+                                        Diagnostics& notes) {
+  std::vector<WaitOp> by_name(trace.names.size(), kNoOp);
+  for (StringId id = 0; id < by_name.size(); ++id) by_name[id] = op_of(trace.names.text(id));
+  if (std::find(by_name.begin(), by_name.end(), kF) == by_name.end()) return {};
+  const Cells& cells = trace.cells;
+  std::vector<WaitOp> op(cells.size(), kNoOp);
+  std::array<int64_t, kOps> count{};
+  int64_t strange = 0;
+  bool work_left_out = false;
+  int32_t stages = 1;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const Part& part = trace.parts[static_cast<size_t>(cells.part[i])];
+    if (cells.step[i] == kUnknown || part.stage == kUnknown || cells.slice[i] == kNoSlice) {
+      ++strange;
+      continue;
+    }
+    op[i] = by_name[part.slices.name_id[cells.slice[i]]];
+    if (op[i] == kNoOp) {
+      ++strange;
+      work_left_out = work_left_out || is_compute(cells.kind[i]);
+    } else {
+      ++count[op[i]];
+    }
+    stages = std::max(stages, part.stage + 1);
+  }
+  const bool messages = count[kSendF] > 0 && count[kRecvF] > 0;
+  const bool collectives = count[kParams] + count[kGrads] + count[kClip] > 0;
+  // Without all of the work a replay is of another step: overlapped pairs, say, or another framework's names for work.
+  if (work_left_out || turns_round(trace)) return {};
+  // One stage has no messages; anything else by these names is a table made for the artifact, or like it.
+  if (count[kF] == 0 || !(messages || (stages == 1 && collectives))) return {};
+
+  std::array<uint16_t, kOps> type{};
+  for (size_t t = 0; t < kOps; ++t) {
+    if (count[t] == 0) continue;
+    type[t] = static_cast<uint16_t>(types.size());
+    types.push_back({kNames[t].name, CellKind::kOther, kNames[t].communicates});
+    for (size_t i = 0; i < op.size(); ++i)
+      if (op[i] == static_cast<WaitOp>(t)) {
+        types.back().kind = cells.kind[i];
+        break;
+      }
+  }
+  if (strange > 0)
+    notes.add("graph.operations_left_out", Severity::kInfo,
+              "operations without step or stage, or of types that no rule knows, are no part of the replay", {},
+              strange);
+
+  const std::vector<int32_t> position = peer_positions(trace);
+  std::map<std::pair<int32_t, int32_t>, uint64_t> replicas;  // (dp, position) → 1, 2, …
+  std::vector<uint64_t> replica(trace.parts.size());
+  for (size_t p = 0; p < trace.parts.size(); ++p)
+    replica[p] = replicas.try_emplace({trace.parts[p].dp, position[p]}, replicas.size() + 1).first->second;
+  const bool over_replicas = count[kParams] + count[kGrads] > 0 ||
+                             std::any_of(trace.parts.begin(), trace.parts.end(),
+                                         [&](const Part& part) { return part.dp != trace.parts.front().dp; });
+  const bool behind = count[kSeparate] > 0;
+
+  std::vector<StepRange> ranges = step_ranges(cells);
+  std::erase_if(ranges, [](const StepRange& r) { return r.step == kUnknown; });
+  std::vector<StepDraft> drafts(ranges.size());
+  parallel_for(ranges.size(), [&](size_t s) {
+    StepDraft& draft = drafts[s];
+    draft.step = ranges[s].step;
+    std::map<uint64_t, std::vector<Rank>> pipelines;
+    int32_t part = -1;
+    Rank* rank = nullptr;
+    for (size_t i = ranges[s].begin; i < ranges[s].end; ++i) {
+      if (op[i] == kNoOp) continue;
+      if (cells.part[i] != part) {
+        part = cells.part[i];
+        std::vector<Rank>& ranks = pipelines[replica[static_cast<size_t>(part)]];
+        rank = &ranks.emplace_back();
+        rank->stage = trace.parts[static_cast<size_t>(part)].stage;
+      }
+      const auto number = static_cast<uint32_t>(draft.ops.size());
+      draft.ops.push_back({static_cast<uint32_t>(i), type[op[i]], cells.kind[i], part, cells.chunk[i],
+                           cells.micro_batch[i], mapped ? trace.common_ns(part, cells.start_ns[i]) : cells.start_ns[i],
+                           mapped ? trace.common_ns(part, cells.end_ns[i]) : cells.end_ns[i]});
+      rank->of[op[i] == kI ? kB : op[i]].push_back(number);
+      if (op[i] <= kW) rank->compute.push_back(number);
+    }
+    std::vector<Meeting> meetings;
+    std::vector<uint8_t> fed(draft.ops.size(), 0);
+    for (auto& [number, ranks] : pipelines)
+      ReplicaWaits(draft, ranks, number, over_replicas, behind, rule, stages, fed, meetings).add();
+    form_groups(draft, meetings);
+    follow_links(trace, cells, ranges[s], fed, draft);
+  });
+  std::erase_if(drafts, [](const StepDraft& d) { return d.ops.empty(); });
+  if (count[kClip] > 0) return drafts;
+  const auto gradients = static_cast<uint16_t>(types.size());
+  bool together = false;
+  for (StepDraft& draft : drafts) together |= gradients_together(draft, gradients);
+  if (together) types.push_back(gradients_type());
+  return drafts;
+}
+
+}  // namespace stageline

@@ -1,0 +1,61 @@
+#include "pipeline/replay/replay_miss.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/parallel.h"
+#include "pipeline/replay/step_replay.h"
+
+namespace stageline {
+namespace {
+
+// From the first start to the last end of a step's work.
+struct TimeExtent {
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  void take(int64_t start, int64_t end) {
+    first = std::min(first, start);
+    last = std::max(last, end);
+  }
+  double span() const { return first < last ? static_cast<double>(last) - static_cast<double>(first) : 0; }
+};
+
+// What was recorded of a step's work; of stamped and common times the shorter: a graph may stand on either.
+double recorded_span(const Trace& trace, const StepRange& range) {
+  const Cells& cells = trace.cells;
+  TimeExtent stamped, common;
+  for (size_t i = range.begin; i < range.end; ++i) {
+    if (!is_compute(cells.kind[i]) && cells.kind[i] != CellKind::kOptimizer) continue;
+    stamped.take(cells.start_ns[i], cells.end_ns[i]);
+    if (trace.alignment == AlignState::kMapped)
+      common.take(trace.common_ns(cells.part[i], cells.start_ns[i]), trace.common_ns(cells.part[i], cells.end_ns[i]));
+  }
+  return trace.alignment == AlignState::kMapped ? std::min(stamped.span(), common.span()) : stamped.span();
+}
+
+}  // namespace
+
+double replay_miss(const Trace& trace, const StepGraph& g) {
+  std::vector<StepRange> ranges = step_ranges(trace.cells);
+  std::erase_if(ranges, [](const StepRange& range) { return range.step == kUnknown; });
+  std::vector<double> recorded(ranges.size());
+  parallel_for(ranges.size(), [&](size_t r) { recorded[r] = recorded_span(trace, ranges[r]); });
+  const std::vector<double> replayed =
+      replay_world(g, [&](uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) {
+        std::copy(g.dur_ns.begin() + begin, g.dur_ns.begin() + end, dur_ns);
+        std::copy(g.delay_ns.begin() + begin, g.delay_ns.begin() + end, delay_ns);
+      });
+  double total = 0, missed = 0;
+  size_t r = 0;  // both are by step
+  for (size_t s = 0; s < g.steps.size(); ++s) {
+    const auto span_ns = static_cast<double>(g.steps[s].span_ns);
+    total += span_ns;
+    double miss = std::abs(replayed[s] - span_ns);
+    while (r < ranges.size() && ranges[r].step < g.steps[s].step) ++r;
+    if (r < ranges.size() && ranges[r].step == g.steps[s].step) miss = std::max(miss, recorded[r] - span_ns);
+    missed += miss;
+  }
+  return missed / std::max(total, 1.0);
+}
+
+}  // namespace stageline

@@ -1,0 +1,162 @@
+#include "pipeline/replay/step_graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "model/pipeline_sums.h"
+#include "model/stage_costs.h"
+#include "pipeline/replay/replay_miss.h"
+#include "pipeline/replay/step_draft.h"
+
+namespace stageline {
+namespace {
+
+// Stamps that say of one group in a thousand or more that a member had ended before another began are not of one clock.
+constexpr double kWrongShare = 1e-3;
+
+bool contradicts(const std::vector<StepDraft>& drafts) {
+  int64_t groups = 0, wrong = 0;
+  for (const StepDraft& draft : drafts) {
+    std::vector<int64_t> latest(draft.group_count, INT64_MIN), first_end(draft.group_count, INT64_MAX);
+    for (size_t i = 0; i < draft.ops.size(); ++i) {
+      const uint32_t g = draft.group[i];
+      if (g == kNoGroup) continue;
+      latest[g] = std::max(latest[g], draft.ops[i].start_ns);
+      first_end[g] = std::min(first_end[g], draft.ops[i].end_ns);
+    }
+    for (uint32_t g = 0; g < draft.group_count; ++g) wrong += first_end[g] < latest[g] ? 1 : 0;
+    groups += draft.group_count;
+  }
+  return static_cast<double>(wrong) > kWrongShare * static_cast<double>(groups);
+}
+
+void leave_out_outliers(const PipelineSums& sums, StepGraph& graph, Diagnostics& notes) {
+  int64_t left = 0;
+  for (GraphStep& step : graph.steps)
+    if (sums.is_outlier(step.step)) ++left;
+  if (left == 0 || left == static_cast<int64_t>(graph.steps.size())) return;
+  for (GraphStep& step : graph.steps) step.counts = !sums.is_outlier(step.step);
+  notes.add(
+      "graph.outlier_steps", Severity::kInfo,
+      "steps that took 1.3 times the median or more are no measure for the others: they are left out of means and "
+      "fair times",
+      {}, left);
+}
+
+// The median without sorting everything: mean of the middle two. Expects values.
+double take_median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
+
+// Nothing where messages and collectives were not recorded, or not by names that say what waits for what.
+std::optional<StepGraph> graph_of_operations(const Trace& trace, Diagnostics& notes, LaunchRule rule) {
+  std::vector<GraphType> types;
+  std::vector<StepDraft> drafts = draft_operations(trace, false, rule, types, notes);
+  if (!drafts.empty() && trace.alignment == AlignState::kMapped && contradicts(drafts)) {
+    types.clear();
+    Diagnostics again;  // the same once more
+    drafts = draft_operations(trace, true, rule, types, again);
+  }
+  if (drafts.empty()) return std::nullopt;
+  StepDrafts made{std::move(types), true, {}, [&](size_t s, StepDraft& draft) { draft = std::move(drafts[s]); }};
+  for (const StepDraft& draft : drafts) made.op_count.push_back(static_cast<uint32_t>(draft.ops.size()));
+  return assemble_graph(trace, std::move(made), GraphSource::kOperations, notes);
+}
+
+}  // namespace
+
+Result<StepGraph> build_step_graph(const Trace& trace, const PipelineSums& sums, Diagnostics& notes, LaunchRule rule) {
+  if (!trace.comparable())
+    return Error{ErrorCode::kBadInput,
+                 "every rank counts time from its own zero, so nobody can say who waited for whom",
+                 {},
+                 "--align auto puts the ranks on one clock, where messages or gaps tell it"};
+  Diagnostics of_operations, of_cells;
+  double least_miss = std::numeric_limits<double>::infinity();
+  const auto fits = [&](const StepGraph& graph) {
+    const double miss = replay_miss(trace, graph);
+    least_miss = std::min(least_miss, miss);
+    return miss <= kMostMiss;
+  };
+  if (std::optional<StepGraph> graph = graph_of_operations(trace, of_operations, rule); graph && fits(*graph)) {
+    notes.merge(of_operations);
+    return std::move(*graph);
+  }
+  if (StepDrafts drafts = draft_cells(trace, of_cells); !drafts.op_count.empty()) {
+    StepGraph graph = assemble_graph(trace, std::move(drafts), GraphSource::kComputeCells, of_cells);
+    if (fits(graph)) {
+      leave_out_outliers(sums, graph, of_cells);
+      notes.merge(of_cells);
+      return graph;
+    }
+  }
+  if (std::isinf(least_miss))
+    return Error{ErrorCode::kBadInput, "no work of a pipeline that belongs to a numbered step was found",
+                 trace.parts.empty() ? Where{} : Where{trace.parts.front().source},
+                 "work counts when it has a step: a column, or a range around it; stageline info shows what was read"};
+  return Error{ErrorCode::kBadInput,
+               "a replay of this run's own times misses its steps by " + percent(least_miss) +
+                   ", so nothing that follows from replays can be said",
+               {},
+               "stageline info shows what is odd about the recording"};
+}
+
+OpTimes recorded_times(const StepGraph& graph) { return {graph.dur_ns, graph.delay_ns}; }
+
+std::vector<double> fair_times(const StepGraph& graph) {
+  std::vector<std::vector<double>> all(graph.types.size());
+  std::vector<double> fair(graph.types.size(), 0), count(graph.types.size(), 0);
+  for (const GraphStep& step : graph.steps) {
+    if (!step.counts) continue;
+    for (size_t i = step.begin; i < step.end; ++i) {
+      const uint16_t t = graph.type[i];
+      if (graph.types[t].communicates) {
+        all[t].push_back(graph.dur_ns[i]);
+      } else {
+        fair[t] += graph.dur_ns[i];
+        count[t] += 1;
+      }
+    }
+  }
+  for (size_t t = 0; t < fair.size(); ++t) {
+    if (graph.types[t].communicates) {
+      if (!all[t].empty()) fair[t] = take_median(all[t]);
+    } else if (count[t] > 0) {
+      fair[t] /= count[t];
+    }
+  }
+  return fair;
+}
+
+OpTimes ideal_times(const StepGraph& graph) {
+  const std::vector<double> fair = fair_times(graph);
+  OpTimes out{std::vector<double>(graph.size()), std::vector<double>(graph.size(), 0)};
+  for (size_t i = 0; i < graph.size(); ++i) out.dur_ns[i] = fair[graph.type[i]];
+  return out;
+}
+
+std::vector<double> launch_delays(const StepGraph& graph) {
+  const size_t types = graph.types.size();
+  std::vector<std::vector<double>> least(types);
+  std::vector<double> of_step(graph.steps.size() * types, kNaN), launch_ns(types, 0);
+  parallel_for(graph.steps.size(), [&](size_t s) {
+    double* const own = of_step.data() + s * types;
+    for (uint32_t op = graph.steps[s].begin; op < graph.steps[s].end; ++op)
+      if (!is_compute(graph.kind[op]) && !(own[graph.type[op]] <= graph.delay_ns[op]))
+        own[graph.type[op]] = graph.delay_ns[op];
+  });
+  for (size_t i = 0; i < of_step.size(); ++i)
+    if (!std::isnan(of_step[i])) least[i % types].push_back(of_step[i]);
+  for (size_t t = 0; t < types; ++t)
+    if (!least[t].empty()) launch_ns[t] = std::max(0.0, median_of(std::move(least[t])));
+  return launch_ns;
+}
+
+}  // namespace stageline

@@ -1,0 +1,344 @@
+#include "pipeline/replay/theory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "model/pipeline_sums.h"
+#include "pipeline/order/fuse_pairs.h"
+#include "pipeline/order/schedule_places.h"
+#include "pipeline/replay/theory_pace.h"
+#include "schedules/make.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostSizes = 4;  // different numbers of micro-batches a step that are replayed
+constexpr size_t kKinds = 5;      // F, B, I, W, F&B
+constexpr double kLongestNs = 1e18;
+constexpr size_t kLeastFilled = 4;  // of a schedule's cells one in so many must be there for a step to be replayed anew
+
+// Mean duration by stage, chunk and kind.
+class MeanCosts {
+ public:
+  MeanCosts(const Cells& cells, const RankLists& lists, int32_t chunks, const std::vector<int32_t>& outliers)
+      : chunks_(static_cast<size_t>(chunks)) {
+    sums_.resize(static_cast<size_t>(lists.stages) * chunks_ * kKinds);
+    for (const RankList& list : lists.lists) {
+      if (std::binary_search(outliers.begin(), outliers.end(), list.step)) continue;
+      for (size_t t = list.begin; t < list.end; ++t) {
+        const WorkToken& token = lists.tokens[t];
+        const size_t i = lists.cell[t];
+        if (token.fused && t + 1 < list.end && lists.tokens[t + 1].fused) {
+          const size_t j = lists.cell[++t];
+          add(list.stage, token.chunk, CellKind::kForwardBackward,
+              std::max(cells.end_ns[i], cells.end_ns[j]) - std::min(cells.start_ns[i], cells.start_ns[j]));
+        } else {
+          add(list.stage, token.chunk, token.kind, cells.dur_ns(i));
+        }
+      }
+    }
+  }
+
+  // nullopt: neither measured nor made of what was.
+  std::optional<double> of(int32_t stage, int32_t chunk, CellKind kind) const {
+    if (const auto own = mean(stage, chunk, kind)) return own;
+    const auto [b, i, w] = std::tuple(mean(stage, chunk, CellKind::kBackward), mean(stage, chunk, CellKind::kInputGrad),
+                                      mean(stage, chunk, CellKind::kWeightGrad));
+    switch (kind) {
+      case CellKind::kBackward: return i ? std::optional(*i + w.value_or(0)) : std::nullopt;
+      case CellKind::kInputGrad: return b;
+      case CellKind::kWeightGrad: return b ? std::optional(0.0) : std::nullopt;  // it is in B
+      case CellKind::kForwardBackward: {
+        const auto f = of(stage, chunk, CellKind::kForward), back = of(stage, chunk, CellKind::kBackward);
+        return f && back ? std::optional(*f + *back) : std::nullopt;
+      }
+      default: return std::nullopt;
+    }
+  }
+
+ private:
+  struct Sum {
+    double ns = 0;
+    int64_t count = 0;
+  };
+  size_t at(int32_t stage, int32_t chunk, CellKind kind) const {
+    return (static_cast<size_t>(stage) * chunks_ + static_cast<size_t>(chunk)) * kKinds + static_cast<size_t>(kind);
+  }
+  void add(int32_t stage, int32_t chunk, CellKind kind, int64_t ns) {
+    if (chunk < 0 || static_cast<size_t>(chunk) >= chunks_) return;
+    Sum& sum = sums_[at(stage, chunk, kind)];
+    sum.ns += static_cast<double>(ns);
+    ++sum.count;
+  }
+  // Of this chunk; of the stage's other chunks where this one was not seen.
+  std::optional<double> mean(int32_t stage, int32_t chunk, CellKind kind) const {
+    Sum sum = sums_[at(stage, chunk, kind)];
+    for (int32_t c = 0; sum.count == 0 && c < static_cast<int32_t>(chunks_); ++c) sum = sums_[at(stage, c, kind)];
+    return sum.count > 0 ? std::optional(sum.ns / static_cast<double>(sum.count)) : std::nullopt;
+  }
+
+  size_t chunks_;
+  std::vector<Sum> sums_;
+};
+
+std::string cannot_cost(int32_t stage, CellKind kind) {
+  return "stage " + std::to_string(stage) + " has no " + std::string(kind_name(kind)) +
+         " whose duration could be taken; were ranks left out?";
+}
+
+// A schedule replayed at what its cells cost; what is missing in `why_not`.
+std::optional<TheorySize> replay_at_means(Schedule schedule, const MeanCosts& means, std::string& why_not) {
+  const ScheduleSizes sizes = schedule.sizes;
+  TheorySize size{std::move(schedule), {}, {}};
+  // One cost a (stage, chunk, kind): asked millions of times.
+  std::vector<int64_t> known(size.schedule.ranks.size() * static_cast<size_t>(sizes.chunks) * kKinds, -1);
+  const auto kind_of = [](const ScheduleCell& cell) {
+    return cell.overlapped() ? CellKind::kForwardBackward : cell.actions()[0].kind;
+  };
+  const auto cost_of = [&](size_t stage, const ScheduleCell& cell) -> int64_t& {
+    return known[(stage * static_cast<size_t>(sizes.chunks) + static_cast<size_t>(cell.actions()[0].chunk)) * kKinds +
+                 static_cast<size_t>(kind_of(cell))];
+  };
+  for (size_t s = 0; s < size.schedule.ranks.size(); ++s)
+    for (const ScheduleCell& cell : size.schedule.ranks[s]) {
+      const Action& a = cell.actions()[0];
+      const CellKind kind = kind_of(cell);
+      int64_t& cost = cost_of(s, cell);
+      if (cost >= 0) continue;
+      const auto mean = means.of(static_cast<int32_t>(s), a.chunk, kind);
+      if (!mean) {
+        why_not = cannot_cost(static_cast<int32_t>(s), kind);
+        return std::nullopt;
+      }
+      cost = std::max<int64_t>(0, std::llround(std::min(*mean, kLongestNs)));
+    }
+  double sum_ns = 0;  // the longest that a replay can be
+  for (size_t s = 0; s < size.schedule.ranks.size(); ++s)
+    for (const ScheduleCell& cell : size.schedule.ranks[s]) sum_ns += static_cast<double>(cost_of(s, cell));
+  if (sum_ns > kLongestNs) {
+    why_not = "its cells last for years";
+    return std::nullopt;
+  }
+  ReplayCosts costs;
+  costs.cell_ns = [&](int32_t rank, const ScheduleCell& cell) { return cost_of(static_cast<size_t>(rank), cell); };
+  auto times = replay(size.schedule, costs);
+  if (!times) {
+    why_not = times.error().what;
+    return std::nullopt;
+  }
+  size.times = std::move(*times);
+  size.numbers = schedule_numbers(size.schedule, size.times);
+  return size;
+}
+
+// The recognised schedule with this many micro-batches, its pairs run as the run's own, replayed.
+std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t micro_batches, const RankLists& lists,
+                                      const MeanCosts& means, std::string& why_not) {
+  ScheduleSizes sizes = best.sizes;
+  sizes.micro_batches = micro_batches;
+  Result<Schedule> schedule = make_schedule(best.name, sizes);
+  if (!schedule) {
+    why_not = schedule.error().what;
+    return std::nullopt;
+  }
+  Schedule fused = fuse_pairs(*schedule, lists);
+  const bool same = fused.ranks == schedule->ranks;
+  auto size = replay_at_means(std::move(fused), means, why_not);
+  // Pairs of most lists need not go together.
+  return size || same ? std::move(size) : replay_at_means(std::move(*schedule), means, why_not);
+}
+
+// The replay of lists [first, last) with the stages at this step's own pace; nullopt where the means do.
+std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first,
+                                         size_t last, const TheoryRun& run) {
+  const Cells& cells = trace.cells;
+  const TheorySize* size = run.size(first);
+  if (!size || run.theory.by_rank) return std::nullopt;
+  std::vector<StagePace> stages(size->schedule.ranks.size());
+  size_t found = 0, whole = 0;
+  for (const RankOrder& order : size->schedule.ranks) whole += order.size();
+  for (size_t l = first; l < last; ++l) {
+    const RankList& list = run.lists.lists[l];
+    if (run.size_of[l] != run.size_of[first]) return std::nullopt;
+    for (size_t t = list.begin; t < list.end; ++t) {
+      const WorkToken& token = run.lists.tokens[t];
+      const int32_t place = slots[static_cast<size_t>(run.size_of[l])].find(list.stage, token, t - list.begin);
+      const size_t i = run.lists.cell[t];
+      const bool pair = token.fused && t + 1 < list.end && run.lists.tokens[t + 1].fused;
+      const size_t j = pair ? run.lists.cell[++t] : i;
+      if (place == kUnknown) continue;
+      const ReplayedCell& mean = size->times[static_cast<size_t>(list.stage)][static_cast<size_t>(place)];
+      stages[static_cast<size_t>(list.stage)].add(
+          std::max(cells.end_ns[i], cells.end_ns[j]) - std::min(cells.start_ns[i], cells.start_ns[j]),
+          mean.end_ns - mean.start_ns);
+      ++found;
+    }
+  }
+  std::vector<double> pace;
+  for (const StagePace& stage : stages) pace.push_back(stage.pace());
+  // Work is bounded by the cells that there are: a step of few does not replay a schedule of many.
+  if (found * kLeastFilled < whole ||
+      std::none_of(stages.begin(), stages.end(), [](const StagePace& stage) { return stage.sure(); }))
+    return std::nullopt;
+  double sum_ns = 0;  // the longest that it can be
+  for (size_t s = 0; s < pace.size(); ++s)
+    for (const ReplayedCell& mean : size->times[s])
+      sum_ns += static_cast<double>(mean.end_ns - mean.start_ns) * pace[s];
+  if (sum_ns > kLongestNs) return std::nullopt;
+  std::vector<size_t> next(pace.size());
+  ReplayCosts costs;
+  costs.cell_ns = [&](int32_t rank, const ScheduleCell&) {
+    const auto r = static_cast<size_t>(rank);
+    const ReplayedCell& mean = size->times[r][next[r]++];
+    return static_cast<int64_t>(std::llround(static_cast<double>(mean.end_ns - mean.start_ns) * pace[r]));
+  };
+  auto times = replay(size->schedule, costs);
+  if (!times) return std::nullopt;
+  TheorySize own{{}, std::move(*times), {}};
+  own.numbers = schedule_numbers(size->schedule, own.times);
+  return own;
+}
+
+// What one step of one replica adds to a theory beside its cells' times.
+struct PlacedLists {
+  int64_t without = 0;
+  std::vector<size_t> fused;  // cells
+  std::optional<TheoryStep> step;
+  std::optional<ScheduleNumbers> own_numbers;
+};
+
+// Puts the replay of lists [first, last) beside their cells, so that their first cell starts where it did. Writes the
+// times of their own cells alone.
+PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first, size_t last,
+                        TheoryRun& run) {
+  PlacedLists placed;
+  const std::optional<TheorySize> own = replay_at_pace(trace, slots, first, last, run);
+  const Cells& cells = run.cells(trace);
+  Theory& theory = run.theory;
+  int64_t earliest = INT64_MAX, shift = 0;  // of the theory: its first cell that was found, and of equals the first
+  int64_t actual_start = INT64_MAX, actual_end = INT64_MIN;
+  for (size_t l = first; l < last; ++l) {
+    const RankList& list = run.lists.lists[l];
+    const TheorySize* size = run.size(l);
+    for (size_t t = list.begin; t < list.end; ++t) {
+      const size_t i = run.lists.cell[t];
+      const WorkToken& token = run.lists.tokens[t];
+      const int32_t place =
+          size ? slots[static_cast<size_t>(run.size_of[l])].find(list.stage, token, t - list.begin) : kUnknown;
+      if (place == kUnknown) {
+        if (!theory.has(i)) ++placed.without;
+        continue;
+      }
+      const ReplayedCell& time =
+          (own ? own->times : size->times)[static_cast<size_t>(list.stage)][static_cast<size_t>(place)];
+      theory.start_ns[i] = time.start_ns;
+      theory.end_ns[i] = time.end_ns;
+      if (size->schedule.ranks[static_cast<size_t>(list.stage)][static_cast<size_t>(place)].overlapped())
+        placed.fused.push_back(i);
+      else if (!placed.fused.empty() && placed.fused.back() == i)
+        placed.fused.pop_back();  // of a cell's two tokens the second one decides
+      const int64_t start = cells.start_ns[i];
+      actual_start = std::min(actual_start, start);
+      actual_end = std::max(actual_end, cells.end_ns[i]);
+      if (time.start_ns < earliest || (time.start_ns == earliest && sum_or_limit(start, -time.start_ns) < shift)) {
+        earliest = time.start_ns;
+        shift = sum_or_limit(start, -time.start_ns);
+      }
+    }
+  }
+  if (earliest == INT64_MAX) return placed;
+  TheoryStep step{
+      run.lists.lists[first].step, run.lists.lists[first].dp, INT64_MAX, INT64_MIN, actual_start, actual_end};
+  for (size_t l = first; l < last; ++l)
+    for (size_t t = run.lists.lists[l].begin; t < run.lists.lists[l].end; ++t) {
+      const size_t i = run.lists.cell[t];
+      // An F&B cell has two tokens, and is moved once.
+      if (!theory.has(i) || (t > run.lists.lists[l].begin && run.lists.cell[t - 1] == i)) continue;
+      theory.start_ns[i] = sum_or_limit(theory.start_ns[i], shift);
+      theory.end_ns[i] = sum_or_limit(theory.end_ns[i], shift);
+      step.start_ns = std::min(step.start_ns, theory.start_ns[i]);
+      step.end_ns = std::max(step.end_ns, theory.end_ns[i]);
+    }
+  if (own) {
+    step.own_pace = true;
+    placed.own_numbers = own->numbers;
+  }
+  placed.step = step;
+  return placed;
+}
+
+std::string why_not_recognised(const Recognition& r) {
+  if (r.lists == 0) return "no step holds a forward or backward cell";
+  if (r.candidates.empty()) return "no schedule has these sizes";
+  return "the schedule was " + recognition_text(r);
+}
+
+}  // namespace
+
+TheoryRun theory_of(const Trace& trace, const PipelineSums& sums) {
+  TheoryRun run;
+  RankLists lists;
+  run.recognition = recognise(trace, &lists);
+  Theory& theory = run.theory;
+  if (!run.recognition.recognised) {
+    theory.why_not = why_not_recognised(run.recognition);
+    return run;
+  }
+  if (trace.chunks_are_pieces) {
+    theory.why_not = "jobs are recorded in pieces, whose sum is not the duration of a cell";
+    return run;
+  }
+  const ScheduleCandidate& best = run.recognition.best();
+  run.lists = std::move(lists);
+  std::map<int32_t, int64_t> counts;  // micro-batches → lists
+  for (const RankList& list : run.lists.lists) ++counts[list.micro_batches];
+  while (counts.size() > kMostSizes)
+    counts.erase(std::min_element(counts.begin(), counts.end(),
+                                  [](const auto& a, const auto& b) { return a.second < b.second; }));
+  theory.outliers = sums.outliers;
+  const MeanCosts means(trace.cells, run.lists, best.sizes.chunks, theory.outliers);
+  std::map<int32_t, int32_t> size_of;
+  for (const auto& [micro_batches, count] : counts)
+    if (auto size = replay_size(best, micro_batches, run.lists, means, theory.why_not)) {
+      size_of[micro_batches] = static_cast<int32_t>(run.sizes.size());
+      run.sizes.push_back(std::move(*size));
+    }
+  if (run.sizes.empty()) {
+    run.lists = {};
+    return run;
+  }
+  theory.why_not.clear();
+  theory.schedule = best.name;
+  theory.by_rank = !trace.comparable() && trace.parts.size() > 1;
+  if (trace.alignment == AlignState::kMapped) run.mapped = trace.common_cells();
+  parallel_for(2, [&](size_t i) { (i == 0 ? theory.start_ns : theory.end_ns).assign(trace.cells.size(), kNoTheory); });
+  theory.fused.assign(trace.cells.size(), false);
+  for (const RankList& list : run.lists.lists) {
+    const auto known = size_of.find(list.micro_batches);
+    run.size_of.push_back(known == size_of.end() ? kUnknown : known->second);
+  }
+  std::vector<SchedulePlaces> slots;
+  for (const TheorySize& size : run.sizes) slots.emplace_back(size.schedule);
+  std::vector<size_t> firsts;
+  for (size_t first = 0; first < run.lists.lists.size();) {
+    firsts.push_back(first);
+    first = theory.by_rank ? first + 1 : run.lists.group_end(first);
+  }
+  std::vector<PlacedLists> placed(firsts.size());
+  firsts.push_back(run.lists.lists.size());
+  parallel_for(placed.size(), [&](size_t g) { placed[g] = place_lists(trace, slots, firsts[g], firsts[g + 1], run); });
+  for (PlacedLists& one : placed) {
+    theory.without += one.without;
+    for (const size_t cell : one.fused) theory.fused[cell] = true;
+    if (!one.step) continue;
+    if (one.own_numbers) run.own_numbers.emplace(theory.steps.size(), std::move(*one.own_numbers));
+    theory.steps.push_back(*one.step);
+  }
+  return run;
+}
+
+}  // namespace stageline

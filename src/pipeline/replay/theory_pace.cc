@@ -1,0 +1,29 @@
+#include "pipeline/replay/theory_pace.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stageline {
+
+void StagePace::add(int64_t actual_ns, int64_t mean_ns) {
+  const auto a = static_cast<double>(actual_ns), m = static_cast<double>(mean_ns);
+  ++count;
+  actual += a;
+  mean += m;
+  actual_squares += a * a;
+  products += a * m;
+  mean_squares += m * m;
+}
+
+double StagePace::pace() const { return mean > 0 && actual > 0 ? actual / mean : 1; }
+
+bool StagePace::sure() const {
+  constexpr double kLeastCells = 4;
+  if (count < kLeastCells || !(mean > 0)) return false;
+  // Of the residuals actual − pace · mean: their sum of squares, and what it says of the sum's error.
+  const double p = pace(), squares = std::max(0.0, actual_squares - 2 * p * products + p * p * mean_squares);
+  const double error = std::sqrt(squares * count / (count - 1)) / mean;
+  return std::abs(p - 1) >= kLeastPace && std::abs(p - 1) >= kSurePace * error;
+}
+
+}  // namespace stageline

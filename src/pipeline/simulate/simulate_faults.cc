@@ -1,0 +1,380 @@
+#include "pipeline/simulate/simulate_faults.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "pipeline/order/check_order.h"
+#include "pipeline/replay/replay.h"
+
+namespace stageline {
+namespace {
+
+constexpr int64_t kMostNs = 3'600'000'000'000;
+constexpr double kMostFactor = 1000;
+constexpr int kMostSwaps = 64;  // neighbours that are tried: each is a replay
+
+// What may stand between the commas.
+enum class Field : uint8_t { kStage, kRank, kStep, kFactor, kFactorOrTime, kTime, kShare, kExtra, kReplica, kIndex };
+
+struct Form {
+  std::string_view kind, text, meaning;
+  std::array<Field, 4> fields;
+  size_t least, most;
+};
+
+constexpr std::array<Form, 10> kForms = {{
+    {"slow-stage",
+     "slow-stage:STAGE,FACTOR",
+     "every cell of the stage takes FACTOR times as long",
+     {Field::kStage, Field::kFactor},
+     2,
+     2},
+    {"slow-rank", "slow-rank:RANK,FACTOR", "every cell of the global rank", {Field::kRank, Field::kFactor}, 2, 2},
+    {"slow-step", "slow-step:STEP,FACTOR", "every cell of the step", {Field::kStep, Field::kFactor}, 2, 2},
+    {"slow-link",
+     "slow-link:FROM,TO,FACTOR[,REPLICA] or slow-link:FROM,TO,+TIME[,REPLICA]",
+     "messages from one stage to another take FACTOR times --latency, or TIME more; in one replica or in all",
+     {Field::kStage, Field::kStage, Field::kFactorOrTime, Field::kReplica},
+     3,
+     4},
+    {"long-sequences",
+     "long-sequences:SHARE,FACTOR",
+     "this share of the micro-batches, drawn for each replica and step, takes FACTOR times as long on every stage",
+     {Field::kShare, Field::kFactor},
+     2,
+     2},
+    {"gc",
+     "gc:TIME,SHARE[,RANK]",
+     "this share of the cells, on ranks of their own or on one rank alone, starts TIME later than it could",
+     {Field::kTime, Field::kShare, Field::kRank},
+     2,
+     3},
+    {"late-launch",
+     "late-launch:RANK,TIME",
+     "every cell of the rank starts TIME later than it could",
+     {Field::kRank, Field::kTime},
+     2,
+     2},
+    {"wrong-order",
+     "wrong-order:STAGE[,INDEX]",
+     "two neighbouring cells of the stage are swapped: the first two that can be, or those at INDEX and after",
+     {Field::kStage, Field::kIndex},
+     1,
+     2},
+    {"missing-dw",
+     "missing-dw or missing-dw:STAGE",
+     "weight gradients are not split off: every input gradient and its weight gradient are one backward",
+     {Field::kStage},
+     0,
+     1},
+    {"heavy-head",
+     "heavy-head:SHARE",
+     "the loss and the head: forwards and backwards of the last stage of the model take this share longer",
+     {Field::kExtra},
+     1,
+     1},
+}};
+
+const Form* form_of(std::string_view kind) {
+  const auto found = std::find_if(kForms.begin(), kForms.end(), [&](const Form& f) { return f.kind == kind; });
+  return found == kForms.end() ? nullptr : &*found;
+}
+
+bool names_stage(const Fault& f) {
+  return f.kind == "slow-stage" || f.kind == "slow-link" || f.kind == "wrong-order" ||
+         (f.kind == "missing-dw" && f.target >= 0);
+}
+bool names_rank(const Fault& f) {
+  return f.kind == "slow-rank" || f.kind == "late-launch" || (f.kind == "gc" && f.target >= 0);
+}
+
+bool read_field(Field field, std::string_view text, size_t position, Fault& fault) {
+  const auto whole = [&](int32_t& into) {
+    const auto value = parse_int(text);
+    if (!value || *value < 0 || *value > INT32_MAX) return false;
+    into = static_cast<int32_t>(*value);
+    return true;
+  };
+  const auto real = [&](double most, bool zero, double& into) {
+    const auto value = parse_double(text);
+    if (!value || !(*value <= most) || !(zero ? *value >= 0 : *value > 0)) return false;
+    into = *value;
+    return true;
+  };
+  const auto time = [&](std::string_view what) {
+    const auto value = parse_duration(what);
+    if (!value || *value < 0 || *value > kMostNs) return false;
+    fault.time_ns = *value;
+    return true;
+  };
+  switch (field) {
+    case Field::kRank: return whole(fault.target);
+    case Field::kStage:
+    case Field::kStep: return whole(position == 0 ? fault.target : fault.to);
+    case Field::kFactor: return real(kMostFactor, false, fault.factor);
+    case Field::kFactorOrTime:
+      return text.starts_with('+') ? time(text.substr(1)) : real(kMostFactor, false, fault.factor);
+    case Field::kTime: return time(text);
+    case Field::kShare: return real(1, true, fault.share);
+    case Field::kExtra: return real(kMostFactor, true, fault.share);
+    case Field::kReplica: return whole(fault.dp);
+    case Field::kIndex: return whole(fault.index);
+  }
+  return false;
+}
+
+// SplitMix64's finisher over a chain of numbers: uniform in [0, 1).
+double drawn(uint64_t seed, std::initializer_list<int64_t> what) {
+  uint64_t z = seed;
+  for (const int64_t value : what) {
+    z = (z ^ static_cast<uint64_t>(value)) + 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    z ^= z >> 31;
+  }
+  return static_cast<double>(z >> 11) * 0x1.0p-53;
+}
+
+Error usage(std::string what) { return {ErrorCode::kUsage, std::move(what), {}, ""}; }
+
+Status swap_neighbours(const Fault& fault, Schedule& schedule) {
+  RankOrder& order = schedule.ranks[static_cast<size_t>(fault.target)];
+  const ReplayCosts equal{[](int32_t, const ScheduleCell&) { return int64_t{1}; }, 0, {}, {}};
+  int tried = 0;
+  for (size_t i = fault.index < 0 ? 0 : static_cast<size_t>(fault.index); i + 1 < order.size(); ++i) {
+    std::swap(order[i], order[i + 1]);
+    if (check_order(schedule) && replay(schedule, equal)) return {};
+    std::swap(order[i], order[i + 1]);
+    if (fault.index >= 0 || ++tried == kMostSwaps) break;
+  }
+  return usage("--fault wrong-order:" + std::to_string(fault.target) +
+               (fault.index < 0 ? ": no neighbouring cells of this stage can be swapped"
+                                : "," + std::to_string(fault.index) + ": these two cells cannot be swapped"));
+}
+
+// I and the W of the same micro-batch and chunk become one B where the I was.
+Status merge_weight_grads(const Fault& fault, Schedule& schedule) {
+  bool merged = false;
+  for (size_t stage = 0; stage < schedule.ranks.size(); ++stage) {
+    if (fault.target >= 0 && static_cast<size_t>(fault.target) != stage) continue;
+    RankOrder kept;
+    // A W whose I is half of an overlapped cell stays: the overlapped cell has a cost of its own.
+    std::vector<std::pair<int32_t, int32_t>> whole;
+    for (const ScheduleCell& cell : schedule.ranks[stage])
+      if (!cell.overlapped() && cell.actions()[0].kind == CellKind::kInputGrad)
+        whole.emplace_back(cell.actions()[0].chunk, cell.actions()[0].micro_batch);
+    std::sort(whole.begin(), whole.end());
+    for (const ScheduleCell& cell : schedule.ranks[stage]) {
+      const Action& action = cell.actions()[0];
+      const bool alone = !cell.overlapped();
+      if (alone && action.kind == CellKind::kWeightGrad &&
+          std::binary_search(whole.begin(), whole.end(), std::pair(action.chunk, action.micro_batch)))
+        continue;
+      if (alone && action.kind == CellKind::kInputGrad) {
+        kept.emplace_back(Action{CellKind::kBackward, action.micro_batch, action.chunk});
+        merged = true;
+      } else {
+        kept.push_back(cell);
+      }
+    }
+    schedule.ranks[stage] = std::move(kept);
+  }
+  if (merged) return {};
+  return usage("--fault missing-dw: " + schedule.name + " does not split weight gradients off there");
+}
+
+// Stages that have something to send each other, the lower number first.
+std::set<std::pair<int32_t, int32_t>> exchanging_stages(const Schedule& schedule) {
+  const bool both_ways = schedule.layout == ChunkLayout::kBidirectional;
+  std::map<std::pair<int32_t, int32_t>, int32_t> owner;  // (way, virtual stage) → stage
+  for (int32_t stage = 0; stage < schedule.sizes.stages; ++stage)
+    for (int32_t chunk = 0; chunk < schedule.sizes.chunks; ++chunk)
+      owner[{both_ways ? chunk : 0, virtual_stage(schedule, stage, chunk)}] = stage;
+  std::set<std::pair<int32_t, int32_t>> pairs;
+  for (const auto& [place, stage] : owner) {
+    const auto next = owner.find({place.first, place.second + 1});
+    if (next != owner.end() && next->second != stage) pairs.insert(std::minmax(stage, next->second));
+  }
+  return pairs;
+}
+
+Status check_link(const Fault& fault, const Schedule& schedule) {
+  const auto pairs = exchanging_stages(schedule);
+  if (pairs.contains(std::minmax(fault.target, fault.to))) return {};
+  constexpr size_t kMostNamed = 8;
+  std::string named;
+  size_t count = 0;
+  for (const auto& [a, b] : pairs) {
+    if (count++ == kMostNamed) break;
+    named += (named.empty() ? "" : "; ") + std::to_string(a) + " and " + std::to_string(b);
+  }
+  return Error{
+      ErrorCode::kUsage,
+      "--fault slow-link:" + std::to_string(fault.target) + "," + std::to_string(fault.to) +
+          ": these stages send each other nothing in " + schedule.name,
+      {},
+      "messages pass between stages " + named +
+          (pairs.size() > kMostNamed ? "; and " + std::to_string(pairs.size() - kMostNamed) + " more pairs" : "")};
+}
+
+}  // namespace
+
+std::string fault_forms() {
+  std::string text;
+  for (const Form& form : kForms)
+    text += (text.empty() ? "" : "\n") + std::string(form.text) + ": " + std::string(form.meaning);
+  return text;
+}
+
+Result<Fault> parse_fault(std::string_view text) {
+  const Error bad{
+      ErrorCode::kUsage, "\"" + std::string(text) + "\" is not a fault", {}, "write one of\n" + fault_forms()};
+  const size_t colon = std::min(text.find(':'), text.size());
+  Fault fault;
+  fault.kind = dashed(text.substr(0, colon));
+  const Form* form = form_of(fault.kind);
+  if (!form) return bad;
+  const std::string_view rest = text.substr(std::min(colon + 1, text.size()));
+  const auto parts = colon == text.size() ? std::vector<std::string_view>{} : split(rest, ',');
+  const Error wrong{ErrorCode::kUsage,
+                    "\"" + std::string(text) + "\" is not a fault",
+                    {},
+                    "write " + std::string(form->text) + ": " + std::string(form->meaning)};
+  if (parts.size() < form->least || parts.size() > form->most) return wrong;
+  if (form->least == 0 || fault.kind == "gc") fault.target = -1;
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (!read_field(form->fields[i], trim(parts[i]), i, fault)) return wrong;
+  return fault;
+}
+
+Status check_faults(const SimulateOptions& o) {
+  const int64_t stages = o.schedule.sizes.stages, ranks = stages * o.dp * o.peers;
+  for (const Fault& fault : o.faults) {
+    if (!form_of(fault.kind)) return usage("--fault " + fault.kind + " is no fault that we know");
+    const auto has = [&](const char* what, int64_t number, int64_t count) -> Status {
+      if (number >= 0 && number < count) return {};
+      return usage("--fault " + fault.kind + ":" + std::to_string(number) + " names a " + what +
+                   " that the run does not have (0 to " + std::to_string(count - 1) + ")");
+    };
+    if (names_stage(fault))
+      if (Status s = has("stage", fault.target, stages); !s) return s;
+    if (names_rank(fault))
+      if (Status s = has("rank", fault.target, ranks); !s) return s;
+    if (fault.kind == "slow-step")
+      if (Status s = has("step", fault.target, o.steps); !s) return s;
+    if (!(fault.factor > 0 && fault.factor <= kMostFactor) || !(fault.share >= 0 && fault.share <= kMostFactor) ||
+        fault.time_ns < 0 || fault.time_ns > kMostNs)
+      return usage("--fault " + fault.kind + ": a factor is above 0 and at most 1000, a time at most an hour");
+    if (fault.kind != "slow-link") continue;
+    if (Status s = has("stage", fault.to, stages); !s) return s;
+    if (fault.dp != -1)
+      if (Status s = has("replica", fault.dp, o.dp); !s) return s;
+    if (fault.to == fault.target) return usage("--fault slow-link: a link is between two stages");
+    if (Status s = check_link(fault, o.schedule); !s) return s;
+    if (fault.time_ns == 0 && o.costs.latency_ns == 0)
+      return usage("--fault slow-link: without --latency a factor changes nothing; write +TIME");
+  }
+  return {};
+}
+
+Result<Schedule> faulty_order(const SimulateOptions& o) {
+  Schedule schedule = o.schedule;
+  for (const Fault& fault : o.faults) {
+    Status done;
+    if (fault.kind == "wrong-order") done = swap_neighbours(fault, schedule);
+    if (fault.kind == "missing-dw") done = merge_weight_grads(fault, schedule);
+    if (!done) return std::move(done).error();
+  }
+  return schedule;
+}
+
+FaultLimits fault_limits(const SimulateOptions& o) {
+  FaultLimits most;
+  double link = 1;
+  for (const Fault& fault : o.faults) {
+    if (fault.kind == "slow-link") {
+      link *= std::max(1.0, fault.factor);
+      most.message_ns += fault.time_ns;
+      continue;
+    }
+    most.factor *= std::max(1.0, fault.factor);
+    if (fault.kind == "heavy-head") most.factor *= 1 + fault.share;
+    most.cell_ns += fault.time_ns;
+  }
+  const double message_ns = static_cast<double>(o.costs.latency_ns) * link + static_cast<double>(most.message_ns);
+  most.message_ns = static_cast<int64_t>(std::min(message_ns, 2e18));
+  return most;
+}
+
+FaultModel::FaultModel(const SimulateOptions& options, const std::vector<int32_t>& place_of) : options_(options) {
+  for (const Fault& fault : options.faults) {
+    fault_place_.push_back(names_rank(fault) ? place_of[static_cast<size_t>(fault.target)] : -1);
+    delays_ |= fault.kind == "gc" || fault.kind == "late-launch";
+    slow_links_ |= fault.kind == "slow-link";
+  }
+}
+
+double FaultModel::cell_factor(int32_t step, int32_t dp, int32_t stage, const ScheduleCell& cell) const {
+  const Schedule& schedule = options_.schedule;
+  const int32_t place = dp * schedule.sizes.stages + stage;
+  const auto actions = cell.actions();
+  double factor = 1;
+  for (size_t i = 0; i < options_.faults.size(); ++i) {
+    const Fault& fault = options_.faults[i];
+    if ((fault.kind == "slow-stage" && fault.target == stage) ||
+        (fault.kind == "slow-rank" && fault_place_[i] == place) || (fault.kind == "slow-step" && fault.target == step))
+      factor *= fault.factor;
+    // Half of an overlapped cell counts as half of it.
+    double extra = 0;
+    if (fault.kind == "heavy-head")
+      for (const Action& action : actions)
+        if (virtual_stage(schedule, stage, action.chunk) == virtual_stage_count(schedule) - 1) extra += fault.share;
+    if (fault.kind == "long-sequences")
+      for (const Action& action : actions)
+        if (drawn(options_.seed, {1, static_cast<int64_t>(i), step, dp, action.micro_batch}) < fault.share)
+          extra += fault.factor - 1;
+    factor *= 1 + extra / static_cast<double>(actions.size());
+  }
+  return factor;
+}
+
+double FaultModel::optimizer_factor(int32_t step, int32_t place) const {
+  double factor = 1;
+  for (size_t i = 0; i < options_.faults.size(); ++i) {
+    const Fault& fault = options_.faults[i];
+    if ((fault.kind == "slow-stage" && fault.target == place % options_.schedule.sizes.stages) ||
+        (fault.kind == "slow-rank" && fault_place_[i] == place) || (fault.kind == "slow-step" && fault.target == step))
+      factor *= fault.factor;
+  }
+  return factor;
+}
+
+int64_t FaultModel::delay_ns(int32_t step, int32_t dp, int32_t stage, const ScheduleCell& cell) const {
+  const Action& action = cell.actions()[0];
+  int64_t delay = 0;
+  for (size_t i = 0; i < options_.faults.size(); ++i) {
+    const Fault& fault = options_.faults[i];
+    const bool here = fault_place_[i] == dp * options_.schedule.sizes.stages + stage;
+    if (fault.kind == "late-launch" && here) delay += fault.time_ns;
+    if (fault.kind == "gc" && (here || fault.target < 0) &&
+        drawn(options_.seed, {2, static_cast<int64_t>(i), step, dp, stage, action.micro_batch, action.chunk,
+                              static_cast<int64_t>(action.kind)}) < fault.share)
+      delay += fault.time_ns;
+  }
+  return delay;
+}
+
+int64_t FaultModel::transfer_ns(int32_t dp, int32_t from, int32_t to) const {
+  double time_ns = static_cast<double>(options_.costs.latency_ns);
+  for (const Fault& fault : options_.faults)
+    if (fault.kind == "slow-link" && fault.target == from && fault.to == to && (fault.dp < 0 || fault.dp == dp))
+      time_ns = time_ns * fault.factor + static_cast<double>(fault.time_ns);
+  return static_cast<int64_t>(time_ns);
+}
+
+}  // namespace stageline

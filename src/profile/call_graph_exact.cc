@@ -1,0 +1,136 @@
+// The default call graph, from what the reader found: nesting, owners, Python's own parents, forward links.
+#include <algorithm>
+
+#include "profile/call_graph.h"
+
+namespace stageline {
+namespace {
+
+// Rows that call or are called: the host's, and device work. Waits and marks of devices, annotations drawn on
+// devices and the bar of the whole profile are neither.
+bool is_node(const TorchRow& row, const Lane& lane) {
+  if (row.on_device) return true;
+  return lane.kind != LaneKind::kDeviceStream && (is_host(row.category) || row.category == Category::kOther);
+}
+
+class Builder {
+ public:
+  explicit Builder(const TorchRank& rank) : rank_(rank), s_(rank.part->slices), row_of_(s_.size(), -1) {
+    const size_t n = rank.rows.size();
+    graph_.parent.assign(n, CallGraph::kAbsent);
+    graph_.edge.assign(n, CallEdge::kNone);
+    for (size_t i = 0; i < n; ++i)
+      if (is_node(rank.rows[i], rank.part->lanes[rank.rows[i].lane])) {
+        row_of_[rank.rows[i].slice] = static_cast<int32_t>(i);
+        graph_.parent[i] = CallGraph::kTop;
+        graph_.edge[i] = rank.rows[i].on_device ? CallEdge::kLaunch : CallEdge::kCall;
+      }
+  }
+
+  CallGraph build() {
+    hang_calls();
+    hang_backward();
+    hang_device_work();
+    CallChildren children(rank_.rows.size());
+    std::vector<int32_t> tops;
+    for (size_t i = 0; i < rank_.rows.size(); ++i) {
+      if (graph_.parent[i] == CallGraph::kTop) tops.push_back(static_cast<int32_t>(i));
+      if (graph_.parent[i] >= 0) children.add(graph_.parent[i], static_cast<int32_t>(i));
+    }
+    finish_call_graph(rank_, children, tops, graph_);
+    sum_self();
+    return std::move(graph_);
+  }
+
+ private:
+  const TorchRow& row(int32_t i) const { return rank_.rows[static_cast<size_t>(i)]; }
+  int32_t& parent(int32_t i) { return graph_.parent[static_cast<size_t>(i)]; }
+
+  // The nearest of a slice and what encloses it that is among the rows.
+  int32_t kept_at(uint32_t slice) const {
+    while (slice != kNoSliceIndex && row_of_[slice] < 0) slice = s_.parent[slice];
+    return slice == kNoSliceIndex ? -1 : row_of_[slice];
+  }
+  int32_t top_of(int32_t i) const {
+    while (graph_.parent[static_cast<size_t>(i)] >= 0) i = graph_.parent[static_cast<size_t>(i)];
+    return i;
+  }
+
+  void hang_calls() {
+    for (size_t i = 0; i < rank_.rows.size(); ++i) {
+      if (graph_.edge[i] != CallEdge::kCall) continue;
+      const uint32_t slice = rank_.rows[i].slice;
+      if (s_.parent[slice] != kNoSliceIndex)
+        if (const int32_t up = kept_at(s_.parent[slice]); up >= 0) graph_.parent[i] = up;
+    }
+    // A frame whose thread holds no caller for it. Parents start earlier, so that no circle can close.
+    for (const PythonFact& fact : rank_.part->python_parents) {
+      const int32_t frame = row_of_[fact.slice], up = row_of_[fact.parent];
+      if (frame < 0 || up < 0 || parent(frame) != CallGraph::kTop || row(up).start_ns >= row(frame).start_ns) continue;
+      parent(frame) = up;
+    }
+  }
+
+  // The arrow ends at the first backward operator; what hangs under the forward one is the whole call of the
+  // engine around it. Backward work of the forward's own thread is within the call of backward() already.
+  void hang_backward() {
+    for (const SliceLink& link : rank_.part->slice_links) {
+      if (link.kind != SliceLinkKind::kForwardBackward) continue;
+      const int32_t forward = kept_at(link.from), inner = kept_at(link.to);
+      if (forward < 0 || inner < 0) continue;
+      const int32_t backward = top_of(inner);
+      if (graph_.edge[static_cast<size_t>(backward)] != CallEdge::kCall || row(backward).lane == row(forward).lane ||
+          row(forward).start_ns >= row(backward).start_ns)
+        continue;
+      parent(backward) = forward;
+      graph_.edge[static_cast<size_t>(backward)] = CallEdge::kForward;
+    }
+  }
+
+  // Under the launch call where the owning operator made it, else under the operator the profiler names.
+  void hang_device_work() {
+    for (size_t i = 0; i < rank_.rows.size(); ++i) {
+      if (graph_.edge[i] != CallEdge::kLaunch) continue;
+      const TorchRow& work = rank_.rows[i];
+      const int32_t owner = s_.parent[work.slice] == kNoSliceIndex ? -1 : kept_at(s_.parent[work.slice]);
+      // Work drawn on a host's thread may enclose its own launch: there the owner alone counts.
+      const bool on_stream = rank_.part->lanes[work.lane].kind == LaneKind::kDeviceStream;
+      const int32_t launch = on_stream && work.partner >= 0 && graph_.has(work.partner) ? work.partner : -1;
+      int32_t at = launch;
+      while (at >= 0 && at != owner && graph_.edge[static_cast<size_t>(at)] == CallEdge::kCall) at = parent(at);
+      if (launch >= 0 && (owner < 0 || at == owner)) {
+        graph_.parent[i] = launch;
+      } else if (owner >= 0) {
+        graph_.parent[i] = owner;
+      }
+    }
+  }
+
+  void sum_self() {
+    const size_t n = rank_.rows.size();
+    graph_.self_ns.assign(n, 0);
+    graph_.backward_kernel_ns.assign(n, 0);
+    for (size_t k = graph_.preorder.size(); k-- > 0;) {
+      const auto i = static_cast<size_t>(graph_.preorder[k]);
+      graph_.self_ns[i] += rank_.rows[i].dur_ns;
+      const int32_t up = graph_.parent[i];
+      if (up < 0) continue;
+      const auto u = static_cast<size_t>(up);
+      if (graph_.edge[i] == CallEdge::kCall && rank_.rows[i].lane == rank_.rows[u].lane)
+        graph_.self_ns[u] -= rank_.rows[i].dur_ns;
+      graph_.backward_kernel_ns[u] +=
+          graph_.backward_kernel_ns[i] + (graph_.edge[i] == CallEdge::kForward ? graph_.kernel_ns[i] : 0);
+    }
+  }
+
+  const TorchRank& rank_;
+  const Slices& s_;
+  std::vector<int32_t> row_of_;  // by slice; −1 not a node
+  CallGraph graph_;
+};
+
+}  // namespace
+
+CallGraph exact_call_graph(const TorchRank& rank) { return Builder(rank).build(); }
+
+}  // namespace stageline

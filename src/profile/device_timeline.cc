@@ -1,0 +1,690 @@
+#include "profile/device_timeline.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "model/intervals.h"
+#include "model/torch_facts.h"
+#include "profile/python_stacks.h"
+
+namespace stageline {
+namespace {
+
+// A host that needs less than this from one launch to the next does nothing but feed the device.
+constexpr int64_t kDispatchNs = 200'000;
+// A call that lasts longer than this is held up; launches take 2 to 20 µs.
+constexpr int64_t kLongCallNs = 100'000;
+// Shorter gaps before work launched in time are the device's own pace, as in idle-time-breakdown.
+constexpr int64_t kBetweenNs = 30'000;
+// What ended this shortly before something began or returned is what that waited for.
+constexpr int64_t kRightAfterNs = 20'000, kReturnNs = 100'000;
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// When a launch let its work begin: at the start of a call, whose few microseconds are the lag of the work; at the end
+// of one that was held up, unless it was by the device.
+int64_t launch_anchor(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item) {
+  const auto& launch = t.host[static_cast<size_t>(item.launch)];
+  if (launch.end_ns - launch.start_ns < kLongCallNs || launch.waits_for >= 0) return launch.start_ns;
+  return std::min(launch.end_ns, item.start_ns);
+}
+
+// When the last of what the work follows was ready; INT64_MIN where nothing is known.
+int64_t ready_ns(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item) {
+  int64_t ready = INT64_MIN;
+  if (item.before >= 0) ready = std::max(ready, t.device[static_cast<size_t>(item.before)].end_ns);
+  if (item.other >= 0) ready = std::max(ready, t.device[static_cast<size_t>(item.other)].end_ns);
+  if (item.launch >= 0) ready = std::max(ready, launch_anchor(t, item));
+  if (item.held_by >= 0)
+    ready = std::max(ready, std::min(t.host[static_cast<size_t>(item.held_by)].end_ns, item.start_ns));
+  return ready;
+}
+
+bool is_copy_call(std::string_view name) { return contains(name, "Memcpy") || contains(name, "memcpy"); }
+
+// What a slice's name says of everything within it.
+IdleOwner context_of_name(Category category, std::string_view name) {
+  if (contains(name, "DataLoader") || contains(name, "torch/utils/data/")) return IdleOwner::kInput;
+  if (category == Category::kPythonFunction &&
+      (name == "<built-in function collect>" || name.starts_with("<built-in method collect of module") ||
+       contains(name, "gc.collect") || (contains(name, "Garbage") && contains(name, "ollect"))))
+    return IdleOwner::kCollector;
+  if (is_launch_call(category) && is_allocator_call(name)) return IdleOwner::kAllocator;
+  if (name.starts_with("gloo:") || name.starts_with("mpi:")) return IdleOwner::kHostCollective;
+  if (contains(name, "distributed_c10d.py"))
+    for (const char* part : {"_object", "barrier", "store"})
+      if (contains(name, part)) return IdleOwner::kHostCollective;
+  return IdleOwner::kUnseen;
+}
+
+class TimelineBuilder {
+ public:
+  TimelineBuilder(const Trace& trace, const Part& part, bool truncated)
+      : trace_(trace), part_(part), s_(part.slices), truncated_(truncated) {
+    out_.part = &part;
+  }
+
+  DeviceTimeline build() {
+    if (!s_.has_facts() || s_.size() == 0) return std::move(out_);
+    collect_device();
+    if (out_.device.empty()) return std::move(out_);
+    choose_window();
+    collect_host();
+    link_device();
+    link_host();
+    find_gaps();
+    own_pieces();
+    sum_busy();
+    order_replay();
+    return std::move(out_);
+  }
+
+ private:
+  struct Gap {
+    int64_t start, host_end, end;
+    int32_t drain = DeviceTimeline::kNone;  // the wait that returned when the device had run dry
+  };
+
+  Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
+  std::string_view name(size_t i) const { return trace_.names.text(s_.name_id[i]); }
+
+  size_t lane_of(uint32_t slice) const {
+    const auto it = std::upper_bound(lanes_by_begin_.begin(), lanes_by_begin_.end(), slice,
+                                     [&](uint32_t at, size_t lane) { return at < part_.lanes[lane].begin; });
+    return it == lanes_by_begin_.begin() ? SIZE_MAX : *(it - 1);
+  }
+
+  bool kept(size_t slice) const {
+    const SliceFilter& filter = trace_.slice_filter;
+    if (!filter.any()) return true;
+    const uint32_t launch = s_.partner[slice];
+    const uint16_t step = s_.step[launch != kNoSliceIndex ? launch : slice];
+    const int64_t number = step == 0 ? INT64_MIN : part_.steps[step - 1u].number;
+    if ((filter.first_step != INT64_MIN || filter.last_step != INT64_MAX) &&
+        (step == 0 || number < filter.first_step || number > filter.last_step))
+      return false;
+    const int64_t zero = first_ns_;
+    return (filter.from_ns == INT64_MIN || s_.end_ns(slice) - zero >= filter.from_ns) &&
+           (filter.to_ns == INT64_MAX || s_.start_ns[slice] - zero <= filter.to_ns);
+  }
+
+  void collect_device() {
+    first_ns_ = trace_.slice_filter.any() ? first_start_ns(trace_) : 0;
+    for (size_t l = 0; l < part_.lanes.size(); ++l)
+      if (part_.lanes[l].begin < part_.lanes[l].end) lanes_by_begin_.push_back(l);
+    std::sort(lanes_by_begin_.begin(), lanes_by_begin_.end(),
+              [&](size_t a, size_t b) { return part_.lanes[a].begin < part_.lanes[b].begin; });
+    for (const size_t l : lanes_by_begin_)
+      for (size_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
+        if (!is_device_work(category(i)) || !kept(i)) continue;
+        DeviceTimeline::DeviceItem item{};
+        item.start_ns = s_.start_ns[i];
+        item.end_ns = s_.end_ns(i);
+        item.slice = static_cast<uint32_t>(i);
+        item.kernel = s_.class_of(i);
+        out_.device.push_back(item);
+      }
+    std::stable_sort(out_.device.begin(), out_.device.end(),
+                     [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+  }
+
+  // A step's own beginning is no choice of whoever recorded, so what the devices wait for then counts; what lies before
+  // the first step and after the last does not.
+  void choose_window() {
+    const SliceFilter& filter = trace_.slice_filter;
+    out_.start_ns = out_.device.front().start_ns;
+    for (const auto& item : out_.device) out_.end_ns = std::max(out_.end_ns, item.end_ns);
+    const int64_t last_work_ns = out_.end_ns;
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    for (const ProfilerStep& step : part_.steps) {
+      if (step.number < filter.first_step || step.number > filter.last_step) continue;
+      if (step.start_ns >= last_work_ns && (truncated_ || first == INT64_MAX)) continue;
+      first = std::min(first, step.start_ns);
+      last = std::max(last, step.end_ns);
+      ++out_.step_count;
+    }
+    if (out_.step_count == 0 || filter.from_ns != INT64_MIN || filter.to_ns != INT64_MAX) return;
+    // Work of earlier steps that still runs when the first step begins is no work of these steps.
+    out_.start_ns = std::min(first, out_.start_ns);
+    if (!truncated_) out_.end_ns = std::max(out_.end_ns, last), host_until_ns_ = last;
+  }
+
+  uint32_t outermost_call(uint32_t slice) const {
+    for (uint32_t up = s_.parent[slice]; up != kNoSliceIndex && up < slice && is_launch_call(category(up));
+         up = s_.parent[slice])
+      slice = up;
+    return slice;
+  }
+
+  void collect_host() {
+    host_until_ns_ = std::max(host_until_ns_, out_.start_ns);
+    item_of_slice_.assign(s_.size(), DeviceTimeline::kNone);
+    std::vector<size_t> launches(part_.lanes.size(), 0);
+    std::vector<bool> launching(s_.size(), false);
+    for (const auto& item : out_.device) {
+      const uint32_t launch = s_.partner[item.slice];
+      if (launch == kNoSliceIndex || is_device_work(category(launch))) continue;
+      const size_t lane = lane_of(launch);
+      if (lane == SIZE_MAX) continue;
+      ++launches[lane];
+      launching[outermost_call(launch)] = true;
+    }
+    for (const size_t l : lanes_by_begin_)
+      if (part_.lanes[l].kind != LaneKind::kDeviceStream) host_lanes_.push_back(l);
+    std::stable_sort(host_lanes_.begin(), host_lanes_.end(), [&](size_t a, size_t b) {
+      return launches[a] != launches[b]
+                 ? launches[a] > launches[b]
+                 : part_.lanes[a].end - part_.lanes[a].begin > part_.lanes[b].end - part_.lanes[b].begin;
+    });
+    out_.nodes.push_back({});
+    for (const size_t l : host_lanes_) {
+      if (launches[l] == 0) continue;
+      for (size_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
+        const auto slice = static_cast<uint32_t>(i);
+        if (s_.start_ns[i] >= out_.end_ns || (!launching[i] && s_.end_ns(i) < out_.start_ns)) continue;
+        if (!launching[i] &&
+            (!is_launch_call(category(i)) || outermost_call(slice) != slice || !is_waiting_call(name(i))))
+          continue;
+        DeviceTimeline::HostItem item{};
+        item.start_ns = s_.start_ns[i];
+        item.end_ns = std::min(s_.end_ns(i), out_.end_ns);  // of a file cut off, calls outlast what was recorded
+        item.slice = slice;
+        out_.host.push_back(item);
+      }
+    }
+    std::stable_sort(out_.host.begin(), out_.host.end(),
+                     [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+    for (size_t i = 0; i < out_.host.size(); ++i) item_of_slice_[out_.host[i].slice] = static_cast<int32_t>(i);
+    DeviceTimeline::HostItem last{};  // the end of the window
+    last.start_ns = last.end_ns = host_until_ns_;
+    last.slice = kNoSliceIndex;
+    for (const auto& item : out_.host) last.start_ns = last.end_ns = std::max(last.end_ns, item.end_ns);
+    out_.host.push_back(last);
+  }
+
+  int32_t launch_of(uint32_t slice) const {
+    const uint32_t launch = s_.partner[slice];
+    if (launch == kNoSliceIndex || is_device_work(category(launch))) return DeviceTimeline::kNone;
+    return item_of_slice_[outermost_call(launch)];
+  }
+
+  void link_device() {
+    by_end_.resize(out_.device.size());
+    std::iota(by_end_.begin(), by_end_.end(), 0);
+    std::stable_sort(by_end_.begin(), by_end_.end(), [&](int32_t a, int32_t b) { return end_of(a) < end_of(b); });
+    std::vector<int32_t> last_of_lane(part_.lanes.size(), DeviceTimeline::kNone);
+    std::vector<size_t> lane(out_.device.size());
+    for (size_t j = 0; j < out_.device.size(); ++j) {
+      auto& item = out_.device[j];
+      lane[j] = lane_of(item.slice);
+      item.launch = launch_of(item.slice);
+      // Links that go back in time are wrong ones, and would turn the replay in a circle.
+      if (item.launch >= 0 && out_.host[static_cast<size_t>(item.launch)].start_ns > item.start_ns)
+        item.launch = DeviceTimeline::kNone;
+      int32_t& last = last_of_lane[lane[j]];
+      if (last >= 0 && end_of(last) <= item.start_ns) item.before = last;
+      if (last < 0 || end_of(last) <= item.end_ns) last = static_cast<int32_t>(j);
+    }
+    for (size_t j = 0; j < out_.device.size(); ++j) {
+      auto& item = out_.device[j];
+      int64_t ready = item.before >= 0 ? end_of(item.before) : INT64_MIN;
+      if (item.launch >= 0) ready = std::max(ready, out_.host[static_cast<size_t>(item.launch)].start_ns);
+      auto it = std::upper_bound(by_end_.begin(), by_end_.end(), item.start_ns,
+                                 [&](int64_t t, int32_t k) { return t < end_of(k); });
+      for (int tries = 0; it != by_end_.begin() && tries < 4; ++tries) {
+        const int32_t k = *--it;
+        if (end_of(k) <= ready || item.start_ns - end_of(k) > kRightAfterNs) break;
+        if (lane[static_cast<size_t>(k)] == lane[j] || static_cast<size_t>(k) >= j) continue;
+        item.other = k;
+        break;
+      }
+    }
+  }
+
+  int64_t end_of(int32_t device) const { return out_.device[static_cast<size_t>(device)].end_ns; }
+
+  void link_host() {
+    int32_t latest = DeviceTimeline::kNone;  // of the items before, the one that ends last
+    for (size_t i = 0; i < out_.host.size(); ++i) {
+      auto& item = out_.host[i];
+      item.before = latest;
+      if (latest >= 0) {
+        const auto& previous = out_.host[static_cast<size_t>(latest)];
+        const bool instant = previous.start_ns == previous.end_ns && previous.end_ns == item.start_ns;
+        item.from_start = previous.end_ns > item.start_ns || instant;
+        if (item.from_start) item.before = static_cast<int32_t>(i) - 1;
+      }
+      if (latest < 0 || item.end_ns >= out_.host[static_cast<size_t>(latest)].end_ns) latest = static_cast<int32_t>(i);
+      if (item.slice == kNoSliceIndex) continue;
+      item.node = node_of(item.slice);
+      const bool waits = is_waiting_call(name(item.slice)), copies = waits && is_copy_call(name(item.slice));
+      if (!waits && item.end_ns - item.start_ns < kLongCallNs) continue;
+      // The device work that ended last before the call returned, if the call began before that.
+      auto it = std::upper_bound(by_end_.begin(), by_end_.end(), item.end_ns,
+                                 [&](int64_t t, int32_t k) { return t < end_of(k); });
+      const int64_t returns_after = waits ? kReturnNs : kRightAfterNs;
+      while (it != by_end_.begin()) {
+        const int32_t k = *--it;
+        if (end_of(k) <= item.start_ns || item.end_ns - end_of(k) > returns_after) break;
+        const auto& work = out_.device[static_cast<size_t>(k)];
+        if (work.start_ns >= item.end_ns || work.launch > static_cast<int32_t>(i)) continue;
+        // A copy returns after itself or does not wait; what else it launches, a call does not wait for.
+        if ((work.launch == static_cast<int32_t>(i)) != copies) continue;
+        item.waits_for = k;
+        break;
+      }
+    }
+  }
+
+  // ---- gaps -------------------------------------------------------------------------------------------------------
+
+  void add_gap(int64_t start, int64_t end, int32_t next) {
+    if (end <= start) return;
+    int64_t host_end = end;
+    if (next >= 0) {
+      const int32_t launch = out_.device[static_cast<size_t>(next)].launch;
+      host_end = launch < 0 ? start : std::clamp(out_.host[static_cast<size_t>(launch)].end_ns, start, end);
+    }
+    if (next >= 0 && end - host_end >= kBetweenNs) {
+      const int32_t held = holds_host(host_end, end);
+      out_.device[static_cast<size_t>(next)].held_by = held;
+      if (held >= 0) host_end = std::min(end, out_.host[static_cast<size_t>(held)].end_ns);
+    }
+    gaps_.push_back({start, host_end, end});
+    out_.longest_gap_ns = std::max(out_.longest_gap_ns, end - start);
+    const bool between = end - host_end < kBetweenNs;
+    (between ? out_.between_ns : out_.stream_wait_ns) += end - host_end;
+    if (!between || next < 0 || !is_short(static_cast<size_t>(next))) return;
+    out_.short_pauses_ns[launch_node(static_cast<size_t>(next))] += end - host_end;
+  }
+
+  // The call, no plain wait, that the host sits in for most of a time in which launched work does not begin.
+  int32_t holds_host(int64_t start, int64_t end) const {
+    auto it = std::lower_bound(out_.host.begin(), out_.host.end(), end,
+                               [](const DeviceTimeline::HostItem& item, int64_t t) { return item.start_ns < t; });
+    for (int tries = 0; it != out_.host.begin() && tries < 8; ++tries) {
+      const auto& item = *--it;
+      if (item.slice == kNoSliceIndex || item.end_ns - item.start_ns < kLongCallNs) continue;
+      if (2 * (std::min(end, item.end_ns) - std::max(start, item.start_ns)) < end - start) continue;
+      if (contains(name(item.slice), "Synchronize")) continue;
+      return static_cast<int32_t>(it - out_.host.begin());
+    }
+    return DeviceTimeline::kNone;
+  }
+
+  // Work shorter than the call that launched it, and launched by itself, unlike that of graphs.
+  bool is_short(size_t device) const {
+    const auto& work = out_.device[device];
+    if (work.launch < 0 || works_of_[static_cast<size_t>(work.launch)] != 1) return false;
+    const auto& launch = out_.host[static_cast<size_t>(work.launch)];
+    return work.kernel == KernelClass::kComputation && work.end_ns - work.start_ns < launch.end_ns - launch.start_ns;
+  }
+  uint32_t launch_node(size_t device) const { return out_.host[static_cast<size_t>(out_.device[device].launch)].node; }
+
+  void find_gaps() {
+    works_of_.assign(out_.host.size(), 0);
+    for (const auto& item : out_.device)
+      if (item.launch >= 0) ++works_of_[static_cast<size_t>(item.launch)];
+    out_.short_pauses_ns.assign(out_.nodes.size(), 0);
+    out_.short_kernel_count.assign(out_.nodes.size(), 0);
+    out_.shortest_kernel_ns = INT64_MAX;
+    for (size_t j = 0; j < out_.device.size(); ++j) {
+      const auto& work = out_.device[j];
+      if (work.kernel == KernelClass::kComputation)
+        out_.shortest_kernel_ns = std::min(out_.shortest_kernel_ns, std::max<int64_t>(0, work.end_ns - work.start_ns));
+      if (is_short(j)) ++out_.short_kernel_count[launch_node(j)];
+    }
+    int64_t end = out_.start_ns;
+    for (size_t j = 0; j < out_.device.size(); ++j) {
+      add_gap(end, out_.device[j].start_ns, static_cast<int32_t>(j));
+      end = std::max(end, out_.device[j].end_ns);
+    }
+    add_gap(end, out_.end_ns, DeviceTimeline::kNone);
+    // The wait that returned right after the device had run dry; later ones of the same gap found it so.
+    std::vector<int32_t> waits;
+    for (size_t i = 0; i < out_.host.size(); ++i)
+      if (out_.host[i].waits_for >= 0) waits.push_back(static_cast<int32_t>(i));
+    std::stable_sort(waits.begin(), waits.end(), [&](int32_t a, int32_t b) {
+      return out_.host[static_cast<size_t>(a)].end_ns < out_.host[static_cast<size_t>(b)].end_ns;
+    });
+    size_t next = 0;
+    for (Gap& gap : gaps_) {
+      while (next < waits.size() && out_.host[static_cast<size_t>(waits[next])].end_ns < gap.start) ++next;
+      if (next == waits.size()) break;
+      const auto& item = out_.host[static_cast<size_t>(waits[next])];
+      if (item.start_ns < gap.start && item.end_ns <= gap.host_end && is_waiting_call(name(item.slice)))
+        gap.drain = waits[next];
+    }
+  }
+
+  // ---- owners -----------------------------------------------------------------------------------------------------
+
+  uint32_t node_of(uint32_t slice) {
+    if (slice == kNoSliceIndex) return kHostRoot;
+    if (node_of_slice_.empty()) node_of_slice_.assign(s_.size(), kUnset);
+    path_.clear();
+    uint32_t at = slice;
+    while (at != kNoSliceIndex && node_of_slice_[at] == kUnset) {
+      path_.push_back(at);
+      const uint32_t up = s_.parent[at];
+      at = up < at ? up : kNoSliceIndex;  // what encloses a slice stands before it
+    }
+    uint32_t node = at == kNoSliceIndex ? kHostRoot : node_of_slice_[at];
+    for (size_t k = path_.size(); k-- > 0;) {
+      const uint32_t i = path_[k];
+      const StringId id = plain_name(i);
+      const auto [it, added] =
+          child_of_.try_emplace(static_cast<uint64_t>(node) << 32 | id, static_cast<uint32_t>(out_.nodes.size()));
+      if (added) {
+        HostNode made{node, s_.name_id[i], category(i), i, out_.nodes[node].context};
+        const IdleOwner own = context_of_name(category(i), name(i));
+        // What is outside says what it is for: memory allocated for the input is input.
+        if (made.context == IdleOwner::kUnseen) made.context = own;
+        out_.nodes.push_back(made);
+      }
+      node = it->second;
+      HostNode& known = out_.nodes[node];
+      if (s_.dur_ns[i] > s_.dur_ns[known.slice]) known.slice = i;
+      node_of_slice_[i] = node;
+    }
+    return node;
+  }
+
+  // Steps are all one node, and so is a function of several objects.
+  StringId plain_name(uint32_t slice) {
+    const StringId id = s_.name_id[slice];
+    if (plain_.empty()) plain_.assign(trace_.names.size(), UINT32_MAX);
+    if (plain_[id] != UINT32_MAX) return plain_[id];
+    std::string text(trace_.names.text(id));
+    if (profiler_step_number(text) >= 0) text = "ProfilerStep";
+    text = without_address(text);
+    return plain_[id] = plain_names_.try_emplace(text, id).first->second;
+  }
+
+  // Calls emit(start, end, slice) for the innermost slices of a lane over [start, end), in order; kNoSliceIndex where
+  // none is open.
+  template <class Emit>
+  void innermost(size_t lane, int64_t start, int64_t end, Emit&& emit) const {
+    const Lane& l = part_.lanes[lane];
+    const auto first = s_.start_ns.begin() + static_cast<ptrdiff_t>(l.begin);
+    const auto last = s_.start_ns.begin() + static_cast<ptrdiff_t>(l.end);
+    size_t next = static_cast<size_t>(std::upper_bound(first, last, start) - s_.start_ns.begin());
+    uint32_t open = next == l.begin ? kNoSliceIndex : static_cast<uint32_t>(next - 1);
+    const auto up = [&](uint32_t slice) {
+      const uint32_t parent = s_.parent[slice];
+      return parent < slice ? parent : kNoSliceIndex;
+    };
+    for (int64_t at = start; at < end;) {
+      const int64_t until = next < l.end ? std::min(end, s_.start_ns[next]) : end;
+      for (; open != kNoSliceIndex && at < until; open = s_.end_ns(open) <= until ? up(open) : open) {
+        const int64_t closes = std::min(until, s_.end_ns(open));
+        if (closes > at) emit(at, closes, open), at = closes;
+        if (s_.end_ns(open) > until) break;
+      }
+      if (at < until) emit(at, until, kNoSliceIndex), at = until;
+      if (at >= end) break;
+      open = static_cast<uint32_t>(next++);
+    }
+  }
+
+  static bool runs_backward(std::string_view name) { return contains(name, "run_backward"); }
+
+  // The innermost slice of the thread that makes the next call; while that thread has nothing open, or waits for the
+  // autograd thread, of the first other thread that has.
+  template <class Emit>
+  void host_slices(size_t lane, int64_t start, int64_t end, Emit&& emit) const {
+    innermost(lane, start, end, [&](int64_t a, int64_t b, uint32_t slice) {
+      if (slice != kNoSliceIndex && !runs_backward(name(slice))) return emit(a, b, slice);
+      elsewhere(0, lane, a, b, slice, emit);
+    });
+  }
+  template <class Emit>
+  void elsewhere(size_t from, size_t but, int64_t start, int64_t end, uint32_t otherwise, Emit& emit) const {
+    while (from < host_lanes_.size() && host_lanes_[from] == but) ++from;
+    if (from >= std::min<size_t>(host_lanes_.size(), kMostThreads)) return emit(start, end, otherwise);
+    innermost(host_lanes_[from], start, end, [&](int64_t a, int64_t b, uint32_t slice) {
+      if (slice != kNoSliceIndex && !runs_backward(name(slice))) return emit(a, b, slice);
+      elsewhere(from + 1, but, a, b, otherwise == kNoSliceIndex ? slice : otherwise, emit);
+    });
+  }
+
+  IdleOwner owner_of(uint32_t node, uint32_t slice, bool in_call, int64_t stretch_ns) const {
+    if (slice == kNoSliceIndex) return stretch_ns < kDispatchNs ? IdleOwner::kDispatch : IdleOwner::kUnseen;
+    const IdleOwner context = out_.nodes[node].context;
+    if (context != IdleOwner::kUnseen) return context;
+    if (is_launch_call(category(slice)) && s_.dur_ns[slice] >= kLongCallNs) return IdleOwner::kBlocked;
+    return in_call || stretch_ns < kDispatchNs ? IdleOwner::kDispatch : IdleOwner::kWork;
+  }
+
+  void own_pieces() {
+    std::unordered_map<uint64_t, int64_t> drained;
+    size_t gap = 0;
+    int64_t at = out_.start_ns;
+    size_t lane = host_lanes_.empty() ? SIZE_MAX : host_lanes_.front();
+    const auto own = [&](int64_t start, int64_t end, bool in_call, int64_t stretch_ns) {
+      if (start >= end || lane == SIZE_MAX) return;
+      host_slices(lane, start, end, [&](int64_t a, int64_t b, uint32_t slice) {
+        const uint32_t node = node_of(slice);
+        const IdleOwner owner = owner_of(node, slice, in_call, stretch_ns);
+        const OwnerKey key = owner_key(node, owner);
+        if (out_.pieces.size() > piece_begin_ && out_.pieces.back().key == key) {
+          out_.pieces.back().dur_ns += b - a;
+        } else {
+          out_.pieces.push_back({key, b - a});
+        }
+        if (key >= out_.idle_of_key.size()) {
+          out_.idle_of_key.resize(key + 1, 0);
+          out_.longest_of_key.resize(key + 1);
+        }
+        while (gap < gaps_.size() && gaps_[gap].host_end <= a) ++gap;
+        for (size_t g = gap; g < gaps_.size() && gaps_[g].start < b; ++g) {
+          const int64_t idle = std::min(b, gaps_[g].host_end) - std::max(a, gaps_[g].start);
+          if (idle <= 0) continue;
+          out_.idle_of_key[key] += idle;
+          auto& longest = out_.longest_of_key[key];
+          if (idle > longest.dur_ns) longest = {idle, std::max(a, gaps_[g].start)};
+          out_.idle_ns[static_cast<size_t>(owner)] += idle;
+          if (gaps_[g].drain < 0) continue;
+          const uint32_t wait = out_.host[static_cast<size_t>(gaps_[g].drain)].node;
+          drained[static_cast<uint64_t>(wait) << 32 | key] += idle;
+        }
+      });
+    };
+    for (auto& item : out_.host) {
+      if (item.slice != kNoSliceIndex) lane = lane_of(item.slice);
+      piece_begin_ = item.pieces = out_.pieces.size();
+      const int64_t stretch = item.start_ns - at;
+      own(at, std::min(item.start_ns, out_.end_ns), false, stretch);
+      at = std::max(at, item.start_ns);
+      piece_begin_ = item.own = out_.pieces.size();
+      own(at, std::min(item.end_ns, out_.end_ns), true, 0);
+      at = std::max(at, item.end_ns);
+      item.pieces_end = out_.pieces.size();
+    }
+    out_.short_pauses_ns.resize(out_.nodes.size(), 0);
+    out_.short_kernel_count.resize(out_.nodes.size(), 0);
+    out_.idle_of_key.resize(out_.nodes.size() * kIdleOwnerCount, 0);
+    out_.longest_of_key.resize(out_.nodes.size() * kIdleOwnerCount);
+    for (const auto& [pair, idle] : drained)
+      out_.drained.push_back({static_cast<uint32_t>(pair >> 32), static_cast<OwnerKey>(pair & UINT32_MAX), idle});
+    std::sort(out_.drained.begin(), out_.drained.end(), [](const DrainedIdle& a, const DrainedIdle& b) {
+      return a.wait_node != b.wait_node ? a.wait_node < b.wait_node : a.key < b.key;
+    });
+    // Of a trace without host threads.
+    int64_t gaps_of_host = 0, owned = 0;
+    for (const Gap& g : gaps_) gaps_of_host += g.host_end - g.start;
+    for (const int64_t idle : out_.idle_ns) owned += idle;
+    out_.idle_ns[static_cast<size_t>(IdleOwner::kUnseen)] += gaps_of_host - owned;
+  }
+
+  void sum_busy() {
+    std::vector<Interval> compute, comm, memory, all;
+    for (const auto& item : out_.device) {
+      const Interval span{std::max(item.start_ns, out_.start_ns), item.end_ns};
+      if (span.end <= span.start) continue;
+      all.push_back(span);
+      if (item.kernel == KernelClass::kComputation) compute.push_back(span);
+      if (item.kernel == KernelClass::kCommunication) comm.push_back(span);
+      if (item.kernel == KernelClass::kMemory) memory.push_back(span);
+    }
+    compute = union_of(std::move(compute));
+    comm = union_of(std::move(comm));
+    memory = union_of(std::move(memory));
+    out_.compute_ns = length_of(compute);
+    out_.exposed_comm_ns = length_of(without(comm, compute));
+    out_.exposed_memory_ns = length_of(without(without(memory, compute), comm));
+    out_.other_work_ns =
+        length_of(union_of(std::move(all))) - out_.compute_ns - out_.exposed_comm_ns - out_.exposed_memory_ns;
+  }
+
+  // Every start and end after all that it depends on, which is their order in recorded time; at one time what returns
+  // stands before what begins, unless it began then itself.
+  void order_replay() {
+    struct Point {
+      int64_t time;
+      uint8_t turn;
+      uint32_t what;  // host item · 3, device item · 3 + 1, return of a host item · 3 + 2
+    };
+    std::vector<Point> points;
+    points.reserve(out_.host.size() * 2 + out_.device.size());
+    for (uint32_t i = 0; i < out_.host.size(); ++i) {
+      const bool instant = out_.host[i].start_ns == out_.host[i].end_ns;
+      points.push_back({out_.host[i].start_ns, 1, i * 3});
+      points.push_back({out_.host[i].end_ns, static_cast<uint8_t>(instant ? 3 : 0), i * 3 + 2});
+    }
+    for (uint32_t j = 0; j < out_.device.size(); ++j) points.push_back({out_.device[j].start_ns, 2, j * 3 + 1});
+    std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+      return a.time != b.time ? a.time < b.time : a.turn != b.turn ? a.turn < b.turn : a.what < b.what;
+    });
+    out_.order.reserve(points.size());
+    for (const Point& p : points) out_.order.push_back(p.what);
+  }
+
+  static constexpr uint32_t kUnset = UINT32_MAX;
+  static constexpr size_t kMostThreads = 8;  // a process has dozens that only wait
+
+  const Trace& trace_;
+  const Part& part_;
+  const Slices& s_;
+  bool truncated_;
+  int64_t first_ns_ = 0;
+  int64_t host_until_ns_ = INT64_MIN;  // the end of the last step
+  DeviceTimeline out_;
+  std::vector<size_t> lanes_by_begin_, host_lanes_;  // host lanes: those that launch most first
+  std::vector<int32_t> item_of_slice_, by_end_;
+  std::vector<Gap> gaps_;
+  std::vector<uint32_t> works_of_;  // by host item
+  std::vector<uint32_t> node_of_slice_, path_;
+  std::unordered_map<uint64_t, uint32_t> child_of_;
+  std::vector<StringId> plain_;
+  std::unordered_map<std::string, StringId> plain_names_;
+  size_t piece_begin_ = 0;
+};
+
+}  // namespace
+
+bool is_allocator_call(std::string_view name) {
+  if (contains(name, "alloc") || contains(name, "Alloc")) return true;
+  if (name.starts_with("cudaFree") || name.starts_with("hipFree") || name.starts_with("cuMemFree")) return true;
+  for (const char* part : {"HostRegister", "HostUnregister", "cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemRelease",
+                           "cuMemSetAccess", "cuMemAddress", "aclrtFree"})
+    if (contains(name, part)) return true;
+  return false;
+}
+
+bool is_waiting_call(std::string_view name) {
+  if (contains(name, "Synchronize")) return true;
+  if (name == "cudaFree" || name == "hipFree" || name == "cudaFreeHost" || name == "hipHostFree") return true;
+  return is_copy_call(name);  // also Async ones: from pageable memory they block
+}
+
+int64_t DeviceTimeline::all_idle_ns() const {
+  return std::accumulate(idle_ns.begin(), idle_ns.end(), between_ns + stream_wait_ns);
+}
+
+DeviceTimeline device_timeline(const Trace& trace, const Part& part, bool truncated) {
+  return TimelineBuilder(trace, part, truncated).build();
+}
+
+bool has_launches(const DeviceTimeline& timeline) {
+  const auto linked = std::count_if(timeline.device.begin(), timeline.device.end(),
+                                    [](const DeviceTimeline::DeviceItem& item) { return item.launch >= 0; });
+  return !timeline.device.empty() && 2 * static_cast<size_t>(linked) >= timeline.device.size();
+}
+
+int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
+  constexpr int64_t kReturnsAtOnceNs = 5'000, kNextWorkNs = 1'000, kLaunchedNs = 4'000;
+  std::vector<int64_t> start(t.host.size()), end(t.host.size()), work_end(t.device.size());
+  const auto removed = [&](size_t begin, size_t stop) {
+    int64_t sum = 0;
+    for (size_t k = begin; k < stop && !out.keys.empty(); ++k)
+      if (t.pieces[k].key < out.keys.size() && out.keys[t.pieces[k].key]) sum += t.pieces[k].dur_ns;
+    return sum;
+  };
+  std::vector<int64_t> shorter(t.host.size(), 0);  // by how much the call itself
+  int64_t last = t.start_ns;
+  for (const uint32_t what : t.order) {
+    const size_t i = what / 3;
+    if (what % 3 == 1) {  // device work
+      const auto& item = t.device[i];
+      // The lag belongs to what came last; of what had been ready before only the least is known.
+      const int64_t last_ready = ready_ns(t, item), lag = item.start_ns - last_ready;
+      int64_t begins = INT64_MIN;
+      const auto after = [&](int64_t recorded, int64_t replayed, int64_t least) {
+        begins =
+            std::max(begins, replayed + (recorded == last_ready ? lag : std::min(item.start_ns - recorded, least)));
+      };
+      if (item.before >= 0)
+        after(t.device[static_cast<size_t>(item.before)].end_ns, work_end[static_cast<size_t>(item.before)],
+              kNextWorkNs);
+      if (item.other >= 0)
+        after(t.device[static_cast<size_t>(item.other)].end_ns, work_end[static_cast<size_t>(item.other)], kNextWorkNs);
+      if (item.launch >= 0) {
+        const auto l = static_cast<size_t>(item.launch);
+        const int64_t begun = t.host[l].start_ns, anchor = launch_anchor(t, item);
+        after(anchor, start[l] + (anchor - begun) - std::min(anchor - begun, shorter[l]), kLaunchedNs);
+      }
+      if (item.held_by >= 0) {
+        const auto h = static_cast<size_t>(item.held_by);
+        const int64_t begun = t.host[h].start_ns, anchor = std::min(t.host[h].end_ns, item.start_ns);
+        after(anchor, start[h] + (anchor - begun) - std::min(anchor - begun, shorter[h]), 0);
+      }
+      if (begins == INT64_MIN) begins = item.start_ns;  // nothing is known that it follows
+      const int64_t length =
+          !out.device_ns.empty() && out.device_ns[i] >= 0 ? out.device_ns[i] : item.end_ns - item.start_ns;
+      work_end[i] = begins + length;
+      last = std::max(last, work_end[i]);
+      continue;
+    }
+    const auto& item = t.host[i];
+    if (what % 3 == 0) {
+      const int64_t less = removed(item.pieces, item.own);
+      if (item.before < 0) {
+        start[i] = item.start_ns - less;
+      } else {
+        const auto before = static_cast<size_t>(item.before);
+        start[i] = item.from_start ? start[before] + (item.start_ns - t.host[before].start_ns)
+                                   : end[before] + (item.start_ns - t.host[before].end_ns) - less;
+      }
+      shorter[i] = removed(item.own, item.pieces_end);
+      continue;
+    }
+    const bool free = !out.wait_nodes.empty() && out.wait_nodes[item.node];
+    if (free) {
+      end[i] = start[i] + std::min(item.end_ns - item.start_ns, kReturnsAtOnceNs);
+    } else if (item.waits_for >= 0) {
+      const auto work = static_cast<size_t>(item.waits_for);
+      end[i] = std::max(start[i] + std::min(item.end_ns - item.start_ns, kReturnsAtOnceNs),
+                        work_end[work] + (item.end_ns - t.device[work].end_ns));
+    } else {
+      end[i] = start[i] + (item.end_ns - item.start_ns) - shorter[i];
+    }
+    if (item.slice == kNoSliceIndex) last = std::max(last, end[i]);
+  }
+  return last - t.start_ns;
+}
+
+}  // namespace stageline

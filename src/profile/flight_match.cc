@@ -1,0 +1,497 @@
+#include "profile/flight_match.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+struct Call {
+  int32_t part;
+  const FlightCall* call;
+};
+
+bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
+
+// Which sides of a call all members must agree in.
+bool compares_inputs(std::string_view op) { return !has(op, "all_to_all") && !has(op, "alltoall") && op != "scatter"; }
+bool compares_outputs(std::string_view op) { return !has(op, "all_to_all") && !has(op, "alltoall") && op != "gather"; }
+bool compares_dtypes(std::string_view op) { return op != "scatter" && op != "gather" && op != "broadcast"; }
+
+std::string list_text(const std::vector<int32_t>& ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
+  return text;
+}
+
+class Matcher {
+ public:
+  explicit Matcher(const Trace& trace) : trace_(trace) {
+    for (size_t p = 0; p < trace.parts.size(); ++p) part_of_[trace.parts[p].rank] = static_cast<int32_t>(p);
+  }
+
+  FlightReport match() {
+    for (size_t g = 0; g < trace_.flight_groups.size(); ++g) match_group(static_cast<int32_t>(g));
+    find_waits();
+    find_roots();
+    order_problems();
+    return std::move(report_);
+  }
+
+ private:
+  const Part& part(int32_t p) const { return trace_.parts[static_cast<size_t>(p)]; }
+  int32_t rank(int32_t p) const { return part(p).rank; }
+  std::string_view text(StringId id) const { return trace_.names.text(id); }
+  // The ring of a rank keeps its last calls; counting begins at 0, of some backends at 1.
+  bool began_late(int32_t p) const {
+    int64_t first = INT64_MAX;
+    for (const FlightCall& call : part(p).flight_calls) first = std::min(first, call.record_id);
+    return first != INT64_MAX && first > 1;
+  }
+  int64_t start_of(const Call& c) const { return part(c.part).slices.start_ns[c.call->slice]; }
+
+  void match_group(int32_t g) {
+    const FlightGroup& group = trace_.flight_groups[static_cast<size_t>(g)];
+    FlightGroupSum sum;
+    sum.group = g;
+    std::vector<int32_t> members;       // parts
+    std::vector<int32_t> without_dump;  // ranks
+    for (const int32_t r : group.ranks)
+      if (const auto at = part_of_.find(r); at != part_of_.end())
+        members.push_back(at->second);
+      else
+        without_dump.push_back(r);
+    std::map<int64_t, std::vector<Call>> by_sequence;
+    std::map<std::pair<int32_t, int32_t>, std::pair<std::vector<Call>, std::vector<Call>>> messages;  // (src, dst)
+    for (size_t p = 0; p < trace_.parts.size(); ++p)
+      for (const FlightCall& call : trace_.parts[p].flight_calls) {
+        if (call.group != g) continue;
+        ++sum.calls;
+        const Call one{static_cast<int32_t>(p), &call};
+        if (call.is_p2p) {
+          if (call.peer < 0) continue;  // "coalesced": the end of a batch, its sends and receives stand by themselves
+          const int32_t own = trace_.parts[p].rank;
+          auto& [sends, receives] = messages[call.is_send ? std::pair(own, call.peer) : std::pair(call.peer, own)];
+          (call.is_send ? sends : receives).push_back(one);
+        } else if (call.sequence >= 0) {
+          by_sequence[call.sequence].push_back(one);
+        }
+      }
+    report_.calls += sum.calls;
+    sum.collectives = static_cast<int64_t>(by_sequence.size());
+    for (auto& [sequence, calls] : by_sequence) {
+      sum.last_made = std::max(sum.last_made, sequence);
+      if (judge_collective(g, sequence, calls, members, without_dump))
+        sum.last_through = std::max(sum.last_through, sequence);
+    }
+    for (auto& [ends, both] : messages) {
+      sum.messages += static_cast<int64_t>(std::max(both.first.size(), both.second.size()));
+      judge_messages(g, ends.first, ends.second, both.first, both.second);
+    }
+    report_.groups.push_back(sum);
+  }
+
+  // The side most members are on, by what `key` says of each; nullptr where two sides are equally many.
+  template <class Key>
+  static const std::string* majority(const std::vector<Call>& calls, const Key& key,
+                                     std::map<std::string, int64_t>& votes) {
+    votes.clear();
+    for (const Call& c : calls) ++votes[key(c)];
+    const std::pair<const std::string, int64_t>* best = nullptr;
+    bool tie = false;
+    for (const auto& vote : votes) {
+      tie = best && vote.second == best->second ? true : (!best || vote.second > best->second ? false : tie);
+      if (!best || vote.second > best->second) best = &vote;
+    }
+    return tie ? nullptr : &best->first;
+  }
+
+  // Those whose `key` is not the majority's become culprits. Whether all agree.
+  template <class Key>
+  bool agree(const std::vector<Call>& calls, const Key& key, FlightVerdict verdict, FlightProblem& problem) const {
+    std::map<std::string, int64_t> votes;
+    const std::string* usual = majority(calls, key, votes);
+    if (votes.size() < 2) return true;
+    problem.verdict = verdict;
+    problem.expected = usual ? *usual : "";
+    std::map<std::string, std::vector<int32_t>> others;
+    for (const Call& c : calls) {
+      std::string own = key(c);
+      if (usual && own == *usual) continue;
+      others[std::move(own)].push_back(rank(c.part));
+      if (usual) problem.culprits.push_back(rank(c.part));
+    }
+    for (const auto& [what, ranks] : others)
+      problem.found += (problem.found.empty() ? "" : "; ") + std::string(ranks.size() == 1 ? "rank " : "ranks ") +
+                       list_text(ranks) + ": " + what;
+    return false;
+  }
+
+  std::string sizes_key(const FlightCall& call) const {
+    const std::string_view op = text(call.op);
+    std::string key;
+    if (compares_inputs(op)) key += std::string(text(call.in_sizes));
+    if (compares_outputs(op) && (key.empty() || call.out_sizes != call.in_sizes))
+      key += (key.empty() ? "" : " → ") + std::string(text(call.out_sizes));
+    return key;
+  }
+
+  // A call that contradicts itself: an all_reduce whose output has another size than its input.
+  bool fits_itself(const Call& c, size_t group_size) const {
+    const CollectiveFact* fact = fact_of(part(c.part).collectives, c.call->slice);
+    const std::string_view op = text(c.call->op);
+    if (!fact || fact->in_elements == 0 || fact->out_elements == 0 || group_size == 0) return true;
+    const auto n = static_cast<int64_t>(group_size);
+    if (op == "all_reduce" || op == "allreduce") return fact->in_elements == fact->out_elements;
+    if (op == "all_gather" || op == "_all_gather_base" || op == "all_gather_into_tensor")
+      return fact->out_elements == fact->in_elements * n || fact->out_elements == fact->in_elements;
+    if (op == "reduce_scatter" || op == "_reduce_scatter_base" || op == "reduce_scatter_tensor")
+      return fact->in_elements == fact->out_elements * n || fact->out_elements == fact->in_elements;
+    return true;
+  }
+
+  // Whether it is through for all members.
+  bool judge_collective(int32_t g, int64_t sequence, std::vector<Call>& calls, const std::vector<int32_t>& members,
+                        const std::vector<int32_t>& without_dump) {
+    // A batch of collectives stands under one number: the call that ends it says how far all of it came.
+    std::vector<Call> last;
+    for (const Call& c : calls) {
+      if (!last.empty() && last.back().part == c.part) {
+        if (c.call->record_id > last.back().call->record_id) last.back() = c;
+      } else {
+        last.push_back(c);
+      }
+    }
+    FlightProblem problem;
+    problem.group = g;
+    problem.sequence = sequence;
+    problem.without_dump = without_dump;
+    std::set<int32_t> present;
+    for (const Call& c : last) present.insert(c.part);
+    bool unknown = false;
+    for (const int32_t p : members)
+      if (!present.contains(p)) {
+        if (overwritten(p, last)) {
+          unknown = true;
+          continue;
+        }
+        problem.culprits.push_back(rank(p));
+      }
+    if (unknown) {
+      ++report_.overwritten;
+      return false;
+    }
+    ++report_.judged;
+    size_t through = 0;
+    for (const Call& c : last) {
+      if (c.call->state == FlightState::kCompleted) {
+        ++through;
+        continue;
+      }
+      problem.waiting.push_back(rank(c.part));
+      if (c.call->state == FlightState::kScheduled) problem.not_started.push_back(rank(c.part));
+    }
+    const auto op_key = [&](const Call& c) { return std::string(text(c.call->op)); };
+    {
+      std::map<std::string, int64_t> votes;
+      const std::string* usual = majority(last, op_key, votes);
+      problem.op = last.front().call->op;
+      for (const Call& c : last)
+        if (usual && op_key(c) == *usual) problem.op = c.call->op;
+    }
+    if (!problem.culprits.empty()) {
+      // A call that is through for everyone else needed nobody: a dump that was taken a moment earlier.
+      if (problem.waiting.empty()) return through == last.size();
+      problem.verdict = FlightVerdict::kMissing;
+      finish(std::move(problem), last);
+      return false;
+    }
+    const size_t size = members.size() + without_dump.size();
+    const auto size_key = [&](const Call& c) {
+      return sizes_key(*c.call) + (fits_itself(c, size) ? "" : " (input and output do not fit)");
+    };
+    const auto dtype_key = [&](const Call& c) {
+      const std::string in(text(c.call->in_dtypes)), out(text(c.call->out_dtypes));
+      return in == out || out.empty() ? in : in.empty() ? out : in + " → " + out;
+    };
+    const bool same = agree(last, op_key, FlightVerdict::kType, problem) &&
+                      agree(last, size_key, FlightVerdict::kSizes, problem) &&
+                      (!compares_dtypes(text(problem.op)) || agree(last, dtype_key, FlightVerdict::kDtype, problem)) &&
+                      exchange_adds_up(last, without_dump, problem);
+    if (!same) {
+      finish(std::move(problem), last);
+      return problem.waiting.empty();
+    }
+    if (through == last.size()) return without_dump.empty();
+    problem.verdict = through > 0 ? FlightVerdict::kStuck : FlightVerdict::kUnfinished;
+    if (through > 0) problem.culprits = problem.waiting;
+    finish(std::move(problem), last);
+    return false;
+  }
+
+  // What all ranks send in an all-to-all is what all receive.
+  bool exchange_adds_up(const std::vector<Call>& calls, const std::vector<int32_t>& without_dump,
+                        FlightProblem& problem) const {
+    const std::string_view op = text(problem.op);
+    if (!(has(op, "all_to_all") || has(op, "alltoall")) || !without_dump.empty()) return true;
+    int64_t sent = 0, received = 0;
+    for (const Call& c : calls) {
+      const CollectiveFact* fact = fact_of(part(c.part).collectives, c.call->slice);
+      if (!fact || (fact->in_elements == 0 && fact->out_elements == 0)) return true;
+      sent += fact->in_elements;
+      received += fact->out_elements;
+    }
+    if (sent == received) return true;
+    problem.verdict = FlightVerdict::kSizes;
+    problem.expected = "as many elements received as sent";
+    problem.found = std::to_string(sent) + " sent, " + std::to_string(received) + " received";
+    return false;
+  }
+
+  // Whether a member's ring may have lost the call: it began after the others had made it.
+  bool overwritten(int32_t p, const std::vector<Call>& calls) const {
+    if (!began_late(p)) return false;
+    int64_t first_sequence = INT64_MAX, first_ns = INT64_MAX;
+    const FlightCall& sample = *calls.front().call;
+    for (const FlightCall& call : part(p).flight_calls) {
+      first_ns = std::min(first_ns, part(p).slices.start_ns[call.slice]);
+      if (call.group == sample.group && !call.is_p2p) first_sequence = std::min(first_sequence, call.sequence);
+    }
+    if (first_sequence != INT64_MAX) return sample.sequence < first_sequence;
+    return start_of(calls.front()) < first_ns;
+  }
+
+  void judge_messages(int32_t g, int32_t src, int32_t dst, const std::vector<Call>& sends,
+                      const std::vector<Call>& receives) {
+    const auto from = part_of_.find(src), to = part_of_.find(dst);
+    if (from == part_of_.end() || to == part_of_.end()) return;
+    if (began_late(from->second) || began_late(to->second)) {
+      // From where on the k-th of one side is the k-th of the other, nobody can tell.
+      report_.overwritten += static_cast<int64_t>(std::max(sends.size(), receives.size()));
+      return;
+    }
+    const auto by_record = [](const Call& a, const Call& b) { return a.call->record_id < b.call->record_id; };
+    std::vector<Call> s = sends, r = receives;
+    std::sort(s.begin(), s.end(), by_record);
+    std::sort(r.begin(), r.end(), by_record);
+    for (size_t k = 0; k < std::max(s.size(), r.size()); ++k) {
+      ++report_.judged;
+      std::vector<Call> both;
+      if (k < s.size()) both.push_back(s[k]);
+      if (k < r.size()) both.push_back(r[k]);
+      FlightProblem problem;
+      problem.group = g;
+      problem.is_p2p = true;
+      problem.sequence = static_cast<int64_t>(k) + 1;
+      problem.src = src;
+      problem.dst = dst;
+      problem.op = both.front().call->op;
+      size_t through = 0;
+      for (const Call& c : both) {
+        if (c.call->state == FlightState::kCompleted) {
+          ++through;
+          continue;
+        }
+        problem.waiting.push_back(rank(c.part));
+        if (c.call->state == FlightState::kScheduled) problem.not_started.push_back(rank(c.part));
+      }
+      if (both.size() == 1) {
+        if (problem.waiting.empty()) continue;  // a small send is through before anybody receives it
+        problem.verdict = FlightVerdict::kMissing;
+        problem.culprits = {k < s.size() ? dst : src};
+        finish(std::move(problem), both);
+        continue;
+      }
+      const CollectiveFact* out = fact_of(part(both[0].part).collectives, both[0].call->slice);
+      const CollectiveFact* in = fact_of(part(both[1].part).collectives, both[1].call->slice);
+      const std::string_view sent = text(both[0].call->in_dtypes), wanted = text(both[1].call->out_dtypes);
+      if (out && in && out->in_elements != in->out_elements) {
+        problem.verdict = FlightVerdict::kSizes;
+        problem.expected = "the same on both sides";
+        problem.found = "rank " + std::to_string(src) + " sends " + std::string(text(both[0].call->in_sizes)) +
+                        ", rank " + std::to_string(dst) + " receives " + std::string(text(both[1].call->out_sizes));
+      } else if (!sent.empty() && !wanted.empty() && sent != wanted) {
+        problem.verdict = FlightVerdict::kDtype;
+        problem.expected = "the same on both sides";
+        problem.found = "rank " + std::to_string(src) + " sends " + std::string(sent) + ", rank " +
+                        std::to_string(dst) + " receives " + std::string(wanted);
+      } else if (through == 2) {
+        continue;
+      } else {
+        problem.verdict = through > 0 ? FlightVerdict::kStuck : FlightVerdict::kUnfinished;
+        if (through > 0) problem.culprits = problem.waiting;
+      }
+      finish(std::move(problem), both);
+    }
+  }
+
+  // Since when it waits, and which call to show.
+  void finish(FlightProblem problem, const std::vector<Call>& calls) {
+    int64_t since = INT64_MAX, first = INT64_MAX;
+    for (const Call& c : calls) {
+      first = std::min(first, start_of(c));
+      if (c.call->state != FlightState::kCompleted) since = std::min(since, start_of(c));
+    }
+    problem.since_ns = since != INT64_MAX ? since : first;
+    const Call* shown = nullptr;
+    for (const Call& c : calls) {
+      const auto is = [&](const std::vector<int32_t>& ranks) {
+        return std::find(ranks.begin(), ranks.end(), rank(c.part)) != ranks.end();
+      };
+      if (is(problem.culprits) || (!shown && is(problem.waiting))) shown = &c;
+      if (is(problem.culprits)) break;
+    }
+    if (problem.verdict == FlightVerdict::kMissing) {
+      // The culprit made no such call; what it did last says where it is.
+      problem.part = part_of_.at(problem.culprits.front());
+      int64_t last = -1;
+      for (const FlightCall& call : part(problem.part).flight_calls)
+        if (call.record_id > last) {
+          last = call.record_id;
+          problem.slice = call.slice;
+        }
+    } else if (shown) {
+      problem.part = shown->part;
+      problem.slice = shown->call->slice;
+    } else {
+      problem.part = calls.front().part;
+      problem.slice = calls.front().call->slice;
+    }
+    report_.problems.push_back(std::move(problem));
+  }
+
+  void find_waits() {
+    for (size_t p = 0; p < trace_.parts.size(); ++p) {
+      const std::vector<FlightCall>& calls = trace_.parts[p].flight_calls;
+      const FlightCall* oldest = nullptr;
+      for (const FlightCall& call : calls)
+        if (call.state != FlightState::kCompleted && (!oldest || call.record_id < oldest->record_id)) oldest = &call;
+      if (!oldest) continue;
+      FlightWait wait;
+      wait.part = static_cast<int32_t>(p);
+      wait.rank = trace_.parts[p].rank;
+      wait.slice = oldest->slice;
+      wait.call = static_cast<size_t>(oldest - calls.data());
+      for (const FlightProblem& problem : report_.problems) {
+        if (problem.verdict != FlightVerdict::kMissing || problem.group != oldest->group ||
+            problem.is_p2p != oldest->is_p2p)
+          continue;
+        const bool same = problem.is_p2p ? (problem.src == wait.rank || problem.dst == wait.rank) &&
+                                               problem.culprits.front() == oldest->peer
+                                         : problem.sequence == oldest->sequence;
+        if (same && std::find(problem.waiting.begin(), problem.waiting.end(), wait.rank) != problem.waiting.end()) {
+          wait.for_ranks = problem.culprits;
+          break;
+        }
+      }
+      report_.waits.push_back(std::move(wait));
+    }
+  }
+
+  // From rank to rank it waits for: who is met twice stands on a ring, who waits for nobody holds the others up.
+  void find_roots() {
+    std::map<int32_t, const FlightWait*> wait_of;
+    for (const FlightWait& wait : report_.waits) wait_of[wait.rank] = &wait;
+    std::set<int32_t> roots;
+    std::map<int32_t, int> seen;  // 1: on the way, 2: done
+    for (const FlightWait& first : report_.waits) {
+      std::vector<std::pair<int32_t, size_t>> path;  // rank, next of its for_ranks
+      if (seen[first.rank] == 0) path.push_back({first.rank, 0});
+      seen[first.rank] = std::max(seen[first.rank], 1);
+      while (!path.empty()) {
+        auto& [at, next] = path.back();
+        const auto wait = wait_of.find(at);
+        if (wait == wait_of.end() || next >= wait->second->for_ranks.size()) {
+          seen[at] = 2;
+          path.pop_back();
+          continue;
+        }
+        const int32_t to = wait->second->for_ranks[next++];
+        if (!wait_of.contains(to)) {
+          roots.insert(to);
+        } else if (seen[to] == 0) {
+          seen[to] = 1;
+          path.push_back({to, 0});
+        } else if (seen[to] == 1 && report_.cycle.empty()) {
+          const auto begin = std::find_if(path.begin(), path.end(), [&](const auto& step) { return step.first == to; });
+          for (auto step = begin; step != path.end(); ++step) report_.cycle.push_back(step->first);
+        }
+      }
+    }
+    report_.roots.assign(roots.begin(), roots.end());
+  }
+
+  // What differs or is missing comes before what only follows from it; the earliest of each group first.
+  void order_problems() {
+    const auto weight = [](const FlightProblem& p) {
+      switch (p.verdict) {
+        case FlightVerdict::kType:
+        case FlightVerdict::kSizes:
+        case FlightVerdict::kDtype: return p.waiting.empty() ? 2 : 0;
+        case FlightVerdict::kMissing: return 1;
+        case FlightVerdict::kStuck: return 3;
+        case FlightVerdict::kUnfinished: return 4;
+      }
+      return 5;
+    };
+    // Of those that are missing first what the ranks at the root hold up.
+    const auto held_by_root = [&](const FlightProblem& p) {
+      return std::any_of(p.culprits.begin(), p.culprits.end(),
+                         [&](int32_t r) { return std::binary_search(report_.roots.begin(), report_.roots.end(), r); });
+    };
+    std::stable_sort(report_.problems.begin(), report_.problems.end(),
+                     [&](const FlightProblem& a, const FlightProblem& b) {
+                       return std::tuple(weight(a), !held_by_root(a)) < std::tuple(weight(b), !held_by_root(b));
+                     });
+  }
+
+  const Trace& trace_;
+  std::map<int32_t, int32_t> part_of_;  // by rank
+  FlightReport report_;
+};
+
+}  // namespace
+
+std::string_view flight_verdict_name(FlightVerdict verdict) {
+  switch (verdict) {
+    case FlightVerdict::kMissing: return "missing";
+    case FlightVerdict::kType: return "type";
+    case FlightVerdict::kSizes: return "sizes";
+    case FlightVerdict::kDtype: return "dtype";
+    case FlightVerdict::kStuck: return "stuck";
+    case FlightVerdict::kUnfinished: return "unfinished";
+  }
+  return "";
+}
+
+FlightReport match_flight(const Trace& trace) { return Matcher(trace).match(); }
+
+std::string flight_group_text(const FlightGroup& group) {
+  if (group.description.empty() || group.description == "undefined") return "group " + group.name;
+  return group.description + (group.name == group.description ? "" : " (group " + group.name + ")");
+}
+
+std::string flight_call_text(const Trace& trace, const FlightCall& call) {
+  std::string text(trace.names.text(call.op));
+  if (call.sequence >= 0) text += " " + std::to_string(call.sequence);
+  if (call.is_p2p && call.peer >= 0)
+    text += std::string(call.is_send ? " to" : " from") + " rank " + std::to_string(call.peer);
+  return text + " of " + flight_group_text(trace.flight_groups[static_cast<size_t>(call.group)]);
+}
+
+std::string flight_frame_text(const Trace& trace, int32_t part, uint32_t slice) {
+  if (part < 0 || slice == kNoSliceIndex) return {};
+  const StackFact* fact = fact_of(trace.parts[static_cast<size_t>(part)].stacks, slice);
+  if (!fact) return {};
+  const std::vector<std::string_view> frames = split(trace.names.text(fact->stack), ';');
+  for (const std::string_view frame : frames)
+    if (!has(frame, "/torch/distributed/") && !has(frame, "/torch/nn/") && !has(frame, "/torch/_"))
+      return std::string(frame);
+  return frames.empty() ? std::string() : std::string(frames.front());
+}
+
+}  // namespace stageline

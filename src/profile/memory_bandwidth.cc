@@ -1,0 +1,117 @@
+#include "profile/memory_bandwidth.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "model/numpy_order.h"
+
+namespace stageline {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+// Whole bytes per second; −1 without a size or a duration, or when it is beyond all hardware.
+int64_t rate_of(const CopyFact& fact, int64_t dur_ns) {
+  if (dur_ns <= 0) return -1;
+  if (fact.bytes < 0) {
+    const double rate = fact.bandwidth_gbps * 1e9;
+    return rate > 0 && rate < 1e17 ? static_cast<int64_t>(std::llround(rate)) : -1;
+  }
+  const __int128 rate = (static_cast<__int128>(fact.bytes) * kSecond + dur_ns / 2) / dur_ns;
+  return rate < static_cast<__int128>(1) << 56 ? static_cast<int64_t>(rate) : -1;
+}
+
+}  // namespace
+
+std::string copy_label(std::string_view name, Category category) {
+  if (name.starts_with("Memcpy") || name.starts_with("Memset")) return std::string(memory_kernel_label(name));
+  const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (holds("HostToDevice") || holds("HtoD")) return "Memcpy HtoD";
+  if (holds("DeviceToHost") || holds("DtoH")) return "Memcpy DtoH";
+  if (holds("DeviceToDevice") || holds("DtoD")) return "Memcpy DtoD";
+  if (holds("PtoP") || holds("PeerToPeer")) return "Memcpy PtoP";
+  return category == Category::kMemset ? "Memset" : "Memcpy Unknown";
+}
+
+std::vector<CopyBandwidth> copy_bandwidths(const TorchRun& run, const TorchRank& rank) {
+  struct Own {
+    CopyBandwidth total;
+    std::vector<StepChange> changes;
+  };
+  std::vector<Own> labels;
+  std::map<std::pair<StringId, Category>, size_t> label_of;
+  for (const TorchRow& row : rank.rows) {
+    if (row.category != Category::kMemcpy && row.category != Category::kMemset) continue;
+    const auto [known, added] = label_of.try_emplace({row.name, row.category}, 0);
+    if (added) {
+      std::string label = copy_label(run.name(row), row.category);
+      const auto it = std::find_if(labels.begin(), labels.end(), [&](const Own& o) { return o.total.label == label; });
+      known->second = static_cast<size_t>(it - labels.begin());
+      if (it == labels.end()) {
+        labels.emplace_back();
+        labels.back().total.label = std::move(label);
+      }
+    }
+    Own& own = labels[known->second];
+    ++own.total.copies;
+    const CopyFact* fact = fact_of(rank.part->copies, row.slice);
+    if (fact && fact->bytes > 0) own.total.bytes = sum_or_limit(own.total.bytes, fact->bytes);
+    const int64_t rate = fact ? rate_of(*fact, row.dur_ns) : -1;
+    if (rate < 0) {
+      ++own.total.without_rate;
+      continue;
+    }
+    own.changes.push_back({row.start_ns, rate});
+    own.changes.push_back({row.end_ns(), -rate});
+  }
+  std::sort(labels.begin(), labels.end(), [](const Own& a, const Own& b) { return a.total.label < b.total.label; });
+  std::vector<CopyBandwidth> out;
+  for (Own& own : labels) {
+    own.total.rate = series_of(std::move(own.changes));
+    out.push_back(std::move(own.total));
+  }
+  return out;
+}
+
+void note_copy_flaws(const std::vector<CopyBandwidth>& copies, Diagnostics& notes) {
+  for (const CopyBandwidth& c : copies)
+    if (c.without_rate > 0)
+      notes.add(
+          "bandwidth.no_rate", Severity::kWarning,
+          "copies and memsets without a duration or a size have no bandwidth; their bytes count, their rate does not",
+          {}, c.without_rate);
+}
+
+std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const TorchRank& rank) {
+  std::vector<BandwidthPoint> points;  // all starts, then all ends, as HTA appends them
+  std::vector<int64_t> ends;
+  for (const TorchRow& row : rank.rows) {
+    if (!row.on_device || row.kernel != KernelClass::kMemory) continue;
+    const CopyFact* fact = fact_of(rank.part->copies, row.slice);
+    points.push_back({row.start_ns, memory_kernel_label(run.name(row)), row.lane, fact ? fact->bandwidth_gbps : 0.0});
+    ends.push_back(row.start_ns + (row.dur_ns == 0 ? 1000 : row.dur_ns));
+  }
+  const size_t count = points.size();
+  for (size_t i = 0; i < count; ++i) points.push_back({ends[i], points[i].label, points[i].lane, -points[i].gbps});
+  std::vector<int64_t> keys(points.size());
+  for (size_t i = 0; i < points.size(); ++i) keys[i] = points[i].ts_ns;
+  std::vector<BandwidthPoint> sorted;
+  sorted.reserve(points.size());
+  for (const uint32_t at : numpy_order(keys)) sorted.push_back(points[at]);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const BandwidthPoint& a, const BandwidthPoint& b) { return a.label < b.label; });
+  for (size_t i = 1; i < sorted.size(); ++i)
+    if (sorted[i].label == sorted[i - 1].label) sorted[i].gbps += sorted[i - 1].gbps;
+  return sorted;
+}
+
+std::vector<std::vector<BandwidthPoint>> hta_bandwidths(const TorchRun& run) {
+  std::vector<std::vector<BandwidthPoint>> ranks(run.parts.size());
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = hta_bandwidth_points(run, torch_rank(run, run.parts[k])); });
+  return ranks;
+}
+
+}  // namespace stageline

@@ -1,0 +1,120 @@
+#include "profile/memory_blocks.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "model/open_slices.h"
+
+namespace stageline {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 60;
+
+struct Place {
+  MemoryDevice device;
+  uint64_t address;
+  bool operator==(const Place&) const = default;
+};
+struct PlaceHash {
+  size_t operator()(const Place& p) const {
+    const auto device =
+        static_cast<uint64_t>(static_cast<uint32_t>(p.device.type)) << 32 | static_cast<uint32_t>(p.device.id);
+    return std::hash<uint64_t>()(p.address * 0x9E3779B97F4A7C15u ^ device);
+  }
+};
+
+}  // namespace
+
+MemoryDevice device_of(const MemoryRecord& record) {
+  return {record.device_type, record.device_type == 0 ? -1 : record.device_id};
+}
+
+int64_t bytes_of(const MemoryRecord& record) { return std::clamp(record.bytes, -kMostBytes, kMostBytes); }
+
+std::string memory_device_name(MemoryDevice device) {
+  // c10/core/DeviceType.h
+  const char* name = nullptr;
+  switch (device.type) {
+    case 0: return "CPU";
+    case 1:
+    case 6: name = "GPU"; break;  // CUDA, HIP
+    case 2: name = "MKLDNN"; break;
+    case 5: name = "IDEEP"; break;
+    case 12: name = "XPU"; break;
+    case 13: name = "MPS"; break;
+    case 19: name = "MTIA"; break;
+    case 20: name = "PrivateUse1"; break;
+    default: return "device type " + std::to_string(device.type) + ", " + std::to_string(device.id);
+  }
+  return std::string(name) + " " + std::to_string(device.id);
+}
+
+MemoryHistory memory_history(const Part& part) {
+  MemoryHistory history;
+  const std::vector<MemoryRecord>& records = part.memory;
+  for (uint32_t i = 0; i < records.size(); ++i) {
+    if (records[i].bytes == 0) {
+      ++history.without_size;
+      continue;
+    }
+    history.by_time.push_back(i);
+    history.devices.push_back(device_of(records[i]));
+  }
+  std::sort(history.devices.begin(), history.devices.end());
+  history.devices.erase(std::unique(history.devices.begin(), history.devices.end()), history.devices.end());
+  if (history.devices.size() > MemoryHistory::kMostDevices) {
+    history.devices.resize(MemoryHistory::kMostDevices);
+    history.more_devices = static_cast<int64_t>(std::erase_if(history.by_time, [&](uint32_t i) {
+      return !std::binary_search(history.devices.begin(), history.devices.end(), device_of(records[i]));
+    }));
+  }
+  std::stable_sort(history.by_time.begin(), history.by_time.end(), [&](uint32_t a, uint32_t b) {
+    return records[a].time_ns != records[b].time_ns ? records[a].time_ns < records[b].time_ns
+                                                    : records[a].file_index < records[b].file_index;
+  });
+  history.block_of.assign(records.size(), MemoryBlock::kNone);
+  std::unordered_map<Place, uint32_t, PlaceHash> live;
+  for (const uint32_t i : history.by_time) {
+    const int64_t bytes = bytes_of(records[i]);
+    const auto next = static_cast<uint32_t>(history.blocks.size());
+    const Place place{device_of(records[i]), records[i].address};
+    const bool placed = place.address != 0;
+    history.without_address += !placed;
+    if (bytes > 0) {
+      if (placed) {
+        const auto [it, added] = live.try_emplace(place, next);
+        if (!added) {
+          history.blocks[it->second].lost_free = true;
+          ++history.lost_frees;
+          it->second = next;
+        }
+      }
+      history.blocks.push_back({i, MemoryBlock::kNone, bytes, false});
+      history.block_of[i] = next;
+    } else if (const auto it = placed ? live.find(place) : live.end(); it != live.end()) {
+      history.blocks[it->second].freed = i;
+      history.block_of[i] = it->second;
+      live.erase(it);
+    } else {
+      ++history.unknown_frees;
+      history.blocks.push_back({MemoryBlock::kNone, i, -bytes, false});
+      history.block_of[i] = next;
+    }
+  }
+  return history;
+}
+
+std::vector<uint32_t> slices_of_memory(const Part& part) {
+  std::vector<uint32_t> slices(part.memory.size(), kNoSliceIndex);
+  std::vector<SliceQuestion> questions;
+  questions.reserve(part.memory.size());
+  for (size_t i = 0; i < part.memory.size(); ++i) {
+    const MemoryRecord& record = part.memory[i];
+    if (record.lane < part.lanes.size() && part.lanes[record.lane].kind != LaneKind::kDeviceStream)
+      questions.push_back({record.lane, record.time_ns, i});
+  }
+  find_open_slices(part, std::move(questions), [&](size_t record, uint32_t slice) { slices[record] = slice; });
+  return slices;
+}
+
+}  // namespace stageline

@@ -1,0 +1,160 @@
+#include "profile/queue_length.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/parallel.h"
+#include "model/numpy_order.h"
+
+namespace stageline {
+namespace {
+
+constexpr std::array<std::string_view, 12> kHtaLaunches = {
+    "cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel",      "cuLaunchKernelEx",
+    "cudaMemcpyAsync",  "cudaMemsetAsync",     "hipLaunchKernel",     "hipExtModuleLaunchKernel",
+    "hipMemcpyAsync",   "hipMemsetAsync",      "hipMemcpyWithStream", "runFunction - job_prep_and_submit_for_execution",
+};
+
+// A call or a device row in the table that HTA sorts.
+struct Step {
+  uint32_t row;
+  uint32_t device_row;  // whose stream it counts on; kNoSliceIndex: none
+  int8_t change;
+};
+
+}  // namespace
+
+std::vector<StreamQueue> stream_queues(const TorchRun& run, const TorchRank& rank) {
+  struct Changes {
+    std::vector<StepChange> waiting, in_flight;
+    int64_t early = 0, unlaunched = 0;
+  };
+  const Part& part = *rank.part;
+  std::map<std::pair<std::string_view, int64_t>, Changes> streams;
+  Changes* changes = nullptr;
+  uint32_t lane = UINT32_MAX;
+  int64_t stream = 0;
+  for (const TorchRow& row : rank.rows) {
+    if (!row.on_device) continue;
+    if (changes == nullptr || row.lane != lane || row.stream != stream) {
+      lane = row.lane;
+      stream = row.stream;
+      changes = &streams[{part.lanes[row.lane].pid, row.stream}];
+    }
+    const uint32_t launch = part.slices.partner[row.slice];
+    if (launch == kNoSliceIndex) {
+      ++changes->unlaunched;
+      continue;
+    }
+    const int64_t called = part.slices.start_ns[launch] - run.zero_ns;
+    if (called > row.start_ns) ++changes->early;
+    const int64_t from = std::min(called, row.start_ns);
+    if (from < row.start_ns) {
+      changes->waiting.push_back({from, 1});
+      changes->waiting.push_back({row.start_ns, -1});
+    }
+    changes->in_flight.push_back({from, 1});
+    changes->in_flight.push_back({row.end_ns(), -1});
+  }
+  std::vector<StreamQueue> out;
+  for (auto& [key, own] : streams)
+    out.push_back({std::string(key.first), key.second, series_of(std::move(own.waiting)),
+                   series_of(std::move(own.in_flight)), own.early, own.unlaunched});
+  return out;
+}
+
+Result<std::vector<QueuePoint>> hta_queue_points(const TorchRun& run, const TorchRank& rank) {
+  std::vector<bool> launches(run.trace->names.size());
+  for (StringId id = 0; id < launches.size(); ++id)
+    launches[id] = std::find(kHtaLaunches.begin(), kHtaLaunches.end(), run.trace->names.text(id)) != kHtaLaunches.end();
+  const auto is_call = [&](const TorchRow& row) { return launches[row.name] && row.partner_index > 0; };
+
+  std::vector<int64_t> called;  // correlations of the calls
+  for (const TorchRow& row : rank.rows)
+    if (is_call(row)) called.push_back(row.correlation);
+  std::sort(called.begin(), called.end());
+  std::vector<std::pair<int64_t, uint32_t>> work;  // device rows of those, by correlation, then as in the table
+  std::vector<Step> starts;
+  for (uint32_t i = 0; i < rank.rows.size(); ++i) {
+    const TorchRow& row = rank.rows[i];
+    if (!row.on_device || !std::binary_search(called.begin(), called.end(), row.correlation)) continue;
+    work.emplace_back(row.correlation, i);
+    starts.push_back({i, i, -1});
+  }
+  std::sort(work.begin(), work.end());
+  std::vector<Step> steps;
+  steps.reserve(starts.size() * 2);
+  for (uint32_t i = 0; i < rank.rows.size(); ++i) {
+    if (!is_call(rank.rows[i])) continue;
+    const int64_t correlation = rank.rows[i].correlation;
+    auto it = std::lower_bound(work.begin(), work.end(), std::pair<int64_t, uint32_t>(correlation, 0));
+    if (it == work.end() || it->first != correlation) steps.push_back({i, kNoSliceIndex, 1});
+    for (; it != work.end() && it->first == correlation; ++it) steps.push_back({i, it->second, 1});
+  }
+  if (steps.size() != starts.size())
+    return Error{ErrorCode::kBadInput,
+                 "AssertionError: ",
+                 {},
+                 "HTA asserts that launches and device rows pair up; in rank " + std::to_string(rank.rank) +
+                     " there are " + std::to_string(steps.size()) + " and " + std::to_string(starts.size()) +
+                     "; without --compat hta each device row is paired with its own launch"};
+  steps.insert(steps.end(), starts.begin(), starts.end());
+
+  std::vector<int64_t> keys(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) keys[i] = rank.rows[steps[i].row].start_ns;
+  std::vector<QueuePoint> points;
+  points.reserve(steps.size());
+  for (const uint32_t at : numpy_order(keys)) {
+    const Step& step = steps[at];
+    if (step.device_row == kNoSliceIndex) continue;
+    const TorchRow& device = rank.rows[step.device_row];
+    points.push_back({keys[at], rank.rows[step.row].index, device.stream, device.lane, step.change});
+  }
+  std::stable_sort(points.begin(), points.end(),
+                   [](const QueuePoint& a, const QueuePoint& b) { return a.stream < b.stream; });
+  for (size_t i = 1; i < points.size(); ++i)
+    if (points[i].stream == points[i - 1].stream) points[i].length += points[i - 1].length;
+  return points;
+}
+
+Result<std::vector<std::vector<QueuePoint>>> hta_queues(const TorchRun& run) {
+  std::vector<std::vector<QueuePoint>> ranks(run.parts.size());
+  std::vector<std::optional<Error>> failed(run.parts.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    Result<std::vector<QueuePoint>> points = hta_queue_points(run, torch_rank(run, run.parts[k]));
+    if (points) {
+      ranks[k] = std::move(*points);
+    } else {
+      failed[k] = std::move(points).error();
+    }
+  });
+  for (std::optional<Error>& error : failed)
+    if (error) return std::move(*error);
+  return ranks;
+}
+
+void note_queue_flaws(const std::vector<StreamQueue>& queues, Diagnostics& notes) {
+  for (const StreamQueue& q : queues) {
+    if (q.early > 0)
+      notes.add("queue.early_start", Severity::kWarning,
+                "device work that starts before its launch: the clocks of host and device disagree; it never waited",
+                {}, q.early);
+    if (q.unlaunched > 0)
+      notes.add("queue.no_launch", Severity::kWarning, "device work without a launch in the trace was not counted", {},
+                q.unlaunched);
+  }
+}
+
+std::vector<QueueRange> streams_of(const std::vector<QueuePoint>& points) {
+  std::vector<QueueRange> ranges;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (i == 0 || points[i].stream != points[i - 1].stream) ranges.push_back({i, i});
+    ranges.back().end = i + 1;
+  }
+  return ranges;
+}
+
+}  // namespace stageline

@@ -1,0 +1,228 @@
+#include "profile/slice_select.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/text.h"
+#include "model/torch_facts.h"
+
+namespace stageline {
+namespace {
+
+using Kind = SliceCondition::Kind;
+using Mask = std::vector<uint8_t>;  // one byte a slice: a vector<bool> takes longer to fill
+
+constexpr std::string_view kNumberColumns = "rank,step,stream,start_ns,end_ns,dur_ns";
+constexpr std::string_view kTextColumns = "name,category,class,lane";
+
+bool is_one_of(std::string_view column, std::string_view list) {
+  const auto names = split(list, ',');
+  return std::find(names.begin(), names.end(), column) != names.end();
+}
+
+// Both in linear memory and, where a pattern has several stars, at worst |pattern| · |text| steps.
+bool fits_glob(std::string_view text, std::string_view pattern) {
+  size_t t = 0, p = 0, star = std::string_view::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+bool fits_text(const SliceCondition& c, std::string_view text) {
+  return std::any_of(c.texts.begin(), c.texts.end(), [&](const std::string& wanted) {
+    return c.kind == Kind::kGlob       ? fits_glob(text, wanted)
+           : c.kind == Kind::kContains ? text.find(wanted) != std::string_view::npos
+                                       : text == wanted;
+  });
+}
+
+class Selector {
+ public:
+  Selector(const Trace& trace, size_t part)
+      : trace_(trace), part_index_(part), part_(trace.parts[part]), slices_(part_.slices) {}
+
+  Mask mask_of(const SliceCondition& c) const {
+    switch (c.kind) {
+      case Kind::kAll: return Mask(slices_.size(), 1);
+      case Kind::kAnd:
+      case Kind::kOr: return joined(c);
+      case Kind::kNot: {
+        Mask mask = mask_of(c.parts[0]);
+        for (uint8_t& m : mask) m = !m;
+        return mask;
+      }
+      case Kind::kNumbers:
+      case Kind::kBetween: return of_numbers(c);
+      case Kind::kUnder: return under(c);
+      default: return of_texts(c);
+    }
+  }
+
+  // What --steps and --range leave of the part.
+  Mask open_mask() const {
+    const SliceFilter& filter = trace_.slice_filter;
+    Mask mask(slices_.size(), 1);
+    if (!filter.any()) return mask;
+    const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
+    const int64_t zero = first_start_ns(trace_);
+    for (size_t i = 0; i < mask.size(); ++i) {
+      int64_t step = 0;
+      if (by_step && (!step_of(i, step) || step < filter.first_step || step > filter.last_step)) mask[i] = 0;
+      if (slices_.end_ns(i) - zero < filter.from_ns || slices_.start_ns[i] - zero > filter.to_ns) mask[i] = 0;
+    }
+    return mask;
+  }
+
+ private:
+  Mask joined(const SliceCondition& c) const {
+    Mask mask(slices_.size(), c.kind == Kind::kAnd);
+    for (const SliceCondition& part : c.parts) {
+      const Mask other = mask_of(part);
+      for (size_t i = 0; i < mask.size(); ++i) mask[i] = c.kind == Kind::kAnd ? mask[i] & other[i] : mask[i] | other[i];
+    }
+    return mask;
+  }
+
+  bool step_of(size_t i, int64_t& step) const {
+    if (slices_.step.empty() || slices_.step[i] == 0) return false;
+    step = part_.steps[slices_.step[i] - 1u].number;
+    return true;
+  }
+
+  template <class Value>  // bool(size_t slice, int64_t& value): false where the slice has none
+  Mask by_number(const SliceCondition& c, const Value& value) const {
+    Mask mask(slices_.size(), 0);
+    for (size_t i = 0; i < mask.size(); ++i) {
+      int64_t v = 0;
+      if (!value(i, v)) continue;
+      mask[i] = c.kind == Kind::kBetween ? v >= c.low && v <= c.high
+                                         : std::find(c.numbers.begin(), c.numbers.end(), v) != c.numbers.end();
+    }
+    return mask;
+  }
+
+  Mask of_numbers(const SliceCondition& c) const {
+    const auto time = [&](int64_t stamp) { return trace_.common_ns(static_cast<int32_t>(part_index_), stamp); };
+    if (c.column == "rank") return by_number(c, [&](size_t, int64_t& v) { return v = part_.rank, true; });
+    if (c.column == "step") return by_number(c, [&](size_t i, int64_t& v) { return step_of(i, v); });
+    if (c.column == "start_ns")
+      return by_number(c, [&](size_t i, int64_t& v) { return v = time(slices_.start_ns[i]), true; });
+    if (c.column == "end_ns")
+      return by_number(c, [&](size_t i, int64_t& v) { return v = time(slices_.end_ns(i)), true; });
+    if (c.column == "dur_ns") return by_number(c, [&](size_t i, int64_t& v) { return v = slices_.dur_ns[i], true; });
+    return by_number(c, [&](size_t i, int64_t& v) {  // stream
+      if (slices_.stream_id.empty() || slices_.stream_id[i] == 0) return false;
+      v = part_.streams[slices_.stream_id[i]];
+      return true;
+    });
+  }
+
+  Mask names_that_fit(const SliceCondition& c) const {
+    Mask fits(trace_.names.size(), 0);
+    for (StringId id = 0; id < fits.size(); ++id) fits[id] = fits_text(c, trace_.names.text(id));
+    return fits;
+  }
+
+  Mask of_texts(const SliceCondition& c) const {
+    Mask mask(slices_.size(), 0);
+    if (c.column == "name") {
+      const Mask fits = names_that_fit(c);
+      for (size_t i = 0; i < mask.size(); ++i) mask[i] = fits[slices_.name_id[i]];
+    } else if (c.column == "lane") {
+      for (const Lane& lane : part_.lanes)
+        std::fill(mask.begin() + static_cast<ptrdiff_t>(lane.begin), mask.begin() + static_cast<ptrdiff_t>(lane.end),
+                  fits_text(c, lane.name));
+    } else if (c.column == "category" && !slices_.category_id.empty()) {
+      Mask fits;
+      for (const CategoryInfo& category : trace_.categories) fits.push_back(fits_text(c, category.text));
+      for (size_t i = 0; i < mask.size(); ++i) mask[i] = fits[slices_.category_id[i]];
+    } else if (c.column == "class" && !slices_.kernel_class.empty()) {
+      for (size_t i = 0; i < mask.size(); ++i) mask[i] = fits_text(c, kernel_class_name(slices_.class_of(i)));
+    }
+    return mask;
+  }
+
+  // A parent may stand in another lane, before or after its children: each chain is walked up once, then known.
+  Mask under(const SliceCondition& c) const {
+    constexpr uint8_t kNo = 0, kYes = 1, kOpen = 2;
+    Mask mask(slices_.size(), kOpen);
+    if (slices_.parent.empty()) return Mask(slices_.size(), kNo);
+    const Mask fits = names_that_fit(c);
+    std::vector<uint32_t> chain;
+    for (uint32_t i = 0; i < mask.size(); ++i) {
+      uint32_t at = i;
+      uint8_t answer = kOpen;
+      for (chain.clear(); answer == kOpen && mask[at] == kOpen;) {
+        chain.push_back(at);
+        const uint32_t above = slices_.parent[at];
+        if (above == kNoSliceIndex || chain.size() > mask.size())
+          answer = kNo;
+        else if (fits[slices_.name_id[above]])
+          answer = kYes;
+        else
+          at = above;
+      }
+      if (answer == kOpen) answer = mask[at];
+      for (const uint32_t link : chain) mask[link] = answer;
+    }
+    return mask;
+  }
+
+  const Trace& trace_;
+  size_t part_index_;
+  const Part& part_;
+  const Slices& slices_;
+};
+
+}  // namespace
+
+Status check_condition(const SliceCondition& c) {
+  for (const SliceCondition& part : c.parts)
+    if (Status s = check_condition(part); !s) return s;
+  const bool number = c.kind == Kind::kNumbers || c.kind == Kind::kBetween;
+  const bool text = c.kind == Kind::kTexts || c.kind == Kind::kGlob || c.kind == Kind::kContains;
+  if (!number && !text) return {};
+  if (is_one_of(c.column, number ? kNumberColumns : kTextColumns)) return {};
+  const std::string wanted(number ? kNumberColumns : kTextColumns);
+  if (is_one_of(c.column, number ? kTextColumns : kNumberColumns))
+    return Error{ErrorCode::kUsage,
+                 "slices: " + c.column + " holds " + (number ? "text, not numbers" : "numbers, not text"),
+                 {},
+                 std::string(number ? "numbers" : "texts") + " are " + wanted};
+  std::vector<std::string> names;
+  for (const std::string_view list : {kNumberColumns, kTextColumns})
+    for (const std::string_view name : split(list, ',')) names.emplace_back(name);
+  const std::string near = nearest(c.column, names);
+  return Error{ErrorCode::kUsage,
+               "slices have no column \"" + c.column + "\" to choose by",
+               {},
+               near.empty() ? "there are " + std::string(kNumberColumns) + "," + std::string(kTextColumns)
+                            : "did you mean " + near + "?"};
+}
+
+std::vector<uint32_t> select_slices(const Trace& trace, size_t part, const SliceCondition& condition) {
+  const std::vector<int32_t>& ranks = trace.slice_filter.ranks;
+  if (!ranks.empty() && !std::binary_search(ranks.begin(), ranks.end(), trace.parts[part].rank)) return {};
+  const Selector selector(trace, part);
+  const Mask open = selector.open_mask();
+  const Mask mask = selector.mask_of(condition);
+  std::vector<uint32_t> chosen;
+  for (uint32_t i = 0; i < mask.size(); ++i)
+    if (mask[i] && open[i]) chosen.push_back(i);
+  return chosen;
+}
+
+}  // namespace stageline

@@ -1,0 +1,47 @@
+// Which slices of a rank a condition names: for those who list slices instead of adding them up.
+//
+//   name contains "gemm"  and  step 3 … 5  and  not under "aten::backward"
+//        └──── leaves, each asked of the columns once ────┘
+//
+// A condition on text is asked once for each different text of the trace, never for each row.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/trace.h"
+
+namespace stageline {
+
+struct SliceCondition {
+  enum class Kind : uint8_t {
+    kAll,       // every slice
+    kAnd,       // both of `parts`; with more than two all of them
+    kOr,        // any of `parts`
+    kNot,       // not parts[0]
+    kNumbers,   // `column` is one of `numbers`
+    kBetween,   // `column` is from `low` to `high`, both included
+    kTexts,     // `column` is one of `texts`
+    kGlob,      // `column` fits one of `texts`, where * is any text and ? any letter
+    kContains,  // `column` holds one of `texts`
+    kUnder,  // inside a slice whose name is one of `texts`: what it called, and the device work that was launched there
+  };
+  Kind kind = Kind::kAll;
+  // Numbers: rank, step, stream, start_ns, end_ns, dur_ns. Texts: name, category, class, lane.
+  std::string column;
+  std::vector<int64_t> numbers;
+  int64_t low = INT64_MIN, high = INT64_MAX;
+  std::vector<std::string> texts;
+  std::vector<SliceCondition> parts;
+};
+
+// Errors: kUsage for a column that is not there, with the nearest, or that holds the other kind of value.
+Status check_condition(const SliceCondition& condition);
+
+// The slices of one part that fit, ascending; `condition` is checked. Of those that --ranks, --steps and --range leave.
+// Times are those of Trace::common_ns, counted as the columns are. O(slices of the part) for each leaf.
+std::vector<uint32_t> select_slices(const Trace& trace, size_t part, const SliceCondition& condition);
+
+}  // namespace stageline

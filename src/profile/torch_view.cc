@@ -1,0 +1,137 @@
+#include "profile/torch_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "profile/hta_rows.h"
+
+namespace stageline {
+namespace {
+
+bool kept_by_filter(const TorchRun& run, const TorchRow& row) {
+  const SliceFilter& filter = run.trace->slice_filter;
+  if (filter.first_step != INT64_MIN || filter.last_step != INT64_MAX)
+    if (row.iteration < 0 || row.iteration < filter.first_step || row.iteration > filter.last_step) return false;
+  return row.end_ns() >= filter.from_ns && row.start_ns <= filter.to_ns;
+}
+
+int64_t stream_of_lane(const Lane& lane) {
+  const size_t digit = lane.tid.find_first_of("-0123456789");
+  if (digit == std::string::npos) return -1;
+  return parse_int(std::string_view(lane.tid).substr(digit)).value_or(-1);
+}
+
+// A range of a device starts with the first work of the calls within it: the launch of that work tells
+// its step; the device may run whole steps behind the host.
+size_t decider_of_range(const Trace& trace, const Slices& s, const Lane& lane, size_t range) {
+  for (size_t i = range + 1; i < lane.end && s.start_ns[i] == s.start_ns[range]; ++i)
+    if (is_device_work(trace.categories[s.category_id[i]].kind) && s.partner[i] != kNoSliceIndex) return s.partner[i];
+  return range;
+}
+
+TorchRank exact_rank(const TorchRun& run, size_t p) {
+  const Trace& trace = *run.trace;
+  const Part& part = trace.parts[p];
+  const Slices& s = part.slices;
+  TorchRank rank;
+  rank.part = &part;
+  rank.rank = part.rank;
+  const int64_t last_step_start =
+      run.drops_last_step && part.steps.size() >= 2 ? part.steps.back().start_ns : INT64_MAX;
+  std::vector<int32_t> row_of(s.size(), -1);
+  rank.rows.reserve(s.size());
+  for (size_t l = 0; l < part.lanes.size(); ++l) {
+    const Lane& lane = part.lanes[l];
+    const int64_t lane_stream = stream_of_lane(lane);
+    for (size_t i = lane.begin; i < lane.end; ++i) {
+      const Category category = trace.categories[s.category_id[i]].kind;
+      const bool device = is_device_work(category);
+      const uint32_t partner = s.partner[i];
+      size_t decides = device && partner != kNoSliceIndex ? partner : i;
+      if (category == Category::kGpuAnnotation) decides = decider_of_range(trace, s, lane, i);
+      if (s.start_ns[decides] >= last_step_start) continue;
+      TorchRow row;
+      row.start_ns = s.start_ns[i] - run.zero_ns;
+      row.dur_ns = s.dur_ns[i];
+      row.correlation = s.correlation[i] == kNoCorrelation ? -1 : static_cast<int64_t>(s.correlation[i]);
+      row.slice = static_cast<uint32_t>(i);
+      row.index = s.file_index[i];
+      row.name = s.name_id[i];
+      row.lane = static_cast<uint16_t>(std::min<size_t>(l, UINT16_MAX));
+      row.category = category;
+      row.kernel = s.class_of(i);
+      row.on_device = device;
+      if (device || category == Category::kDeviceSync) {
+        const int64_t named = part.streams[s.stream_id[i]];
+        row.stream = named >= 0 && named != UINT32_MAX ? named : lane_stream;  // CUPTI's number for none
+      }
+      const uint16_t step = s.step[category == Category::kGpuAnnotation ? decides : i];
+      row.iteration = step == 0 ? -1 : static_cast<int32_t>(part.steps[step - 1u].number);
+      if (!kept_by_filter(run, row)) continue;
+      row_of[i] = static_cast<int32_t>(rank.rows.size());
+      rank.rows.push_back(row);
+    }
+  }
+  for (TorchRow& row : rank.rows) {
+    const uint32_t partner = s.partner[row.slice];
+    if (partner == kNoSliceIndex) continue;
+    row.partner = row_of[partner];
+    row.partner_index = s.file_index[partner];
+  }
+  return rank;
+}
+
+}  // namespace
+
+Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options) {
+  TorchRun run;
+  run.trace = &trace;
+  run.options = options;
+  const bool any = std::any_of(trace.parts.begin(), trace.parts.end(),
+                               [](const Part& p) { return p.slices.size() > 0 && p.slices.has_facts(); });
+  if (!any)
+    return Error{ErrorCode::kBadInput,
+                 "it holds no profiler slices",
+                 {},
+                 "this analysis reads PyTorch profiler traces (Chrome JSON); it was read as " + trace.format};
+  std::vector<bool> held(trace.parts.size(), true);
+  for (const Part& part : trace.parts) run.ranks.push_back(part.rank);
+  if (options.hta) held = hta_run_facts(run);
+  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
+  for (size_t p = 0; p < trace.parts.size(); ++p)
+    if (held[p] && (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), run.ranks[p])))
+      run.parts.push_back(p);
+  std::stable_sort(run.parts.begin(), run.parts.end(), [&](size_t a, size_t b) { return run.ranks[a] < run.ranks[b]; });
+  if (run.parts.empty())
+    return Error{ErrorCode::kBadInput,
+                 "none of the ranks named by --ranks is there",
+                 {},
+                 options.hta ? "HTA finds ranks in its own way: docs/analyses/hta-loading.md"
+                             : "stageline info lists the ranks"};
+  if (options.hta) return run;
+  run.zero_ns = INT64_MAX;
+  std::set<int64_t> steps;
+  for (const Part& part : trace.parts) {
+    for (const Lane& lane : part.lanes)
+      if (lane.begin < lane.end) run.zero_ns = std::min(run.zero_ns, part.slices.start_ns[lane.begin]);
+    for (const ProfilerStep& step : part.steps) steps.insert(step.number);
+  }
+  if (run.zero_ns == INT64_MAX) run.zero_ns = 0;
+  run.listed_steps.assign(steps.begin(), steps.end());
+  run.drops_last_step = !options.include_last_step && run.listed_steps.size() >= 2;
+  return run;
+}
+
+TorchRank torch_rank(const TorchRun& run, size_t part) {
+  if (!run.options.hta) return exact_rank(run, part);
+  TorchRank rank = hta_rank_rows(run, part);
+  if (run.trace->slice_filter.any())
+    std::erase_if(rank.rows, [&](const TorchRow& row) { return !kept_by_filter(run, row); });
+  hta_index_rows(rank);
+  return rank;
+}
+
+}  // namespace stageline

@@ -1,0 +1,113 @@
+#include "readers/common/op_names.h"
+
+#include <array>
+#include <charconv>
+#include <string>
+#include <utility>
+
+namespace stageline {
+namespace {
+
+constexpr size_t kLongestName = 96;
+
+constexpr std::array<std::pair<std::string_view, CellKind>, 50> kWords = {{
+    {"forward-compute", CellKind::kForward},
+    {"backward-compute", CellKind::kBackward},
+    {"backward-input-compute", CellKind::kInputGrad},
+    {"backward-weight-compute", CellKind::kWeightGrad},
+    {"forward-backward-compute", CellKind::kForwardBackward},
+    {"forward-send", CellKind::kSendForward},
+    {"forward-recv", CellKind::kRecvForward},
+    {"backward-send", CellKind::kSendBackward},
+    {"backward-recv", CellKind::kRecvBackward},
+    {"send-forward", CellKind::kSendForward},
+    {"recv-forward", CellKind::kRecvForward},
+    {"receive-forward", CellKind::kRecvForward},
+    {"send-backward", CellKind::kSendBackward},
+    {"recv-backward", CellKind::kRecvBackward},
+    {"receive-backward", CellKind::kRecvBackward},
+    {"forward", CellKind::kForward},
+    {"forward-step", CellKind::kForward},
+    {"fwd", CellKind::kForward},
+    {"backward", CellKind::kBackward},
+    {"backward-step", CellKind::kBackward},
+    {"bwd", CellKind::kBackward},
+    {"backward-b", CellKind::kInputGrad},
+    {"backward-input", CellKind::kInputGrad},
+    {"input-grad", CellKind::kInputGrad},
+    {"dgrad", CellKind::kInputGrad},
+    {"backward-w", CellKind::kWeightGrad},
+    {"backward-weight", CellKind::kWeightGrad},
+    {"weight-grad", CellKind::kWeightGrad},
+    {"wgrad", CellKind::kWeightGrad},
+    {"forward-and-backward", CellKind::kForwardBackward},
+    {"collective", CellKind::kCollective},
+    {"optimizer", CellKind::kOptimizer},
+    {"other", CellKind::kOther},
+    {"gc", CellKind::kOther},
+    {"cross-mesh-send", CellKind::kOther},
+    {"cross-mesh-recv", CellKind::kOther},
+    {"f", CellKind::kForward},
+    {"b", CellKind::kBackward},
+    {"i", CellKind::kInputGrad},
+    {"w", CellKind::kWeightGrad},
+    {"f&b", CellKind::kForwardBackward},
+    {"sf", CellKind::kSendForward},
+    {"rf", CellKind::kRecvForward},
+    {"sb", CellKind::kSendBackward},
+    {"rb", CellKind::kRecvBackward},
+    {"c", CellKind::kCollective},
+    {"o", CellKind::kOptimizer},
+    {"forward-send-backward-recv", CellKind::kOther},
+    {"backward-send-forward-recv", CellKind::kOther},
+    {"forward-backward-send-forward-backward-recv", CellKind::kOther},
+}};
+
+// Collectives come with any prefix and suffix: "params-all-gather", "tp-allreduce",
+// "grads-reduce-scatter-nonoverlapping".
+constexpr std::array<std::string_view, 9> kCollectives = {"all-reduce",    "allreduce",  "reduce-scatter",
+                                                          "reducescatter", "all-gather", "allgather",
+                                                          "all-to-all",    "alltoall",   "broadcast"};
+
+}  // namespace
+
+std::optional<CellKind> kind_of_op(std::string_view op_type) {
+  if (op_type.empty() || op_type.size() > kLongestName) return std::nullopt;
+  char text[kLongestName];
+  for (size_t i = 0; i < op_type.size(); ++i) {
+    const char c = op_type[i];
+    text[i] = c == '_' || c == ' ' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  const std::string_view word(text, op_type.size());
+  for (const auto& [name, kind] : kWords)
+    if (name == word) return kind;
+  for (const std::string_view part : kCollectives)
+    if (word.find(part) != std::string_view::npos) return CellKind::kCollective;
+  if (word.starts_with("optimizer-")) return CellKind::kOptimizer;
+  return std::nullopt;
+}
+
+std::optional<CellLabel> parse_cell_label(std::string_view label) {
+  const size_t digits = label.find_first_of("0123456789");
+  if (digits == 0 || digits == std::string_view::npos) return std::nullopt;
+  const auto kind = kind_from_code(label.substr(0, digits));
+  if (!kind) return std::nullopt;
+  CellLabel out{*kind, 0};
+  const char* const end = label.data() + label.size();
+  const auto number = [end](const char* from, int32_t& value) {
+    return from < end && *from >= '0' && *from <= '9' ? std::from_chars(from, end, value)
+                                                      : std::from_chars_result{from, std::errc::invalid_argument};
+  };
+  auto [at, ec] = number(label.data() + digits, out.micro_batch);
+  if (ec != std::errc()) return std::nullopt;
+  if (at == end) return out;
+  std::string_view rest(at, static_cast<size_t>(end - at));
+  for (const std::string_view mark : {"_VP", ".c"}) {
+    if (!rest.starts_with(mark)) continue;
+    const auto [last, bad] = number(rest.data() + mark.size(), out.chunk);
+    if (bad == std::errc() && last == end) return out;
+  }
+  return std::nullopt;
+}
+
+}  // namespace stageline

@@ -1,0 +1,243 @@
+#include "readers/common/part_builder.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "model/ops.h"
+#include "model/torch_facts.h"
+#include "readers/common/number_map.h"
+
+namespace stageline {
+namespace {
+
+template <class Fact>
+std::vector<Fact> placed(std::vector<Fact>& facts, const std::vector<uint32_t>& slice) {
+  for (Fact& fact : facts) fact.slice = slice[fact.slice];
+  std::stable_sort(facts.begin(), facts.end(), [](const Fact& a, const Fact& b) { return a.slice < b.slice; });
+  return std::move(facts);
+}
+
+}  // namespace
+
+uint32_t PartBuilder::lane_of(LaneKey key, std::string name, std::string pid, std::string tid) {
+  const auto [it, added] = lane_ids_.try_emplace(std::move(key), static_cast<uint32_t>(part.lanes.size()));
+  if (added) {
+    Lane lane;
+    lane.name = std::move(name);
+    lane.kind = it->first.kind;
+    lane.pid = std::move(pid);
+    lane.tid = std::move(tid);
+    part.lanes.push_back(std::move(lane));
+  }
+  return it->second;
+}
+
+uint32_t PartBuilder::host_lane(int64_t pid, int64_t tid) {
+  if (last_lane_ != UINT32_MAX && last_key_.kind == LaneKind::kHostThread && last_key_.a == pid && last_key_.b == tid)
+    return last_lane_;
+  last_key_ = {LaneKind::kHostThread, pid, tid, {}};
+  return last_lane_ = lane_of(last_key_, "thread " + std::to_string(tid), std::to_string(pid), std::to_string(tid));
+}
+
+uint32_t PartBuilder::stream_lane(int64_t device, int64_t stream) {
+  if (last_lane_ != UINT32_MAX && last_key_.kind == LaneKind::kDeviceStream && last_key_.name.empty() &&
+      last_key_.a == device && last_key_.b == stream)
+    return last_lane_;
+  last_key_ = {LaneKind::kDeviceStream, device, stream, {}};
+  return last_lane_ = lane_of(last_key_, "stream " + std::to_string(stream), std::to_string(device),
+                              "stream " + std::to_string(stream));
+}
+
+uint32_t PartBuilder::named_stream_lane(int64_t device, const std::string& name) {
+  return lane_of({LaneKind::kDeviceStream, device, -1, name}, name, std::to_string(device), name);
+}
+
+uint32_t PartBuilder::main_thread() {
+  uint32_t first = UINT32_MAX;
+  for (uint32_t l = 0; l < part.lanes.size(); ++l) {
+    const Lane& lane = part.lanes[l];
+    if (lane.kind != LaneKind::kHostThread) continue;
+    if (lane.pid == lane.tid) return l;
+    if (first == UINT32_MAX) first = l;
+  }
+  return first != UINT32_MAX ? first : lane_of({LaneKind::kHostThread, 0, 0, "steps"}, "steps", "0", "0");
+}
+
+uint32_t PartBuilder::add(uint32_t lane, size_t kind, int64_t start_ns, int64_t end_ns, uint32_t name,
+                          uint32_t correlation) {
+  if (start_ns < 0 || start_ns > kMaxTimeNs || end_ns > kMaxTimeNs || start_.size() >= kNoRow - 1) {
+    notes.add(reader_ + ".bad_row", Severity::kLoss,
+              "rows without usable times or numbers were left out (NULL, text, a time before the epoch or after the "
+              "year 2096)",
+              {part.source});
+    return kNoRow;
+  }
+  if (end_ns < start_ns) {
+    notes.add(reader_ + ".reversed_time", Severity::kWarning, "rows that end before they start; they count as instants",
+              {part.source});
+    end_ns = start_ns;
+  }
+  start_.push_back(start_ns);
+  dur_.push_back(end_ns - start_ns);
+  name_.push_back(name);
+  correlation_.push_back(correlation);
+  lane_.push_back(lane);
+  kind_.push_back(static_cast<uint8_t>(kind));
+  return static_cast<uint32_t>(start_.size() - 1);
+}
+
+// Steps become slices of the main thread, so that they enclose its work and every view shows them.
+void PartBuilder::add_steps() {
+  std::vector<int64_t> known;
+  for (size_t row = 0; row < start_.size(); ++row)
+    if (kinds_[kind_[row]].kind == Category::kUserAnnotation)
+      known.push_back(profiler_step_number(texts_.text(name_[row])));
+  std::sort(known.begin(), known.end());
+  std::stable_sort(steps_.begin(), steps_.end(),
+                   [](const ProfilerStep& a, const ProfilerStep& b) { return a.start_ns < b.start_ns; });
+  const uint32_t lane = steps_.empty() ? 0 : main_thread();
+  const auto annotation =
+      static_cast<size_t>(std::find_if(kinds_.begin(), kinds_.end(),
+                                       [](const RowCategory& k) { return k.kind == Category::kUserAnnotation; }) -
+                          kinds_.begin());
+  int64_t end = INT64_MIN;
+  for (const ProfilerStep& step : steps_) {
+    if (step.start_ns < end)
+      notes.add(reader_ + ".overlapping_steps", Severity::kWarning,
+                "step windows overlap; work belongs to the step that began last", {part.source});
+    end = std::max(end, step.end_ns);
+    if (std::binary_search(known.begin(), known.end(), step.number)) continue;
+    add(lane, annotation, step.start_ns, step.end_ns, text("ProfilerStep#" + std::to_string(step.number)));
+  }
+}
+
+// Scatters the rows into their lanes: by start, longer first, order of the source. Returns each row's slice.
+std::vector<uint32_t> PartBuilder::fill_lanes() {
+  const size_t n = start_.size();
+  std::vector<size_t> next(part.lanes.size() + 1, 0);
+  for (const uint32_t lane : lane_) ++next[lane + 1];
+  for (size_t l = 0; l < part.lanes.size(); ++l) {
+    next[l + 1] += next[l];
+    part.lanes[l].begin = next[l];
+    part.lanes[l].end = next[l + 1];
+  }
+  std::vector<uint32_t> row(n), slice(n);
+  for (uint32_t r = 0; r < n; ++r) row[next[lane_[r]]++] = r;
+  const auto before = [&](uint32_t a, uint32_t b) {
+    if (start_[a] != start_[b]) return start_[a] < start_[b];
+    if (dur_[a] != dur_[b]) return dur_[a] > dur_[b];
+    return a < b;
+  };
+  for (const Lane& lane : part.lanes) {
+    const auto begin = row.begin() + static_cast<std::ptrdiff_t>(lane.begin);
+    const auto end = row.begin() + static_cast<std::ptrdiff_t>(lane.end);
+    if (!std::is_sorted(begin, end, before)) std::sort(begin, end, before);
+  }
+  Slices& s = part.slices;
+  const auto gather = [&](auto& to, auto& from) {
+    to.resize(n);
+    for (size_t i = 0; i < n; ++i) to[i] = from[row[i]];
+    std::remove_reference_t<decltype(from)>().swap(from);
+  };
+  std::unordered_map<uint32_t, uint16_t> stream_of_lane;
+  int64_t next_group = kFirstGroupStream;
+  for (uint32_t l = 0; l < part.lanes.size(); ++l)
+    if (part.lanes[l].kind == LaneKind::kDeviceStream && part.streams.size() < UINT16_MAX) {
+      stream_of_lane.emplace(l, static_cast<uint16_t>(part.streams.size()));
+      const std::string& tid = part.lanes[l].tid;
+      part.streams.push_back(tid.starts_with("stream ") ? std::atoll(tid.c_str() + 7) : next_group++);
+    }
+  s.stream_id.resize(n);
+  s.category_id.resize(n);
+  s.kernel_class.resize(n);
+  for (size_t i = 0; i < n; ++i) {
+    slice[row[i]] = static_cast<uint32_t>(i);
+    const uint8_t kind = kind_[row[i]];
+    s.category_id[i] = static_cast<uint8_t>(kind + 1);
+    s.kernel_class[i] = static_cast<uint8_t>(kinds_[kind].kernel_class);
+  }
+  for (uint32_t l = 0; l < part.lanes.size(); ++l)
+    if (const auto it = stream_of_lane.find(l); it != stream_of_lane.end())
+      std::fill(s.stream_id.begin() + static_cast<std::ptrdiff_t>(part.lanes[l].begin),
+                s.stream_id.begin() + static_cast<std::ptrdiff_t>(part.lanes[l].end), it->second);
+  gather(s.start_ns, start_);
+  gather(s.dur_ns, dur_);
+  gather(s.name_id, name_);
+  gather(s.correlation, correlation_);
+  std::vector<uint32_t>().swap(lane_);
+  std::vector<uint8_t>().swap(kind_);
+  s.args_offset_low.assign(n, 0);
+  s.args_offset_high.assign(n, 0);
+  s.file_index = std::move(row);
+  // One row can make two slices (a range and its device side): positions stay below the count, as everywhere.
+  part.event_count = std::max(part.event_count, static_cast<int64_t>(n));
+  return slice;
+}
+
+// Ranges and their device side know each other by number, not through a launch call; what a transfer belongs to is its
+// operation. Steps of device work follow.
+void PartBuilder::pair_slices(const std::vector<uint32_t>& slice) {
+  Slices& s = part.slices;
+  for (const auto& [host, device] : pairs_) {
+    const uint32_t from = slice[host], to = slice[device];
+    if (s.partner[to] == kNoSliceIndex) s.partner[to] = from;
+    if (s.partner[from] == kNoSliceIndex) s.partner[from] = to;
+    s.step[to] = s.step[s.partner[to]];
+  }
+  for (const TransferFact& fact : part.transfers) {
+    if (fact.op == kNoSliceIndex) continue;
+    s.partner[fact.slice] = s.partner[fact.op];
+    s.parent[fact.slice] = fact.op;
+    s.step[fact.slice] = s.step[fact.op];
+  }
+}
+
+// What an operator's launches launched is its own, on whatever thread the launch was called.
+void PartBuilder::own_launched(std::vector<uint32_t>& owner) const {
+  if (owners_.empty()) return;
+  const Slices& s = part.slices;
+  NumberMap by_correlation;
+  const auto kind = [&](size_t i) { return kinds_[s.category_id[i] - 1u].kind; };
+  for (size_t i = 0; i < s.size(); ++i)
+    if (owner[i] != kNoCorrelation && is_launch_call(kind(i))) by_correlation.put(s.correlation[i], owner[i]);
+  for (size_t i = 0; i < s.size(); ++i)
+    if (owner[i] == kNoCorrelation && s.correlation[i] != kNoCorrelation && is_device_work(kind(i)))
+      owner[i] = by_correlation.get(s.correlation[i]);  // none is none in both
+}
+
+Part PartBuilder::finish(FileNames& names) {
+  add_steps();
+  names.categories.push_back({"", Category::kOther});
+  for (const RowCategory& kind : kinds_) names.categories.push_back({kind.category, kind.kind});
+  const std::vector<uint32_t> slice = fill_lanes();
+  for (TransferFact& fact : transfers)
+    if (fact.op != kNoSliceIndex) fact.op = slice[fact.op];
+  part.copies = placed(copies, slice);
+  part.syncs = placed(syncs, slice);
+  part.collectives = placed(collectives, slice);
+  part.operators = placed(operators, slice);
+  part.inputs = placed(inputs, slice);
+  part.kernels = placed(kernels, slice);
+  part.stacks = placed(stacks, slice);
+  part.ranges = placed(ranges, slice);
+  part.transfers = placed(transfers, slice);
+  part.tasks = placed(tasks, slice);
+  for (const SliceLink& link : links_) part.slice_links.push_back({slice[link.from], slice[link.to], link.kind});
+  for (uint32_t id = 0; id < texts_.size(); ++id) names.names.emplace_back(texts_.text(id));
+  std::vector<uint32_t> owner(part.slices.size(), kNoCorrelation);
+  for (const auto& [row, operator_row] : owners_) {
+    owner[slice[operator_row]] = slice[operator_row] + 1;
+    owner[slice[row]] = slice[operator_row] + 1;
+  }
+  own_launched(owner);
+  const bool classified = std::any_of(kinds_.begin(), kinds_.end(), [](const RowCategory& k) {
+    return k.kind == Category::kKernel && k.kernel_class != KernelClass::kNone;
+  });
+  relate_slices(names, owner,
+                {.lanes_are_typed = true, .owners_are_certain = true, .kernels_are_classified = classified}, part);
+  pair_slices(slice);
+  return std::move(part);
+}
+
+}  // namespace stageline

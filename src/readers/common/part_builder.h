@@ -1,0 +1,116 @@
+// Rows of a profile that come in any order, from a database or from text exports, become a Part.
+//
+//   add(lane, kind, start, end, name) → row      in any order; facts name rows
+//   finish() ── lanes in order ── facts by slice ── parent, partner, step, owner (readers/common/relate_slices.h)
+//
+// One builder a rank, used by one thread. Times are integer nanoseconds since the epoch.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "base/text_interner.h"
+#include "model/trace.h"
+#include "readers/common/relate_slices.h"
+
+namespace stageline {
+
+// A kind of row: its category as the source of Kineto's words spells it, and what is known of its work beforehand.
+struct RowCategory {
+  const char* category;
+  Category kind;
+  KernelClass kernel_class;  // kNone: found by the row's name
+};
+
+inline constexpr uint32_t kNoRow = UINT32_MAX;
+// Lanes of communication groups are no streams of the device; where a number is wanted they count from here.
+inline constexpr int64_t kFirstGroupStream = 10000;
+
+class PartBuilder {
+ public:
+  // `kinds` must outlive it; `reader` stands before the names of diagnostics: "ascend".
+  PartBuilder(std::string source, std::span<const RowCategory> kinds, std::string reader)
+      : kinds_(kinds), reader_(std::move(reader)) {
+    part.source = std::move(source);
+  }
+
+  uint32_t text(std::string_view value) { return texts_.intern(value); }
+  std::string_view text_of(uint32_t id) const { return texts_.text(id); }
+
+  // Lanes are numbered in order of first use. A thread's numbers are the operating system's.
+  uint32_t host_lane(int64_t pid, int64_t tid);
+  uint32_t stream_lane(int64_t device, int64_t stream);
+  uint32_t named_stream_lane(int64_t device, const std::string& name);  // "Communication ‹group›"
+  // The thread whose number is its process's, else the first; where there is no thread yet, one that is made.
+  uint32_t main_thread();
+
+  // kNoRow, and a count in `notes`, when the row cannot be: times before the epoch, too many rows. An end before its
+  // start is a row of no length, counted. `name`: of text().
+  // `kind`: into the list of kinds.
+  uint32_t add(uint32_t lane, size_t kind, int64_t start_ns, int64_t end_ns, uint32_t name,
+               uint32_t correlation = kNoCorrelation);
+  size_t row_count() const { return start_.size(); }
+  int64_t start_of(uint32_t row) const { return start_[row]; }
+  uint32_t name_of(uint32_t row) const { return name_[row]; }
+
+  // Host row and device row of one thing: each other's partner, whatever the correlations say.
+  void pair(uint32_t host_row, uint32_t device_row) { pairs_.emplace_back(host_row, device_row); }
+  // Device work or a launch call belongs to this operator.
+  void own(uint32_t row, uint32_t operator_row) { owners_.emplace_back(row, operator_row); }
+  void link(uint32_t from_row, uint32_t to_row, SliceLinkKind kind) { links_.push_back({from_row, to_row, kind}); }
+  // A step of the host: an annotation on the main thread, unless the thread's own rows have one of that number.
+  void step(int64_t number, int64_t start_ns, int64_t end_ns) { steps_.push_back({number, start_ns, end_ns, 0}); }
+
+  // Facts whose `slice` (and TransferFact::op) holds a row; texts are of text(). finish() moves them to the part.
+  std::vector<CopyFact> copies;
+  std::vector<SyncFact> syncs;
+  std::vector<CollectiveFact> collectives;
+  std::vector<OperatorFact> operators;
+  std::vector<InputFact> inputs;
+  std::vector<KernelFact> kernels;
+  std::vector<StackFact> stacks;
+  std::vector<RangeFact> ranges;
+  std::vector<TransferFact> transfers;
+  std::vector<TaskFact> tasks;
+
+  Part part;  // identity, metadata, memory, counters, marks (Mark::name of text()) are written here directly
+  Diagnostics notes;
+
+  // Empties the builder. `names`: what adopt_names and rename_part need.
+  Part finish(FileNames& names);
+
+ private:
+  struct LaneKey {
+    LaneKind kind;
+    int64_t a, b;
+    std::string name;
+    auto operator<=>(const LaneKey&) const = default;
+  };
+  uint32_t lane_of(LaneKey key, std::string name, std::string pid, std::string tid);
+  std::vector<uint32_t> fill_lanes();
+  void add_steps();
+  void own_launched(std::vector<uint32_t>& owner) const;
+  void pair_slices(const std::vector<uint32_t>& slice);
+
+  std::span<const RowCategory> kinds_;
+  std::string reader_;
+  TextInterner texts_;
+  std::map<LaneKey, uint32_t> lane_ids_;
+  LaneKey last_key_{};
+  uint32_t last_lane_ = UINT32_MAX;
+  std::vector<int64_t> start_, dur_;
+  std::vector<uint32_t> name_, correlation_, lane_;
+  std::vector<uint8_t> kind_;
+  std::vector<std::pair<uint32_t, uint32_t>> pairs_, owners_;
+  std::vector<SliceLink> links_;
+  std::vector<ProfilerStep> steps_;
+};
+
+}  // namespace stageline

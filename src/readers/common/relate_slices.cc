@@ -1,0 +1,288 @@
+#include "readers/common/relate_slices.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "model/torch_facts.h"
+#include "readers/common/exchange_names.h"
+
+namespace stageline {
+namespace {
+
+// Looks numbers up that are nearly dense (correlations, external ids); sparse ones fall back to hashing.
+class IdMap {
+ public:
+  IdMap(uint32_t highest, size_t entries) : dense_(highest < entries * 8 + (1u << 16)) {
+    if (dense_) table_.assign(static_cast<size_t>(highest) + 1, kNoSliceIndex);
+  }
+  uint32_t get(uint32_t id) const {
+    if (dense_) return id < table_.size() ? table_[id] : kNoSliceIndex;
+    const auto it = map_.find(id);
+    return it == map_.end() ? kNoSliceIndex : it->second;
+  }
+  void set(uint32_t id, uint32_t value) {
+    if (dense_) {
+      table_[id] = value;
+    } else {
+      map_[id] = value;
+    }
+  }
+
+ private:
+  bool dense_;
+  std::vector<uint32_t> table_;
+  std::unordered_map<uint32_t, uint32_t> map_;
+};
+
+uint32_t highest_of(const std::vector<uint32_t>& ids) {
+  uint32_t most = 0;
+  for (const uint32_t id : ids)
+    if (id != kNoCorrelation) most = std::max(most, id);
+  return most;
+}
+
+// The enclosing slice on the same lane, by torch's rule: what ends later than the top of the stack ends
+// the top's turn (torch/autograd/profiler_util.py, _populate_cpu_children).
+void nest(Slices& s, const Lane& lane) {
+  std::vector<uint32_t> stack;
+  for (size_t i = lane.begin; i < lane.end; ++i) {
+    const int64_t start = s.start_ns[i], end = s.end_ns(i);
+    while (!stack.empty() && (start >= s.end_ns(stack.back()) || end > s.end_ns(stack.back()))) stack.pop_back();
+    if (!stack.empty()) s.parent[i] = stack.back();
+    stack.push_back(static_cast<uint32_t>(i));
+  }
+}
+
+class Finisher {
+ public:
+  Finisher(const FileNames& names, Part& part, const std::vector<uint32_t>& external_id, const RelateOptions& how)
+      : names_(names), how_(how), part_(part), s_(part.slices), external_id_(external_id) {
+    kinds_.fill(Category::kOther);
+    for (size_t c = 0; c < names.categories.size(); ++c) kinds_[c] = names.categories[c].kind;
+  }
+
+  void run() {
+    s_.parent.assign(s_.size(), kNoSliceIndex);
+    s_.partner.assign(s_.size(), kNoSliceIndex);
+    s_.step.assign(s_.size(), 0);
+    for (Lane& lane : part_.lanes) {
+      if (!how_.lanes_are_typed) lane.kind = lane_kind(lane, [&](size_t i) { return category(i); });
+      if (lane.kind != LaneKind::kDeviceStream) nest(s_, lane);
+    }
+    link_launches();
+    find_owners();
+    number_steps();
+    if (!how_.kernels_are_classified) classify();
+  }
+
+ private:
+  Category category(size_t i) const { return kinds_[s_.category_id[i]]; }
+
+  // A device slice's launch is the earliest runtime or driver call with its correlation (a runtime call that
+  // calls the driver shares its number); a launch's partner is its last device slice.
+  void link_launches() {
+    uint32_t highest = 0;  // of launches alone: numbers of annotations may lie far above
+    for (size_t i = 0; i < s_.size(); ++i)
+      if (is_launch_call(category(i)) && s_.correlation[i] != kNoCorrelation)
+        highest = std::max(highest, s_.correlation[i]);
+    IdMap launch(highest, s_.size());
+    for (size_t i = 0; i < s_.size(); ++i) {
+      if (s_.correlation[i] == kNoCorrelation || !is_launch_call(category(i))) continue;
+      const uint32_t known = launch.get(s_.correlation[i]);
+      if (known == kNoSliceIndex || s_.start_ns[i] < s_.start_ns[known])
+        launch.set(s_.correlation[i], static_cast<uint32_t>(i));
+    }
+    for (size_t i = 0; i < s_.size(); ++i) {
+      const Category c = category(i);
+      if (s_.correlation[i] == kNoCorrelation || (!is_device_work(c) && c != Category::kDeviceSync)) continue;
+      const uint32_t from = launch.get(s_.correlation[i]);
+      if (from == kNoSliceIndex) continue;
+      s_.partner[i] = from;
+      const uint32_t known = s_.partner[from];
+      if (known == kNoSliceIndex || s_.file_index[i] > s_.file_index[known])
+        s_.partner[from] = static_cast<uint32_t>(i);
+    }
+  }
+
+  // By "External id" where it is a real link; from torch 1.13 to 2.2 it only repeats the correlation, and
+  // the operator around the launch call is the owner.
+  void find_owners() {
+    size_t device = 0, repeated = 0;
+    for (size_t i = 0; i < s_.size(); ++i) {
+      if (!is_device_work(category(i))) continue;
+      ++device;
+      repeated += external_id_[i] != kNoCorrelation && external_id_[i] == s_.correlation[i];
+    }
+    if (device == 0) return;
+    const bool real = how_.owners_are_certain || repeated * 2 <= device;
+    IdMap ops(real ? highest_of(external_id_) : 0, s_.size());
+    if (real)
+      for (size_t i = 0; i < s_.size(); ++i)
+        if (external_id_[i] != kNoCorrelation && category(i) == Category::kCpuOp)
+          ops.set(external_id_[i], static_cast<uint32_t>(i));
+    std::vector<bool> below_work;  // filled for the first such row on a host's thread: rarely
+    for (const Lane& lane : part_.lanes)
+      for (size_t i = lane.begin; i < lane.end; ++i) {
+        if (!is_device_work(category(i))) continue;
+        if (lane.kind != LaneKind::kDeviceStream && below_work.empty()) below_work = below_device_work();
+        uint32_t owner = s_.parent[i];
+        if (real && external_id_[i] != kNoCorrelation && external_id_[i] != 0) owner = ops.get(external_id_[i]);
+        if (owner == kNoSliceIndex && s_.partner[i] != kNoSliceIndex) owner = operator_above(s_.partner[i]);
+        if (lane.kind == LaneKind::kDeviceStream || owner == kNoSliceIndex || !below_work[owner]) s_.parent[i] = owner;
+      }
+    if (!real) return;
+    for (size_t i = 0; i < s_.size(); ++i) {
+      if (!is_launch_call(category(i)) || external_id_[i] == kNoCorrelation || external_id_[i] == 0) continue;
+      const uint32_t owner = ops.get(external_id_[i]);
+      if (owner != kNoSliceIndex && owner != operator_above(static_cast<uint32_t>(i)))
+        part_.launch_owners.push_back({static_cast<uint32_t>(i), owner});
+    }
+  }
+
+  // Device work drawn on a host's thread may enclose what its numbers name as its owner: a circle of parents. None
+  // closes where no owner lies within device work; asked before the first parent of a host's thread changes.
+  std::vector<bool> below_device_work() const {
+    std::vector<bool> below(s_.size());
+    for (size_t i = 0; i < s_.size(); ++i)  // what encloses a slice stands before it
+      if (const uint32_t up = s_.parent[i]; up != kNoSliceIndex) below[i] = below[up] || is_device_work(category(up));
+    return below;
+  }
+
+  // The innermost operator around a host slice. Where that is far, a table of all makes the next ones quick: calls
+  // nested by the thousand must not be climbed anew for every launch.
+  uint32_t operator_above(uint32_t slice) {
+    constexpr int kFar = 256;
+    uint32_t at = slice;
+    for (int step = 0; step < kFar; ++step) {
+      at = s_.parent[at];
+      if (at == kNoSliceIndex || category(at) == Category::kCpuOp) return at;
+    }
+    if (operator_above_.empty()) {
+      operator_above_.assign(s_.size(), kNoSliceIndex);
+      for (const Lane& lane : part_.lanes) {
+        if (lane.kind == LaneKind::kDeviceStream) continue;
+        for (size_t i = lane.begin; i < lane.end; ++i)  // what encloses a slice stands before it
+          if (const uint32_t up = s_.parent[i]; up != kNoSliceIndex)
+            operator_above_[i] = category(up) == Category::kCpuOp ? up : operator_above_[up];
+      }
+    }
+    return operator_above_[at];
+  }
+
+  // Steps are the host's ProfilerStep rows; device work belongs to the step that launched it.
+  void number_steps() {
+    std::vector<int64_t> number_of(names_.names.size());  // by name id
+    for (size_t id = 0; id < number_of.size(); ++id) number_of[id] = profiler_step_number(names_.names[id]);
+    for (size_t i = 0; i < s_.size(); ++i) {
+      const int64_t number = number_of[s_.name_id[i]];
+      if (number < 0 || !is_host(category(i))) continue;
+      if (number <= INT32_MAX && part_.steps.size() < UINT16_MAX - 1)
+        part_.steps.push_back({number, s_.start_ns[i], s_.end_ns(i), static_cast<uint32_t>(i)});
+    }
+    std::vector<ProfilerStep>& steps = part_.steps;
+    if (steps.empty()) return;
+    std::sort(steps.begin(), steps.end(),
+              [](const ProfilerStep& a, const ProfilerStep& b) { return a.start_ns < b.start_ns; });
+    for (size_t i = 0; i < s_.size(); ++i) {
+      if (is_device_work(category(i)) || category(i) == Category::kDeviceSync) continue;
+      const auto after = std::upper_bound(steps.begin(), steps.end(), s_.start_ns[i],
+                                          [](int64_t at, const ProfilerStep& step) { return at < step.start_ns; });
+      if (after != steps.begin() && s_.start_ns[i] < (after - 1)->end_ns)
+        s_.step[i] = static_cast<uint16_t>(after - steps.begin());
+    }
+    for (size_t i = 0; i < s_.size(); ++i)
+      if ((is_device_work(category(i)) || category(i) == Category::kDeviceSync) && s_.partner[i] != kNoSliceIndex)
+        s_.step[i] = s_.step[s_.partner[i]];
+  }
+
+  void classify() {
+    std::unordered_map<uint64_t, KernelClass> known;
+    for (size_t i = 0; i < s_.size(); ++i) {
+      const Category c = category(i);
+      if (!is_device_work(c) && c != Category::kDeviceSync) continue;
+      const auto [it, added] = known.try_emplace(static_cast<uint64_t>(s_.name_id[i]) << 8 | static_cast<uint64_t>(c));
+      if (added) it->second = classify_kernel(c, names_.names[s_.name_id[i]], false);
+      s_.kernel_class[i] |= static_cast<uint8_t>(it->second);
+    }
+    classify_exchanges();
+    for (const CollectiveFact& fact : part_.collectives)
+      if (category(fact.slice) == Category::kKernel && fact.name != 0)
+        s_.kernel_class[fact.slice] = static_cast<uint8_t>((s_.kernel_class[fact.slice] & Slices::kJoinedBit) |
+                                                           static_cast<uint8_t>(KernelClass::kCommunication));
+  }
+
+  // Expert parallelism exchanges tokens in kernels whose names alone could be anything ("dispatch<8, 1024>"): they are
+  // communication where their launch lies under an annotation that says so.
+  void classify_exchanges() {
+    std::vector<bool> says(names_.names.size());
+    bool any = false;
+    for (size_t id = 0; id < says.size(); ++id) {
+      says[id] = is_exchange_annotation(names_.names[id]);
+      any |= says[id];
+    }
+    if (!any) return;
+    std::vector<bool> under(s_.size());
+    for (const Lane& lane : part_.lanes) {
+      if (lane.kind == LaneKind::kDeviceStream) continue;
+      for (size_t i = lane.begin; i < lane.end; ++i)  // what encloses a slice stands before it
+        under[i] = (says[s_.name_id[i]] && is_host(category(i))) ||
+                   (s_.parent[i] != kNoSliceIndex && s_.parent[i] < i && under[s_.parent[i]]);
+    }
+    std::unordered_map<uint32_t, bool> may_be;  // by name
+    for (size_t i = 0; i < s_.size(); ++i) {
+      if (category(i) != Category::kKernel || s_.class_of(i) != KernelClass::kComputation) continue;
+      if (s_.partner[i] == kNoSliceIndex || !under[s_.partner[i]]) continue;
+      const auto [it, added] = may_be.try_emplace(s_.name_id[i]);
+      if (added) it->second = is_exchange_kernel(names_.names[s_.name_id[i]]);
+      if (it->second)
+        s_.kernel_class[i] = static_cast<uint8_t>((s_.kernel_class[i] & Slices::kJoinedBit) |
+                                                  static_cast<uint8_t>(KernelClass::kCommunication));
+    }
+  }
+
+  const FileNames& names_;
+  const RelateOptions how_;
+  std::array<Category, 256> kinds_;
+  Part& part_;
+  Slices& s_;
+  const std::vector<uint32_t>& external_id_;
+  std::vector<uint32_t> operator_above_;  // empty until operator_above() needs it
+};
+
+}  // namespace
+
+void relate_slices(const FileNames& names, const std::vector<uint32_t>& external_id, const RelateOptions& how,
+                   Part& part) {
+  Finisher(names, part, external_id, how).run();
+}
+
+void adopt_names(const FileNames& names, Trace& trace, std::vector<StringId>& name_map,
+                 std::vector<uint8_t>& category_map) {
+  name_map.clear();
+  for (const std::string& name : names.names) name_map.push_back(trace.names.intern(name));
+  category_map.clear();
+  for (const CategoryInfo& category : names.categories) {
+    const auto known = std::find_if(trace.categories.begin(), trace.categories.end(),
+                                    [&](const CategoryInfo& c) { return c.text == category.text; });
+    const auto at = static_cast<size_t>(known - trace.categories.begin());
+    if (known == trace.categories.end() && at <= kMaxCategories)
+      trace.categories.push_back(at < kMaxCategories ? category : CategoryInfo{"(more categories)", Category::kOther});
+    category_map.push_back(static_cast<uint8_t>(std::min(at, trace.categories.size() - 1)));
+  }
+}
+
+void rename_part(const std::vector<StringId>& name_map, const std::vector<uint8_t>& category_map, Part& part) {
+  for (StringId& id : part.slices.name_id) id = name_map[id];
+  for (uint8_t& id : part.slices.category_id) id = category_map[id];
+  for (Mark& mark : part.marks) mark.name = name_map[mark.name];
+  map_texts(part.collectives, name_map);
+  map_texts(part.inputs, name_map);
+  map_texts(part.kernels, name_map);
+  map_texts(part.stacks, name_map);
+  map_texts(part.ranges, name_map);
+  map_texts(part.transfers, name_map);
+  map_texts(part.tasks, name_map);
+}
+
+}  // namespace stageline

@@ -1,0 +1,41 @@
+// One rank's dump of a flight recorder, as a Part without its final strings.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "base/result.h"
+#include "base/string_pool.h"
+#include "model/trace.h"
+
+namespace stageline {
+class Progress;
+namespace flight_recorder {
+
+struct DumpFile {
+  std::string path;
+  int32_t rank = kUnknown;  // by its name; kUnknown: the dump must say it
+};
+
+struct Dump {
+  Part part;  // names and texts of `names`; groups of `groups`
+  StringPool names;
+  std::vector<FlightGroup> groups;  // as this rank knows them
+  std::string version;              // of the format: "2.10"
+  bool has_frames = false;
+  Diagnostics diagnostics;
+};
+
+// "nccl_trace_rank_3", "fr_3.json", "comm_lib_trace_rank_12.pickle" → the digits at the end of the name; −1: none.
+int32_t rank_of_name(const std::string& path);
+
+// Whether these first bytes are a dump's, as a pickle or as JSON.
+bool looks_like_dump(std::string_view head);
+
+// Errors: kBadInput when no call could be read, kIo, kLimit.
+Result<Dump> read_dump(const DumpFile& file, Progress* progress);
+
+}  // namespace flight_recorder
+}  // namespace stageline

@@ -1,0 +1,184 @@
+// The flight recorder of torch.distributed: one dump a rank, as a pickle or as JSON: docs/formats/flight-recorder.md.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/counted.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "readers/flight_recorder/dump_file.h"
+#include "readers/reader.h"
+
+namespace stageline {
+namespace flight_recorder {
+namespace {
+
+Match sniff(const Source& source) {
+  constexpr size_t kSniffedFiles = 64;
+  for (size_t i = 0; i < source.files.size() && i < kSniffedFiles; ++i)
+    if (looks_like_dump(source.head(i))) return Match::kCertain;
+  return Match::kNo;
+}
+
+bool is_json(std::string_view head) { return !head.empty() && head[0] != '\x80'; }
+
+// The name without the rank's digits and what follows them: "nccl_trace_rank_".
+std::string stem_of(const std::string& path) {
+  std::string name = file_name(path);
+  if (const size_t dot = name.find('.'); dot != std::string::npos) name.resize(dot);
+  return name.substr(0, name.find_last_not_of("0123456789") + 1);
+}
+
+// One dump a rank. Where a rank has a pickle and a JSON, the pickle: it has the Python frames.
+std::vector<DumpFile> choose_dumps(const Source& source, Diagnostics& diagnostics) {
+  std::set<std::string> stems;  // of the dumps that are whole enough to be known
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (looks_like_dump(source.head(i))) stems.insert(stem_of(source.files[i].path));
+  std::map<int32_t, DumpFile> by_rank;
+  std::vector<DumpFile> unnamed;
+  for (const bool json : {false, true})
+    for (size_t i = 0; i < source.files.size(); ++i) {
+      const std::string& path = source.files[i].path;
+      const std::string_view head = source.head(i);
+      if (!looks_like_dump(head)) {
+        // A name like the other dumps': a dump that is empty, or cut or spoilt at its beginning.
+        const bool damaged = rank_of_name(path) != kUnknown && stems.contains(stem_of(path));
+        if (!json && damaged)
+          diagnostics.add("flight_recorder.unusable_dump", Severity::kLoss,
+                          "a dump is damaged from its beginning on; its rank counts as one without a dump", {path});
+        else if (!json)
+          diagnostics.add("flight_recorder.not_a_dump", source.files[i].given ? Severity::kLoss : Severity::kInfo,
+                          "a file that is no dump of a flight recorder was left out", {path});
+        continue;
+      }
+      if (is_json(head) != json) continue;
+      const int32_t rank = rank_of_name(path);
+      if (rank == kUnknown)
+        unnamed.push_back({path, rank});
+      else if (const auto [at, is_new] = by_rank.try_emplace(rank, DumpFile{path, rank}); !is_new)
+        diagnostics.add("flight_recorder.repeated_rank", json ? Severity::kInfo : Severity::kLoss,
+                        json ? "a dump as JSON was left out: the same rank's pickle, which has the stacks, was read"
+                             : "a second dump of a rank that was read already was left out",
+                        {path});
+    }
+  std::vector<DumpFile> files;
+  for (auto& [rank, file] : by_rank) files.push_back(std::move(file));
+  files.insert(files.end(), unnamed.begin(), unnamed.end());
+  return files;
+}
+
+// The run's groups: of one name and, where dumps say them, the same members. Maps of every dump's own groups to them.
+class Groups {
+ public:
+  explicit Groups(std::vector<FlightGroup>& all) : all_(all) {}
+  int32_t add(const FlightGroup& group) {
+    const auto [at, is_new] = known_.try_emplace({group.name, group.ranks}, static_cast<int32_t>(all_.size()));
+    if (is_new) all_.push_back(group);
+    return at->second;
+  }
+
+ private:
+  std::vector<FlightGroup>& all_;
+  std::map<std::pair<std::string, std::vector<int32_t>>, int32_t> known_;
+};
+
+void take_dump(Dump dump, Groups& groups, Trace& trace) {
+  std::vector<StringId> new_id(dump.names.size());
+  for (size_t i = 0; i < new_id.size(); ++i) new_id[i] = trace.names.intern(dump.names.text(static_cast<StringId>(i)));
+  std::vector<int32_t> group_of;
+  for (const FlightGroup& group : dump.groups) group_of.push_back(groups.add(group));
+  Part& part = dump.part;
+  for (StringId& id : part.slices.name_id) id = new_id[id];
+  for (FlightCall& call : part.flight_calls) {
+    call.group = group_of[static_cast<size_t>(call.group)];
+    for (StringId* id : {&call.op, &call.in_sizes, &call.out_sizes, &call.in_dtypes, &call.out_dtypes})
+      *id = new_id[*id];
+    std::vector<int32_t>& ranks = trace.flight_groups[static_cast<size_t>(call.group)].ranks;
+    const bool said = trace.flight_groups[static_cast<size_t>(call.group)].members_said;
+    if (!said && (ranks.empty() || ranks.back() != part.rank)) ranks.push_back(part.rank);  // dumps come by rank
+  }
+  map_texts(part.collectives, new_id);
+  map_texts(part.stacks, new_id);
+  trace.parts.push_back(std::move(part));
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  Trace trace;
+  trace.format = "flight-recorder";
+  trace.clock = ClockState::kUnaligned;
+  const std::vector<DumpFile> files = choose_dumps(source, trace.diagnostics);
+  if (files.empty())
+    return Error{
+        ErrorCode::kBadInput,
+        "no dump of a flight recorder here",
+        {source.roots.empty() ? "" : source.roots[0]},
+        "name the folder of nccl_trace_rank_0, nccl_trace_rank_1 … (TORCH_FR_DUMP_TEMP_FILE says where they go)"};
+  std::vector<std::optional<Result<Dump>>> dumps(files.size());
+  parallel_for(files.size(), [&](size_t k) { dumps[k].emplace(read_dump(files[k], options.progress)); });
+  std::vector<Dump> good;
+  std::optional<Error> first_error;
+  for (size_t k = 0; k < files.size(); ++k) {
+    if (*dumps[k]) {
+      good.push_back(std::move(**dumps[k]));
+      continue;
+    }
+    const Error& error = dumps[k]->error();
+    trace.diagnostics.add("flight_recorder.unusable_dump", Severity::kLoss,
+                          "a dump could not be read: " + error.what + "; its rank counts as one without a dump",
+                          {files[k].path});
+    if (!first_error) first_error = error;
+  }
+  if (good.empty()) return std::move(*first_error);
+  if (std::all_of(good.begin(), good.end(), [](const Dump& dump) { return dump.part.flight_calls.empty(); }))
+    return Error{ErrorCode::kBadInput,
+                 "no dump here holds a call",
+                 {files.front().path},
+                 "was TORCH_FR_BUFFER_SIZE 0, or nothing communicated yet?"};
+  // A dump whose name says no rank takes the next number that is free.
+  std::set<int32_t> taken;
+  for (const Dump& dump : good) taken.insert(dump.part.rank);
+  int32_t next = 0;
+  for (Dump& dump : good) {
+    if (dump.part.rank != kUnknown) continue;
+    while (taken.contains(next)) ++next;
+    dump.part.rank = next;
+    taken.insert(next);
+    trace.diagnostics.add("flight_recorder.no_rank", Severity::kWarning,
+                          "a dump's name does not end in its rank, and nothing in it says one; it was given a number",
+                          {dump.part.source});
+  }
+  std::stable_sort(good.begin(), good.end(), [](const Dump& a, const Dump& b) { return a.part.rank < b.part.rank; });
+  std::set<std::string> versions;
+  bool frames = false;
+  Groups groups(trace.flight_groups);
+  for (Dump& dump : good) {
+    versions.insert(dump.version);
+    frames = frames || dump.has_frames;
+    trace.diagnostics.merge(dump.diagnostics);
+    take_dump(std::move(dump), groups, trace);
+  }
+  if (versions.size() > 1)
+    trace.diagnostics.add("flight_recorder.versions", Severity::kWarning,
+                          "the dumps are of different formats: were all ranks started with the same PyTorch?");
+  if (!frames)
+    trace.diagnostics.add("flight_recorder.no_frames", Severity::kInfo,
+                          "the dumps hold no Python frames: those written as pickles do");
+  trace.diagnostics.add("flight_recorder.host_stamps", Severity::kInfo,
+                        "starts are when a host made a call, ends when it noticed that the call was through: the dumps "
+                        "tell order, not how long communication takes");
+  trace.description = counted(static_cast<int64_t>(trace.parts.size()), "rank", "ranks") + ", " +
+                      counted(static_cast<int64_t>(trace.flight_groups.size()), "group", "groups") +
+                      " of a flight recorder";
+  return trace;
+}
+
+}  // namespace
+}  // namespace flight_recorder
+
+extern const Reader flight_recorder_reader;
+const Reader flight_recorder_reader = {
+    "flight-recorder", "dumps of torch.distributed's flight recorder (nccl_trace_rank_N, pickle or JSON)",
+    flight_recorder::sniff, flight_recorder::read};
+
+}  // namespace stageline

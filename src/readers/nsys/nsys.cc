@@ -1,0 +1,215 @@
+// Reports of Nsight Systems, exported to SQLite: docs/formats/nsys.md.
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/counted.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "model/ops.h"
+#include "readers/common/machines.h"
+#include "readers/nsys/report.h"
+#include "readers/reader.h"
+
+namespace stageline {
+namespace nsys {
+namespace {
+
+bool is_sqlite(std::string_view head) { return head.starts_with(std::string_view("SQLite format 3\0", 16)); }
+
+// A database of this kind, and none that another profiler's names claim already.
+bool is_ours(const Source& source, size_t file) {
+  const std::string& path = source.files[file].path;
+  return is_sqlite(source.head(file)) && !is_ascend_file(file_name(path)) && is_report(path);
+}
+
+Match sniff(const Source& source) {
+  constexpr size_t kSniffedFiles = 64;
+  size_t looked = 0;
+  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
+    if (!is_sqlite(source.head(i))) continue;
+    ++looked;
+    if (is_ours(source, i)) return Match::kCertain;
+  }
+  return Match::kNo;
+}
+
+// "report_rank3.sqlite", "node1.rank_3.sqlite" → 3; −1 without.
+int64_t rank_in_name(const std::string& path) {
+  const std::string name = file_name(path);
+  size_t at = name.rfind("rank");
+  if (at == std::string::npos) return -1;
+  at += 4;
+  while (at < name.size() && (name[at] == '_' || name[at] == '-' || name[at] == '.')) ++at;
+  const size_t end = name.find_first_not_of("0123456789", at);
+  return parse_int(std::string_view(name).substr(at, end == std::string::npos ? end : end - at)).value_or(-1);
+}
+
+// Where names differ only in one number ("report_0.sqlite", "report_1.sqlite"): that number of each; else empty.
+std::vector<int64_t> numbers_that_differ(const std::vector<std::string>& paths) {
+  std::vector<int64_t> numbers;
+  std::set<std::string> around;
+  for (const std::string& path : paths) {
+    std::string name = file_name(path);
+    const size_t last = name.find_last_of("0123456789", name.rfind('.'));
+    if (last == std::string::npos) return {};
+    size_t first = last;
+    while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') --first;
+    const auto number = parse_int(std::string_view(name).substr(first, last - first + 1));
+    if (!number || *number > kMaxRankNumber) return {};
+    numbers.push_back(*number);
+    around.insert(name.replace(first, last - first + 1, "#"));
+  }
+  if (around.size() != 1 || std::set<int64_t>(numbers.begin(), numbers.end()).size() != numbers.size()) return {};
+  return numbers;
+}
+
+struct Placed {
+  ProcessPart* process;
+  const Report* report;
+  int64_t rank = -1;
+};
+
+// Ranks by what says them best, for all processes or for none: the reports' names, NCCL, MPI, devices.
+void number_ranks(std::vector<Placed>& all, const std::vector<Report>& reports, Diagnostics& notes) {
+  const auto take = [&](const auto& rank_of, const char* how) {
+    std::set<int64_t> seen;
+    std::vector<int64_t> ranks;
+    for (const Placed& one : all) {
+      const int64_t rank = rank_of(one);
+      if (rank < 0 || rank > kMaxRankNumber || !seen.insert(rank).second) return false;
+      ranks.push_back(rank);
+    }
+    for (size_t i = 0; i < all.size(); ++i) all[i].rank = ranks[i];
+    notes.add("nsys.ranks", Severity::kInfo, std::string("ranks are numbered by ") + how, {reports.front().path});
+    return true;
+  };
+  const bool one_each = all.size() == reports.size();
+  if (one_each && take([](const Placed& p) { return rank_in_name(p.report->path); }, "the names of the reports"))
+    return;
+  if (take([](const Placed& p) { return p.process->communicator_rank; }, "NCCL's widest communicator")) return;
+  if (take([](const Placed& p) { return p.process->mpi_rank; }, "MPI")) return;
+  if (one_each && all.size() > 1) {
+    std::vector<std::string> paths;
+    for (const Report& report : reports) paths.push_back(report.path);
+    const std::vector<int64_t> numbers = numbers_that_differ(paths);
+    if (!numbers.empty() &&
+        take([&](const Placed& p) { return numbers[static_cast<size_t>(p.report - reports.data())]; },
+             "the names of the reports"))
+      return;
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Placed& a, const Placed& b) {
+    if (a.report != b.report) return a.report < b.report;
+    const int64_t x = a.process->part.device, y = b.process->part.device;
+    return x != y ? x < y : a.process->pid < b.process->pid;
+  });
+  for (size_t i = 0; i < all.size(); ++i) all[i].rank = static_cast<int64_t>(i);
+  if (all.size() > 1)
+    notes.add("nsys.ranks_by_device", Severity::kWarning,
+              "nothing says which rank a process was; they are numbered by report, device and process",
+              {reports.front().path});
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  Trace trace;
+  trace.format = "nsys";
+  trace.categories.push_back({"", Category::kOther});
+  std::vector<std::string> paths;
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    const SourceFile& file = source.files[i];
+    if (is_ours(source, i)) {
+      paths.push_back(file.path);
+      sizes.push_back(file.size_bytes);
+      if (options.progress) options.progress->expect(file.size_bytes);
+    } else if (file.path.ends_with(".nsys-rep") || file.path.ends_with(".qdrep")) {
+      const std::string stem = file.path.substr(0, file.path.rfind('.'));
+      const bool exported = std::any_of(source.files.begin(), source.files.end(),
+                                        [&](const SourceFile& other) { return other.path == stem + ".sqlite"; });
+      if (!exported)
+        trace.diagnostics.add(
+            "nsys.not_exported", Severity::kLoss,
+            "a report that was not exported was left out; nsys export --type sqlite --include-blobs=true "
+            "makes a file that can be read",
+            {file.path});
+    } else {
+      trace.diagnostics.add("nsys.unusable_file", file.given ? Severity::kLoss : Severity::kInfo,
+                            "a file that is no SQLite export of Nsight Systems was left out", {file.path});
+    }
+  }
+  std::vector<std::optional<Result<Report>>> results(paths.size());
+  parallel_for(paths.size(), [&](size_t k) {
+    results[k].emplace(read_report(paths[k]));
+    if (options.progress) options.progress->add(sizes[k]);
+  });
+  std::vector<Report> reports;
+  std::optional<Error> first_error;
+  for (size_t k = 0; k < paths.size(); ++k) {
+    if (*results[k]) {
+      reports.push_back(std::move(**results[k]));
+      continue;
+    }
+    trace.diagnostics.add("nsys.unusable_report", Severity::kLoss, "a report was left out: " + results[k]->error().what,
+                          {paths[k]});
+    if (!first_error) first_error = results[k]->error();
+  }
+  if (reports.empty()) {
+    if (first_error) return std::move(*first_error);
+    return Error{ErrorCode::kBadInput,
+                 "no SQLite export of Nsight Systems here",
+                 {source.roots.empty() ? "" : source.roots[0]},
+                 "nsys export --type sqlite REPORT.nsys-rep makes one"};
+  }
+  std::vector<Placed> all;
+  for (Report& report : reports) {
+    trace.diagnostics.merge(report.notes);
+    if (report.left_out_rows > 0)
+      trace.diagnostics.add("nsys.other_processes", Severity::kInfo,
+                            "processes without work on a device were left out: launchers, data loaders", {report.path},
+                            report.left_out_processes);
+    for (ProcessPart& process : report.processes) all.push_back({&process, &report, -1});
+  }
+  number_ranks(all, reports, trace.diagnostics);
+  std::stable_sort(all.begin(), all.end(), [](const Placed& a, const Placed& b) { return a.rank < b.rank; });
+
+  // Reports of one host share its monotonic clock, which is surer than the epoch that each looked up for itself.
+  bool shared = true;
+  for (const Report& report : reports)
+    shared = shared && (reports.size() == 1 || (!report.host.empty() && report.host == reports.front().host &&
+                                                report.system_ns >= 0 && !report.is_normalized));
+  trace.clock = shared ? ClockState::kShared : ClockState::kUnaligned;
+  std::vector<std::vector<StringId>> name_maps(all.size());
+  std::vector<std::vector<uint8_t>> category_maps(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    ProcessPart& process = *all[i].process;
+    trace.diagnostics.merge(process.notes);
+    process.part.rank = static_cast<int32_t>(all[i].rank);
+    adopt_names(process.names, trace, name_maps[i], category_maps[i]);
+    process.names = {};
+  }
+  parallel_for(all.size(), [&](size_t i) {
+    Part& part = all[i].process->part;
+    rename_part(name_maps[i], category_maps[i], part);
+    const Report& report = *all[i].report;
+    if (!shared || reports.size() == 1) return;
+    const Report& first = reports.front();
+    const int64_t by = (first.utc_ns - report.utc_ns) + (report.system_ns - first.system_ns);
+    shift_part(part, by);
+  });
+  for (Placed& one : all) trace.parts.push_back(std::move(one.process->part));
+  number_machines(trace);
+  trace.writer = "Nsight Systems" + (reports.front().version.empty() ? "" : " " + reports.front().version);
+  trace.description = counted(static_cast<int64_t>(trace.parts.size()), "process", "processes") + " of " +
+                      counted(static_cast<int64_t>(reports.size()), "report", "reports") + " of Nsight Systems";
+  return trace;
+}
+
+}  // namespace
+}  // namespace nsys
+
+extern const Reader nsys_reader;
+const Reader nsys_reader = {"nsys", "reports of Nsight Systems, exported to SQLite (nsys export --type sqlite)",
+                            nsys::sniff, nsys::read};
+
+}  // namespace stageline

@@ -1,0 +1,93 @@
+"""stageline explain and diff on runs with one planted cause each, of which the same run without it says what it costs: it is named with its
+place, priced, and said with its time where it has one; the account of a step closes; nothing that is lost is denied."""
+import json
+import os
+import sys
+import unittest
+
+from support import Case, run
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'gen'))
+from planted import Planted, chance  # noqa: E402
+
+WELL = dict(stages=4, micro_batches=8, steps=10)
+SHARE, POINTS = 0.15, 0.01  # of the true cost; of the period
+
+
+def only(step):
+    return lambda s, ms: ms if s == step else 0
+
+
+# name → (what is planted, how the run is beside, words of the key, words that some text of the finding holds)
+CASES = {
+    'data before every step': (dict(gaps=lambda s: [('', 60)]), {}, 'between-steps', 'nothing that was recorded runs'),
+    'data, recorded': (dict(gaps=lambda s: [('load_batch', 60)]), {}, 'between-steps:load-batch', 'load_batch'),
+    'one checkpoint': (dict(gaps=lambda s: [('checkpoint', 2000)] if s == 5 else []), {}, 'between-steps:checkpoint', 'Before step 6'),
+    'exposed reduction': (dict(tail=lambda s: (90.0, 3.0)), {}, 'tail:all-reduce', 'no compute beside'),
+    'long optimizer': (dict(tail=lambda s: (2.0, 120.0)), {}, 'tail:optimizer', 'optimizer'),
+    'late messages, recorded': (dict(message=lambda st, d, a, b, mb, k: 25 if (a, b) == (1, 2) and chance(st, mb) < 0.15 else 0),
+                                dict(messages=True), 'message-tail:1-2', 'retransmission'),
+    'late messages, not recorded': (dict(message=lambda st, d, a, b, mb, k: 25 if (a, b) == (2, 3) and chance(st, mb) < 0.2 else 0), {},
+                                    'message-tail:2-3', 'No messages were recorded'),
+    'one hang': (dict(message=lambda st, d, a, b, mb, k: 4000 if (st, a, b, mb, k) == (7, 2, 3, 4, 'F') else 0), dict(messages=True),
+                 'hang:2-3', 'Step 7'),
+    'one pause': (dict(pause=lambda st, d, s, k, mb: 300 if (st, s, k, mb) == (4, 2, 'B', 3) else 0), dict(messages=True), 'rank:2', 'Step 4'),
+    'slow from a step on': (dict(cost=lambda st, d, s, k, mb: 1.3 if s == 1 and st >= 10 else 1), dict(steps=20), 'stage:1', 'from step 10'),
+    'slower every step': (dict(cost=lambda st, d, s, k, mb: 1 + 0.015 * st if s == 2 else 1), dict(steps=20), 'stage:2', 'trend'),
+    'slow every third step': (dict(cost=lambda st, d, s, k, mb: 1.3 if s == 1 and st % 3 == 0 else 1), dict(steps=12), 'stage:1', 'every third'),
+    'all slow from a step on': (dict(cost=lambda st, d, s, k, mb: 1.2 if st >= 8 else 1), dict(steps=16), 'onset:8', 'step 8'),
+    'first micro-batch': (dict(cost=lambda st, d, s, k, mb: 2 if mb == 0 else 1), {}, 'micro-batch:0', 'every stage'),
+    'first backward': (dict(cost=lambda st, d, s, k, mb: 4 if (s, k, mb) == (3, 'B', 0) else 1), {}, 'cell:3.B0', 'B0'),
+    'a slow replica': (dict(cost=lambda st, d, s, k, mb: 1.2 if d == 1 else 1), dict(dp=4), 'replica:1', 'Replica 1'),
+    'two slow ranks': (dict(cost=lambda st, d, s, k, mb: 1.25 if d == 0 and s in (2, 3) else 1), dict(dp=4), 'rank:2', 'Ranks 2, 3'),
+}
+
+
+class ExplainPlanted(Case):
+    def told(self, name, planted):
+        path = planted.write(self.dir / (name.replace(' ', '-').replace(',', '') + '.csv'))
+        return path, json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+
+    def test_each_is_named_and_priced(self):
+        for name, (cause, how, key, words) in CASES.items():
+            with self.subTest(name):
+                options = {**WELL, **how}
+                well, ill = Planted(**options), Planted(**options, **cause)
+                path, found = self.told(name, ill)
+                true_ns = (ill.period - well.period) * 1e6
+                self.assertGreater(true_ns, 0.02 * ill.period * 1e6, 'the case itself')
+                self.assertTrue(found['findings'], found['closing_en'])
+                first = found['findings'][0]
+                self.assertIn(key, first['causes'])
+                self.assertEqual(first['cause'], first['causes'][0])
+                self.assertIn(words, first['title_en'] + first['detail_en'])
+                self.assertAlmostEqual(first['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
+                self.assertAlmostEqual(found['period_ns'], ill.period * 1e6, delta=0.002 * ill.period * 1e6)
+                # The account is a sum.
+                self.assertAlmostEqual(sum(line['ns'] for line in found['account']), found['step_ns'], delta=20)
+                base = well.write(self.dir / 'well.csv')
+                changed = run('diff', base, path, '--fail-on', '3%', '--format', 'json', '-q')
+                growth = ill.period / well.period - 1
+                if growth > 0.04:
+                    self.assertEqual(changed.returncode, 1, f'diff does not see that the period grew by {growth:.3f}')
+                self.assertEqual(run('diff', path, base, '--fail-on', '3%', '-q').returncode, 0)
+
+    def test_healthy_runs_are_silent(self):
+        for name, how in {'plain': {}, 'messages': dict(messages=True), 'replicas': dict(dp=4), 'jitter': dict(jitter=0.05), 'one stage': dict(stages=1),
+                          'long': dict(steps=24)}.items():
+            with self.subTest(name):
+                _, found = self.told(name, Planted(**{**WELL, **how}))
+                self.assertEqual([f['title_en'] for f in found['findings']], [])
+                self.assertEqual(found['lost_ns'], 0)
+
+    def test_nothing_that_is_lost_is_denied(self):
+        # Short tails and gaps are no fault, and yet a line of the account.
+        _, found = self.told('account', Planted(**WELL, tail=lambda s: (8.0, 9.0)))
+        self.assertEqual(found['findings'], [])
+        self.assertNotIn('Nothing', found['closing_en'])
+        self.assertIn('optimizer', found['closing_en'])
+        self.assertIn('all-reduce', found['closing_en'])
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,58 @@
+"""stageline explain on profiles with one planted fault each: who is named, with which call, operator, line or rank, and what it costs against the same run without."""
+import json
+import sys
+import unittest
+
+from support import SOURCE, Case, run
+
+sys.path.insert(0, str(SOURCE / 'tests' / 'gen'))
+import profile_faults  # noqa: E402
+
+
+class ProfileFaults(Case):
+    def told(self, name):
+        cost = profile_faults.make(name, str(self.dir / name))
+        return cost, json.loads(run('explain', self.dir / name, '--format', 'json', '-q', check=0).out)
+
+    def test_first_finding_names_the_fault_and_its_price(self):
+        for name, (fault, _, ids, words) in profile_faults.CASES.items():
+            with self.subTest(name):
+                cost, told = self.told(name)
+                self.assertAlmostEqual(sum(part['share'] for part in told['parts']), 1, places=6)
+                if fault is None:
+                    self.assertEqual([f['id'] for f in told['findings']], [])
+                    continue
+                first = told['findings'][0]
+                self.assertIn(first['id'], ids)
+                said = first['title_en'] + ' ' + first['detail_en']
+                for word in words:
+                    self.assertIn(word, said)
+                doubt = first['uncertainty_ns'] / told['step_ns']  # of a price that says how sure it is
+                self.assertLessEqual(abs(first['lost_share'] - cost), max(0.01, 0.15 * cost) + doubt, f'{first["lost_share"]:.3f} told, {cost:.3f} true')
+                self.assertAlmostEqual(first['lost_ns'] / told['step_ns'], first['lost_share'], places=6)
+                self.assertTrue(first['title_zh'] and first['detail_zh'])
+
+    def test_findings_stand_by_what_a_step_wins(self):
+        for name in ('waits', 'late-rank', 'small'):
+            _, told = self.told(name)
+            prices = [f['saving_ns'] or f['lost_ns'] for f in told['findings']]
+            self.assertEqual(prices, sorted(prices, reverse=True))
+
+    def test_a_cut_file_is_called_cut_first_and_its_end_is_nobodys_idle_time(self):
+        profile_faults.make('healthy', str(self.dir / 'cut'))
+        path = self.dir / 'cut' / 'rank0.json'
+        text = path.read_text()
+        path.write_text(text[:int(0.7 * len(text))])
+        told = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+        self.assertEqual(told['findings'], [])
+        self.assertRegex(told['title_en'], 'cut off')
+
+    def test_the_closing_sentence_names_every_line_that_no_finding_tells(self):
+        _, told = self.told('healthy')
+        for part in told['parts']:
+            if part['id'] != 'compute' and part['share'] >= 0.01:
+                self.assertIn(part['label_en'], told['closing_en'])
+
+
+if __name__ == '__main__':
+    unittest.main()

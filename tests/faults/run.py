@@ -1,0 +1,157 @@
+"""Whole commands over a file system that lies: short reads and writes, EINTR, EIO, a full disk, files that end early, vanish or change.
+
+    run.py [--seeds N] [--seed S]      N seeds from S on (default 400 from 1); a failing seed is printed and can be run alone
+
+Each seed is a command on a small run and a plan of one to three lies (lying_files.c, preloaded). Whatever happens:
+
+  1. the inputs are, byte for byte, what they were;
+  2. an output is whole or absent: what was there before stays until then, and nothing unfinished is left behind;
+  3. the program ends by itself, with 0, 1 or 2, and 2 comes with a message;
+  4. where there is an answer, an input that could not be read to its end is named beside it.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parents[1]
+BIN = os.environ.get('STAGELINE_BIN', str(SOURCE / 'build/dev/stageline'))
+GOLDEN = SOURCE / 'tests/golden/readers'
+FIXTURES = ['paddle-log', 'kineto', 'kineto-pipeline', 'recording', 'op-table', 'op-json-straggler', 'primus', 'paddle-dynamic', 'ascend', 'ascend-text']
+
+# (words; IN and OUT stand for the run and the output, the output's name)
+COMMANDS = [(['info', 'IN', '--json', '-o', 'OUT'], 'info.json'), (['info', 'IN'], None), (['report', 'IN', '-o', 'OUT'], 'report.html'),
+            (['export', 'IN', '-o', 'OUT'], 'all.json'), (['export', 'IN', '-o', 'OUT'], 'all.sqlite'), (['export', 'IN', '-o', 'OUT'], 'run.pftrace'),
+            (['explain', 'IN', '--json', '-o', 'OUT'], 'explain.json'), (['export', 'IN', '--to', 'trace-with-counters', '-o', 'OUT'], 'counters.json')]
+LIES = {'read': ['short', 'again', 'eio', 'end', 'flip'], 'write': ['short', 'again', 'eio', 'full'], 'sync': ['eio', 'full'],
+        'open': ['gone', 'barred', 'many'], 'rename': ['eio', 'full']}
+USUAL = {'read': 60, 'write': 12, 'sync': 3, 'open': 25, 'rename': 3}  # calls of a kind that such a command makes, about
+
+
+class Broken(Exception):
+    pass
+
+
+def preload(folder):
+    library = pathlib.Path(folder, 'lying_files.so')
+    subprocess.run([os.environ.get('CC', 'cc'), '-shared', '-fPIC', '-O1', '-o', library, HERE / 'lying_files.c', '-ldl', '-lpthread'], check=True)
+    return library
+
+
+def state(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob('*')) if p.is_file()}
+
+
+
+def whole(path):
+    """Whether an output of this name was written to its end."""
+    data = path.read_bytes()
+    if path.suffix == '.json':
+        json.loads(data)
+    elif path.suffix == '.html':
+        if not data.rstrip().endswith(b'>') or b'</body>' not in data[-4000:] and b'</html>' not in data[-4000:]:
+            raise Broken(f'{path.name}: the page has no end')
+    elif path.suffix == '.sqlite':
+        with sqlite3.connect(path) as db:
+            if db.execute('PRAGMA integrity_check').fetchone()[0] != 'ok':
+                raise Broken(f'{path.name}: not whole')
+    elif not data:
+        raise Broken(f'{path.name} is empty')
+
+
+def play(seed, library, scratch):
+    dice = random.Random(seed)
+    place = pathlib.Path(tempfile.mkdtemp(prefix=f'seed{seed}-', dir=scratch))
+    try:
+        fixture = dice.choice(FIXTURES)
+        shutil.copytree(GOLDEN / fixture / 'input', place / 'run')
+        words, name = dice.choice(COMMANDS)
+        out = place / 'out' / (name or 'none')
+        out.parent.mkdir()
+        old = dice.random() < 0.5 and name is not None
+        if old:
+            out.write_text('old')
+        kinds = dice.choices(list(LIES), [5, 4, 2, 3, 2], k=dice.randint(1, 3))
+        plan = ','.join(f'{kind}:{dice.randrange(USUAL[kind])}:{dice.choice(LIES[kind])}' for kind in kinds)
+        log = place / 'told'
+        before = state(place / 'run')
+        command = [BIN, *({'IN': str(place / 'run'), 'OUT': str(out)}.get(w, w) for w in words), '--threads', '1']
+        env = {**os.environ, 'LC_ALL': 'C.UTF-8', 'LD_PRELOAD': str(library), 'STAGELINE_FAULT_ROOT': str(place), 'STAGELINE_FAULT_PLAN': plan,
+               'STAGELINE_FAULT_LOG': str(log), 'TMPDIR': str(scratch)}
+        done = subprocess.run(command, capture_output=True, env=env, timeout=120)
+        told = [line.split(' ', 1) for line in log.read_text().splitlines()] if log.exists() else []
+        told = [(effect, path) for effect, path in told if path != str(log)]
+        err = done.stderr.decode('utf-8', 'replace')
+        said = err + done.stdout.decode('utf-8', 'replace')
+
+        def broken(what):
+            raise Broken(f'seed {seed}: {what}\n  plan {plan}\n  told {told}\n  {" ".join(command)}\n  exit {done.returncode}\n  {err[-1500:]}')
+
+        if state(place / 'run') != before:
+            broken('an input was changed')
+        if done.returncode not in (0, 1, 2):
+            broken('it did not end by itself')
+        if done.returncode == 2 and not err.strip():
+            broken('it failed without a word')
+        left = sorted(p.name for p in out.parent.iterdir())
+        if [n for n in left if '.partial.' in n or n.endswith('-journal')]:
+            broken(f'unfinished files are left: {left}')
+        if name and done.returncode == 0:
+            made = [out.parent / n for n in left if not (n == name and 'trace-with-counters' in words and old and (out.parent / n).read_text() == 'old')]
+            try:
+                for path in made:
+                    whole(path)
+                    said += path.read_text(errors='replace') if path.suffix == '.json' else ''
+            except (Broken, ValueError, sqlite3.Error) as error:
+                broken(f'an output is not whole: {error}')
+            if not made:
+                broken('no output, and no error')
+        elif name:
+            rest = {n for n in left if n != name}
+            if rest:
+                broken(f'it failed, and left {rest}')
+            if old != out.exists() or (old and out.read_text() != 'old'):
+                broken('it failed, and what was there before is gone or another')
+        for effect, path in told:
+            lost = effect in ('eio', 'gone', 'barred', 'many') and path.startswith(str(place / 'run'))
+            if lost and done.returncode != 2 and pathlib.Path(path).name not in said:
+                broken(f'{pathlib.Path(path).name} could not be read ({effect}), and nothing was said of it')
+        return bool(told)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('--seeds', type=int, default=400)
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--jobs', type=int, default=2)
+    arguments = parser.parse_args()
+    if b'__asan_init' in pathlib.Path(BIN).read_bytes():
+        print('0 passed, 0 failed, 1 skipped (a sanitizer wants to be loaded first)')
+        return 0
+    failed = told = 0
+    with tempfile.TemporaryDirectory(prefix='stageline-faults-') as scratch:
+        library = preload(scratch)
+        seeds = range(arguments.seed, arguments.seed + arguments.seeds)
+        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+            for future in [pool.submit(play, seed, library, scratch) for seed in seeds]:
+                try:
+                    told += future.result()
+                except Broken as error:
+                    failed += 1
+                    print(f'== {error}')
+    print(f'{len(seeds) - failed} passed, {failed} failed; lies were told in {told} of {len(seeds)} runs')
+    return 1 if failed or told < len(seeds) / 4 else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

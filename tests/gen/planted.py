@@ -1,0 +1,93 @@
+"""A table of cells of a 1F1B run with planted causes, and its mean period: `Planted(...).write(path)`. What a cause costs is the period
+of the run less that of the same run without it, for every random number belongs to its place and not to the order of asking."""
+import csv
+import hashlib
+import struct
+from statistics import NormalDist
+
+
+def noise(*place):
+    """A standard normal number of this place."""
+    digest = hashlib.sha256(repr(place).encode()).digest()
+    return NormalDist().inv_cdf((struct.unpack('>Q', digest[:8])[0] + 0.5) / 2 ** 64)
+
+
+def chance(*place):
+    return NormalDist().cdf(noise('chance', *place))
+
+
+class Planted:
+    """Hooks, all in milliseconds: cost(step, dp, stage, kind, mb) → factor; pause(same) → before a cell; message(step, dp, source, stage, mb,
+    kind) → more than `latency`; gaps(step) → [(name or '', ms)] after the step; tail(step) → (reduce, optimizer)."""
+
+    def __init__(self, stages=4, micro_batches=8, dp=1, steps=10, jitter=0.01, seed=1, messages=False, latency=0.2, forward=10.0, backward=20.0,
+                 cost=None, pause=None, message=None, gaps=None, tail=None):
+        self.__dict__.update({k: v for k, v in locals().items() if k != 'self'})
+        self.rows, self.periods, begin = [], [], 1000.0
+        for step in range(steps):
+            end = self.step(step, begin)
+            next_begin = end + 1.0
+            for name, ms in (gaps(step) if gaps else []):
+                if name:
+                    self.rows.append((0, 0, step, 'other', name, next_begin, next_begin + ms, -1))
+                next_begin += ms
+            self.periods.append((next_begin if step + 1 < steps else end) - begin)
+            begin = next_begin
+        # The last step has no next one: its gap is the mean of the others.
+        self.period = sum(self.periods) / steps + (sum(self.periods[:-1]) / (steps - 1) - sum(self.spans[:-1]) / (steps - 1)) / steps
+
+    spans: list = []
+
+    def step(self, step, begin):
+        p, m = self.stages, self.micro_batches
+        done, ends, links = {}, [], {}
+        for d in range(self.dp):
+            lists = []
+            for s in range(p):
+                w = min(m, p - s)
+                order = [('F', i) for i in range(w)]
+                for i in range(m - w):
+                    order += [('B', i), ('F', w + i)]
+                lists.append(order + [('B', i) for i in range(m - w, m)])
+            free, at = [begin] * p, [0] * p
+            while any(at[s] < len(lists[s]) for s in range(p)):
+                for s in range(p):
+                    while at[s] < len(lists[s]):
+                        kind, mb = lists[s][at[s]]
+                        source = s - 1 if kind == 'F' else s + 1
+                        ready = begin
+                        if 0 <= source < p:
+                            if (d, source, kind, mb) not in done:
+                                break
+                            sent = max(done[d, source, kind, mb], links.get((d, source, s), begin))
+                            ready = sent + self.latency + (self.message(step, d, source, s, mb, kind) if self.message else 0)
+                            links[d, source, s] = ready
+                            if self.messages:
+                                self.rows += [(d, source, step, 'S' + kind, '', sent, ready, mb), (d, s, step, 'R' + kind, '', sent, ready, mb)]
+                        elif kind == 'B':
+                            ready = done[d, s, 'F', mb]
+                        start = max(ready, free[s]) + (self.pause(step, d, s, kind, mb) if self.pause else 0)
+                        length = self.forward if kind == 'F' else self.backward
+                        length *= max(0.2, 1 + self.jitter * noise(self.seed, step, d, s, kind, mb))
+                        length *= self.cost(step, d, s, kind, mb) if self.cost else 1
+                        free[s] = done[d, s, kind, mb] = start + length
+                        self.rows.append((d, s, step, kind, '', start, free[s], mb))
+                        at[s] += 1
+            ends += [(d, s, free[s]) for s in range(p)]
+        reduce, optimizer = self.tail(step) if self.tail else (2.0, 3.0)
+        # Gradients of a stage are reduced over its replicas; the norm of all of them lets every optimizer start at once.
+        reduced = [max(e for _, s, e in ends if s == stage) + reduce for stage in range(p)]
+        last = max(reduced)
+        for d, s, own in ends:
+            self.rows.append((d, s, step, 'C', 'all-reduce', own, reduced[s], -1))
+            self.rows.append((d, s, step, 'O', '', last, last + optimizer, -1))
+        self.spans = self.spans + [last + optimizer - begin]
+        return last + optimizer
+
+    def write(self, path):
+        with open(path, 'w', newline='') as out:
+            table = csv.writer(out)
+            table.writerow('dp_rank stage rank step kind name start_us dur_us mb'.split())
+            for d, s, step, kind, name, start, end, mb in self.rows:
+                table.writerow([d, s, d * self.stages + s, step, kind, name, f'{start * 1e3:.3f}', f'{(end - start) * 1e3:.3f}', mb])
+        return path

@@ -1,0 +1,163 @@
+"""What `cmake --install` lays down, and programs that are built against it: record/examples by CMake and by pkg-config, each run.
+
+STAGELINE_BIN is the program in its build folder. MPI's example is skipped where there is no mpicc."""
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ['STAGELINE_BIN']).resolve()
+BUILD = BIN.parent
+
+
+def run(*command, **options):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+    assert done.returncode == 0, f'{command}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}'
+    return done.stdout
+
+
+def recorded(folder):
+    """(rank, kind, micro-batch) of the cells in a recording, in order of time."""
+    rows = [row for row in csv.DictReader(io.StringIO(run(BIN, 'export', folder, '--to', 'csv', '-o', '-'))) if row['kind']]
+    rows.sort(key=lambda row: int(row['start_ns']))
+    return [(int(row['rank']), row['kind'], int(row['micro_batch'])) for row in rows]
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.dir = pathlib.Path(cls.scratch.name)
+        cls.tree = cls.dir / 'tree'
+        run('cmake', '--install', BUILD, '--prefix', cls.tree)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def environment(self, name, **more):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith('STAGELINE_')}
+        return {**kept, 'LD_LIBRARY_PATH': str(self.tree / 'lib'), 'STAGELINE_DIR': str(self.dir / name), 'RANK': '0', **more}
+
+    def test_the_tree(self):
+        wanted = ['bin/stageline', 'include/stageline_record.h', 'include/stageline_record.hpp', 'lib/libstageline_record.so.1',
+                  'lib/libstageline_record.a', 'lib/pkgconfig/stageline_record.pc', 'lib/cmake/stageline_record/stageline_record-config.cmake',
+                  'share/man/man1/stageline.1.gz', 'share/bash-completion/completions/stageline', 'share/zsh/site-functions/_stageline',
+                  'share/fish/vendor_completions.d/stageline.fish', 'share/doc/stageline/copyright', 'share/stageline/stageline_mstx.py']
+        self.assertEqual([path for path in wanted if not (self.tree / path).exists()], [])
+        self.assertIn('TH STAGELINE 1', run('gzip', '-dc', self.tree / 'share/man/man1/stageline.1.gz'))
+        installed = run(self.tree / 'bin/stageline', 'version')
+        self.assertEqual(installed, run(BIN, 'version'))
+
+    def test_the_installed_program_finds_the_recorder(self):
+        said = run(self.tree / 'bin/stageline', 'record', '-o', self.dir / 'rec', 'printenv', 'STAGELINE_RECORD_LIBRARY')
+        self.assertTrue(said.startswith(f'{self.tree}/lib/'), said)
+
+    def test_examples_by_cmake(self):
+        run('cmake', '-S', ROOT / 'record/examples', '-B', self.dir / 'examples', f'-DCMAKE_PREFIX_PATH={self.tree}')
+        run('cmake', '--build', self.dir / 'examples')
+        micro_batches = [(0, 'F', m) for m in range(4)] + [(0, 'B', m) for m in range(4)]
+        for name in ('pipeline_c', 'pipeline_cpp'):
+            run(self.dir / 'examples' / name, env=self.environment(name))
+            self.assertEqual(recorded(self.dir / name), micro_batches * 3, name)
+
+    def test_the_cuda_example(self):
+        fake = BUILD / 'tests/record/fake'
+        if not (fake / 'libcuda.so.1').exists():
+            self.skipTest('needs the stand-in for CUDA, which the tests of the recorder build')
+        run('cc', ROOT / 'record/examples/cuda_stream.c', '-I', self.tree / 'include', '-L', self.tree / 'lib', '-lstageline_record', '-ldl', '-o',
+            self.dir / 'cuda_stream')
+        environment = self.environment('cuda', LD_LIBRARY_PATH=f'{self.tree}/lib:{fake}')
+        self.assertEqual(run(self.dir / 'cuda_stream', env=environment), '12 ranges with the device\'s times\n')
+        self.assertEqual(recorded(self.dir / 'cuda'), [(0, 'F', m) for m in range(4)] * 3)
+
+    def test_the_c_example_by_pkg_config(self):
+        flags = run('pkg-config', '--cflags', '--libs', 'stageline_record', env={**os.environ, 'PKG_CONFIG_PATH': f'{self.tree}/lib/pkgconfig'})
+        run('cc', ROOT / 'record/examples/pipeline.c', *flags.split(), '-o', self.dir / 'by_pkg_config')
+        run(self.dir / 'by_pkg_config', env=self.environment('pkg'))
+        self.assertEqual(len(recorded(self.dir / 'pkg')), 24)
+
+    @unittest.skipUnless(shutil.which('mpicc') and shutil.which('mpirun'), 'needs mpicc and mpirun')
+    def test_the_mpi_example(self):
+        run('mpicc', ROOT / 'record/examples/mpi_ring.c', '-I', self.tree / 'include', '-L', self.tree / 'lib', '-lstageline_record', '-o',
+            self.dir / 'mpi_ring')
+        environment = self.environment('mpi', OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1')
+        del environment['RANK']
+        run('mpirun', '--oversubscribe', '-n', '2', self.dir / 'mpi_ring', env=environment)
+        forwards = [(rank, kind) for rank, kind, _ in recorded(self.dir / 'mpi') if kind == 'F']
+        self.assertEqual(sorted(forwards), [(0, 'F')] * 8 + [(1, 'F')] * 8)
+
+
+class Licences(unittest.TestCase):
+    """Everything that others made and we hand out stands in NOTICE, once, with its licence."""
+
+    def setUp(self):
+        self.notice = (ROOT / 'NOTICE').read_text()
+        lines = re.findall(r'^== (.*?) \| (.*?) \| (.*)$', self.notice, re.M)
+        self.works = {re.sub(r' [0-9][0-9.]*$', '', name).lower(): (name, licence) for name, licence, _ in lines}
+        self.assertEqual(len(self.works), len(lines), 'a work stands twice')
+
+    def test_libraries_and_their_versions(self):
+        for name, library in json.loads((ROOT / 'packaging/libraries.json').read_text()).items():
+            said = self.works[name][0]
+            self.assertTrue(said.endswith(' ' + library['version']), f'NOTICE says {said}, libraries.json {library["version"]}')
+            self.assertEqual(self.works[name][1], library['licence'])
+
+    def test_the_page(self):
+        lock = json.loads((ROOT / 'web/package-lock.json').read_text())['packages']
+        bundled = {path.removeprefix('node_modules/'): entry for path, entry in lock.items() if path and not entry.get('dev')}
+        for name, entry in bundled.items():
+            self.assertEqual(self.works[name][0].split()[-1], entry['version'], name)
+
+    def test_fonts(self):
+        listed = re.search(r'foreach\(font ([^)]*)\)', (ROOT / 'cmake/embedded.cmake').read_text())[1].split()
+        said = {'DejaVuSans.ttf': 'dejavu sans', 'DejaVuSans-Bold.ttf': 'dejavu sans', 'wqy-microhei.ttc': 'wenquanyi micro hei'}
+        for path in listed:
+            self.assertIn(said[pathlib.Path(path).name], self.works)
+
+    def test_every_part_has_a_text(self):
+        for part in re.split(r'^== ', self.notice, flags=re.M)[1:]:
+            self.assertGreater(len(part.split('\n', 1)[1].strip()), 80, part[:40])
+
+    def test_the_program_says_them(self):
+        said = json.loads(run(BIN, 'version', '--json'))
+        self.assertEqual(said['version'], re.search(r'VERSION (\d+\.\d+\.\d+)', (ROOT / 'CMakeLists.txt').read_text())[1])
+        names = {library['name'].lower() for library in said['libraries']}
+        self.assertLessEqual(names, set(self.works))
+        everywhere = {'zlib', 'zstd', 'sqlite', 'simdjson', 'cairo', 'boost', 'preact', 'dejavu sans', 'wenquanyi micro hei'}
+        self.assertLessEqual(everywhere, names)
+        self.assertTrue(all(library['licence'] for library in said['libraries']))
+        texts = run(BIN, 'version', '--licences')
+        self.assertTrue(texts.startswith(self.notice) and (ROOT / 'LICENSE').read_text() in texts)
+
+    def test_each_report_has_preacts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run(BIN, 'simulate', '1f1b', '--stages', '2', '--micro-batches', '4', '-o', f'{folder}/logs')
+            run(BIN, 'report', f'{folder}/logs', '-o', f'{folder}/report.html', '--quiet')
+            self.assertIn('Copyright (c) 2015-present Jason Miller', pathlib.Path(folder, 'report.html').read_text())
+
+
+class Versions(unittest.TestCase):
+    def test_one_version_everywhere(self):
+        version = re.search(r'project\(stageline VERSION (\S+)', (ROOT / 'CMakeLists.txt').read_text())[1]
+        for path, pattern in (('record/CMakeLists.txt', r'VERSION (\d\S+)'), ('python/CMakeLists.txt', r'project\(stageline_python VERSION (\S+)'),
+                              ('python/pyproject.toml', r'^version = "(.*)"'), ('CHANGELOG.md', r'^## (\d\S*)')):
+            found = re.search(pattern if 'record' not in path else r'project\(stageline_record VERSION (\S+)', (ROOT / path).read_text(), re.M)
+            self.assertEqual(found[1], version, path)
+
+
+if __name__ == '__main__':
+    result = unittest.main(exit=False, verbosity=1).result
+    print(f'{result.testsRun - len(result.failures) - len(result.errors) - len(result.skipped)} passed, '
+          f'{len(result.failures) + len(result.errors)} failed, {len(result.skipped)} skipped')
+    for _, reason in result.skipped:
+        print(f'skipped: {reason}')
+    sys.exit(not result.wasSuccessful())

@@ -1,0 +1,378 @@
+"""The module over the engine: what Python is told equals what the program prints, tables are looked into and not copied, errors are
+exceptions. Libraries that tables are turned into (pandas, polars, pyarrow) are tried where STAGELINE_PYTHON_LIBRARIES names a Python
+that has them."""
+import json
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BIN = pathlib.Path(os.environ.get('STAGELINE_BIN') or ROOT / 'build/dev/stageline').resolve()
+PACKAGE = pathlib.Path(os.environ.get('STAGELINE_PACKAGE') or BIN.parent / 'python')
+GOLDEN = ROOT / 'tests/golden/readers'
+sys.path.insert(0, str(PACKAGE))
+
+HAVE_ENGINE = any((PACKAGE / 'stageline').glob('_engine*.so'))
+if HAVE_ENGINE:
+    import stageline
+    from stageline import f
+
+PIPELINE = GOLDEN / 'paddle-log' / 'input'
+PROFILE = GOLDEN / 'kineto' / 'input'
+
+
+def program(*arguments):
+    done = subprocess.run([BIN, *map(str, arguments)], capture_output=True, text=True)
+    return done.stdout
+
+
+def simulated(folder, *more):
+    path = pathlib.Path(folder) / 'run'
+    subprocess.run([BIN, 'simulate', '1f1b', '--stages', '4', '--micro-batches', '8', '--steps', '6', '--cost', '10,20', '--latency', '0.2',
+                    '--jitter', '0.03', '--fault', 'slow-stage:2,1.4', '--seed', '7', *more, '-o', path], check=True, capture_output=True)
+    return path
+
+
+def profile():
+    """A profiler trace of the goldens that has device work."""
+    for path in sorted(p for p in PROFILE.parent.parent.glob('kineto*/input') if p.is_dir()):
+        return path
+    return None
+
+
+@unittest.skipUnless(HAVE_ENGINE, 'the module was not built')
+class Opened(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = simulated(cls.folder.name)
+        cls.trace = stageline.open(cls.path)
+        cls.profile_path = profile()
+        cls.profile = stageline.open(cls.profile_path)
+        cls.both_path = GOLDEN / 'kineto-pipeline/input'  # slices and cells, on clocks that differ
+        cls.both = stageline.open(cls.both_path)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_info_is_that_of_the_program(self):
+        for trace, path in ((self.trace, self.path), (self.profile, self.profile_path)):
+            self.assertEqual(trace.info.to_dict().keys(), json.loads(program('info', path, '--json')).keys())
+            self.assertEqual(trace.info.ranks, json.loads(program('info', path, '--json'))['ranks'])
+
+    def test_findings_are_those_of_the_program(self):
+        told = json.loads(program('explain', self.path, '--json'))
+        findings = self.trace.findings
+        self.assertEqual([x['id'] for x in told['findings']], [x.id for x in findings])
+        self.assertEqual([x['lost_ns'] for x in told['findings']], [x.lost_ns for x in findings])
+        self.assertIn('stage.slow', [x.id for x in findings])
+        self.assertEqual(str(findings), program('explain', self.path, '--color', 'never', '--lang', 'en'))
+        self.assertAlmostEqual(sum(share for _, share in findings.parts), 1, places=6)
+        self.assertNotEqual(str(self.trace.explain('zh')), str(findings))
+
+    def same_answer(self, trace, path, analysis, *flags, **options):
+        told = json.loads(program('analyze', analysis, path, '--format', 'json', *flags) or 'null')
+        try:
+            answer = trace.analyze(analysis, **options)
+        except stageline.Error:
+            self.assertIsNone(told, analysis)
+            return 0
+        self.assertIsNotNone(told, analysis)
+        self.assertEqual([t['name'] for t in told['tables']], list(answer), analysis)
+        for table in told['tables']:
+            made = answer[table['name']]
+            self.assertEqual([c['name'] for c in table['columns']], [c.name for c in made.columns])
+            self.assertEqual(table['rows'], made.to_dicts(), f'{analysis} {table["name"]}')
+        return len(told['tables'])
+
+    def test_every_answer_is_that_of_the_program(self):
+        asked = 0
+        for info in stageline.analyses():
+            if info.needs in ('two runs', 'files'):
+                continue
+            for trace, path in ((self.trace, self.path), (self.profile, self.profile_path), (self.both, self.both_path)):
+                with self.subTest(analysis=info.name, path=path.name):
+                    asked += self.same_answer(trace, path, info.name) > 0
+                    if 'hta' in info.compat:
+                        self.same_answer(trace, path, info.name, '--compat', 'hta', compat='hta')
+        self.assertGreater(asked, 20)
+
+    def test_options_are_the_flags(self):
+        self.same_answer(self.profile, self.profile_path, 'gpu-kernel-breakdown', '--num-kernels', '2', '--include-memory-kernels', 'false',
+                         num_kernels=2, include_memory_kernels=False)
+        with self.assertRaises(stageline.UsageError) as caught:
+            self.profile.analyze('gpu-kernel-breakdown', num_kernel=2)
+        self.assertIn('num-kernels', str(caught.exception))
+        with self.assertRaises(stageline.UsageError) as caught:
+            self.profile.analyze('operators', ranks=[0])
+        self.assertIn('opened', str(caught.exception))
+        with self.assertRaises(stageline.UsageError) as caught:
+            self.trace.analyze('pipeline-sumary')
+        self.assertIn('pipeline-summary', caught.exception.hint)
+        self.assertEqual(self.trace.pipeline_summary().keys(), self.trace.analyze('pipeline_summary').keys())
+
+    def test_filters_choose_what_the_columns_say(self):
+        rows = self.profile.slices().to_dicts()
+        self.assertGreater(len(rows), 10)
+        names = sorted({r['name'] for r in rows})
+        cases = [(f.name == names[0], lambda r: r['name'] == names[0]),
+                 (f.name.contains('a') & ~(f.name.contains('e')), lambda r: 'a' in r['name'] and 'e' not in r['name']),
+                 (f.name.glob('a*n*'), lambda r: r['name'].startswith('a') and 'n' in r['name'][1:]),
+                 (f.dur_ns > 1000, lambda r: r['dur_ns'] > 1000),
+                 (f.step.between(None, 10**9), lambda r: r['step'] is not None),
+                 (f.on_device | (f.rank == 10**6), lambda r: r['class'] is not None),
+                 (f.stream.isin([7, 20]), lambda r: r['stream'] in (7, 20))]
+        for condition, rule in cases:
+            self.assertEqual([r['id'] for r in self.profile.slices(where=condition).to_dicts()], [r['id'] for r in rows if rule(r)],
+                             repr(condition))
+        by_id = {r['id']: r for r in rows}
+        parents = sorted({by_id[r['parent_id']]['name'] for r in rows if r['parent_id'] in by_id})
+        for name in parents[:3]:
+            def under(r):
+                while r['parent_id'] in by_id:
+                    r = by_id[r['parent_id']]
+                    if r['name'] == name:
+                        return True
+                return False
+            self.assertEqual([r['id'] for r in self.profile.slices(where=f.under(name)).to_dicts()], [r['id'] for r in rows if under(r)], name)
+        with self.assertRaises(stageline.UsageError):
+            self.profile.slices(columns=['nam'])
+        with self.assertRaises(TypeError):
+            f.name == 'a' and f.rank == 3
+
+    def test_slices_come_in_batches_of_any_size(self):
+        whole = self.profile.slices().to_dicts()
+        self.assertEqual(self.profile.slices(batch_rows=7).to_dicts(), whole)
+        self.assertEqual(self.profile.slices(where=f.dur_ns >= 0, batch_rows=5).to_dicts(), whole)
+
+    def test_cells_steps_messages(self):
+        cells = self.trace.cells
+        self.assertEqual(len(cells), self.trace.info.cells)
+        self.assertEqual(set(cells['stage']), {0, 1, 2, 3})
+        self.assertEqual(len(self.trace.steps), 6)
+        summary = self.trace.analyze('pipeline-summary')
+        self.assertGreater(len(self.trace.messages), 0)
+        self.assertEqual(set(self.trace.messages['direction']), {'forward', 'backward'})
+        self.assertGreater(len(summary), 0)
+
+    def test_what_if(self):
+        told = json.loads(program('what-if', self.path, '--json', '--scale', 'stage=2,kind=F,by=0.9'))
+        made = self.trace.what_if(scale={'stage': 2, 'kind': 'F', 'by': 0.9})
+        self.assertEqual(made.sentence, told['sentence'])
+        self.assertEqual(made.fixes.to_dicts(), next(t['rows'] for t in told['tables'] if t['name'] == 'fixes'))
+        with self.assertRaises(stageline.UsageError):
+            self.trace.what_if(scale='stage=99,by=2')
+
+    def test_diff(self):
+        with tempfile.TemporaryDirectory() as folder:
+            other = simulated(folder, '--fault', 'slow-stage:1,1.3')
+            told = json.loads(program('diff', self.path, other, '--json'))
+            made = stageline.diff(self.trace, stageline.open(other))
+            self.assertEqual(made.change_ns, told['change_ns'])
+            self.assertGreater(len(made.groups), 1)
+
+    def test_outputs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = self.trace.report(pathlib.Path(folder) / 'report.html')
+            self.assertIn(b'<html', page.read_bytes()[:4096])
+            chart = self.trace.chart()
+            self.assertTrue(chart.data.startswith(b'<?xml'))
+            program('export', self.path, '-o', f'{folder}/program.svg', '--title', 'run')
+            self.assertEqual(chart.data, (pathlib.Path(folder) / 'program.svg').read_bytes())
+            with self.assertRaises(stageline.UsageError):
+                self.trace.export(pathlib.Path(folder) / 'x.nothing')
+            with self.assertRaises(stageline.IoError):
+                self.trace.report('/proc/no/report.html')
+
+    def test_pages_escape_what_traces_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'evil.json'
+            path.write_text(json.dumps({'traceEvents': [
+                {'ph': 'X', 'cat': 'cpu_op', 'name': '<img src=x onerror=alert(1)>', 'pid': 1, 'tid': 1, 'ts': 1, 'dur': 5, 'args': {}},
+                {'ph': 'X', 'cat': 'cpu_op', 'name': 'b', 'pid': 1, 'tid': 1, 'ts': 9, 'dur': 5, 'args': {}}]}))
+            trace = stageline.open(path)
+            for text in (trace._repr_html_(), trace.slices()._repr_html_(), trace.operators()._repr_html_()):
+                self.assertNotIn('<img src=x', text)
+            self.assertIn('&lt;img src=x', trace.slices()._repr_html_())
+
+    def test_threads_may_ask_at_once(self):
+        answers = []
+        def ask():
+            for _ in range(3):
+                answers.append(self.trace.analyze('pipeline-summary').text())
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        self.assertEqual(len(set(answers)), 1)
+        self.assertEqual(len(answers), 24)
+
+    def test_tables_outlive_the_trace(self):
+        trace = stageline.open(self.profile_path)
+        slices, cells = trace.slices(columns=['start_ns', 'name']), trace.analyze('operators')
+        expected = slices.to_dicts()
+        trace.close()
+        del trace
+        self.assertEqual(stageline._table.Table(slices._frame).to_dicts(), expected)
+        self.assertGreater(len(cells), 0)
+
+    def test_a_closed_trace_says_so(self):
+        with stageline.open(self.path) as trace:
+            pass
+        with self.assertRaises(stageline.UsageError) as caught:
+            trace.info
+        self.assertIn('closed', str(caught.exception))
+        self.assertIn('closed', repr(trace))
+
+    def test_pickling(self):
+        with self.assertRaises(TypeError):
+            pickle.dumps(self.trace)
+        table = self.trace.cells
+        again = pickle.loads(pickle.dumps(table))
+        self.assertEqual(again.to_dicts(), table.to_dicts())
+        self.assertEqual(again.to_csv(), table.to_csv())
+
+    def test_views_are_the_engines_memory(self):
+        """The engine's own column is what a table of all slices hands out, for every rank."""
+        frame = self.profile.slices(columns=['start_ns', 'dur_ns', 'name'])._frame
+        addresses = {self.profile._run.start_address(p) for p in range(len(self.profile.ranks))}
+        handed = {frame.data(b, 0)[0].address for b in range(len(frame.batch_rows()))}
+        if not self.profile._run.facts[5]:
+            self.assertTrue(handed <= addresses, (handed, addresses))
+        again = self.profile.slices(columns=['dur_ns'])._frame
+        self.assertEqual(again.data(0, 0)[0].address, frame.data(0, 1)[0].address)
+
+    def test_numbers_without_a_copy_of_answers(self):
+        table = self.trace.analyze('pipeline-summary')
+        frame = next(iter(table.values()))._frame
+        place = next(i for i, c in enumerate(frame.columns) if c[2] in ('duration', 'integer'))
+        self.assertEqual(frame.data(0, place)[0].address, frame.data(0, place)[0].address)
+
+
+@unittest.skipUnless(HAVE_ENGINE, 'the module was not built')
+class Failing(unittest.TestCase):
+    def test_codes_are_exceptions(self):
+        with self.assertRaises(stageline.NotFound) as caught:
+            stageline.open('/no/such/run')
+        self.assertIsInstance(caught.exception, (FileNotFoundError, stageline.Error))
+        self.assertEqual(caught.exception.code, 'not_found')
+        self.assertIn('/no/such/run', caught.exception.where)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'x.bin'
+            path.write_bytes(b'no format at all ' * 6)
+            with self.assertRaises(stageline.UnknownFormat):
+                stageline.open(path)
+        with self.assertRaises(stageline.UsageError):
+            stageline.open(PIPELINE, pp=0)
+        with self.assertRaises(stageline.UsageError):
+            stageline.open(PIPELINE, steps=(1, 2, 3))
+        with self.assertRaises(TypeError):
+            stageline.open(PIPELINE, stpes=3)
+
+    def test_losses_are_warnings(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'cut.json'
+            path.write_text('{"traceEvents": [' + ','.join(json.dumps(
+                {'ph': 'X', 'cat': 'cpu_op', 'name': f'a{i}', 'pid': 1, 'tid': 1, 'ts': i * 10, 'dur': 5}) for i in range(50)) + ', {"ph": "X", "na')
+            with self.assertWarns(stageline.TraceWarning):
+                trace = stageline.open(path)
+            self.assertTrue(any(d.severity == 'loss' for d in trace.diagnostics))
+
+    def test_names_that_are_no_text(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(os.fsencode(folder), b'run\xff.json')
+            with open(path, 'w') as file:
+                json.dump({'traceEvents': [{'ph': 'X', 'cat': 'cpu_op', 'name': 'a', 'pid': 1, 'tid': 1, 'ts': 1, 'dur': 5}]}, file)
+            self.assertEqual(len(stageline.open(path).slices()), 1)
+
+
+@unittest.skipUnless(HAVE_ENGINE, 'the module was not built')
+class Process(unittest.TestCase):
+    def run_python(self, code, **how):
+        return subprocess.run([sys.executable, '-c', f'import sys; sys.path.insert(0, {str(PACKAGE)!r})\n{code}'], capture_output=True, text=True,
+                              **how)
+
+    def test_import_takes_nothing_along(self):
+        done = self.run_python('before = set(sys.modules); import stageline; print(sorted(set(sys.modules) - before))')
+        self.assertEqual(done.stdout.strip(), "['stageline']", done.stderr)
+
+    def test_the_recorder_does_not_load_the_engine(self):
+        done = self.run_python('from stageline import record; print("stageline._engine" in sys.modules)')
+        self.assertEqual(done.stdout.strip(), 'False', done.stderr)
+
+    def test_ctrl_c_ends_a_reading(self):
+        """A reading that is still under way when Ctrl-C comes ends as KeyboardInterrupt, and no thread of it is left."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'big.json'
+            event = json.dumps({'ph': 'X', 'cat': 'cpu_op', 'name': 'aten::add', 'pid': 1, 'tid': 1, 'ts': 1, 'dur': 5}) + ',\n'
+            with open(path, 'w') as file:
+                file.write('{"traceEvents": [\n')
+                for _ in range(400):
+                    file.write(event * 4000)
+                file.write(event[:-2] + ']}')
+            code = f'''
+import os, signal, threading, time
+import stageline
+def report(done, expected, events):
+    if not report.sent and done > 0:
+        report.sent = True
+        report.at = done / expected
+        os.kill(os.getpid(), signal.SIGINT)
+report.sent = False
+try:
+    stageline.open({str(path)!r}, progress=report, threads=1)
+    print('read', report.sent)
+except KeyboardInterrupt:
+    time.sleep(0.2)
+    print('interrupted', len(os.listdir('/proc/self/task')) <= before + 1)
+'''.replace('import stageline\n', 'import stageline; stageline.Trace; before = len(os.listdir("/proc/self/task"))\n')
+            done = self.run_python(code)
+            self.assertIn(done.stdout.strip(), ('interrupted True', 'read False'), done.stderr)
+            if done.stdout.strip() == 'read False':
+                self.skipTest('this machine reads the file before the first progress is told')
+
+    def test_python_runs_while_the_engine_reads(self):
+        """Another thread of Python goes on while a file is read: the lock is let go."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'big.json'
+            event = json.dumps({'ph': 'X', 'cat': 'cpu_op', 'name': 'aten::add', 'pid': 1, 'tid': 1, 'ts': 1, 'dur': 5}) + ',\n'
+            path.write_text('{"traceEvents": [\n' + event * 400_000 + event[:-2] + ']}')
+            counted, done = [0], threading.Event()
+            def count():
+                while not done.is_set():
+                    counted[0] += 1
+            thread = threading.Thread(target=count)
+            trace = []
+            thread.start()
+            stageline.open(path)
+            seen = counted[0]
+            done.set()
+            thread.join()
+            self.assertGreater(seen, 1000)
+
+    def test_progress_that_raises_ends_the_reading(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'big.json'
+            event = json.dumps({'ph': 'X', 'cat': 'cpu_op', 'name': 'aten::add', 'pid': 1, 'tid': 1, 'ts': 1, 'dur': 5}) + ',\n'
+            path.write_text('{"traceEvents": [\n' + event * 600_000 + event[:-2] + ']}')
+            called = []
+            def report(*numbers):
+                called.append(numbers)
+                raise RuntimeError('enough')
+            try:
+                stageline.open(path, progress=report, threads=1)
+                self.assertEqual(called, [])
+            except RuntimeError as error:
+                self.assertEqual(str(error), 'enough')
+
+
+if __name__ == '__main__':
+    unittest.main()

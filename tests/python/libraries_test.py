@@ -1,0 +1,227 @@
+"""Tables in the libraries that people have: pandas, polars, pyarrow, pytest, IPython. Each test needs its library in the Python that
+runs it and is skipped without; `./dev python` runs them in an environment that has all."""
+import importlib
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from engine_test import GOLDEN, HAVE_ENGINE, PACKAGE, simulated  # noqa: E402
+
+if HAVE_ENGINE:
+    import stageline
+    from stageline import f
+
+
+def needs(*names):
+    missing = []
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            missing.append(name)
+    return unittest.skipIf(missing or not HAVE_ENGINE, f'no {", ".join(missing)}' if missing else 'the module was not built')
+
+
+class Frames(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if HAVE_ENGINE:
+            cls.trace = stageline.open(GOLDEN / 'kineto/input')
+            cls.pipeline = stageline.open(GOLDEN / 'kineto-pipeline/input')
+
+    def tables(self):
+        for trace in (self.trace, self.pipeline):
+            yield trace.slices()
+            yield trace.slices(batch_rows=13)
+            yield trace.slices(where=f.on_device)
+            yield trace.slices(where=f.name == 'nothing is called so')
+            yield trace.steps
+            yield trace.analyze('gpu-kernel-breakdown')['kernels']
+            yield from trace.analyze('operators').values()
+        yield self.pipeline.cells
+        yield self.pipeline.messages
+        yield self.trace.cells
+
+    @needs('pandas', 'numpy')
+    def test_pandas_without_pyarrow(self):
+        import pandas
+        for table in self.tables():
+            for how in ({}, {'categories': False}, {'times': 'timedelta'}):
+                frame = table.to_pandas(**how)
+                self.assertEqual(list(frame.columns), [c.name for c in table.columns])
+                self.assertEqual(len(frame), len(table))
+            frame = table.to_pandas()
+            for column in table.columns:
+                made = [None if pandas.isna(v) else v for v in frame[column.name].tolist()]
+                self.assertEqual(made, table[column.name], (table.name, column.name))
+        with self.assertRaises(stageline.UsageError):
+            self.trace.steps.to_pandas(times='seconds')
+
+    @needs('pandas', 'numpy')
+    def test_numbers_are_views(self):
+        import numpy
+        frame = self.trace.slices(columns=['start_ns', 'dur_ns'])._frame
+        for batch in range(len(frame.batch_rows())):
+            array = numpy.asarray(frame.data(batch, 0)[0])
+            self.assertEqual(array.__array_interface__['data'][0], self.trace._run.start_address(batch))
+            self.assertFalse(array.flags.writeable)
+        del frame
+        self.assertGreater(int(array[0]), 0)  # the array keeps what it looks into
+
+    @needs('pyarrow')
+    def test_arrow(self):
+        import pyarrow
+        for table in self.tables():
+            made = table.to_arrow()
+            made.validate(full=True)
+            self.assertEqual(made.num_rows, len(table))
+            self.assertEqual(made.to_pylist(), table.to_dicts(), table.name)
+            field = made.schema.field(0)
+            self.assertEqual(field.metadata[b'stageline.title'].decode(), table.columns[0].title)
+        table = self.trace.slices(columns=['start_ns', 'name'])
+        made = pyarrow.table(table)
+        self.assertEqual(made['start_ns'].chunk(0).buffers()[1].address, self.trace._run.start_address(0))
+        self.assertTrue(pyarrow.types.is_dictionary(made.schema.field('name').type))
+        self.assertEqual(pyarrow.schema(table), made.schema)
+
+    @needs('pyarrow')
+    def test_arrays_outlive_all(self):
+        trace = stageline.open(GOLDEN / 'kineto/input')
+        made = trace.slices(columns=['start_ns', 'name']).to_arrow()
+        expected = self.trace.slices(columns=['start_ns', 'name']).to_dicts()
+        trace.close()
+        del trace
+        self.assertEqual(made.to_pylist(), expected)
+
+    @needs('pyarrow')
+    def test_streams_that_nobody_reads(self):
+        for _ in range(50):
+            self.trace.slices().__arrow_c_stream__()
+            self.trace.slices().__arrow_c_schema__()
+            reader = importlib.import_module('pyarrow').RecordBatchReader.from_stream(self.trace.slices(batch_rows=5))
+            reader.read_next_batch()
+
+    @needs('polars')
+    def test_polars(self):
+        for table in self.tables():
+            made = table.to_polars()
+            self.assertEqual(made.height, len(table))
+            self.assertEqual(made.to_dicts(), table.to_dicts(), table.name)
+
+    @needs('duckdb')
+    def test_duckdb(self):
+        import duckdb
+        kernels = self.trace.kernels(columns=['name', 'dur_ns'])  # noqa: F841
+        rows = duckdb.sql('SELECT name, count(*), sum(dur_ns) FROM kernels GROUP BY name ORDER BY 3 DESC, 1').fetchall()
+        sums = {}
+        for row in self.trace.kernels().to_dicts():
+            count, total = sums.get(row['name'], (0, 0))
+            sums[row['name']] = (count + 1, total + row['dur_ns'])
+        self.assertEqual({name: (count, total) for name, count, total in rows}, sums)
+
+    @needs('pyarrow')
+    def test_from_arrow(self):
+        import pyarrow.csv
+        path = GOLDEN / 'op-table/input'
+        source = next(p for p in sorted(path.iterdir()) if p.suffix == '.csv') if path.is_dir() else path
+        rows = pyarrow.csv.read_csv(source)
+        a, b = stageline.from_arrow(rows), stageline.open(source)
+        self.assertEqual(a.cells.to_dicts(), b.cells.to_dicts())
+        a.chart()
+        with self.assertRaises(stageline.UsageError):
+            stageline.from_arrow(rows, units={'no_such_column': 's'})
+
+
+class Tools(unittest.TestCase):
+    @needs('pytest')
+    def test_budgets(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = simulated(folder)
+            pathlib.Path(folder, 'test_budget.py').write_text(f'''
+pytest_plugins = ['stageline.pytest_plugin']
+def test_kept(stageline_budget):
+    stageline_budget({str(run)!r}, bubble=0.99, step_ms=1e6, lost=0.99, findings=['link.slow'])
+def test_slow(stageline_budget):
+    stageline_budget({str(run)!r}, step_ms=1)
+def test_bubble(stageline_budget):
+    stageline_budget({str(run)!r}, bubble=0.01)
+def test_finding(stageline_budget):
+    stageline_budget({str(run)!r}, findings=['stage.slow'])
+''')
+            done = subprocess.run([sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', folder], capture_output=True, text=True, cwd=folder,
+                                  env={**os.environ, 'PYTHONPATH': str(PACKAGE)})
+            self.assertIn('3 failed, 1 passed', done.stdout, done.stdout + done.stderr)
+            for words in ('the budget is 1 ms', 'the budget is 1.00%', 'stage.slow: '):
+                self.assertIn(words, done.stdout)
+
+    @needs('IPython')
+    def test_the_cell_magic(self):
+        code = '''
+import sys
+from IPython.testing.globalipapp import start_ipython
+shell = start_ipython()
+shell.run_line_magic('load_ext', 'stageline')
+trace = shell.run_cell_magic('stageline', '', """
+import time
+from stageline import record
+for s in range(2):
+    record.step(s)
+    with record.job('F', micro_batch=0):
+        time.sleep(0.002)
+    with record.job('B', micro_batch=0):
+        time.sleep(0.002)
+""")
+assert len(trace.cells) >= 4, trace
+again = shell.run_cell_magic('stageline', '', "from stageline import record\\nwith record.job('F', micro_batch=1): pass")
+assert again is not None and len(again.cells) == 1, again
+print('shown')
+'''
+        done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, env={**os.environ, 'PYTHONPATH': str(PACKAGE),
+                                                                                              'STAGELINE_RANK': '0'})
+        self.assertIn('shown', done.stdout, done.stdout + done.stderr)
+
+
+class Torch(unittest.TestCase):
+    @needs()
+    def test_key_averages_is_the_programs_table(self):
+        import stageline.torch
+        from engine_test import program
+        path = GOLDEN / 'kineto/input'
+        trace = stageline.open(path)
+        averages = stageline.torch.key_averages(trace)
+        told = program('analyze', 'operators', path, '--format', 'torch', '--ranks', trace.ranks[0])
+        self.assertEqual(averages.table(), told)
+        self.assertEqual(averages[0].key, trace.analyze('operators').operators['name'][0])
+        self.assertIsInstance(averages[0].self_cpu_time_total, float)
+
+    @needs()
+    def test_the_handler_never_raises_and_says_what_it_found(self):
+        import stageline.torch
+        source = next(p for p in sorted((GOLDEN / 'kineto/input').rglob('*')) if p.is_file())
+
+        class Profiler:
+            def export_chrome_trace(self, path):
+                import gzip
+                data = source.read_bytes()
+                pathlib.Path(path).write_bytes(data if data[:2] == b'\x1f\x8b' else gzip.compress(data))
+
+        class Broken:
+            def export_chrome_trace(self, path):
+                raise RuntimeError('no events')
+
+        with tempfile.TemporaryDirectory() as folder:
+            handler = stageline.torch.handler(folder, report=os.path.join(folder, 'page-{rank}-{index}.html'))
+            handler(Profiler())
+            self.assertEqual(handler.wait(120), 0)
+            self.assertTrue((pathlib.Path(folder) / 'page-0-0.html').exists())
+            self.assertEqual(len(list(pathlib.Path(folder).glob('rank-0.*.json.gz'))), 1)
+            with self.assertWarns(UserWarning):
+                handler(Broken())
+
+
+if __name__ == '__main__':
+    unittest.main()

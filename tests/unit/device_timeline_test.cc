@@ -1,0 +1,119 @@
+// Who owns the idle time of devices, and what a replay says of it.
+#include "profile/device_timeline.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "torch_traces.h"
+
+using namespace stageline;
+
+namespace {
+
+std::string micros(int v) { return std::to_string(v); }
+std::string slice(const std::string& cat, const std::string& name, int ts, int dur) {
+  return torch_event(cat, name, 100, 1, micros(ts), micros(dur));
+}
+std::string launch(int ts, int dur, int correlation) {
+  return call("cudaLaunchKernel", micros(ts), micros(dur), correlation);
+}
+std::string kernel(int ts, int dur, int correlation) { return work("gemm", micros(ts), micros(dur), correlation); }
+
+DeviceTimeline timeline_of(const Trace& trace, bool truncated = false) {
+  return device_timeline(trace, trace.parts[0], truncated);
+}
+int64_t idle_us(const DeviceTimeline& t, IdleOwner owner) { return t.idle_ns[static_cast<size_t>(owner)] / 1000; }
+int64_t accounted_ns(const DeviceTimeline& t) {
+  return t.compute_ns + t.exposed_comm_ns + t.exposed_memory_ns + t.other_work_ns + t.all_idle_ns();
+}
+// Without all host time of one owner.
+int64_t without_us(const DeviceTimeline& t, IdleOwner owner) {
+  TakenOut out;
+  out.keys.assign(t.idle_of_key.size(), false);
+  for (uint32_t n = 0; n < t.nodes.size(); ++n) out.keys[owner_key(n, owner)] = true;
+  return replayed_ns(t, out) / 1000;
+}
+
+// The lag between a launch and its kernel is the replay's own: a few microseconds either way.
+bool near_us(int64_t a, int64_t b) { return a - b <= 5 && b - a <= 5; }
+
+}  // namespace
+
+TEST_CASE("device timeline: a launch that does not return owns the gap, to its end") {
+  const Trace trace = torch_trace({launch(0, 5, 1), kernel(5, 100, 1), slice("cpu_op", "aten::mm", 20, 5020),
+                                   launch(30, 5000, 2), kernel(5028, 100, 2)});
+  const DeviceTimeline t = timeline_of(trace);
+  CHECK(has_launches(t));
+  CHECK(t.window_ns() == 5'123'000);
+  CHECK(accounted_ns(t) == t.window_ns());
+  CHECK(idle_us(t, IdleOwner::kBlocked) == 4923);  // from 105 to the kernel, which starts before the call returns
+  CHECK(t.stream_wait_ns == 0);
+  CHECK(replayed_ns(t, {}) == t.window_ns());
+  CHECK(near_us(without_us(t, IdleOwner::kBlocked), 5123 - 4923));
+}
+
+TEST_CASE("device timeline: work between launches belongs to the innermost slice, and hides behind queued work") {
+  const Trace trace =
+      torch_trace({launch(0, 5, 1), kernel(5, 1000, 1), slice("python_function", "train.py(3): log", 10, 1600),
+                   launch(1700, 5, 2), kernel(1705, 100, 2)});
+  const DeviceTimeline t = timeline_of(trace);
+  CHECK(accounted_ns(t) == t.window_ns());
+  CHECK(idle_us(t, IdleOwner::kWork) == 1610 - 1005);
+  CHECK(idle_us(t, IdleOwner::kUnseen) == 1700 - 1610);
+  // Launched at 100 instead of 1700, the second kernel follows the first: 605 and the 90 after it are won, not all
+  // 1600.
+  CHECK(near_us(without_us(t, IdleOwner::kWork), t.window_ns() / 1000 - 695));
+}
+
+TEST_CASE("device timeline: a wait that runs the device dry is one way to lose the time after it") {
+  const Trace trace =
+      torch_trace({launch(0, 5, 1), kernel(5, 1000, 1), call("cudaStreamSynchronize", "10", "998", 9),
+                   slice("cpu_op", "aten::topk", 1010, 400), launch(1420, 5, 2), kernel(1425, 1000, 2)});
+  const DeviceTimeline t = timeline_of(trace);
+  REQUIRE(t.drained.size() >= 1);
+  TakenOut out;
+  out.wait_nodes.assign(t.nodes.size(), false);
+  out.wait_nodes[t.drained[0].wait_node] = true;
+  CHECK(trace.names.text(t.nodes[t.drained[0].wait_node].name) == "cudaStreamSynchronize");
+  CHECK(near_us(replayed_ns(t, out) / 1000, 2005));  // the second kernel was launched in time
+}
+
+TEST_CASE("device timeline: calls that allocate, collectors and loaders are told by what encloses them") {
+  const Trace trace = torch_trace(
+      {launch(0, 5, 1), kernel(5, 10, 1), slice("user_annotation", "enumerate(DataLoader)#_It.__next__", 20, 500),
+       slice("cuda_runtime", "cudaHostAlloc", 30, 400), slice("cuda_runtime", "cudaMalloc", 600, 300),
+       slice("python_function", "<built-in function collect>", 1000, 700), launch(1800, 5, 2), kernel(1805, 10, 2)});
+  const DeviceTimeline t = timeline_of(trace);
+  CHECK(idle_us(t, IdleOwner::kInput) == 500);  // what it allocates is for the input
+  CHECK(idle_us(t, IdleOwner::kAllocator) == 300);
+  CHECK(idle_us(t, IdleOwner::kCollector) == 700);
+  CHECK(accounted_ns(t) == t.window_ns());
+}
+
+TEST_CASE("device timeline: kernels of graphs are not short for their launch, those launched alone may be") {
+  std::vector<std::string> graph = {launch(0, 60, 1)}, alone;
+  for (int i = 0; i < 5; ++i) graph.push_back(kernel(65 + 11 * i, 10, 1));
+  for (int i = 0; i < 5; ++i) {
+    alone.push_back(launch(12 * i, 11, i + 1));
+    alone.push_back(kernel(70 + 4 * i, 3, i + 1));
+  }
+  const Trace graphs = torch_trace(graph), singles = torch_trace(alone);
+  const DeviceTimeline g = timeline_of(graphs), s = timeline_of(singles);
+  CHECK(std::accumulate(g.short_kernel_count.begin(), g.short_kernel_count.end(), int64_t{0}) == 0);
+  CHECK(std::accumulate(s.short_kernel_count.begin(), s.short_kernel_count.end(), int64_t{0}) == 5);
+  CHECK(std::accumulate(s.short_pauses_ns.begin(), s.short_pauses_ns.end(), int64_t{0}) == 4000);
+}
+
+TEST_CASE("device timeline: a stream that waits for another starts when that is done, and so does the replay") {
+  const Trace trace = torch_trace({call("cudaMemcpyAsync", "0", "5", 1),
+                                   torch_event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 0, 24, "5", "900",
+                                               "\"device\":0,\"stream\":24,\"correlation\":1,\"bytes\":4096"),
+                                   launch(10, 5, 2), kernel(907, 100, 2)});
+  const DeviceTimeline t = timeline_of(trace);
+  REQUIRE(t.device.size() == 2);
+  CHECK(t.device[1].other == 0);
+  TakenOut out;
+  out.device_ns = {0, -1};
+  CHECK(near_us(replayed_ns(t, out) / 1000, 107));  // 2 after its launch at 10, and 100 long; from 5
+}

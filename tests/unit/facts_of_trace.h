@@ -1,0 +1,33 @@
+// Facts of a trace alone, for tests that look at one of them: each call makes what it stands on anew.
+#pragma once
+
+#include "diagnosis/causes/causes.h"
+#include "diagnosis/causes/findings.h"
+#include "diagnosis/what_if/what_if.h"
+#include "facts/pipeline_facts.h"
+#include "pipeline/measure/links.h"
+#include "pipeline/measure/stragglers.h"
+
+namespace stageline {
+
+inline TheoryRun theory_of(const Trace& trace) { return theory_of(trace, pipeline_sums(trace)); }
+
+inline Result<StepGraph> build_step_graph(const Trace& trace, Diagnostics& notes, LaunchRule rule = LaunchRule::kFree) {
+  return build_step_graph(trace, pipeline_sums(trace), notes, rule);
+}
+
+inline Links find_links(const Trace& trace, const StepGraph& graph) {
+  return find_links(trace, graph, pipeline_sums(trace));
+}
+
+inline Stragglers find_stragglers(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage) {
+  return find_stragglers(trace, graph, coverage, pipeline_sums(trace));
+}
+
+inline CauseList causes_of(const Trace& trace) { return causes_of(Run(trace)); }
+
+inline Findings find_findings(const Trace& trace) { return find_findings(Run(trace)); }
+
+inline Result<WhatIf> what_if_of(const Trace& trace, Diagnostics& notes) { return what_if_of(Run(trace), notes); }
+
+}  // namespace stageline

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""The documentation as a site: `docs.py OUT_FOLDER`, called by ./dev docs. Every link is checked; a dead one ends it with an error.
+
+The pages stand in the repository as GitHub shows them. They are laid out below OUT_FOLDER/pages in the same folders, so that relative links
+hold; a link to a folder becomes one to its README, and README is the first page. mkdocs-material makes the site, which asks nothing of
+other hosts.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+LINK = re.compile(r'(\]\()([^)\s#]+)(#[^)\s]*)?(\))')
+CONFIG = """site_name: Stageline
+site_description: Where the time of a distributed training run goes
+docs_dir: pages
+site_dir: site
+use_directory_urls: false
+theme:
+  name: material
+  font: false
+  palette:
+    - media: "(prefers-color-scheme: light)"
+      scheme: default
+    - media: "(prefers-color-scheme: dark)"
+      scheme: slate
+  features: [navigation.indexes, navigation.top, content.code.copy, toc.follow]
+markdown_extensions: [tables, admonition, fenced_code, {toc: {permalink: true}}]
+plugins: [search]
+validation:
+  links: {not_found: warn, anchors: warn, absolute_links: warn, unrecognized_links: warn}
+nav:
+"""
+
+
+def tracked():
+    """Pages, and the files beside them that they may show or name."""
+    said = subprocess.run(['git', '-C', ROOT, 'ls-files', '--cached', '--others', '--exclude-standard'], check=True, capture_output=True, text=True)
+    return [pathlib.Path(line) for line in said.stdout.splitlines() if (ROOT / line).exists()]
+
+
+def title_of(path):
+    found = re.search(r'^# (.+)$', (ROOT / path).read_text(), re.M)
+    return found[1].replace('`', '') if found else path.stem
+
+
+def lay_out(pages):
+    """Copies every page, and every file that a page links to; returns the pages."""
+    all_files = tracked()
+    markdown = [p for p in all_files if p.suffix == '.md' and (p.parts[0] in ('docs', 'bench', 'record', 'python', 'collect') or len(p.parts) == 1)]
+    wanted = set()
+    for path in markdown:
+        def retarget(found, path=path):
+            before, target, anchor, after = found[1], found[2], found[3] or '', found[4]
+            if re.match(r'[a-z]+:', target):
+                return found[0]
+            there = (ROOT / path.parent / target).resolve()
+            if there.is_dir() and (there / 'README.md').exists():
+                target, there = target.rstrip('/') + '/README.md', there / 'README.md'
+            if there.is_file() and there.suffix != '.md' and there.is_relative_to(ROOT):
+                wanted.add(there.relative_to(ROOT))
+            return f'{before}{target}{anchor}{after}'
+        text = LINK.sub(retarget, (ROOT / path).read_text())
+        (pages / path).parent.mkdir(parents=True, exist_ok=True)
+        (pages / path).write_text(text)
+    for path in wanted:
+        (pages / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, pages / path)
+    return markdown
+
+
+def nav(markdown):
+    """README first, then how-tos, then the other folders as they stand."""
+    groups = {}
+    for path in sorted(markdown):
+        if path.parts[0] == 'docs' and len(path.parts) > 2:
+            groups.setdefault(path.parts[1], []).append(path)
+        elif path.parts[0] == 'docs':
+            groups.setdefault('model', []).append(path)
+        elif path != pathlib.Path('README.md'):
+            groups.setdefault('project', []).append(path)
+    names = {'howto': 'How to', 'analyses': 'Analyses', 'formats': 'Formats', 'exporters': 'Exporters', 'schedules': 'Schedules', 'model': 'Model and promises',
+             'decisions': 'Decisions', 'project': 'Project'}
+    lines = ['  - README.md']
+    for group in [*names, *sorted(groups.keys() - names.keys())]:
+        if group in groups:
+            lines.append(f'  - "{names.get(group, group)}":')
+            for path in groups[group]:
+                quoted = title_of(path).replace('"', "'")
+                lines.append(f'      - "{quoted}": {path}')
+    return '\n'.join(lines) + '\n'
+
+
+def main():
+    out = pathlib.Path(sys.argv[1]).resolve()
+    pages = out / 'pages'
+    shutil.rmtree(pages, ignore_errors=True)
+    pages.mkdir(parents=True)
+    (out / 'mkdocs.yml').write_text(CONFIG + nav(lay_out(pages)))
+    tools = out / 'venv'
+    if not (tools / 'bin/mkdocs').exists():
+        subprocess.run([sys.executable, '-m', 'venv', tools], check=True)
+        subprocess.run([tools / 'bin/pip', 'install', '--quiet', '--disable-pip-version-check', 'mkdocs-material'], check=True)
+    done = subprocess.run([tools / 'bin/mkdocs', 'build', '--strict', '--quiet', '-f', out / 'mkdocs.yml'])
+    if done.returncode == 0:
+        print(out / 'site/README.html' if (out / 'site/README.html').exists() else out / 'site/index.html')
+    return done.returncode
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""Files that the program carries: `embed.py OUT_FOLDER NAME=FILE...`, NAME as embedded_file() (src/base/embedded.h) is asked.
+
+Writes the compressed files, embedded.S, which an assembler takes them from, and embedded_list.cc, which knows where they lie. (A compiler
+would need a minute for five million characters.)
+"""
+import pathlib
+import sys
+import zlib
+
+
+def main():
+    out, files = pathlib.Path(sys.argv[1]), [word.split('=', 1) for word in sys.argv[2:]]
+    assembly, extern, rows = ['.section .rodata'], [], []
+    for number, (name, path) in enumerate(files):
+        content = pathlib.Path(path).read_bytes()
+        packed = f'embedded_{number}.z'
+        (out / packed).write_bytes(zlib.compress(content, 9))
+        label = f'stageline_embedded_{number}'
+        assembly += [f'.global {label}, {label}_end', f'.hidden {label}', f'.hidden {label}_end', f'{label}:', f'.incbin "{packed}"',
+                     f'{label}_end:', '.byte 0']
+        extern.append(f'extern const char {label}[], {label}_end[];')
+        rows.append(f'    {{"{name}", {label}, {label}_end, {len(content)}}},')
+    # Without this note the linker would make the stack executable.
+    (out / 'embedded.S').write_text('\n'.join(assembly) + '\n.section .note.GNU-stack,"",%progbits\n')
+    (out / 'embedded_list.cc').write_text('\n'.join([
+        '// Made by tools/embed.py.', '#include "base/embedded.h"', '', 'extern "C" {', *extern, '}', '', 'namespace stageline {',
+        'extern const EmbeddedFile kEmbeddedFiles[];', 'const EmbeddedFile kEmbeddedFiles[] = {', *rows, '    {{}, nullptr, nullptr, 0},', '};',
+        '}  // namespace stageline', '']))
+
+
+if __name__ == '__main__':
+    main()

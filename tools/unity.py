@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Groups sources into units that are compiled together: `unity.py OUT_FOLDER LINES SOURCE_FOLDER GROUP...`.
+
+Compiling one file of 200 lines costs more for the headers and templates it shares with its neighbours than for its own
+text, so files of one GROUP (a folder below SOURCE_FOLDER) are compiled as one text of at most LINES lines. Two files
+that give the same name to something of their own (in an unnamed namespace, or `static`) cannot share a unit; they are
+put into different ones here, so whoever writes a file need not know its neighbours' names. A name of a file's own that
+a header gives to something else may be ambiguous in any unit, or take calls that were meant for the other; such a file
+is compiled alone.
+
+Writes OUT_FOLDER/<group>_<n>.cc where its content changed, removes units that are no longer made, and prints the units'
+paths, one a line.
+"""
+import pathlib
+import re
+import sys
+
+STRINGS = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+NAMESPACE = re.compile(r'\bnamespace\s*([\w:]*)\s*$')
+TYPE = re.compile(r'(?:template\s*<.*>\s*)?(?:struct|class|enum\s+class|enum|union)\s+(?:\[\[\w+\]\]\s*)?(\w+)', re.S)
+ALIAS = re.compile(r'using\s+(\w+)\s*=|using\s+(?:\w+::)+(\w+)$')
+VARIABLE_OR_FUNCTION = re.compile(r'.*?([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?:=|\(|$)', re.S)
+
+
+def declared_name(declaration):
+    """(name, kind) that a declaration at namespace scope makes; kind is the text of a `using`, '()' of a function, else ''.
+
+    None where it makes no name.
+    """
+    text = re.sub(r'^\s*#[^\n]*', '', declaration, flags=re.M).strip()
+    if not text or re.match(r'enum\s*(:|$)', text) or re.match('extern|friend|static_assert|namespace|using namespace', text):
+        return None
+    if found := TYPE.match(text):
+        return found[1], ''
+    if found := ALIAS.match(text):
+        return found[1] or found[2], text
+    while (flat := re.sub(r'<[^<>]*>', '', text)) != text:  # template arguments hold names of other things
+        text = flat
+    text = re.sub(r'\b(noexcept|alignas|decltype)\s*\([^()]*\)', '', text)
+    found = VARIABLE_OR_FUNCTION.match(text)
+    return (found[1], '()' if text[found.end() - 1] == '(' else '') if found and not text.startswith('operator') else None
+
+
+def scan(text):
+    """What is declared at namespace scope, as (namespaces, name) → kind: of the file's own, and for others to see."""
+    text = STRINGS.sub(lambda m: '\n' * m[0].count('\n') or ' ', text)
+    own, shared = {}, {}
+    # A scope: the name of a namespace, '' for an unnamed one, 'body' of a function or type, 'value' within parentheses.
+    scopes, declaration = [], ''
+    enumerators = None  # where the names of an enum without `class` go while it is read
+    for token in re.split(r'([{};])', text):
+        if token not in '{};' or token == '':
+            if enumerators is not None:
+                space = '::'.join(filter(None, scopes[:-1]))
+                for name in re.findall(r'(\w+)\s*(?:=[^,]*)?(?:,|$)', token.strip()):
+                    enumerators[space, name] = ''
+            if not {'body', 'value'} & set(scopes):
+                declaration += token
+            continue
+        at_namespace_scope = not {'body', 'value'} & set(scopes)
+        if token == '{' and (found := NAMESPACE.search(declaration)) and at_namespace_scope:
+            scopes.append(found[1])
+            declaration = ''
+            continue
+        if token == '{' and at_namespace_scope and declaration.count('(') > declaration.count(')'):
+            scopes.append('value')  # of a parameter: the declaration goes on behind it
+            continue
+        if token == '}':
+            closed, enumerators = scopes.pop() if scopes else 'body', None
+            if closed == 'body' and not {'body', 'value'} & set(scopes) and not declaration.rstrip().endswith('='):
+                declaration = ''
+            continue
+        if at_namespace_scope:
+            names = own if '' in scopes or declaration.lstrip().startswith('static ') else shared
+            if made := declared_name(declaration):
+                names['::'.join(filter(None, scopes)), made[0]] = made[1]
+            enumerators = names if token == '{' and re.match(r'\s*enum\b(?!\s+(class|struct))', declaration) else None
+            declaration = ''
+        if token == '{':
+            scopes.append('body')
+    return own, shared
+
+
+def clash(these, those):
+    """Whether a name stands in both, and not for the same alias: two functions clash, for one may take the other's calls."""
+    return any(kind != those[name] or not kind.startswith('using') for name, kind in these.items() if name in those)
+
+
+def grouped(files, most_lines, of_headers):
+    """Files in units: first fit by name, so that a new file moves few others."""
+    units = []
+    for path in files:
+        text = path.read_text()
+        own, shared = scan(text)
+        lines = text.count('\n')
+        # What `using namespace` lets in stands beside the file's own names; beside its neighbours' nobody looks.
+        spaces = re.findall(r'^using namespace ([\w:]+);', text, re.M)
+        seen = own | {(space, name): kind for space in spaces for (_, name), kind in own.items() if kind != '()'}
+        alone = clash(seen, of_headers) or bool(set(spaces) - {'stageline'})
+        for unit in units:
+            if not alone and not unit['alone'] and unit['lines'] + lines <= most_lines and not clash(own | shared, unit['names']):
+                break
+        else:
+            unit = {'lines': 0, 'names': {}, 'files': [], 'alone': alone}
+            units.append(unit)
+        unit['lines'] += lines
+        unit['names'] |= own
+        unit['files'].append(path)
+    return units
+
+
+def main():
+    out, most_lines, source, groups = pathlib.Path(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3]), sys.argv[4:]
+    out.mkdir(parents=True, exist_ok=True)
+    of_headers = {}
+    for folder in {pathlib.Path(__file__).resolve().parents[1] / 'src', source.resolve()}:
+        for header in folder.rglob('*.h'):
+            for names in scan(header.read_text()):
+                of_headers |= names
+                if folder.name != 'src':  # tests call their helpers from any namespace
+                    of_headers |= {('', name): kind for (_, name), kind in names.items()}
+    made = []
+    for group in groups:
+        files = [path for path in sorted((source / group).rglob('*.cc')) if path.name != 'main.cc']
+        for number, unit in enumerate(grouped(files, most_lines, of_headers)):
+            path = out / f'{group.replace("/", "_")}_{number}.cc'
+            content = ''.join(f'#include "{file.relative_to(source)}"\n' for file in unit['files'])
+            if not path.exists() or path.read_text() != content:
+                path.write_text(content)
+            made.append(path)
+    for stale in set(out.glob('*.cc')) - set(made):
+        stale.unlink()
+    print('\n'.join(map(str, made)))
+
+
+if __name__ == '__main__':
+    main()
