@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/parallel.h"
-#include "pipeline/align/align.h"
+#include "pipeline/clocks/align.h"
 
 namespace {
 

@@ -33,7 +33,7 @@ function processorTime(pid) {
   return (Number(user) + Number(system)) * 10;
 }
 async function served(paths, act) {
-  const child = spawn(stageline, ['view', ...paths, '--port', '0', '--no-open', '--quiet'], {stdio: ['ignore', 'pipe', 'inherit']});
+  const child = spawn(stageline, ['view', ...paths, '--port', '0', '--no-open', '--quiet', '--token', 'none'], {stdio: ['ignore', 'pipe', 'inherit']});
   try {
     const url = await new Promise((done, fail) => {
       child.stdout.on('data', data => { const found = /http:\/\/\S+?(?=\/?\s)/.exec(String(data)); if (found) done(found[0]); });

@@ -62,7 +62,7 @@ print(json.dumps(found))
 
 def python_rows(bench):
     """Returns the median of `with job`, None where there is no extension."""
-    if not (pathlib.Path(PACKAGE) / "stageline/_record.abi3.so").exists():
+    if not (pathlib.Path(PACKAGE) / "stageline_record/_record.abi3.so").exists():
         print("skipped: Python's rows, no headers of Python when building", flush=True)
         return None
     with tempfile.TemporaryDirectory(dir=bench.cases.CACHE) as folder:

@@ -11,11 +11,11 @@
 #include <cstdlib>
 #include <string>
 
-#include "engine/explain.h"
-#include "pipeline/late_cells.h"
-#include "pipeline/link_cells.h"
-#include "pipeline/simulate.h"
-#include "pipeline/waterfall.h"
+#include "diagnosis/explain.h"
+#include "pipeline/cells/link_cells.h"
+#include "pipeline/measure/late_cells.h"
+#include "pipeline/measure/waterfall.h"
+#include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
 
 using namespace stageline;
@@ -75,24 +75,25 @@ int main(int argc, char** argv) {
   recognised = seconds_since(start);
   {  // gone before explain() makes its own
     start = std::chrono::steady_clock::now();
-    const TheoryRun theory = theory_of(trace);
+    const PipelineSums sums = pipeline_sums(trace);
+    const TheoryRun theory = theory_of(trace, sums);
     replayed = seconds_since(start);
     schedule_name = theory.theory.schedule;
     start = std::chrono::steady_clock::now();
     late_cells_found = late_cells(trace, theory, 1'000'000).found;
     judged = seconds_since(start);
     start = std::chrono::steady_clock::now();
-    const WaterfallStep mean = mean_of(waterfall_of(trace, theory, pipeline_sums(trace)));
+    const WaterfallStep mean = mean_of(waterfall_of(trace, theory, sums));
     split = seconds_since(start);
     rest = mean.part_ns[static_cast<size_t>(WaterfallPart::kRest)] / mean.pipeline_ns;
   }
   start = std::chrono::steady_clock::now();
   double before = processor_seconds();
-  const size_t said = explain(trace, {}, false).findings.size();  // recognises, replays and splits again
+  const size_t said = explain(Run(trace), {}, false).findings.size();  // recognises, replays and splits again
   const double found = seconds_since(start), found_busy = processor_seconds() - before;
   start = std::chrono::steady_clock::now();
   before = processor_seconds();
-  (void)explain(trace, {}, true);
+  (void)explain(Run(trace), {}, true);
   const double offered = seconds_since(start), offered_busy = processor_seconds() - before;
   std::fprintf(stderr, "processor time of findings %.2f s, with offers %.2f s\n", found_busy, offered_busy);
   std::printf("%zu\t%.3f\t%.3f\t%.3f\t%s\t%lld\t%.3f\t%.3f\t%zu\t%.3f\t%.9f\n", trace.cells.size(), recognised,

@@ -10,9 +10,9 @@
 #include <ctime>
 #include <optional>
 
+#include "diagnosis/what_if/what_if_fixes.h"
 #include "engine/engine.h"
-#include "pipeline/slowdown.h"
-#include "pipeline/what_if_fixes.h"
+#include "pipeline/measure/slowdown.h"
 
 using namespace stageline;
 
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   for (int run = 0; run < runs; ++run) {
     Diagnostics notes;
     std::optional<Result<StepGraph>> graph;
-    measure(kGraph, [&] { graph.emplace(build_step_graph(*trace, notes)); });
+    measure(kGraph, [&] { graph.emplace(build_step_graph(*trace, pipeline_sums(*trace), notes)); });
     if (!*graph) {
       std::fprintf(stderr, "%s\n", (*graph).error().text().c_str());
       return 2;
@@ -65,7 +65,9 @@ int main(int argc, char** argv) {
     worlds = 4 + found->types.size() + found->replicas.size() + found->stages.size();
     s = found->s;
     std::optional<WhatIf> model;
-    measure(kModel, [&] { model.emplace(WhatIf::of(*trace, std::move(**graph), recognise(*trace), notes)); });
+    const auto shared = std::make_shared<const StepGraph>(std::move(**graph));
+    const Run known(*trace);
+    measure(kModel, [&] { model.emplace(WhatIf::of(known, shared, notes)); });
     measure(kFixes, [&] { tried = price_fixes(*model, {}).tried; });
   }
   std::printf("%zu %zu %lld %.9f", ops, worlds, static_cast<long long>(tried), s);

@@ -36,7 +36,7 @@ function traceOf(slices) {
 }
 
 function serve(path) {
-  const child = spawn(stageline, ['view', path, '--port', '0', '--no-open', '--quiet'], {stdio: ['ignore', 'pipe', 'inherit']});
+  const child = spawn(stageline, ['view', path, '--port', '0', '--no-open', '--quiet', '--token', 'none'], {stdio: ['ignore', 'pipe', 'inherit']});
   const address = new Promise((done, fail) => {
     child.stdout.on('data', data => {
       const found = /http:\/\/\S+/.exec(String(data));

@@ -1,0 +1,101 @@
+"""./dev bench incidents: how often `explain` names what was planted, at what price. Runs with one planted cause (tests/gen/planted.py, the cases of
+tests/cli/explain_planted_test.py) and, where ../shared/tools/incidents is there, the runs of its independent simulator, by its own rules.
+The truth is the run without the cause: the same random numbers, one difference."""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHARED = os.path.join(HERE, "..", "..", "shared", "tools", "incidents")
+NEAR_SHARE, NEAR_POINTS = 0.15, 0.01
+
+
+def explained(tool, path):
+    return json.loads(subprocess.run([tool, "explain", path, "--format", "json", "--quiet"], capture_output=True, check=True).stdout)
+
+
+def row(*cells):
+    print("| " + " | ".join(str(c) for c in cells) + " |", flush=True)
+
+
+def share(part, whole):
+    return f"{part} of {whole} ({100 * part / whole:.0f} %)" if whole else "none"
+
+
+def planted(tool, folder):
+    sys.path.insert(0, os.path.join(HERE, "..", "tests", "gen"))
+    sys.path.insert(0, os.path.join(HERE, "..", "tests", "cli"))
+    from planted import Planted  # noqa: PLC0415
+    from explain_planted_test import CASES, WELL  # noqa: PLC0415
+    named = near = covered = 0
+    errors = []
+    row("planted", "true cost", "first finding", "told", "±")
+    row("---", "---:", "---", "---:", "---:")
+    for name, (cause, how, key, _) in CASES.items():
+        options = {**WELL, **how}
+        ill, well = Planted(**options, **cause), Planted(**options)
+        found = explained(tool, ill.write(os.path.join(folder, "planted.csv")))
+        true = ill.period - well.period
+        first = found["findings"][0] if found["findings"] else {"causes": [], "lost_ns": 0, "uncertainty_ns": 0, "cause": "none"}
+        told, off = first["lost_ns"] / 1e6, first["uncertainty_ns"] / 1e6
+        hit = key in first["causes"]
+        named += hit
+        near += hit and abs(told - true) <= max(NEAR_POINTS * ill.period, NEAR_SHARE * true)
+        covered += hit and abs(told - true) <= max(2 * off, 0.01 * true)
+        errors += [abs(told - true) / true] if hit else []
+        row(name, f"{true:.1f} ms, {100 * true / ill.period:.1f} %", first["cause"] + ("" if hit else " (not " + key + ")"), f"{told:.1f} ms", f"{off:.1f}")
+    row("**named first**", share(named, len(CASES)), "**priced within 1 point or 15 %**", share(near, len(CASES)),
+        f"twice ± covers {share(covered, named)}")
+    if errors:
+        print(f"\nMedian error of a price {100 * statistics.median(errors):.1f} %, largest {100 * max(errors):.0f} %.\n")
+
+
+def simulated(tool, folder):
+    """The shared scorer's own counts, and what it leaves out: shares of what is missed and false, and whether ± covers the truth."""
+    sys.path.insert(0, SHARED)
+    import cases_shared  # noqa: PLC0415
+    import score  # noqa: PLC0415
+    import simulate  # noqa: PLC0415
+    rows, findings, covered, priced = [], 0, 0, 0
+    for case in cases_shared.cases():
+        path = os.path.join(folder, case.name + ".csv")
+        true = simulate.truth(case, path)
+        told = explained(tool, path)
+        judged = score.judge(case, true, told)
+        well = os.path.join(folder, "well.csv")
+        run = score.replace(case.run, seed=case.run.seed + 1000)
+        simulate.write(simulate.play(run), run, well)
+        judged["diff"] = score.judge_diff(case, true, *score.run(tool, "diff", well, path, "--fail-on", "3%", "--format", "json", "--quiet"))
+        rows.append(judged)
+        findings += len(told["findings"])
+        for fault, cost in zip(case.faults, true["faults"]):
+            hits = [f for f in told["findings"] if f["priced"] and score.match(score.keys(f), fault.accept)]
+            if hits and cost["share"] >= score.NAMED:
+                priced += 1
+                covered += any(abs(f[fault.price + "_ns"] - cost["cost_ns"]) <= max(2 * f["uncertainty_ns"], 0.01 * true["period_ns"]) for f in hits)
+        os.remove(path)
+    totals = score.totals_tables(rows)
+    due = totals["faults that cost 2 % or more"]
+    totals["missed"] = share(totals["missed"], due)
+    totals["false findings"] = share(totals["false findings"], findings)
+    totals["price ± two standard errors (or 1 point) covers the truth"] = share(covered, priced)
+    row("independent simulator", "")
+    row("---", "---:")
+    for name, value in totals.items():
+        row(name, value)
+
+
+def main(tool):
+    with tempfile.TemporaryDirectory() as folder:
+        planted(tool, folder)
+        if os.path.isdir(SHARED):
+            simulated(tool, folder)
+        else:
+            print("../shared/tools/incidents is not there: its runs are skipped.")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "build/release/stageline")
