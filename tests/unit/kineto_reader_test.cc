@@ -4,7 +4,7 @@
 #include "base/json_members.h"
 #include "kineto_fixture.h"
 #include "model/event_text.h"
-#include "readers/kineto/identity.h"
+#include "readers/common/rows/identity.h"
 
 using namespace stageline;
 using namespace kineto_fixture;

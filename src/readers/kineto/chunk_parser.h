@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "readers/common/rows/file_rows.h"
 #include "readers/kineto/event_parser.h"
-#include "readers/kineto/file_rows.h"
 #include "readers/kineto/shape_tree.h"
 #include "readers/kineto/tolerant_event.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/json_members.h"
 #include "base/parallel.h"
-#include "readers/kineto/finish_part.h"
+#include "readers/common/rows/finish_part.h"
 
 namespace stageline::kineto {
 namespace {

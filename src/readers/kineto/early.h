@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "readers/common/relate_slices.h"
-#include "readers/kineto/file_rows.h"
-#include "readers/kineto/identity.h"
+#include "readers/common/rows/file_rows.h"
+#include "readers/common/rows/identity.h"
 #include "readers/reader.h"
 
 namespace stageline::kineto {

@@ -9,7 +9,7 @@
 #include "base/json_token.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "readers/kineto/arg_keys.h"
+#include "readers/common/rows/arg_keys.h"
 
 namespace stageline::kineto {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "readers/kineto/event.h"
+#include "readers/common/rows/event.h"
 
 namespace stageline::kineto {
 

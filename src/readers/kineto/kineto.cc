@@ -12,10 +12,10 @@
 #include "model/torch_facts.h"
 #include "readers/common/foreign.h"
 #include "readers/common/machines.h"
+#include "readers/common/rows/finish_part.h"
+#include "readers/common/rows/identity.h"
+#include "readers/common/rows/merge_rows.h"
 #include "readers/kineto/early.h"
-#include "readers/kineto/finish_part.h"
-#include "readers/kineto/identity.h"
-#include "readers/kineto/merge_rows.h"
 #include "readers/kineto/read_file.h"
 #include "readers/kineto/sniff.h"
 #include "readers/reader.h"
@@ -171,21 +171,6 @@ File join_files(std::vector<const FileFacts*> facts, size_t workers) {
   return joint;
 }
 
-// The process number of the rows of device work is the device's.
-void find_device(Part& part) {
-  std::map<int64_t, size_t> slices;
-  for (const Lane& lane : part.lanes) {
-    const auto pid = lane.kind == LaneKind::kDeviceStream ? parse_int(lane.pid) : std::nullopt;
-    if (pid && *pid >= 0 && *pid < 1024) slices[*pid] += lane.end - lane.begin;
-  }
-  size_t most = 0;
-  for (const auto& [pid, count] : slices)
-    if (count > most) {
-      most = count;
-      part.device = static_cast<int32_t>(pid);
-    }
-}
-
 constexpr int64_t kEpochNs = 1'000'000'000'000'000'000;  // 2001: relative times stay far below
 
 // Ranks without baseTimeNanoseconds beside ranks with it count from another zero.
@@ -302,6 +287,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       unusable(source.files[i].path, "it is no Chrome trace");
   if (std::none_of(usable.begin(), usable.end(), [&](size_t k) { return files[k].slices > 0; }))
     return nothing_usable(source, first_error);
+
 
   const std::vector<int32_t> ranks = assign_ranks(facts, trace.diagnostics);
   std::map<int32_t, std::vector<size_t>> by_rank;  // places in `usable`

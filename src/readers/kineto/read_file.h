@@ -6,7 +6,7 @@
 
 #include "base/progress.h"
 #include "base/result.h"
-#include "readers/kineto/file_rows.h"
+#include "readers/common/rows/file_rows.h"
 
 namespace stageline::kineto {
 

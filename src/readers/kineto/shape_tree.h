@@ -21,8 +21,8 @@
 #include <string_view>
 #include <vector>
 
-#include "readers/kineto/arg_keys.h"
-#include "readers/kineto/event.h"
+#include "readers/common/rows/arg_keys.h"
+#include "readers/common/rows/event.h"
 
 namespace stageline::kineto {
 

@@ -5,7 +5,7 @@
 
 #include "base/json_events.h"
 #include "base/text.h"
-#include "readers/kineto/arg_keys.h"
+#include "readers/common/rows/arg_keys.h"
 
 namespace stageline::kineto {
 namespace {

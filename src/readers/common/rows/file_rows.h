@@ -13,7 +13,7 @@
 #include "base/diagnostics.h"
 #include "base/text_interner.h"
 #include "model/trace.h"
-#include "readers/kineto/event.h"
+#include "readers/common/rows/event.h"
 
 namespace stageline::kineto {
 
@@ -77,6 +77,7 @@ struct ChunkRows {
   std::vector<HalfEvent> halves;
   std::vector<CounterPoint> counters;
   std::vector<ThreadName> thread_names;
+  std::vector<SliceLink> links;  // between rows
   Diagnostics diagnostics;
   int64_t event_count = 0;
   bool fractional_time = false;
@@ -85,7 +86,8 @@ struct ChunkRows {
 // Turns events into rows of one chunk after another.
 class RowBuilder {
  public:
-  explicit RowBuilder(std::string path) : path_(std::move(path)) {}
+  // `format` stands before the names of diagnostics.
+  explicit RowBuilder(std::string path, std::string_view format = "kineto") : path_(std::move(path)), format_(format) {}
   // `offset`: decompressed position of the event. Its place in the array is counted here.
   void add(const Event& event, int64_t offset);
   void skip_entry() { ++chunk_.event_count; }  // an entry of the array that could not be used
@@ -94,10 +96,19 @@ class RowBuilder {
   ChunkRows take();
   const Dictionaries& dictionaries() const { return dictionaries_; }
 
+  // For sources whose events are no JSON: a row in ids of the dictionaries, and what its event says beside it (facts,
+  // correlation, stream, as of add()). file_index is counted here. UINT32_MAX: there are too many.
+  uint32_t add_row(Row row);
+  uint32_t add_row(Row row, const Event& event);
+  void add_mark(Mark mark);
+  Dictionaries& dictionaries() { return dictionaries_; }
+  uint16_t stream_of(int64_t stream);
+  uint32_t event_count() const { return static_cast<uint32_t>(chunk_.event_count); }
+  uint32_t row_count() const { return static_cast<uint32_t>(chunk_.rows.size()); }
+
  private:
   uint32_t thread_of(std::string_view pid, std::string_view tid);
   uint16_t category_of(std::string_view text);
-  uint16_t stream_of(int64_t stream);
   Row row_of(const Event& event, int64_t offset);
   void add_slice(const Event& event, int64_t offset);
   void add_facts(const Event& event, uint32_t row);
@@ -107,6 +118,7 @@ class RowBuilder {
   void add_counter(const Event& event);
 
   std::string path_;
+  std::string format_;
   Dictionaries dictionaries_;
   ChunkRows chunk_;
   TextInterner number_texts_;   // of figures that repeat: parsed once each

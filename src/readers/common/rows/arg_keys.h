@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "readers/kineto/event.h"
+#include "readers/common/rows/event.h"
 
 namespace stageline::kineto {
 

@@ -1,4 +1,4 @@
-#include "readers/kineto/identity.h"
+#include "readers/common/rows/identity.h"
 
 #include <algorithm>
 #include <map>
@@ -94,8 +94,10 @@ Identity identify(const std::vector<MetaField>& metadata, const std::string& pat
   return out;
 }
 
-std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnostics& diagnostics) {
+std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnostics& diagnostics,
+                                  std::string_view format) {
   constexpr int32_t kNone = -1;
+  const auto note_name = [&](const char* what) { return std::string(format) + "." + what; };
   std::vector<int32_t> ranks(files.size(), kNone);
   std::map<int32_t, std::vector<size_t>> said;
   for (size_t f = 0; f < files.size(); ++f) {
@@ -105,7 +107,7 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
       ranks[f] = *id.said_rank;
     }
     if (id.contradicts_itself)
-      diagnostics.add("kineto.rank_said_twice", Severity::kWarning,
+      diagnostics.add(note_name("rank_said_twice"), Severity::kWarning,
                       "distributedInfo stands twice with different ranks; the last one counts", {files[f].path});
   }
   // Processes that each believe to be rank 0 (tensor-parallel serving) are told apart by their files' names.
@@ -118,7 +120,7 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
     }
     if (group.size() < 2 || !at_once || named.size() != group.size()) continue;
     for (const size_t f : group) ranks[f] = *files[f].identity.named_rank;
-    diagnostics.add("kineto.rank_conflict", Severity::kWarning,
+    diagnostics.add(note_name("rank_conflict"), Severity::kWarning,
                     "several files that ran at the same time all say they are one rank; the numbers in their names "
                     "were taken",
                     {files[group[0]].path}, static_cast<int64_t>(group.size()));
@@ -129,7 +131,7 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
     if (ranks[f] != kNone || !files[f].identity.named_rank) continue;
     ranks[f] = *files[f].identity.named_rank;
     taken.insert(ranks[f]);
-    diagnostics.add("kineto.ranks_from_names", Severity::kInfo,
+    diagnostics.add(note_name("ranks_from_names"), Severity::kInfo,
                     "the file says no rank (distributedInfo.rank); the number in its name was taken", {files[f].path});
   }
   int32_t next = 0;
@@ -141,7 +143,7 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
       it->second = next++;
     }
     ranks[f] = it->second;
-    diagnostics.add("kineto.ranks_by_order", Severity::kInfo,
+    diagnostics.add(note_name("ranks_by_order"), Severity::kInfo,
                     "neither the file nor its name says a rank; ranks were numbered in the order of the files",
                     {files[f].path});
   }

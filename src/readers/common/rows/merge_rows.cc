@@ -1,4 +1,4 @@
-#include "readers/kineto/merge_rows.h"
+#include "readers/common/rows/merge_rows.h"
 
 #include <algorithm>
 #include <unordered_map>

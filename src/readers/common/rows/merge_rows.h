@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "readers/kineto/file_rows.h"
+#include "readers/common/rows/file_rows.h"
 
 namespace stageline::kineto {
 

@@ -1,5 +1,5 @@
 // Chunks of a file brought together in its order.
-#include "readers/kineto/file_rows.h"
+#include "readers/common/rows/file_rows.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "readers/kineto/arg_keys.h"
+#include "readers/common/rows/arg_keys.h"
 
 #include <algorithm>
 #include <array>

@@ -33,7 +33,9 @@ struct FileFacts {
 };
 
 // One rank per file, in the order given; files may share one. Says in `diagnostics` where ranks come from.
-std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnostics& diagnostics);
+// `format` stands before the names of diagnostics.
+std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnostics& diagnostics,
+                                  std::string_view format = "kineto");
 
 // Whether the ranks that are there fit the world sizes that were said.
 void check_world(const std::vector<FileFacts>& files, const std::vector<int32_t>& ranks, Diagnostics& diagnostics);

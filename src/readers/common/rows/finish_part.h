@@ -6,13 +6,16 @@
 
 #include "model/trace.h"
 #include "readers/common/relate_slices.h"
-#include "readers/kineto/file_rows.h"
+#include "readers/common/rows/file_rows.h"
 
 namespace stageline::kineto {
 
 // Builds the part with the file's own name and category ids; several files can do so at once. `base_ns` is
 // added to every time. Frees `rows` as it goes.
 FileNames build_part(FileRows rows, int64_t base_ns, Part& part);
+
+// Part::device: the process number of most rows of device work is the device's.
+void find_device(Part& part);
 
 // Its steps that do not need all rows. The file's own names and categories:
 FileNames names_of(const FileRows& rows);

@@ -1,9 +1,11 @@
-#include "readers/kineto/finish_part.h"
+#include "readers/common/rows/finish_part.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <unordered_map>
 
+#include "base/number.h"
 #include "model/open_slices.h"
 
 namespace stageline::kineto {
@@ -212,8 +214,24 @@ FileNames build_part(FileRows rows, int64_t base_ns, Part& part) {
   for (Flow& flow : rest.flows) flow.time_ns += base_ns;
   relate_slices(names, external_id, {}, part);
   python_parents(rows, new_index, part);
+  for (const SliceLink& link : rest.links)
+    part.slice_links.push_back({new_index[link.from], new_index[link.to], link.kind});
   link_flows(rows, part);
   return names;
+}
+
+void find_device(Part& part) {
+  std::map<int64_t, size_t> slices;
+  for (const Lane& lane : part.lanes) {
+    const auto pid = lane.kind == LaneKind::kDeviceStream ? parse_int(lane.pid) : std::nullopt;
+    if (pid && *pid >= 0 && *pid < 1024) slices[*pid] += lane.end - lane.begin;
+  }
+  size_t most = 0;
+  for (const auto& [pid, count] : slices)
+    if (count > most) {
+      most = count;
+      part.device = static_cast<int32_t>(pid);
+    }
 }
 
 }  // namespace stageline::kineto

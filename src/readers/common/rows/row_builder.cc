@@ -3,7 +3,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "readers/kineto/file_rows.h"
+#include "readers/common/rows/file_rows.h"
 
 namespace stageline::kineto {
 namespace {
@@ -60,7 +60,7 @@ uint16_t RowBuilder::stream_of(int64_t stream) {
   if (added) {
     if (dictionaries_.streams.size() >= kMaxStreams) {
       dictionaries_.stream_ids.erase(it);
-      lose("kineto.many_streams", "more than 65534 distinct streams; the rest count as no stream", -1);
+      lose(format_ + ".many_streams", "more than 65534 distinct streams; the rest count as no stream", -1);
       return 0;
     }
     dictionaries_.streams.push_back(stream);
@@ -256,6 +256,27 @@ void RowBuilder::add(const Event& event, int64_t offset) {
     default: break;
   }
   ++chunk_.event_count;
+}
+
+uint32_t RowBuilder::add_row(Row row) {
+  if (chunk_.rows.size() >= UINT32_MAX - 1) return UINT32_MAX;
+  row.file_index = static_cast<uint32_t>(chunk_.event_count++);
+  chunk_.rows.push_back(row);
+  return static_cast<uint32_t>(chunk_.rows.size() - 1);
+}
+
+uint32_t RowBuilder::add_row(Row row, const Event& event) {
+  row.correlation = small_id(event.correlation);
+  row.external_id = small_id(event.external_id);
+  row.stream = stream_of(event.stream);
+  const uint32_t number = add_row(row);
+  if (number != UINT32_MAX) add_facts(event, number);
+  return number;
+}
+
+void RowBuilder::add_mark(Mark mark) {
+  mark.file_index = static_cast<uint32_t>(chunk_.event_count++);
+  chunk_.marks.push_back(mark);
 }
 
 ChunkRows RowBuilder::take() {
