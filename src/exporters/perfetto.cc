@@ -75,41 +75,31 @@ class PerfettoWriter : PerfettoPackets {
   uint64_t shown_time(int64_t ns) const { return static_cast<uint64_t>(ns) + shift_ns_; }
 
   void write_tracks() {
-    {
-      // Uuid 0 is the root of all tracks: it says that ranks decide, not running time or names.
-      const size_t packet = begin_packet();
-      const size_t root = out_.begin(field::kTrackDescriptor);
-      out_.number(field::kUuid, 0);
-      out_.number(field::kChildOrdering, kExplicit);
-      out_.number(field::kProcessOrdering, kExplicitTop);
-      out_.number(field::kThreadOrdering, kExplicitTop);
-      out_.end(root);
-      out_.end(packet);
-    }
+    write_root(trace_);
     size_t rank = 0;
     for (size_t row = 0; row < layout_.step_tracks.size(); ++row)
       track_descriptor(kStepUuid + row, rank++, [&] {
-        out_.text(field::kTrackName, layout_.step_tracks[row].name);
-        out_.number(field::kSiblingMerge, kNone);
+        out_.text(descriptor::kName, layout_.step_tracks[row].name);
+        out_.number(descriptor::kSiblingMerge, kNone);
       });
     size_t thread_rank = 0;
     for (const Process& process : layout_.processes) {
       track_descriptor(kProcessUuid + process.pid, rank++, [&] {
-        out_.number(field::kChildOrdering, kExplicit);
-        const size_t inner = out_.begin(field::kProcess);
-        out_.number(field::kPid, process.pid);
-        out_.text(field::kProcessName, process.name);
+        out_.number(descriptor::kChildOrdering, kExplicit);
+        const size_t inner = out_.begin(descriptor::kProcess);
+        out_.number(process_field::kPid, process.pid);
+        out_.text(process_field::kName, process.name);
         out_.end(inner);
       });
       for (size_t t = process.begin; t < process.end; ++t) {
         const Track& track = layout_.tracks[t];
         track_descriptor(kThreadUuid + track.tid, thread_rank++, [&] {
-          out_.number(field::kParentUuid, kProcessUuid + process.pid);
-          out_.number(field::kSiblingMerge, kNone);
-          const size_t inner = out_.begin(field::kThread);
-          out_.number(field::kPid, track.pid);
-          out_.number(field::kTid, track.tid);
-          out_.text(field::kThreadName, track.name);
+          out_.number(descriptor::kParentUuid, kProcessUuid + process.pid);
+          out_.number(descriptor::kSiblingMerge, kNone);
+          const size_t inner = out_.begin(descriptor::kThread);
+          out_.number(process_field::kPid, track.pid);
+          out_.number(thread_field::kTid, track.tid);
+          out_.text(thread_field::kName, track.name);
           out_.end(inner);
         });
       }
@@ -122,26 +112,26 @@ class PerfettoWriter : PerfettoPackets {
     // Times since 1970 (after 2001, to be sure) can be shown as dates.
     open_sequence(uuid, start, shift_ns_ == 0 && layout_.extent.start_ns > kDatedNs);
     const size_t packet = begin_packet();
-    out_.number(field::kSequenceId, sequence_);
-    out_.number(field::kSequenceFlags, kNeedsState);
-    const size_t interned = out_.begin(field::kInternedData);
+    out_.number(packet::kSequenceId, sequence_);
+    out_.number(packet::kSequenceFlags, kNeedsState);
+    const size_t interned = out_.begin(packet::kInternedData);
     for (uint64_t k = 0; k < kCellKindCount; ++k) {
-      intern(field::kCategories, k + 1, kind_name(static_cast<CellKind>(k)));
-      intern(field::kAnnotationStrings, k + 1, kind_code(static_cast<CellKind>(k)));
+      intern(interned::kCategories, k + 1, kind_name(static_cast<CellKind>(k)));
+      intern(interned::kAnnotationTexts, k + 1, kind_code(static_cast<CellKind>(k)));
     }
-    intern(field::kCategories, kStepCategory, "step");
-    for (uint64_t a = 0; a < kAnnotations.size(); ++a) intern(field::kAnnotationNames, a + 1, kAnnotations[a]);
+    intern(interned::kCategories, kStepCategory, "step");
+    for (uint64_t a = 0; a < kAnnotations.size(); ++a) intern(interned::kAnnotationNames, a + 1, kAnnotations[a]);
     out_.end(interned);
     out_.end(packet);
   }
   void annotate(Annotation name, uint32_t value_field, uint64_t value) {
-    const size_t start = out_.begin(field::kAnnotation);
-    out_.number(field::kAnnotationNameIid, name);
+    const size_t start = out_.begin(track_event::kAnnotation);
+    out_.number(annotation::kNameIid, name);
     out_.number(value_field, value);
     out_.end(start);
   }
   void annotate_known(Annotation name, int32_t value) {
-    if (value != kUnknown) annotate(name, field::kUint, static_cast<uint32_t>(value));
+    if (value != kUnknown) annotate(name, annotation::kUint, static_cast<uint32_t>(value));
   }
 
   void write_steps() {
@@ -152,10 +142,10 @@ class PerfettoWriter : PerfettoPackets {
         if (!begun) begin_sequence(kStepUuid + row, shown_time(step.start_ns));
         begun = true;
         const size_t packet = begin_event_packet(shown_time(step.start_ns));
-        const size_t event = out_.begin(field::kTrackEvent);
-        out_.number(field::kType, kBegin);
-        out_.number(field::kCategoryIid, kStepCategory);
-        out_.text(field::kEventName, step_name(step.step, step.end_ns - step.start_ns));
+        const size_t event = out_.begin(packet::kTrackEvent);
+        out_.number(track_event::kType, kBegin);
+        out_.number(track_event::kCategoryIid, kStepCategory);
+        out_.text(track_event::kName, step_name(step.step, step.end_ns - step.start_ns));
         annotate_known(kStep, step.step);
         out_.end(event);
         out_.end(packet);
@@ -210,39 +200,39 @@ class PerfettoWriter : PerfettoPackets {
       } else if (interned_.size() < kMaxInternedNames) {
         iid = interned_.size() + 1;
         interned_.emplace(key, iid);
-        const size_t interned = out_.begin(field::kInternedData);
+        const size_t interned = out_.begin(packet::kInternedData);
         scratch_.clear();
         names_.append(scratch_, cell);
-        intern(field::kEventNames, iid, scratch_);
+        intern(interned::kEventNames, iid, scratch_);
         out_.end(interned);
       }
     }
 
-    const size_t event = out_.begin(field::kTrackEvent);
-    out_.number(field::kType, kBegin);
+    const size_t event = out_.begin(packet::kTrackEvent);
+    out_.number(track_event::kType, kBegin);
     if (iid != 0) {
-      out_.number(field::kNameIid, iid);
+      out_.number(track_event::kNameIid, iid);
     } else {
       scratch_.clear();
       names_.append(scratch_, cell);
-      out_.text(field::kEventName, scratch_);
+      out_.text(track_event::kName, scratch_);
     }
     const auto kind = static_cast<uint64_t>(cells.kind[cell]) + 1;
-    out_.number(field::kCategoryIid, kind);
-    annotate(kKind, field::kStringIid, kind);
+    out_.number(track_event::kCategoryIid, kind);
+    annotate(kKind, annotation::kTextIid, kind);
     annotate_known(kStep, cells.step[cell]);
     annotate_known(kStage, part.stage);
     annotate_known(kChunk, cells.chunk[cell]);
     annotate_known(kMicroBatch, cells.micro_batch[cell]);
     annotate_known(kRank, part.rank);
     annotate_known(kDp, part.dp);
-    annotate(kDurNs, field::kUint, end - start);
+    annotate(kDurNs, annotation::kUint, end - start);
     if (cells.step[cell] != kUnknown && cells.micro_batch[cell] != kUnknown)
-      out_.number(field::kCorrelationId, correlation_id(cell));
+      out_.number(track_event::kCorrelationId, correlation_id(cell));
     // The same plain id on both ends, used for nothing else: the importer draws the arrow from the
     // earlier to the later one. (A terminating id that comes first in time would be lost.)
-    for (const uint32_t link : links_.out_of(cell)) out_.fixed64(field::kFlowId, uint64_t{link} + 1);
-    for (const uint32_t link : links_.into(cell)) out_.fixed64(field::kFlowId, uint64_t{link} + 1);
+    for (const uint32_t link : links_.out_of(cell)) out_.fixed64(track_event::kFlowId, uint64_t{link} + 1);
+    for (const uint32_t link : links_.into(cell)) out_.fixed64(track_event::kFlowId, uint64_t{link} + 1);
     out_.end(event);
     out_.end(packet);
     end_event(end);

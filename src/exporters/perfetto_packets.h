@@ -5,36 +5,15 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/perfetto_fields.h"
 #include "exporters/export_sink.h"
 #include "exporters/proto_writer.h"
+#include "model/trace.h"
 
 namespace stageline::perfetto {
 
-namespace field {
-constexpr uint32_t kTracePacket = 1;  // Trace
-// TracePacket
-constexpr uint32_t kClockSnapshot = 6, kTimestamp = 8, kSequenceId = 10, kTrackEvent = 11, kInternedData = 12,
-                   kSequenceFlags = 13, kDefaults = 59, kTrackDescriptor = 60;
-// ClockSnapshot, its Clock, and TracePacketDefaults
-constexpr uint32_t kClock = 1, kPrimaryClock = 2, kClockId = 1, kClockTime = 2, kClockIsIncremental = 3;
-constexpr uint32_t kDefaultClockId = 58, kDefaultTrackEvent = 11;
-// TrackDescriptor
-constexpr uint32_t kUuid = 1, kTrackName = 2, kProcess = 3, kThread = 4, kParentUuid = 5, kChildOrdering = 11,
-                   kSiblingRank = 12, kSiblingMerge = 15, kProcessOrdering = 19, kThreadOrdering = 20;
-constexpr uint32_t kPid = 1, kTid = 2, kThreadName = 5, kProcessName = 6;
-// TrackEvent
-constexpr uint32_t kCategoryIid = 3, kAnnotation = 4, kType = 9, kNameIid = 10, kTrackUuid = 11, kEventName = 23,
-                   kFlowId = 47, kCorrelationId = 52;
-// DebugAnnotation, InternedData and its entries
-constexpr uint32_t kAnnotationNameIid = 1, kUint = 3, kStringIid = 17;
-constexpr uint32_t kCategories = 1, kEventNames = 2, kAnnotationNames = 3, kAnnotationStrings = 29;
-constexpr uint32_t kIid = 1, kInternedText = 2;
-}  // namespace field
-
-constexpr uint64_t kStateCleared = 1, kNeedsState = 2;          // SequenceFlags
-constexpr uint64_t kBegin = 1, kEnd = 2;                        // TrackEvent.Type
 constexpr uint64_t kExplicit = 3, kExplicitTop = 1, kNone = 2;  // orderings; SiblingMergeBehavior
-constexpr uint64_t kRealtime = 1, kBoottime = 6, kDeltaClock = 64;
+constexpr uint64_t kDeltaClock = kFirstSequenceClock;
 constexpr int64_t kDatedNs = 1'000'000'000'000'000'000;  // 2001: later times count from 1970
 
 // Names a sequence keeps; a track with more of them spells the rest out. Bounds our memory.
@@ -52,16 +31,32 @@ class PerfettoPackets {
   }
   size_t begin_packet() {
     if (out_.bytes().size() >= kPieceBytes) flush();
-    return out_.begin(field::kTracePacket);
+    return out_.begin(kTracePacket);
+  }
+
+  // Uuid 0 is the root of all tracks: it says that ranks decide, not running time or names, and how far times of
+  // different ranks can be trusted beside each other, in words that our reader knows.
+  void write_root(const Trace& trace) {
+    const size_t packet = begin_packet();
+    const size_t root = out_.begin(packet::kTrackDescriptor);
+    out_.number(descriptor::kUuid, 0);
+    out_.number(descriptor::kChildOrdering, kExplicit);
+    out_.text(descriptor::kDescription, trace.clock == ClockState::kPerRank  ? kClocksPerRank
+                                        : trace.clock == ClockState::kShared ? kClocksShared
+                                                                             : kClocksUnaligned);
+    out_.number(descriptor::kProcessOrdering, kExplicitTop);
+    out_.number(descriptor::kThreadOrdering, kExplicitTop);
+    out_.end(root);
+    out_.end(packet);
   }
 
   // A track descriptor around body(); `rank` is its place among its siblings.
   template <class Body>
   void track_descriptor(uint64_t uuid, size_t rank, Body body) {
     const size_t packet = begin_packet();
-    const size_t descriptor = out_.begin(field::kTrackDescriptor);
-    out_.number(field::kUuid, uuid);
-    out_.number(field::kSiblingRank, rank);
+    const size_t descriptor = out_.begin(packet::kTrackDescriptor);
+    out_.number(descriptor::kUuid, uuid);
+    out_.number(descriptor::kSiblingRank, rank);
     body();
     out_.end(descriptor);
     out_.end(packet);
@@ -72,54 +67,54 @@ class PerfettoPackets {
     ++sequence_;
     last_time_ = start;
     size_t packet = begin_packet();
-    out_.number(field::kSequenceId, sequence_);
-    out_.number(field::kSequenceFlags, kStateCleared | kNeedsState);
-    const size_t defaults = out_.begin(field::kDefaults);
-    out_.number(field::kDefaultClockId, kDeltaClock);
-    const size_t event = out_.begin(field::kDefaultTrackEvent);
-    out_.number(field::kTrackUuid, uuid);
+    out_.number(packet::kSequenceId, sequence_);
+    out_.number(packet::kSequenceFlags, kStateCleared | kNeedsState);
+    const size_t defaults = out_.begin(packet::kDefaults);
+    out_.number(packet_defaults::kClockId, kDeltaClock);
+    const size_t event = out_.begin(packet_defaults::kTrackEvent);
+    out_.number(track_event::kTrackUuid, uuid);
     out_.end(event);
     out_.end(defaults);
     out_.end(packet);
 
     packet = begin_packet();
-    out_.number(field::kSequenceId, sequence_);
-    out_.number(field::kSequenceFlags, kNeedsState);
-    const size_t snapshot = out_.begin(field::kClockSnapshot);
+    out_.number(packet::kSequenceId, sequence_);
+    out_.number(packet::kSequenceFlags, kNeedsState);
+    const size_t snapshot = out_.begin(packet::kClockSnapshot);
     clock(kBoottime, start, false);
     if (dated) clock(kRealtime, start, false);
     clock(kDeltaClock, start, true);
-    out_.number(field::kPrimaryClock, kBoottime);
+    out_.number(clock_snapshot::kPrimaryClock, kBoottime);
     out_.end(snapshot);
     out_.end(packet);
   }
   void clock(uint64_t id, uint64_t time, bool incremental) {
-    const size_t start = out_.begin(field::kClock);
-    out_.number(field::kClockId, id);
-    out_.number(field::kClockTime, time);
-    if (incremental) out_.number(field::kClockIsIncremental, 1);
+    const size_t start = out_.begin(clock_snapshot::kClock);
+    out_.number(clock_field::kId, id);
+    out_.number(clock_field::kTime, time);
+    if (incremental) out_.number(clock_field::kIsIncremental, 1);
     out_.end(start);
   }
   void intern(uint32_t kind_of_text, uint64_t iid, std::string_view text) {
     const size_t start = out_.begin(kind_of_text);
-    out_.number(field::kIid, iid);
-    out_.text(field::kInternedText, text);
+    out_.number(interned_entry::kIid, iid);
+    out_.text(interned_entry::kText, text);
     out_.end(start);
   }
 
   // The head of an event's packet, up to where its own content begins.
   size_t begin_event_packet(uint64_t time) {
     const size_t packet = begin_packet();
-    out_.number(field::kTimestamp, time - last_time_);
+    out_.number(packet::kTimestamp, time - last_time_);
     last_time_ = time;
-    out_.number(field::kSequenceId, sequence_);
-    out_.number(field::kSequenceFlags, kNeedsState);
+    out_.number(packet::kSequenceId, sequence_);
+    out_.number(packet::kSequenceFlags, kNeedsState);
     return packet;
   }
   void end_event(uint64_t time) {
     const size_t packet = begin_event_packet(time);
-    const size_t event = out_.begin(field::kTrackEvent);
-    out_.number(field::kType, kEnd);
+    const size_t event = out_.begin(packet::kTrackEvent);
+    out_.number(track_event::kType, kEnd);
     out_.end(event);
     out_.end(packet);
   }

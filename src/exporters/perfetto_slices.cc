@@ -28,24 +28,17 @@ class SliceWriter : PerfettoPackets {
 
   void write() {
     if (!taken_.any) {
-      const size_t packet = begin_packet();
-      const size_t root = out_.begin(field::kTrackDescriptor);
-      out_.number(field::kUuid, 0);
-      out_.number(field::kChildOrdering, kExplicit);
-      out_.number(field::kProcessOrdering, kExplicitTop);
-      out_.number(field::kThreadOrdering, kExplicitTop);
-      out_.end(root);
-      out_.end(packet);
+      write_root(trace_);
     }
     for (size_t p = 0; p < trace_.parts.size(); ++p) {
       const Part& part = trace_.parts[p];
       if (part.slices.size() == 0) continue;
       track_descriptor(kProcessUuid + pid(p), taken_.sibling + p, [&] {
-        out_.number(field::kChildOrdering, kExplicit);
-        const size_t inner = out_.begin(field::kProcess);
-        out_.number(field::kPid, pid(p));
-        out_.text(field::kProcessName, "rank " + std::to_string(part.rank) +
-                                           (part.machine_name.empty() ? "" : " · " + valid_utf8(part.machine_name)));
+        out_.number(descriptor::kChildOrdering, kExplicit);
+        const size_t inner = out_.begin(descriptor::kProcess);
+        out_.number(process_field::kPid, pid(p));
+        out_.text(process_field::kName, "rank " + std::to_string(part.rank) +
+                                            (part.machine_name.empty() ? "" : " · " + valid_utf8(part.machine_name)));
         out_.end(inner);
       });
       for (const Lane& lane : part.lanes) write_lane(p, lane);
@@ -77,12 +70,12 @@ class SliceWriter : PerfettoPackets {
     const Slices& s = part.slices;
     const uint64_t tid = next_tid_++;
     track_descriptor(kThreadUuid + tid, tid, [&] {
-      out_.number(field::kParentUuid, kProcessUuid + pid(p));
-      out_.number(field::kSiblingMerge, kNone);
-      const size_t inner = out_.begin(field::kThread);
-      out_.number(field::kPid, pid(p));
-      out_.number(field::kTid, tid);
-      out_.text(field::kThreadName, valid_utf8(lane.name) + (row > 0 ? " (" + std::to_string(row + 1) + ")" : ""));
+      out_.number(descriptor::kParentUuid, kProcessUuid + pid(p));
+      out_.number(descriptor::kSiblingMerge, kNone);
+      const size_t inner = out_.begin(descriptor::kThread);
+      out_.number(process_field::kPid, pid(p));
+      out_.number(thread_field::kTid, tid);
+      out_.text(thread_field::kName, valid_utf8(lane.name) + (row > 0 ? " (" + std::to_string(row + 1) + ")" : ""));
       out_.end(inner);
     });
     names_.clear();
@@ -114,30 +107,63 @@ class SliceWriter : PerfettoPackets {
     const bool has_category = !s.category_id.empty();
     const bool new_category = has_category && !known_categories_[s.category_id[i]];
     if (is_new || new_category) {
-      const size_t interned = out_.begin(field::kInternedData);
+      const size_t interned = out_.begin(packet::kInternedData);
       if (new_category)
-        intern(field::kCategories, uint64_t{s.category_id[i]} + 1,
+        intern(interned::kCategories, uint64_t{s.category_id[i]} + 1,
                valid_utf8(trace_.categories[s.category_id[i]].text));
-      if (is_new) intern(field::kEventNames, name->second, valid_utf8(trace_.names.text(s.name_id[i])));
+      if (is_new) intern(interned::kEventNames, name->second, valid_utf8(trace_.names.text(s.name_id[i])));
       out_.end(interned);
     }
     if (new_category) known_categories_[s.category_id[i]] = true;
-    const size_t event = out_.begin(field::kTrackEvent);
-    out_.number(field::kType, kBegin);
+    const size_t event = out_.begin(packet::kTrackEvent);
+    out_.number(track_event::kType, kBegin);
     if (name != names_.end()) {
-      out_.number(field::kNameIid, name->second);
+      out_.number(track_event::kNameIid, name->second);
     } else {
-      out_.text(field::kEventName, valid_utf8(trace_.names.text(s.name_id[i])));
+      out_.text(track_event::kName, valid_utf8(trace_.names.text(s.name_id[i])));
     }
-    if (has_category) out_.number(field::kCategoryIid, uint64_t{s.category_id[i]} + 1);
+    if (has_category) out_.number(track_event::kCategoryIid, uint64_t{s.category_id[i]} + 1);
     // The arrow's id is its device end. A launch knows its last device work only.
     if (!s.partner.empty() && s.partner[i] != kNoSliceIndex) {
       const uint32_t other = s.partner[i];
       const bool on_device = lane.kind == LaneKind::kDeviceStream;
-      if (s.partner[other] == i) out_.fixed64(field::kFlowId, before_ + (on_device ? i : other) + 1);
+      if (s.partner[other] == i) out_.fixed64(track_event::kFlowId, before_ + (on_device ? i : other) + 1);
     }
+    if (const CollectiveFact* fact = part.collectives.empty() ? nullptr : fact_of(part.collectives, i)) annotate(*fact);
+    if (const CopyFact* fact = part.copies.empty() ? nullptr : fact_of(part.copies, i)) number("bytes", fact->bytes);
     out_.end(event);
     out_.end(packet);
+  }
+
+  // Arguments by Kineto's names, so that whoever reads them there reads them here.
+  void number(std::string_view name, int64_t value) {
+    if (value < 0) return;
+    const size_t start = out_.begin(track_event::kAnnotation);
+    out_.text(annotation::kName, name);
+    out_.number(annotation::kUint, static_cast<uint64_t>(value));
+    out_.end(start);
+  }
+  void text(std::string_view name, StringId value) {
+    if (value == 0) return;
+    const size_t start = out_.begin(track_event::kAnnotation);
+    out_.text(annotation::kName, name);
+    out_.text(annotation::kText, valid_utf8(trace_.names.text(value)));
+    out_.end(start);
+  }
+  void annotate(const CollectiveFact& fact) {
+    text("Collective name", fact.name);
+    text("dtype", fact.dtype);
+    text("Process Group Name", fact.group);
+    text("Process Group Description", fact.group_description);
+    text("Process Group Ranks", fact.group_ranks);
+    text("Comms Id", fact.comms_id);
+    number("In msg nelems", fact.in_elements);
+    number("Out msg nelems", fact.out_elements);
+    number("Group size", fact.group_size);
+    number("Rank", fact.peer);
+    number("Src Rank", fact.src_rank);
+    number("Dst Rank", fact.dst_rank);
+    number("Seq", fact.seq);
   }
 
   const Trace& trace_;
