@@ -86,6 +86,7 @@ void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
   json.field("instants", counts.marks);
   json.field("memory_events", counts.memory);
   json.field("counter_values", counts.counter_values);
+  json.field("arrows", counts.links);
   json.field("device_streams", counts.device_streams);
   json.field("start_ns", counts.start_ns);
   json.field("end_ns", counts.end_ns);

@@ -334,6 +334,10 @@ def make_inputs():
     flight_recorder.write(flight_recorder.make(wanted), HERE / 'readers' / 'flight-recorder' / 'input')
     import nsys
     nsys.make(HERE / 'readers' / 'nsys' / 'input' / 'report.sqlite', steps=2)
+    import perfetto
+    (HERE / 'readers' / 'perfetto' / 'input').mkdir(parents=True, exist_ok=True)
+    for rank in (0, 1):
+        perfetto.torch(HERE / 'readers' / 'perfetto' / 'input' / f'rank{rank}.pftrace{".gz" if rank else ""}', rank, steps=1)
     # [time in µs (−1: before the capture), action, bytes, category], as torch writes a raw memory timeline.
     rows = [[-1, 0, 4096, 0], [-1, 0, 8192, 1]]
     for step in range(3):

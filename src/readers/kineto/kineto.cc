@@ -12,6 +12,7 @@
 #include "model/torch_facts.h"
 #include "readers/common/foreign.h"
 #include "readers/common/machines.h"
+#include "readers/common/perfetto_head.h"
 #include "readers/common/rows/finish_part.h"
 #include "readers/common/rows/identity.h"
 #include "readers/common/rows/merge_rows.h"
@@ -287,7 +288,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       unusable(source.files[i].path, "it is no Chrome trace");
   if (std::none_of(usable.begin(), usable.end(), [&](size_t k) { return files[k].slices > 0; }))
     return nothing_usable(source, first_error);
-
+  for (const size_t i : perfetto_files(source).with_twin)
+    trace.diagnostics.add("kineto.perfetto_twin", Severity::kInfo,
+                          "the same recording in Perfetto's format was left out: the JSON beside it says more",
+                          {source.files[i].path});
 
   const std::vector<int32_t> ranks = assign_ranks(facts, trace.diagnostics);
   std::map<int32_t, std::vector<size_t>> by_rank;  // places in `usable`

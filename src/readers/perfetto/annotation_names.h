@@ -1,0 +1,20 @@
+// Names of arguments that Stageline knows, by Kineto's, our own and other writers' words.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "readers/common/rows/arg_keys.h"
+
+namespace stageline::pftrace {
+
+enum class OwnKey : uint8_t { kNone, kKind, kStep, kStage, kChunk, kMicroBatch, kRank, kDp, kDuration, kSyncKind };
+
+// What an annotation's name means.
+struct AnnotationName {
+  kineto::ArgKey key = kineto::ArgKey::kNone;
+  OwnKey own = OwnKey::kNone;
+};
+AnnotationName annotation_name(std::string_view name);
+
+}  // namespace stageline::pftrace

@@ -1,0 +1,48 @@
+// Debug annotations: arguments of events. Those that Kineto's JSON has too set the same facts; those of our own
+// exporter make cells; all others are passed over.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "base/text_interner.h"
+#include "model/kind.h"
+#include "readers/common/rows/event.h"
+#include "readers/perfetto/annotation_names.h"
+
+namespace stageline::pftrace {
+
+// What our own exporter says of a cell.
+struct OwnCell {
+  uint32_t said = 0;  // bits by OwnKey
+  CellKind kind = CellKind::kOther;
+  int64_t step = -1, stage = -1, chunk = -1, micro_batch = -1, rank = -1, dp = -1;
+  bool has(OwnKey key) const { return (said >> static_cast<unsigned>(key) & 1) != 0; }
+  bool is_cell() const { return has(OwnKey::kKind) && has(OwnKey::kRank) && has(OwnKey::kDuration); }
+};
+
+struct Sequence;
+
+// Texts that facts view into live until the next clear().
+class Annotations {
+ public:
+  // `texts`: the interned ones, by id.
+  explicit Annotations(const TextInterner& texts) : texts_(texts) {}
+  void clear() { used_ = 0; }
+  void read(std::string_view annotation, const Sequence& sequence, kineto::Event& event, OwnCell& own);
+  // A value that came as text: extra data of device work, a launch's argument.
+  void set(AnnotationName name, std::string_view text, kineto::Event& event);
+  // A text that lives until clear().
+  std::string& scratch();
+
+ private:
+  void append_value(std::string& out, std::string_view annotation, const Sequence& sequence, int depth) const;
+
+  const TextInterner& texts_;
+  std::deque<std::string> pool_;
+  size_t used_ = 0;
+};
+
+}  // namespace stageline::pftrace

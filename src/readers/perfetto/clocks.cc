@@ -1,0 +1,68 @@
+#include "readers/perfetto/clocks.h"
+
+#include <algorithm>
+
+namespace stageline::pftrace {
+namespace {
+
+constexpr size_t kMostSnapshots = size_t{1} << 20;
+constexpr size_t kMostClocksOnTheWay = 32;
+
+}  // namespace
+
+void ClockBook::add_snapshot(std::vector<Stamp> stamps) {
+  if (snapshots_.size() >= kMostSnapshots || stamps.size() < 2) return;
+  const auto number = static_cast<uint32_t>(snapshots_.size());
+  for (const Stamp& stamp : stamps) points_[stamp.clock].insert_or_assign(stamp.ns, number);
+  snapshots_.push_back(std::move(stamps));
+  hi_ = lo_;
+}
+
+std::optional<int64_t> ClockBook::convert(uint64_t from, int64_t ns, uint64_t to) {
+  if (from == to) return ns;
+  int64_t out = 0;
+  if (from == from_ && to == to_ && ns >= lo_ && ns < hi_)
+    return __builtin_add_overflow(ns, delta_, &out) ? std::nullopt : std::optional(out);
+  // Breadth first: the fewest snapshots between the two clocks.
+  std::vector<Stamp> reached{{from, ns}};
+  for (size_t k = 0; k < reached.size() && reached.size() < kMostClocksOnTheWay; ++k) {
+    const Stamp at = reached[k];
+    const auto points = points_.find(at.clock);
+    if (points == points_.end()) continue;
+    auto next = points->second.upper_bound(at.ns);
+    const auto point = next == points->second.begin() ? next : std::prev(next);
+    if (point == next) ++next;
+    for (const Stamp& other : snapshots_[point->second]) {
+      int64_t delta = 0;
+      if (__builtin_sub_overflow(other.ns, point->first, &delta) || __builtin_add_overflow(at.ns, delta, &out))
+        continue;
+      if (other.clock == to) {
+        if (k == 0) {
+          from_ = from;
+          to_ = to;
+          lo_ = point == points->second.begin() ? INT64_MIN : point->first;
+          hi_ = next == points->second.end() ? INT64_MAX : next->first;
+          delta_ = delta;
+        }
+        return out;
+      }
+      if (std::none_of(reached.begin(), reached.end(), [&](const Stamp& s) { return s.clock == other.clock; }))
+        reached.push_back({other.clock, out});
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> ClockBook::offset(uint64_t from, uint64_t to) const {
+  for (const std::vector<Stamp>& snapshot : snapshots_) {
+    const auto at = [&](uint64_t clock) {
+      return std::find_if(snapshot.begin(), snapshot.end(), [&](const Stamp& s) { return s.clock == clock; });
+    };
+    const auto a = at(from), b = at(to);
+    int64_t delta = 0;
+    if (a != snapshot.end() && b != snapshot.end() && !__builtin_sub_overflow(b->ns, a->ns, &delta)) return delta;
+  }
+  return std::nullopt;
+}
+
+}  // namespace stageline::pftrace

@@ -1,0 +1,375 @@
+#include "readers/perfetto/file_reader.h"
+
+#include <algorithm>
+
+#include "base/inflate_bytes.h"
+#include "base/json_writer.h"
+#include "base/perfetto_fields.h"
+#include "base/proto_scan.h"
+#include "base/text.h"
+#include "model/ops.h"
+
+namespace stageline::pftrace {
+
+using namespace perfetto;
+
+namespace {
+
+constexpr size_t kMostUnpacked = size_t{1} << 30;  // of one packet; and of all of a file 64 times that
+constexpr size_t kMostRatio = 1000;
+constexpr size_t kMostSequences = size_t{1} << 20;
+constexpr size_t kLongestText = size_t{1} << 20;
+
+bool is_ascii(std::string_view text) {
+  return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 128; });
+}
+
+// How other profilers that write this format call what Kineto has a word for.
+std::string_view known_category(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"kernel_dispatch", "kernel"},       {"memory_copy", "gpu_memcpy"},        {"hip_api", "cuda_runtime"},
+      {"hip_runtime_api", "cuda_runtime"}, {"hip_compiler_api", "cuda_runtime"}, {"marker_api", "user_annotation"}};
+  for (const auto& [theirs, ours] : kWords)
+    if (text == theirs) return ours;
+  return text;
+}
+
+}  // namespace
+
+FileReader::FileReader(std::string path, const ClockBook* book)
+    : path_(std::move(path)),
+      has_book_(book != nullptr),
+      builder_(path_, "pftrace"),
+      annotations_(builder_.dictionaries().names) {
+  if (book) clocks_ = *book;
+  category_id("");
+  sync_category_ = category_id("cuda_sync");
+  overhead_category_ = category_id("overhead");
+  kernel_category_ = category_id("kernel");
+  copy_category_ = category_id("gpu_memcpy");
+}
+
+uint32_t FileReader::text_id(std::string_view text) {
+  text = text.substr(0, kLongestText);
+  if (is_ascii(text)) return builder_.dictionaries().names.intern(text);
+  return builder_.dictionaries().names.intern(valid_utf8(text));
+}
+
+uint16_t FileReader::category_id(std::string_view text) {
+  const std::string clean = valid_utf8(known_category(text.substr(0, 4096)));
+  return static_cast<uint16_t>(std::min<uint32_t>(builder_.dictionaries().categories.intern(clean), 0x7fff));
+}
+
+Sequence& FileReader::sequence_of(uint32_t id) {
+  if (last_sequence_ && last_sequence_->id == id) return *last_sequence_;
+  if (sequences_.size() >= kMostSequences) id = 0;  // more than any writer has: they share what is left
+  std::unique_ptr<Sequence>& at = sequences_[id];
+  if (!at) {
+    at = std::make_unique<Sequence>();
+    at->id = id;
+  }
+  return *(last_sequence_ = at.get());
+}
+
+Status FileReader::read(Progress* progress) {
+  Result<Input> input = Input::open(path_, progress);
+  if (!input) return std::move(input).error();
+  PacketFile file(*input, path_, notes_);
+  std::string_view bytes;
+  int64_t offset = 0;
+  while (file.next(bytes, offset)) packet(bytes, offset, false);
+  if (file.error()) {
+    if (packets_ == 0) return *file.error();
+    lose("pftrace.read_stopped", "the file could not be read to its end: " + file.error()->what,
+         file.error()->where.byte);
+  }
+  if (packets_ == 0)
+    return Error{ErrorCode::kBadInput,
+                 "no packet of a Perfetto trace in this file",
+                 {path_, 0, 0},
+                 "a Perfetto trace begins with packets (protobuf, field 1)"};
+  return {};
+}
+
+void FileReader::compressed(std::string_view bytes, bool zstd, int64_t offset) {
+  const size_t limit = std::min({kMostUnpacked, std::max<size_t>(bytes.size(), 64) * kMostRatio,
+                                 64 * kMostUnpacked - static_cast<size_t>(unpacked_)});
+  const std::optional<std::string> whole = zstd ? unzstd_bytes(bytes, limit) : inflate_bytes(bytes, limit);
+  if (!whole)
+    return lose(
+        "pftrace.bad_compressed",
+        "packed packets that are damaged, or would unpack to more than a thousand times their size, were left out",
+        offset);
+  unpacked_ += static_cast<int64_t>(whole->size());
+  ProtoScan scan(*whole);
+  while (scan.next())
+    if (scan.id == kTracePacket && scan.is_bytes()) packet(scan.bytes, offset, true);
+  if (scan.is_damaged())
+    lose("pftrace.bad_compressed",
+         "packed packets that are damaged, or would unpack to more than a thousand times their size, were left out",
+         offset);
+}
+
+void FileReader::packet(std::string_view bytes, int64_t offset, bool nested) {
+  Packet p;
+  p.offset = offset;
+  ProtoScan scan(bytes);
+  while (scan.next()) {
+    switch (scan.id) {
+      case packet::kTimestamp:
+        p.timestamp = scan.value;
+        p.has_time = true;
+        break;
+      case packet::kClockId:
+        p.clock = scan.value;
+        p.has_clock = true;
+        break;
+      case packet::kSequenceId:
+        p.sequence = static_cast<uint32_t>(scan.value);
+        p.has_sequence = scan.value != 0;
+        break;
+      case packet::kSequenceFlags: p.flags |= scan.value; break;
+      case packet::kStateCleared:
+        if (scan.value != 0) p.flags |= kStateCleared;
+        break;
+      case packet::kPreviousDropped: p.dropped = scan.value != 0; break;
+      case packet::kMachineId: p.machine = scan.value; break;
+      case 87: p.is_first = scan.value != 0; break;
+      case packet::kInternedData:
+        if (scan.is_bytes()) p.interned = scan.bytes;
+        break;
+      case packet::kDefaults:
+        if (scan.is_bytes()) p.defaults = scan.bytes;
+        break;
+      case packet::kCompressed:
+      case packet::kZstdCompressed:
+        if (!scan.is_bytes()) break;
+        if (nested) {
+          lose("pftrace.nested_compressed", "packed packets inside packed packets were left out", offset);
+        } else {
+          compressed(scan.bytes, scan.id == packet::kZstdCompressed, offset);
+        }
+        break;
+      case packet::kTrackEvent:
+      case packet::kTrackDescriptor:
+      case packet::kClockSnapshot:
+      case packet::kGpuStage:
+      case packet::kGpuCounter:
+      case packet::kGpuInfo:
+      case packet::kThreadDescriptor:
+      case packet::kFtraceEvents:
+      case packet::kRemoteClockSync:
+        if (!scan.is_bytes()) break;
+        p.payload = scan.id;
+        p.body = scan.bytes;
+        break;
+      default: break;
+    }
+  }
+  if (scan.is_damaged())
+    return lose("pftrace.damaged_packet", "a packet whose fields do not fit into it was left out", offset);
+  ++packets_;
+  Sequence& s = sequence_of(p.sequence);
+  if (p.dropped) {
+    // The first packet of a writer always says so: nothing was before it.
+    if (s.seen && !p.is_first)
+      lose("pftrace.lost_packets", "the recorder says that packets before this one were lost: its buffer was full",
+           offset);
+    s.valid = false;
+  }
+  if (p.flags & kStateCleared) {
+    s.clear();
+    s.valid = true;
+  }
+  s.seen = true;
+  if ((p.flags & kNeedsState) && !s.valid)
+    return lose("pftrace.no_state",
+                "packets whose names were told in packets that are lost were left out, up to the next place where the "
+                "writer begins anew",
+                offset);
+  if (!p.interned.empty()) intern(p.interned, s);
+  if (!p.defaults.empty()) read_defaults(p.defaults, s);
+  if (p.payload != 0) payload(p, s);
+}
+
+void FileReader::payload(const Packet& p, Sequence& s) {
+  const uint64_t machine = p.machine * 0x9e3779b97f4a7c15ull;
+  switch (p.payload) {
+    case packet::kTrackEvent: track_event(p, s); break;
+    case packet::kTrackDescriptor:
+      if (!tracks_.describe(p.body, machine))
+        lose("pftrace.damaged_packet", "a packet whose fields do not fit into it was left out", p.offset);
+      break;
+    case packet::kThreadDescriptor: s.thread_track = tracks_.describe_thread(p.body, s.reference_us); break;
+    case packet::kClockSnapshot: snapshot(p, s); break;
+    case packet::kGpuStage: gpu_stage(p, s); break;
+    case packet::kGpuCounter: gpu_counter(p, s); break;
+    case packet::kGpuInfo: gpu_info(p.body); break;
+    case packet::kRemoteClockSync:
+      notes_.add("pftrace.remote_clocks", Severity::kWarning,
+                 "the trace spans machines; stamps of other machines were taken as the first one's",
+                 {path_, 0, p.offset});
+      break;
+    default:
+      notes_.add("pftrace.other_data", Severity::kInfo,
+                 "packets of the kernel's own trace (ftrace) are no events of a program; they were left out",
+                 {path_, 0, p.offset});
+  }
+}
+
+void FileReader::intern(std::string_view data, Sequence& s) {
+  for (ProtoScan scan(data); scan.next();) {
+    if (!scan.is_bytes()) continue;
+    uint64_t iid = 0, number = 0;
+    std::string_view text, third;
+    for (ProtoScan entry(scan.bytes); entry.next();) {
+      if (entry.id == interned_entry::kIid) iid = entry.value;
+      if (entry.id == interned_entry::kText && entry.is_bytes()) text = entry.bytes;
+      if (entry.id == interned_entry::kContextPid && !entry.is_bytes()) number = entry.value;
+      if (entry.id == interned_entry::kDemangled && entry.is_bytes()) third = entry.bytes;
+    }
+    switch (scan.id) {
+      case interned::kCategories: s.categories.put(iid, category_id(text)); break;
+      case interned::kEventNames: s.event_names.put(iid, text_id(text)); break;
+      case interned::kAnnotationNames: s.annotation_names.put(iid, annotation_name(text)); break;
+      case interned::kAnnotationTexts: s.annotation_texts.put(iid, text_id(text)); break;
+      case interned::kGraphicsContexts: s.context_pids.put(iid, static_cast<int32_t>(number)); break;
+      case interned::kGpuSpecifications: s.gpu_specs.put(iid, text_id(text)); break;
+      case interned::kComputeKernels: s.kernels.put(iid, text_id(third.empty() ? text : third)); break;
+      case interned::kComputeArgNames: s.kernel_args.put(iid, annotation_name(text)); break;
+      case interned::kCounterDescriptors: {
+        CounterSet set;
+        for (ProtoScan entry(scan.bytes); entry.next();) {
+          if (entry.id == interned_entry::kCounterGpu && !entry.is_bytes()) set.gpu = entry.as_signed();
+          if (entry.id != interned_entry::kText || !entry.is_bytes()) continue;
+          for (ProtoScan spec(entry.bytes); spec.next();) {
+            if (spec.id != gpu_counter::kSpec || !spec.is_bytes()) continue;
+            CounterSpec& one = set.specs.emplace_back();
+            for (ProtoScan field(spec.bytes); field.next();) {
+              if (field.id == gpu_counter::kCounterId) one.id = field.value;
+              if (field.id == gpu_counter::kSpecName && field.is_bytes()) one.name = valid_utf8(field.bytes);
+              if (field.id == gpu_counter::kSpecDirection) one.looks_back = field.value == 1;
+            }
+          }
+        }
+        s.counter_sets.put(iid, std::move(set));
+        break;
+      }
+      default: break;
+    }
+  }
+}
+
+void FileReader::read_defaults(std::string_view data, Sequence& s) {
+  for (ProtoScan scan(data); scan.next();) {
+    if (scan.id == packet_defaults::kClockId) s.default_clock = scan.value;
+    if (scan.id != packet_defaults::kTrackEvent || !scan.is_bytes()) continue;
+    s.has_default_track = false;
+    s.extra_counters.clear();
+    s.extra_doubles.clear();
+    for (ProtoScan field(scan.bytes); field.next();) {
+      if (field.id == track_event::kTrackUuid) {
+        s.default_track = field.value;
+        s.has_default_track = true;
+      }
+      const auto tracks = [&](std::vector<uint64_t>& list) {
+        if (!field.is_bytes()) return list.push_back(field.value);
+        const char *at = field.bytes.data(), *end = at + field.bytes.size();
+        for (uint64_t value = 0; at != end && ProtoScan::read_varint(at, end, value);) list.push_back(value);
+      };
+      if (field.id == track_event::kExtraCounterTracks) tracks(s.extra_counters);
+      if (field.id == track_event::kExtraDoubleTracks) tracks(s.extra_doubles);
+    }
+  }
+}
+
+namespace {
+
+// Clocks 64 to 127 are a sequence's own.
+uint64_t clock_key(uint64_t clock, uint32_t sequence) {
+  const bool own = clock >= kFirstSequenceClock && clock < kFirstCustomClock;
+  return own ? (uint64_t{sequence} + 1) << 32 | clock : clock;
+}
+
+}  // namespace
+
+void FileReader::snapshot(const Packet& p, Sequence& s) {
+  std::vector<ClockBook::Stamp> stamps;
+  for (ProtoScan scan(p.body); scan.next();) {
+    if (scan.id == clock_snapshot::kPrimaryClock && trace_clock_ == 0) trace_clock_ = scan.value;
+    if (scan.id != clock_snapshot::kClock || !scan.is_bytes()) continue;
+    uint64_t id = 0, time = 0;
+    SequenceClock clock;
+    for (ProtoScan field(scan.bytes); field.next();) {
+      if (field.id == clock_field::kId) id = field.value;
+      if (field.id == clock_field::kTime) time = field.value;
+      if (field.id == clock_field::kIsIncremental) clock.is_incremental = field.value != 0;
+      if (field.id == clock_field::kUnitNs && field.value != 0 && field.value <= 1'000'000'000)
+        clock.unit = field.as_signed();
+    }
+    int64_t ns = 0;
+    if (time > INT64_MAX || __builtin_mul_overflow(static_cast<int64_t>(time), clock.unit, &ns)) continue;
+    if (id >= kFirstSequenceClock && id < kFirstCustomClock) {
+      clock.id = id;
+      clock.last = ns;
+      const auto known = std::find_if(s.clocks.begin(), s.clocks.end(), [&](const auto& c) { return c.id == id; });
+      if (known == s.clocks.end())
+        s.clocks.push_back(clock);
+      else
+        *known = clock;
+    }
+    if (stamps.size() < 64) stamps.push_back({clock_key(id, s.id), ns});
+  }
+  // A second reading knows the clocks of everyone already, but not where this sequence's own clock stands.
+  clocks_.add_snapshot(std::move(stamps));
+}
+
+void FileReader::gpu_info(std::string_view bytes) {
+  std::string json;
+  int number = 0;
+  for (ProtoScan scan(bytes); scan.next();) {
+    if (scan.id != 1 || !scan.is_bytes()) continue;
+    std::string name;
+    for (ProtoScan field(scan.bytes); field.next();)
+      if (field.id == 1 && field.is_bytes()) name = valid_utf8(field.bytes);
+    json += (json.empty() ? "[{\"id\":" : ",{\"id\":") + std::to_string(number++) + ",\"name\":";
+    append_json_string(json, name);
+    json += "}";
+  }
+  if (!json.empty()) metadata_.push_back({"deviceProperties", json + "]"});
+}
+
+// A packet's stamp on the trace's clock; nullopt where it has none that can be used.
+std::optional<int64_t> FileReader::time_of(const Packet& p, Sequence& s) {
+  const auto known = [&](int64_t ns) -> std::optional<int64_t> {
+    if (ns < 0 || ns > kMaxTimeNs) {
+      lose("pftrace.bad_time", "an event before its clock's zero or beyond all time was left out", p.offset);
+      return std::nullopt;
+    }
+    first_ns_ = std::min(first_ns_, ns);
+    last_ns_ = std::max(last_ns_, ns);
+    return ns;
+  };
+  if (p.timestamp > INT64_MAX) return known(-1);
+  auto ns = static_cast<int64_t>(p.timestamp);
+  const uint64_t trace_clock = trace_clock_ == 0 ? kBoottime : trace_clock_;
+  const uint64_t clock = p.has_clock ? p.clock : s.default_clock;
+  if (clock == 0 || clock == trace_clock) return known(ns);
+  if (clock >= kFirstSequenceClock && clock < kFirstCustomClock) {
+    const auto own = std::find_if(s.clocks.begin(), s.clocks.end(), [&](const auto& c) { return c.id == clock; });
+    if (own != s.clocks.end()) {
+      if (__builtin_mul_overflow(ns, own->unit, &ns) ||
+          (own->is_incremental && __builtin_add_overflow(ns, own->last, &ns)))
+        return known(-1);
+      if (own->is_incremental) own->last = ns;
+    }
+  }
+  if (const auto on_trace = clocks_.convert(clock_key(clock, s.id), ns, trace_clock)) return known(*on_trace);
+  late_clocks_ = true;
+  clockless_ = true;
+  notes_.add("pftrace.unknown_clock", Severity::kWarning,
+             "stamps of a clock that no snapshot ties to the others were taken as they are", {path_, 0, p.offset});
+  return known(ns);
+}
+
+}  // namespace stageline::pftrace

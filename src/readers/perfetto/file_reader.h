@@ -1,0 +1,215 @@
+// One Perfetto file: packets in, rows out.
+//
+//   packets ─▶ state of sequences ─▶ events: rows, a log of begins and ends, counters, flows, device work
+//        end of the file: pair ─▶ states ─▶ flows ─▶ tracks become lanes ─▶ parts (ranks) ─▶ FileRows
+//
+// Rows bear a track's number for a thread until the tracks' names are all known. Times are on the trace's clock, moved
+// to the real time of day where a snapshot says how.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/progress.h"
+#include "readers/common/rows/file_rows.h"
+#include "readers/perfetto/annotations.h"
+#include "readers/perfetto/clocks.h"
+#include "readers/perfetto/packets.h"
+#include "readers/perfetto/sequence.h"
+#include "readers/perfetto/slice_log.h"
+#include "readers/perfetto/tracks.h"
+
+namespace stageline::pftrace {
+
+// A cell of our own export, and its row's times and name.
+struct CellRow {
+  OwnCell cell;
+  int64_t start_ns = 0, dur_ns = 0;
+  uint32_t file_index = 0;
+  std::string name;
+  std::string process;  // the machine, as the export calls it
+};
+
+// What becomes a part.
+struct RankRows {
+  kineto::FileRows rows;
+  int64_t rank = -1;  // −1: the file does not say
+  std::string machine;
+  int64_t device_rows = 0;
+};
+
+struct FileResult {
+  std::string path;
+  std::vector<RankRows> ranks;
+  std::vector<CellRow> cells;
+  Diagnostics notes;
+  int64_t shift_ns = 0;     // to add to every time
+  bool is_dated = false;    // times then count from 1970
+  bool by_process = false;  // ranks are processes with devices of their own
+  bool is_own = false;      // ranks are said by process names as our exporter writes them
+  std::string clocks;       // what our exporter says of them; "" otherwise
+  int64_t packets = 0, paired_by_index = 0;
+  size_t marks = 0, counters = 0;
+};
+
+// Errors: kNotFound, kIo; kBadInput when there is nothing in it that can be shown.
+Result<FileResult> read_file(const std::string& path, Progress* progress);
+
+class FileReader {
+ public:
+  // `book`: snapshots of an earlier reading of the same file; null at first.
+  FileReader(std::string path, const ClockBook* book);
+  Status read(Progress* progress);
+  // A stamp came before the snapshots that its clock needs: read again with clocks().
+  bool wants_clocks() const { return late_clocks_ && !has_book_; }
+  const ClockBook& clocks() const { return clocks_; }
+  Result<FileResult> finish();
+
+ private:
+  struct Packet {
+    uint64_t timestamp = 0, clock = 0, machine = 0, flags = 0;
+    uint32_t sequence = 0, payload = 0;
+    bool has_time = false, has_clock = false, has_sequence = false, dropped = false, is_first = false;
+    std::string_view body, interned, defaults;
+    int64_t offset = 0;
+  };
+  struct TrackEvent {
+    uint64_t type = 0, track = 0, counter = 0;
+    uint32_t name = 0;
+    uint16_t category = 0;
+    bool has_track = false, has_counter = false, has_double = false;
+    int64_t delta_us = 0, absolute_us = 0, thread_time_us = 0, thread_instructions = 0;
+    bool has_delta = false, has_absolute = false, has_thread_time = false, has_thread_instructions = false;
+    double counter_double = 0;
+    std::string_view legacy;
+    std::vector<std::string_view> annotations, gpu_correlations;
+    struct FlowId {
+      uint64_t id;
+      bool ends;
+    };
+    std::vector<FlowId> flows;
+    std::vector<uint64_t> extra_tracks, extra_double_tracks;
+    std::vector<int64_t> extra_values;
+    std::vector<double> extra_doubles;
+    void clear();
+  };
+  struct Legacy {
+    char phase = 0;
+    uint32_t name = 0;
+    bool has_name = false, has_duration = false, has_id = false, binds_enclosing = false, has_bind = false;
+    int64_t duration_us = 0, pid = kNoNumber, tid = kNoNumber;
+    uint64_t id = 0, bind_id = 0;
+    char id_kind = 'u';
+    std::string_view scope;
+  };
+  struct FlowPoint {
+    uint64_t id;
+    int64_t time;
+    uint32_t at;  // a row, or the number of an end in the log
+    bool at_end, ends;
+  };
+  struct Sample {
+    uint32_t track;
+    int64_t time;
+    double value;
+  };
+  struct StateChange {
+    uint32_t track, name;
+    int64_t time;
+    uint16_t category;
+    uint32_t file_index;
+    int64_t offset;
+  };
+
+  // file_reader.cc
+  void packet(std::string_view bytes, int64_t offset, bool nested);
+  void compressed(std::string_view bytes, bool zstd, int64_t offset);
+  void payload(const Packet& p, Sequence& s);
+  Sequence& sequence_of(uint32_t id);
+  void intern(std::string_view data, Sequence& s);
+  void read_defaults(std::string_view data, Sequence& s);
+  void snapshot(const Packet& p, Sequence& s);
+  void gpu_info(std::string_view bytes);
+  std::optional<int64_t> time_of(const Packet& p, Sequence& s);
+  uint32_t text_id(std::string_view text);
+  uint16_t category_id(std::string_view text);
+  void lose(std::string_view name, std::string_view message, int64_t offset) {
+    notes_.add(name, Severity::kLoss, message, {path_, 0, offset});
+  }
+
+  // track_events.cc
+  void track_event(const Packet& p, Sequence& s);
+  bool scan_event(std::string_view body, const Sequence& s, TrackEvent& e);
+  void legacy_event(const Packet& p, Sequence& s, int64_t time, uint32_t track);
+  uint32_t begin_row(const Packet& p, const Sequence& s, int64_t time, int64_t dur, uint32_t track, uint32_t name);
+  void instant(const Packet& p, const Sequence& s, int64_t time, uint32_t track, uint32_t name);
+  void event_counters(Sequence& s, int64_t time, uint32_t track);
+  void count(Sequence& s, uint32_t track, int64_t time, int64_t value);
+  void add_flows(uint32_t at, bool at_end, int64_t time);
+
+  // gpu_events.cc
+  void gpu_stage(const Packet& p, Sequence& s);
+  void gpu_counter(const Packet& p, Sequence& s);
+  void gpu_launch(std::string_view bytes, const Sequence& s);
+  uint32_t gpu_track(int64_t gpu, uint64_t queue, std::string_view queue_name, int64_t stream);
+
+  // finish_file.cc
+  void settle_states();
+  void settle_flows();
+  void link_gpu_work();
+  void settle_lanes();
+  void settle_counters(FileResult& out);
+  std::vector<int32_t> choose_parts(FileResult& out);
+  void split(FileResult& out);
+
+  std::string path_;
+  bool has_book_ = false, late_clocks_ = false;
+  Diagnostics notes_;
+  kineto::RowBuilder builder_;
+  Annotations annotations_;
+  ClockBook clocks_;
+  Tracks tracks_;
+  SliceLog log_;
+  std::unordered_map<uint32_t, std::unique_ptr<Sequence>> sequences_;
+  Sequence* last_sequence_ = nullptr;
+  uint64_t trace_clock_ = 0;
+  int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;
+  int64_t packets_ = 0, ends_ = 0;
+  int64_t unpacked_ = 0;  // bytes of compressed packets, for the limit on all of them
+  bool clockless_ = false;
+
+  TrackEvent event_;
+  kineto::Event facts_;
+  OwnCell own_;
+  uint16_t sync_category_ = 0, overhead_category_ = 0, kernel_category_ = 0, copy_category_ = 0;
+  std::vector<std::pair<uint32_t, OwnCell>> own_cells_;  // by row
+  std::vector<FlowPoint> flows_;
+  struct LegacyFlow {
+    uint64_t id;
+    int64_t time;
+    uint32_t track;
+    char phase;
+    bool binds_enclosing;
+  };
+  std::vector<LegacyFlow> legacy_flows_;
+  std::vector<Sample> samples_;
+  std::vector<StateChange> states_;
+  std::vector<std::pair<uint64_t, uint32_t>> gpu_events_;   // event_id → row
+  std::vector<std::pair<uint64_t, uint32_t>> submissions_;  // event_id → the row of the call
+  std::vector<std::pair<uint64_t, uint32_t>> waits_;        // event_id → the row that waits for it
+  std::unordered_map<uint32_t, int64_t> row_pid_;           // of device rows: their process, by track
+  struct SpecLists {
+    std::vector<std::string> queues, stages;
+  } old_specs_;
+  CounterSet old_counters_;
+  std::unordered_map<uint32_t, size_t> looks_back_;        // counter track → its last sample
+  std::vector<std::pair<uint32_t, int64_t>> device_pids_;  // (track, pid) seen with device work
+  std::vector<MetaField> metadata_;
+  kineto::ChunkRows rows_;
+};
+
+}  // namespace stageline::pftrace

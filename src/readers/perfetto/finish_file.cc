@@ -1,0 +1,402 @@
+// The end of a file: begins and ends find each other, tracks become lanes, and lanes are dealt to ranks.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/number.h"
+#include "base/perfetto_fields.h"
+#include "base/text.h"
+#include "model/ops.h"
+#include "readers/perfetto/file_reader.h"
+
+namespace stageline::pftrace {
+namespace {
+
+using kineto::Row;
+
+// "rank 3", "rank 3 · host7": a process as our exporter names it.
+struct RankName {
+  int64_t rank = -1;
+  std::string machine;
+};
+RankName rank_name(std::string_view process) {
+  constexpr std::string_view kDot = " · ";
+  RankName out;
+  if (!process.starts_with("rank ")) return out;
+  process.remove_prefix(5);
+  const size_t dot = process.find(kDot);
+  const auto rank = parse_int(process.substr(0, dot));
+  if (!rank || *rank < 0 || *rank > kMaxRankNumber) return out;
+  out.rank = *rank;
+  if (dot != std::string_view::npos) out.machine = process.substr(dot + kDot.size());
+  return out;
+}
+
+// The texts, and of the threads those that rows or marks lie on: each of them becomes a lane.
+kineto::Dictionaries used_by(kineto::ChunkRows& chunk, const kineto::Dictionaries& all) {
+  kineto::Dictionaries own;
+  for (uint32_t id = 0; id < all.names.size(); ++id) own.names.intern(all.names.text(id));
+  for (uint32_t id = 0; id < all.categories.size(); ++id) own.categories.intern(all.categories.text(id));
+  own.streams = all.streams;
+  own.stream_ids = all.stream_ids;
+  std::vector<uint32_t> thread(all.threads.size(), 0);
+  const auto map = [&](uint32_t& id) {
+    if (thread[id] == 0) thread[id] = own.threads.intern(all.threads.text(id));
+    id = thread[id];
+  };
+  for (Row& row : chunk.rows) map(row.thread);
+  for (Mark& mark : chunk.marks) map(mark.lane);
+  std::erase_if(chunk.thread_names, [&](kineto::ThreadName& name) { return (name.thread = thread[name.thread]) == 0; });
+  return own;
+}
+
+// A file's rows that are in its own ids already.
+void assemble(kineto::ChunkRows chunk, kineto::Dictionaries texts, kineto::FileRows& rows) {
+  rows.dictionaries = std::move(texts);
+  rows.row_count = chunk.rows.size();
+  rows.blocks.push_back(std::move(chunk.rows));
+  chunk.rows = {};
+  rows.rest = std::move(chunk);
+}
+
+}  // namespace
+
+// A state lasts until the track's next one; nobody says how long the last one lasts.
+void FileReader::settle_states() {
+  std::stable_sort(states_.begin(), states_.end(), [](const StateChange& a, const StateChange& b) {
+    return a.track != b.track ? a.track < b.track : a.time < b.time;
+  });
+  for (size_t k = 0; k < states_.size(); ++k) {
+    const StateChange& from = states_[k];
+    if (from.name == 0) continue;
+    if (k + 1 == states_.size() || states_[k + 1].track != from.track) {
+      notes_.add("pftrace.open_state", Severity::kInfo, "the last state of a track, which nothing ends, was left out",
+                 {path_, 0, from.offset});
+      continue;
+    }
+    Row row;
+    row.start_ns = from.time;
+    row.dur_ns = states_[k + 1].time - from.time;
+    row.offset = from.offset;
+    row.name = from.name;
+    row.file_index = from.file_index;
+    row.thread = from.track;
+    row.category = from.category & 0x7fff;
+    rows_.rows.push_back(row);
+  }
+}
+
+// Every slice with an id is tied to the one before it, in order of time; an id that ends begins anew. An arrow from a
+// launch call to device work that knows no launch is that launch.
+void FileReader::settle_flows() {
+  std::stable_sort(flows_.begin(), flows_.end(),
+                   [](const FlowPoint& a, const FlowPoint& b) { return a.time < b.time; });
+  uint32_t number = 0;
+  for (const Row& row : rows_.rows)
+    if (row.correlation != kNoCorrelation) number = std::max(number, row.correlation);
+  std::vector<Category> kinds;
+  const TextInterner& categories = builder_.dictionaries().categories;
+  for (uint32_t c = 0; c < categories.size(); ++c) kinds.push_back(stageline::category_of(categories.text(c)));
+  const auto kind = [&](uint32_t row) { return kinds[rows_.rows[row].category]; };
+  std::unordered_map<uint64_t, uint32_t> last;
+  for (const FlowPoint& point : flows_) {
+    const uint32_t row = point.at_end ? log_.row_of_end(point.at) : point.at;
+    if (row == kNoRow) continue;
+    const auto [from, is_new] = last.try_emplace(point.id, row);
+    if (!is_new && from->second != row) {
+      const uint32_t before = from->second;
+      const bool launches =
+          is_launch_call(kind(before)) && (is_device_work(kind(row)) || kind(row) == Category::kDeviceSync);
+      if (launches && rows_.rows[row].correlation == kNoCorrelation && number < kNoCorrelation - 1) {
+        uint32_t& launch = rows_.rows[before].correlation;
+        if (launch == kNoCorrelation) launch = ++number;
+        rows_.rows[row].correlation = launch;
+      } else if (!launches) {
+        rows_.links.push_back({before, row, SliceLinkKind::kFlow});
+      }
+      from->second = row;
+    }
+    if (point.ends) last.erase(point.id);
+  }
+  if (legacy_flows_.empty()) return;
+  // Chrome's older arrows name a thread and a time; an end that is not bound to what is open belongs to what comes
+  // next.
+  std::map<uint32_t, std::vector<int64_t>> starts;
+  for (const LegacyFlow& flow : legacy_flows_)
+    if (flow.phase == 'f' && !flow.binds_enclosing) starts[flow.track];
+  if (!starts.empty()) {
+    for (const Row& row : rows_.rows)
+      if (const auto at = starts.find(row.thread); at != starts.end()) at->second.push_back(row.start_ns);
+    for (auto& [track, times] : starts) std::sort(times.begin(), times.end());
+  }
+  std::stable_sort(legacy_flows_.begin(), legacy_flows_.end(),
+                   [](const LegacyFlow& a, const LegacyFlow& b) { return a.time < b.time; });
+  for (const LegacyFlow& flow : legacy_flows_) {
+    int64_t time = flow.time;
+    if (flow.phase == 'f' && !flow.binds_enclosing) {
+      const std::vector<int64_t>& times = starts[flow.track];
+      const auto next = std::lower_bound(times.begin(), times.end(), time);
+      if (next == times.end()) continue;
+      time = *next;
+    }
+    rows_.flows.push_back({flow.id, time, flow.track, flow.phase == 's', false});
+  }
+}
+
+// Field 3000 ties a call to device work by the work's own number; the correlation says the same, and more where a graph
+// was launched, so the number counts only where that is missing.
+void FileReader::link_gpu_work() {
+  if (submissions_.empty() && waits_.empty()) return;
+  std::unordered_map<uint64_t, uint32_t> work;
+  work.reserve(gpu_events_.size());
+  for (const auto& [id, row] : gpu_events_) work.insert_or_assign(id, row);
+  uint32_t number = 0;
+  for (const Row& row : rows_.rows)
+    if (row.correlation != kNoCorrelation) number = std::max(number, row.correlation);
+  for (const auto& [id, call] : submissions_) {
+    const auto done = work.find(id);
+    if (done == work.end() || rows_.rows[done->second].correlation != kNoCorrelation || number >= kNoCorrelation - 1)
+      continue;
+    uint32_t& launch = rows_.rows[call].correlation;
+    if (launch == kNoCorrelation) launch = ++number;
+    rows_.rows[done->second].correlation = launch;
+  }
+  for (const auto& [id, row] : waits_)
+    if (const auto before = work.find(id); before != work.end() && before->second != row)
+      rows_.links.push_back({before->second, row, SliceLinkKind::kFlow});
+}
+
+void FileReader::settle_lanes() {
+  kineto::Dictionaries& texts = builder_.dictionaries();
+  std::vector<uint32_t> thread(tracks_.size(), 0);
+  std::vector<uint8_t> overhead(tracks_.size(), 0);
+  std::vector<uint16_t> stream(tracks_.size(), 0);
+  const auto lane_of = [&](uint32_t track) {
+    if (thread[track] != 0) return thread[track];
+    const Tracks::Lane lane = tracks_.lane(track);
+    thread[track] = texts.threads.intern(lane.pid + "\n" + lane.tid);
+    rows_.thread_names.push_back({thread[track], texts.names.intern(lane.name)});
+    overhead[track] = tracks_.process_name(track) == "Overhead";
+    if (lane.name.starts_with("stream ")) {
+      const std::string_view digits = std::string_view(lane.name).substr(7);
+      stream[track] =
+          builder_.stream_of(parse_int(digits.substr(0, digits.find_first_not_of("0123456789"))).value_or(-1));
+    }
+    return thread[track];
+  };
+  std::vector<Category> kinds;
+  for (uint32_t c = 0; c < texts.categories.size(); ++c)
+    kinds.push_back(stageline::category_of(texts.categories.text(c)));
+  for (Row& row : rows_.rows) {
+    const uint32_t track = row.thread;
+    row.thread = lane_of(track);
+    row.category = std::min<uint16_t>(row.category, kMaxCategories) & 0x7fff;
+    if (row.category == 0 && overhead[track]) row.category = overhead_category_ & 0x7fff;
+    if (row.stream == 0 && stream[track] != 0 && is_device_work(kinds[row.category])) row.stream = stream[track];
+  }
+  for (Mark& mark : rows_.marks) mark.lane = lane_of(mark.lane);
+  for (kineto::Flow& flow : rows_.flows) flow.thread = lane_of(flow.thread);
+  // What names a lane is said once for each track; of two the later would win, so the first stands last.
+  std::reverse(rows_.thread_names.begin(), rows_.thread_names.end());
+}
+
+// Which part every track belongs to; −1: none.
+std::vector<int32_t> FileReader::choose_parts(FileResult& out) {
+  std::vector<int32_t> part(tracks_.size(), 0);
+  std::vector<bool> used(tracks_.size(), false);
+  for (const Row& row : rows_.rows) used[row.thread] = true;
+  for (const auto& [row, cell] : own_cells_) used[rows_.rows[row].thread] = false;
+  // Ranks as our exporter names processes.
+  std::map<int64_t, std::string> machines;
+  bool all_ranks = true;
+  for (uint32_t t = 0; t < tracks_.size() && all_ranks; ++t) {
+    if (!used[t]) continue;
+    if (!own_cells_.empty() && tracks_[t].name.starts_with("steps")) continue;
+    const RankName name = rank_name(tracks_.process_name(t));
+    all_ranks = name.rank >= 0;
+    if (all_ranks) machines.emplace(name.rank, name.machine);
+  }
+  if (!all_ranks) machines.clear();
+  if (!own_cells_.empty() || !machines.empty()) {
+    out.is_own = true;
+    std::map<int64_t, int32_t> number;
+    for (const auto& [rank, machine] : machines) {
+      number.emplace(rank, static_cast<int32_t>(out.ranks.size()));
+      RankRows& rows = out.ranks.emplace_back();
+      rows.rank = rank;
+      rows.machine = machine;
+    }
+    for (uint32_t t = 0; t < tracks_.size(); ++t) {
+      const auto at = number.find(rank_name(tracks_.process_name(t)).rank);
+      part[t] = at == number.end() ? -1 : at->second;
+    }
+    return part;
+  }
+  // Processes with devices of their own are ranks.
+  std::map<int64_t, std::set<int64_t>> devices;  // by pid
+  for (const auto& [track, pid] : row_pid_) devices[pid].insert(tracks_[track].pid);
+  std::set<int64_t> all;
+  size_t sum = 0;
+  for (const auto& [pid, own] : devices) {
+    all.insert(own.begin(), own.end());
+    sum += own.size();
+  }
+  if (devices.size() > 1 && sum == all.size()) {
+    std::vector<std::pair<int64_t, int64_t>> order;  // lowest device, pid
+    for (const auto& [pid, own] : devices) order.emplace_back(*own.begin(), pid);
+    std::sort(order.begin(), order.end());
+    std::map<int64_t, int32_t> number, of_device;
+    for (const auto& [device, pid] : order) {
+      number.emplace(pid, static_cast<int32_t>(out.ranks.size()));
+      for (const int64_t d : devices[pid]) of_device.emplace(d, static_cast<int32_t>(out.ranks.size()));
+      out.ranks.emplace_back();
+    }
+    out.by_process = true;
+    for (uint32_t t = 0; t < tracks_.size(); ++t) {
+      const TrackInfo& process = tracks_[tracks_.process_of(t)];
+      const TrackInfo& thread = tracks_[tracks_.thread_of(t)];
+      const int64_t pid = process.is_process ? process.pid : thread.pid;
+      const auto& numbers = tracks_[t].is_device ? of_device : number;
+      const auto at = numbers.find(tracks_[t].is_device ? tracks_[t].pid : pid);
+      part[t] = at == numbers.end() ? 0 : at->second;
+    }
+    return part;
+  }
+  out.ranks.emplace_back();
+  return part;
+}
+
+void FileReader::settle_counters(FileResult& out) {
+  std::stable_sort(samples_.begin(), samples_.end(), [](const Sample& a, const Sample& b) {
+    return a.track != b.track ? a.track < b.track : a.time < b.time;
+  });
+  out.counters = samples_.size();
+  if (out.ranks.empty()) return;
+  for (size_t k = 0; k < samples_.size(); ++k) {
+    std::vector<CounterSeries>& series = out.ranks.front().rows.counters;
+    if (k == 0 || samples_[k].track != samples_[k - 1].track) {
+      std::string name = tracks_.path(samples_[k].track);
+      const std::string process = tracks_.process_name(samples_[k].track);
+      series.push_back({process.empty() ? name : process + " / " + name, {}, {}});
+    }
+    series.back().time_ns.push_back(samples_[k].time);
+    series.back().value.push_back(samples_[k].value);
+  }
+}
+
+// Rows and their facts to the parts of their tracks.
+void FileReader::split(FileResult& out) {
+  std::vector<int32_t> part_of_track = choose_parts(out);
+  std::vector<int32_t> part_of(rows_.rows.size());
+  for (size_t r = 0; r < part_of.size(); ++r) part_of[r] = part_of_track[rows_.rows[r].thread];
+  const TextInterner& names = builder_.dictionaries().names;
+  for (const auto& [row, cell] : own_cells_) {
+    const Row& from = rows_.rows[row];
+    part_of[row] = -1;
+    out.cells.push_back({cell, from.start_ns, from.dur_ns, from.file_index, std::string(names.text(from.name)),
+                         tracks_.process_name(from.thread)});
+  }
+  std::vector<int32_t> part_of_mark;
+  for (const Mark& mark : rows_.marks) part_of_mark.push_back(part_of_track[mark.lane]);
+  settle_lanes();
+  out.marks = rows_.marks.size();
+  settle_counters(out);
+  const bool all_in_one =
+      out.ranks.size() == 1 && std::all_of(part_of.begin(), part_of.end(), [](int32_t p) { return p == 0; });
+  if (all_in_one) {
+    assemble(std::move(rows_), std::move(builder_.dictionaries()), out.ranks[0].rows);
+  } else {
+    std::vector<uint32_t> new_row(part_of.size(), kNoRow);
+    std::vector<kineto::ChunkRows> chunks(out.ranks.size());
+    for (size_t r = 0; r < part_of.size(); ++r) {
+      if (part_of[r] < 0) continue;
+      kineto::ChunkRows& chunk = chunks[static_cast<size_t>(part_of[r])];
+      new_row[r] = static_cast<uint32_t>(chunk.rows.size());
+      chunk.rows.push_back(rows_.rows[r]);
+    }
+    const auto deal = [&](auto member) {
+      for (auto& fact : rows_.*member) {
+        if (part_of[fact.slice] < 0) continue;
+        kineto::ChunkRows& chunk = chunks[static_cast<size_t>(part_of[fact.slice])];
+        fact.slice = new_row[fact.slice];
+        (chunk.*member).push_back(fact);
+      }
+    };
+    deal(&kineto::ChunkRows::copies);
+    deal(&kineto::ChunkRows::syncs);
+    deal(&kineto::ChunkRows::collectives);
+    deal(&kineto::ChunkRows::operators);
+    deal(&kineto::ChunkRows::inputs);
+    deal(&kineto::ChunkRows::kernels);
+    deal(&kineto::ChunkRows::stacks);
+    deal(&kineto::ChunkRows::python);
+    for (const SliceLink& link : rows_.links)
+      if (part_of[link.from] >= 0 && part_of[link.from] == part_of[link.to])
+        chunks[static_cast<size_t>(part_of[link.from])].links.push_back(
+            {new_row[link.from], new_row[link.to], link.kind});
+    for (size_t m = 0; m < rows_.marks.size(); ++m)
+      if (part_of_mark[m] >= 0) chunks[static_cast<size_t>(part_of_mark[m])].marks.push_back(rows_.marks[m]);
+    for (size_t q = 0; q < chunks.size(); ++q) {
+      chunks[q].thread_names = rows_.thread_names;
+      chunks[q].event_count = rows_.event_count;
+      kineto::Dictionaries own = used_by(chunks[q], builder_.dictionaries());
+      assemble(std::move(chunks[q]), std::move(own), out.ranks[q].rows);
+    }
+  }
+  for (RankRows& rank : out.ranks) rank.rows.path = path_;
+  for (RankRows& rank : out.ranks) rank.rows.metadata = metadata_;
+}
+
+Result<FileResult> FileReader::finish() {
+  FileResult out;
+  out.path = path_;
+  rows_ = builder_.take();
+  const SliceLog::Pairs pairs = log_.pair(rows_.rows);
+  out.paired_by_index = pairs.paired_by_index;
+  out.packets = packets_;
+  for (const uint32_t row : pairs.open_rows)
+    rows_.rows[row].dur_ns = std::max<int64_t>(0, last_ns_ - rows_.rows[row].start_ns);
+  if (!pairs.open_rows.empty())
+    notes_.add("pftrace.unmatched_begin", Severity::kWarning,
+               "slices that were never closed last until the end of the trace",
+               {path_, 0, rows_.rows[pairs.open_rows.front()].offset}, static_cast<int64_t>(pairs.open_rows.size()));
+  if (pairs.unmatched_ends > 0)
+    notes_.add("pftrace.unmatched_end", Severity::kLoss, "ends without a begin on their track were left out", {path_},
+               pairs.unmatched_ends);
+  settle_states();
+  link_gpu_work();
+  settle_flows();
+  const uint64_t trace_clock = trace_clock_ == 0 ? perfetto::kBoottime : trace_clock_;
+  if (const auto shift = clocks_.offset(trace_clock, perfetto::kRealtime)) {
+    const bool fits = first_ns_ == INT64_MAX ||
+                      (sum_or_limit(first_ns_, *shift) >= 0 && sum_or_limit(last_ns_, *shift) <= kMaxTimeNs);
+    if (fits) {
+      out.shift_ns = *shift;
+      out.is_dated = !clockless_;
+    }
+  }
+  split(out);
+  out.clocks = tracks_.root_description();
+  log_ = {};
+  out.notes = std::move(notes_);
+  size_t rows = 0;
+  for (const RankRows& rank : out.ranks) rows += rank.rows.row_count;
+  if (rows == 0 && out.cells.empty() && out.marks == 0 && out.counters == 0)
+    return Error{ErrorCode::kBadInput,
+                 "this Perfetto trace has packets, and no slices, instants or counters among them",
+                 {path_},
+                 "record track events, or device work; the kernel's own trace (ftrace) is not read"};
+  return out;
+}
+
+Result<FileResult> read_file(const std::string& path, Progress* progress) {
+  FileReader first(path, nullptr);
+  if (Status s = first.read(progress); !s) return std::move(s).error();
+  if (!first.wants_clocks() || first.clocks().empty()) return first.finish();
+  // Stamps came before the snapshots that say what they mean: once more, with all snapshots.
+  FileReader second(path, &first.clocks());
+  if (Status s = second.read(nullptr); !s) return std::move(s).error();
+  return second.finish();
+}
+
+}  // namespace stageline::pftrace

@@ -1,0 +1,270 @@
+// Device work and device counters: GpuRenderStageEvent, GpuCounterEvent.
+#include <algorithm>
+
+#include "base/number.h"
+#include "base/perfetto_fields.h"
+#include "base/proto_scan.h"
+#include "base/text.h"
+#include "model/ops.h"
+#include "readers/perfetto/file_reader.h"
+
+namespace stageline::pftrace {
+
+using namespace perfetto;
+
+namespace {
+
+// "[07] stream 7" → "stream 7".
+std::string_view queue_label(std::string_view name) {
+  if (!name.starts_with("[")) return name;
+  const size_t close = name.find("] ");
+  if (close == std::string_view::npos ||
+      name.substr(1, close - 1).find_first_not_of("0123456789") != std::string_view::npos)
+    return name;
+  return name.substr(close + 2);
+}
+// The stream that a queue's name says; −1 without.
+int64_t stream_in(std::string_view name) {
+  const std::string_view label = queue_label(name);
+  if (label.starts_with("stream ")) return parse_int(label.substr(7)).value_or(-1);
+  if (label.size() == name.size()) return -1;
+  return parse_int(name.substr(1, name.find(']') - 1)).value_or(-1);
+}
+
+std::string_view stage_category(std::string_view stage) {
+  constexpr std::pair<std::string_view, std::string_view> kStages[] = {{"Kernel", "kernel"},
+                                                                       {"Memcpy", "gpu_memcpy"},
+                                                                       {"Memset", "gpu_memset"},
+                                                                       {"Annotation", "gpu_user_annotation"},
+                                                                       {"EventRecord", "cuda_event"}};
+  for (const auto& [theirs, ours] : kStages)
+    if (stage == theirs) return ours;
+  return stage;
+}
+
+// "[128, 1, 1]", as Kineto writes launches.
+void append_sizes(std::string& out, std::string_view message) {
+  uint64_t size[3] = {1, 1, 1};
+  for (ProtoScan scan(message); scan.next();)
+    if (scan.id >= 1 && scan.id <= 3 && !scan.is_bytes()) size[scan.id - 1] = scan.value;
+  out += "[" + std::to_string(size[0]) + ", " + std::to_string(size[1]) + ", " + std::to_string(size[2]) + "]";
+}
+
+}  // namespace
+
+uint32_t FileReader::gpu_track(int64_t gpu, uint64_t queue, std::string_view queue_name, int64_t stream) {
+  std::string key = "gpu " + std::to_string(gpu);
+  const std::string_view label = queue_label(queue_name);
+  key +=
+      stream >= 0 ? " stream " + std::to_string(stream) : " queue " + std::to_string(queue) + " " + std::string(label);
+  std::string name(label);
+  if (name.empty()) name = stream >= 0 ? "stream " + std::to_string(stream) : "queue " + std::to_string(queue);
+  const uint32_t track = tracks_.of_key(key, name);
+  TrackInfo& info = tracks_[track];
+  info.is_device = true;
+  info.pid = gpu;
+  info.stream = stream;
+  return track;
+}
+
+void FileReader::gpu_launch(std::string_view bytes, const Sequence& s) {
+  for (ProtoScan scan(bytes); scan.next();) {
+    if (!scan.is_bytes()) continue;
+    if (scan.id == gpu_launch::kGrid || scan.id == gpu_launch::kWorkgroup) {
+      std::string& text = annotations_.scratch();
+      append_sizes(text, scan.bytes);
+      (scan.id == gpu_launch::kGrid ? facts_.grid : facts_.block) = text;
+      facts_.has_launch_shape = true;
+    } else if (scan.id == gpu_launch::kArg) {
+      AnnotationName name;
+      std::string& text = annotations_.scratch();
+      for (ProtoScan arg(scan.bytes); arg.next();) {
+        if (arg.id == gpu_launch::kArgNameIid && !arg.is_bytes()) {
+          if (const AnnotationName* known = s.kernel_args.get(arg.value)) name = *known;
+        } else if (arg.id == gpu_launch::kArgName && arg.is_bytes()) {
+          name = annotation_name(arg.bytes);
+        } else if (arg.id == gpu_launch::kArgInt || arg.id == gpu_launch::kArgUint) {
+          text = std::to_string(arg.as_signed());
+        } else if (arg.is_bytes()) {
+          text = valid_utf8(arg.bytes);
+        }
+      }
+      annotations_.set(name, text, facts_);
+    }
+  }
+}
+
+void FileReader::gpu_stage(const Packet& p, Sequence& s) {
+  const std::optional<int64_t> time = time_of(p, s);
+  if (!time) return;
+  uint64_t event_id = 0, duration = 0, queue = 0, stage = 0, context = 0, old_queue = 0, old_stage = 0;
+  int64_t gpu = 0;
+  bool has_old_queue = false, has_old_stage = false, has_kernel = false;
+  uint32_t name = 0;
+  std::vector<uint64_t> waits;
+  facts_ = {};
+  annotations_.clear();
+  ProtoScan scan(p.body);
+  while (scan.next()) {
+    switch (scan.id) {
+      case gpu_stage::kEventId: event_id = scan.value; break;
+      case gpu_stage::kDuration: duration = scan.value; break;
+      case gpu_stage::kQueueIid: queue = scan.value; break;
+      case gpu_stage::kStageIid: stage = scan.value; break;
+      case gpu_stage::kOldQueue:
+        old_queue = scan.value;
+        has_old_queue = true;
+        break;
+      case gpu_stage::kOldStage:
+        old_stage = scan.value;
+        has_old_stage = true;
+        break;
+      case gpu_stage::kContext: context = scan.value; break;
+      case gpu_stage::kGpuId: gpu = scan.as_signed(); break;
+      case gpu_stage::kKernelIid:
+        if (const uint32_t* known = s.kernels.get(scan.value)) {
+          name = *known;
+          has_kernel = true;
+        }
+        break;
+      case gpu_stage::kNameIid:
+        if (const uint32_t* known = s.event_names.get(scan.value); known && !has_kernel) name = *known;
+        break;
+      case gpu_stage::kName:
+        if (scan.is_bytes() && !has_kernel && !scan.bytes.empty()) name = text_id(scan.bytes);
+        break;
+      case gpu_stage::kWaitIds:
+        if (!scan.is_bytes()) {
+          waits.push_back(scan.value);
+        } else {
+          const char *at = scan.bytes.data(), *end = at + scan.bytes.size();
+          for (uint64_t value = 0; at != end && ProtoScan::read_varint(at, end, value);) waits.push_back(value);
+        }
+        break;
+      case gpu_stage::kLaunch:
+        if (scan.is_bytes()) gpu_launch(scan.bytes, s);
+        break;
+      case gpu_stage::kExtraData:
+        if (scan.is_bytes()) {
+          std::string_view key;
+          std::string& text = annotations_.scratch();
+          for (ProtoScan extra(scan.bytes); extra.next();) {
+            if (extra.id == 1 && extra.is_bytes()) key = extra.bytes;
+            if (extra.id == 2 && extra.is_bytes()) text = valid_utf8(extra.bytes);
+          }
+          annotations_.set(annotation_name(key), text, facts_);
+        }
+        break;
+      case gpu_stage::kSpecifications:
+        if (!scan.is_bytes()) break;
+        old_specs_ = {};
+        for (ProtoScan list(scan.bytes); list.next();) {
+          if ((list.id != gpu_specs::kQueue && list.id != gpu_specs::kStage) || !list.is_bytes()) continue;
+          std::string& text = (list.id == gpu_specs::kQueue ? old_specs_.queues : old_specs_.stages).emplace_back();
+          for (ProtoScan one(list.bytes); one.next();)
+            if (one.id == gpu_specs::kName && one.is_bytes()) text = valid_utf8(one.bytes);
+        }
+        break;
+      default: break;
+    }
+  }
+  if (scan.is_damaged())
+    return lose("pftrace.damaged_packet", "a packet whose fields do not fit into it was left out", p.offset);
+  const auto texts = [&](uint32_t id) { return builder_.dictionaries().names.text(id); };
+  const uint32_t* queue_text = queue != 0 ? s.gpu_specs.get(queue) : nullptr;
+  const uint32_t* stage_text = stage != 0 ? s.gpu_specs.get(stage) : nullptr;
+  if ((queue != 0 && !queue_text) || (stage != 0 && !stage_text))
+    return lose("pftrace.unknown_queue", "device work whose queue or stage was never described was left out", p.offset);
+  const auto listed = [](const std::vector<std::string>& list, uint64_t at) {
+    return at < list.size() ? std::string_view(list[static_cast<size_t>(at)]) : std::string_view();
+  };
+  const std::string stage_name(stage_text      ? texts(*stage_text)
+                               : has_old_stage ? listed(old_specs_.stages, old_stage)
+                                               : std::string_view());
+  const std::string queue_name(queue_text      ? texts(*queue_text)
+                               : has_old_queue ? listed(old_specs_.queues, old_queue)
+                                               : std::string_view());
+  if (name == 0) name = text_id(stage_name);
+  if (facts_.stream < 0) facts_.stream = stream_in(queue_name);
+  if (duration > static_cast<uint64_t>(kMaxTimeNs - *time)) {
+    lose("pftrace.bad_time", "an event before its clock's zero or beyond all time was left out", p.offset);
+    return;
+  }
+  kineto::Row row;
+  row.start_ns = *time;
+  row.dur_ns = static_cast<int64_t>(duration);
+  row.offset = p.offset;
+  row.name = name;
+  row.thread = gpu_track(gpu, queue_text ? queue : old_queue, queue_name, facts_.stream);
+  row.category = category_id(stage_category(stage_name)) & 0x7fff;
+  facts_.cat = builder_.dictionaries().categories.text(row.category);
+  facts_.name = texts(name);
+  const uint32_t number = builder_.add_row(row, facts_);
+  if (number == kNoRow) return;
+  last_ns_ = std::max(last_ns_, row.start_ns + row.dur_ns);
+  if (event_id != 0) gpu_events_.emplace_back(event_id, number);
+  for (const uint64_t id : waits) waits_.emplace_back(id, number);
+  if (const int64_t* pid = context != 0 ? s.context_pids.get(context) : nullptr)
+    row_pid_.insert_or_assign(row.thread, *pid);
+}
+
+void FileReader::gpu_counter(const Packet& p, Sequence& s) {
+  CounterSet inline_set;
+  bool has_inline = false, has_gpu = false;
+  const CounterSet* set = nullptr;
+  int64_t gpu = 0;
+  for (ProtoScan scan(p.body); scan.next();) {
+    if (scan.id == gpu_counter::kGpuId && !scan.is_bytes()) gpu = scan.as_signed(), has_gpu = true;
+    if (scan.id == gpu_counter::kDescriptorIid && !scan.is_bytes()) set = s.counter_sets.get(scan.value);
+    if (scan.id != gpu_counter::kDescriptor || !scan.is_bytes()) continue;
+    for (ProtoScan spec(scan.bytes); spec.next();) {
+      if (spec.id != gpu_counter::kSpec || !spec.is_bytes()) continue;
+      CounterSpec& one = inline_set.specs.emplace_back();
+      one.looks_back = true;  // what a session-wide descriptor leaves unsaid, it means so
+      for (ProtoScan field(spec.bytes); field.next();) {
+        if (field.id == gpu_counter::kCounterId) one.id = field.value;
+        if (field.id == gpu_counter::kSpecName && field.is_bytes()) one.name = valid_utf8(field.bytes);
+        if (field.id == gpu_counter::kSpecDirection && field.value > 1) one.looks_back = false;
+      }
+    }
+    has_inline = true;
+  }
+  if (has_inline) old_counters_ = std::move(inline_set);
+  if (!set)
+    set = &old_counters_;
+  else if (!has_gpu)
+    gpu = set->gpu;
+  std::optional<int64_t> time;
+  for (ProtoScan scan(p.body); scan.next();) {
+    if (scan.id != gpu_counter::kCounter || !scan.is_bytes()) continue;
+    if (!time && !(time = time_of(p, s))) return;
+    uint64_t id = 0;
+    double value = 0;
+    for (ProtoScan field(scan.bytes); field.next();) {
+      if (field.id == gpu_counter::kCounterId) id = field.value;
+      if (field.id == gpu_counter::kCounterInt) value = static_cast<double>(field.as_signed());
+      if (field.id == gpu_counter::kCounterDouble && field.wire == ProtoScan::kFixed64) value = field.as_double();
+    }
+    const auto spec =
+        std::find_if(set->specs.begin(), set->specs.end(), [&](const CounterSpec& c) { return c.id == id; });
+    if (spec == set->specs.end()) {
+      lose("pftrace.unknown_counter", "values of device counters that were never described were left out", p.offset);
+      continue;
+    }
+    const std::string name =
+        "GPU " + std::to_string(gpu) + " / " + (spec->name.empty() ? "counter " + std::to_string(id) : spec->name);
+    const uint32_t track = tracks_.of_key("counter " + std::to_string(id) + " " + name, name);
+    builder_.skip_entry();
+    if (!spec->looks_back) {
+      samples_.push_back({track, *time, value});
+      continue;
+    }
+    // The value belongs to the time since the sample before it; of what follows the last one nothing is known.
+    const auto [last, is_new] = looks_back_.try_emplace(track, 0);
+    if (!is_new) samples_[last->second].value = value;
+    last->second = samples_.size();
+    samples_.push_back({track, *time, 0});
+  }
+}
+
+}  // namespace stageline::pftrace

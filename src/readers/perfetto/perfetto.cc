@@ -1,0 +1,270 @@
+// Perfetto traces (.pftrace): docs/formats/perfetto.md.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/counted.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/perfetto_fields.h"
+#include "base/text.h"
+#include "model/ops.h"
+#include "model/torch_facts.h"
+#include "readers/common/machines.h"
+#include "readers/common/perfetto_head.h"
+#include "readers/common/rows/finish_part.h"
+#include "readers/common/rows/identity.h"
+#include "readers/common/rows/merge_rows.h"
+#include "readers/perfetto/file_reader.h"
+#include "readers/reader.h"
+
+namespace stageline {
+namespace pftrace {
+namespace {
+
+constexpr std::string_view kFormat = "pftrace";
+
+Match sniff(const Source& source) {
+  const PerfettoFiles files = perfetto_files(source);
+  if (files.ours.empty() || files.json_says_more()) return Match::kNo;
+  return files.certain ? Match::kCertain : Match::kMaybe;
+}
+
+// "F3 (8.05 ms)": our exporter writes durations into names; they are no part of the name.
+std::string_view without_duration(std::string_view name) {
+  if (!name.ends_with("s)")) return name;
+  const size_t open = name.rfind(" (");
+  if (open == std::string_view::npos || open + 2 >= name.size() || name[open + 2] < '0' || name[open + 2] > '9')
+    return name;
+  return name.substr(0, open);
+}
+
+int32_t small(int64_t value, int64_t most) {
+  return value >= 0 && value <= most ? static_cast<int32_t>(value) : kUnknown;
+}
+
+// Cells that stand in the files as our exporter wrote them.
+void add_cells(const std::vector<FileResult>& files, Trace& trace) {
+  std::vector<Op> ops;
+  std::vector<std::string> paths;
+  std::map<int32_t, std::string> machine_of;
+  for (uint32_t f = 0; f < files.size(); ++f) {
+    paths.push_back(files[f].path);
+    for (const CellRow& row : files[f].cells) {
+      Op op;
+      op.start_ns = row.start_ns + files[f].shift_ns;
+      op.end_ns = op.start_ns + row.dur_ns;
+      op.rank = small(row.cell.rank, kMaxRankNumber);
+      if (op.rank == kUnknown) continue;
+      op.dp = small(row.cell.dp, kMaxStageNumber);
+      op.stage = small(row.cell.stage, kMaxStageNumber);
+      op.step = small(row.cell.step, kMaxStepNumber);
+      op.chunk = small(row.cell.chunk, kMaxChunkNumber);
+      op.micro_batch = small(row.cell.micro_batch, kMaxMicroBatchNumber);
+      op.kind = row.cell.kind;
+      op.name_id = trace.names.intern(without_duration(row.name));
+      op.lane = static_cast<uint32_t>(kind_lane(op.kind));
+      op.file = f;
+      op.file_index = row.file_index;
+      if (row.process != "ranks" && row.process != "other ranks") machine_of.emplace(op.rank, row.process);
+      ops.push_back(op);
+    }
+  }
+  if (ops.empty()) return;
+  if (trace.parts.empty()) {
+    build_parts(ops, kind_lane_names(), paths, trace);
+    for (Part& part : trace.parts)
+      if (const auto at = machine_of.find(part.rank); at != machine_of.end()) part.machine_name = at->second;
+    return;
+  }
+  // Beside a profiler's slices: the parts are there, and the cells have no slices of their own among theirs.
+  std::map<int32_t, int32_t> part_of;
+  for (size_t p = 0; p < trace.parts.size(); ++p) part_of.emplace(trace.parts[p].rank, static_cast<int32_t>(p));
+  for (const Op& op : ops) {
+    const auto at = part_of.find(op.rank);
+    if (at == part_of.end()) continue;
+    Part& part = trace.parts[static_cast<size_t>(at->second)];
+    part.stage = op.stage;
+    part.dp = op.dp;
+    trace.cells.add({op.step, at->second, op.kind, op.chunk == kUnknown && is_compute(op.kind) ? 0 : op.chunk,
+                     op.micro_batch, op.start_ns, op.end_ns, kNoSlice});
+  }
+  trace.cells.sort();
+}
+
+struct Placed {
+  size_t file = 0, part = 0;
+  int64_t rank = -1;
+};
+
+// Ranks: what the file says of its processes, else its name; several processes of a file count on from there.
+std::vector<Placed> place(const std::vector<FileResult>& files, Diagnostics& notes) {
+  std::vector<kineto::FileFacts> facts;
+  std::vector<size_t> file_of;
+  std::vector<Placed> placed;
+  std::set<int64_t> taken;
+  for (size_t f = 0; f < files.size(); ++f) {
+    if (files[f].is_own) {
+      for (size_t p = 0; p < files[f].ranks.size(); ++p) {
+        if (!taken.insert(files[f].ranks[p].rank).second) {
+          notes.add("pftrace.repeated_rank", Severity::kLoss, "a rank that another file has too was left out",
+                    {files[f].path});
+          continue;
+        }
+        placed.push_back({f, p, files[f].ranks[p].rank});
+      }
+      continue;
+    }
+    facts.push_back({files[f].path, kineto::identify({}, files[f].path), 0, 0});
+    file_of.push_back(f);
+  }
+  const std::vector<int32_t> ranks = kineto::assign_ranks(facts, notes, kFormat);
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    const FileResult& file = files[file_of[k]];
+    int64_t rank = ranks[k];
+    if (file.by_process)
+      notes.add("pftrace.processes_as_ranks", Severity::kInfo,
+                "processes with devices of their own were taken for ranks, in the order of their devices", {file.path},
+                static_cast<int64_t>(file.ranks.size()));
+    for (size_t p = 0; p < file.ranks.size(); ++p, ++rank) {
+      if (p == 0 && taken.count(rank) > 0)
+        notes.add("pftrace.same_rank_twice", Severity::kWarning,
+                  "several files say that they are one rank; those after the first were given the next free numbers",
+                  {file.path});
+      while (!taken.insert(rank).second) ++rank;
+      placed.push_back({file_of[k], p, rank});
+    }
+  }
+  std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) { return a.rank < b.rank; });
+  return placed;
+}
+
+// What the writer of torch's files leaves out, or shortens: said where the layout shows that it was torch.
+void say_losses(const Trace& trace, const std::vector<FileResult>& files, Diagnostics& notes) {
+  for (const FileResult& file : files) {
+    if (file.paired_by_index == 0) continue;
+    const bool device = std::any_of(trace.parts.begin(), trace.parts.end(), [&](const Part& part) {
+      return part.source == file.path && std::any_of(part.lanes.begin(), part.lanes.end(), [](const Lane& lane) {
+               return lane.kind == LaneKind::kDeviceStream;
+             });
+    });
+    if (device)
+      notes.add(
+          "pftrace.clipped_device_times", Severity::kInfo,
+          "torch ends device work of a stream where the next begins when it writes this format, and leaves out the "
+          "copies' directions; the JSON of the same run says more",
+          {file.path});
+  }
+}
+
+std::string describe(const Trace& trace, size_t files) {
+  int64_t events = 0;
+  for (const Part& part : trace.parts) events += part.event_count;
+  std::string out = counted(static_cast<int64_t>(files), "file", "files") + " of Perfetto's, " +
+                    counted(static_cast<int64_t>(trace.parts.size()), "rank", "ranks");
+  if (events > 0) out += ", " + counted(events, "event", "events");
+  return out;
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  const PerfettoFiles sorted = perfetto_files(source);
+  std::vector<size_t> chosen = sorted.ours;
+  if (chosen.empty() && source.files.size() == 1) chosen.push_back(0);  // --reader perfetto: it is tried
+  Trace trace;
+  trace.format = "perfetto";
+  trace.categories.push_back({"", Category::kOther});
+  if (options.progress)
+    for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
+  std::vector<std::optional<Result<FileResult>>> results(chosen.size());
+  parallel_for(chosen.size(),
+               [&](size_t k) { results[k].emplace(read_file(source.files[chosen[k]].path, options.progress)); });
+  std::vector<FileResult> files;
+  std::optional<Error> first_error;
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    if (*results[k]) {
+      files.push_back(std::move(**results[k]));
+      trace.diagnostics.merge(files.back().notes);
+    } else {
+      if (!first_error) first_error = results[k]->error();
+      trace.diagnostics.add("pftrace.unusable_file", Severity::kLoss,
+                            "a file was left out: " + results[k]->error().what, {source.files[chosen[k]].path});
+    }
+    results[k].reset();
+  }
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    if (std::find(chosen.begin(), chosen.end(), i) != chosen.end()) continue;
+    if (std::find(sorted.json_twins.begin(), sorted.json_twins.end(), i) != sorted.json_twins.end())
+      trace.diagnostics.add(
+          "pftrace.json_twin", Severity::kInfo,
+          "JSON of a recording whose Perfetto file was read; other ranks have no JSON, so it was left out",
+          {source.files[i].path});
+    else if (source.files[i].given)
+      trace.diagnostics.add("pftrace.unusable_file", Severity::kLoss, "a file was left out: it is no Perfetto trace",
+                            {source.files[i].path});
+  }
+  if (files.empty()) {
+    if (first_error) return std::move(*first_error);
+    return Error{ErrorCode::kBadInput,
+                 "no Perfetto trace among these files",
+                 {source.roots.empty() ? "" : source.roots[0]},
+                 "a Perfetto trace is called .pftrace or .perfetto-trace; .json is read by kineto"};
+  }
+
+  const std::vector<Placed> placed = place(files, trace.diagnostics);
+  std::vector<Part> parts(placed.size());
+  std::vector<FileNames> names(placed.size());
+  parallel_for(placed.size(), [&](size_t i) {
+    FileResult& file = files[placed[i].file];
+    RankRows& rank = file.ranks[placed[i].part];
+    kineto::fit_durations(rank.rows);
+    names[i] = kineto::build_part(std::move(rank.rows), file.shift_ns, parts[i]);
+    parts[i].rank = static_cast<int32_t>(placed[i].rank);
+    parts[i].source = file.path;
+    parts[i].machine_name = rank.machine;
+    if (!file.is_own) kineto::find_device(parts[i]);
+  });
+  std::vector<std::vector<StringId>> name_maps(parts.size());
+  std::vector<std::vector<uint8_t>> category_maps(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    adopt_names(names[i], trace, name_maps[i], category_maps[i]);
+    names[i] = {};
+  }
+  parallel_for(parts.size(), [&](size_t i) { rename_part(name_maps[i], category_maps[i], parts[i]); });
+  trace.parts = std::move(parts);
+  add_cells(files, trace);
+  if (trace.parts.empty())
+    return Error{ErrorCode::kBadInput, "nothing in these Perfetto traces says which rank it is", {files[0].path}, ""};
+
+  const bool one_clock = files.size() == 1;
+  const bool all_dated = std::all_of(files.begin(), files.end(), [](const FileResult& f) { return f.is_dated; });
+  const bool own = std::all_of(files.begin(), files.end(), [](const FileResult& f) { return f.is_own; });
+  if (one_clock) {
+    const bool shared = !own || files[0].clocks == perfetto::kClocksShared;
+    trace.clock = shared                                        ? ClockState::kShared
+                  : files[0].clocks == perfetto::kClocksPerRank ? ClockState::kPerRank
+                                                                : ClockState::kUnaligned;
+  } else if (all_dated) {
+    trace.clock = ClockState::kUnaligned;
+  } else {
+    trace.clock = ClockState::kPerRank;
+    trace.diagnostics.add("pftrace.no_common_clock", Severity::kWarning,
+                          "some files do not say the time of day at which they were recorded: times of different ranks "
+                          "cannot be compared");
+  }
+  number_machines(trace);
+  say_losses(trace, files, trace.diagnostics);
+  trace.description = describe(trace, files.size());
+  return trace;
+}
+
+}  // namespace
+}  // namespace pftrace
+
+extern const Reader perfetto_reader;
+const Reader perfetto_reader = {.name = "perfetto",
+                                .summary = "Perfetto traces (.pftrace): torch's, rocprof's, Chrome's, our own export",
+                                .sniff = pftrace::sniff,
+                                .read = pftrace::read};
+
+}  // namespace stageline

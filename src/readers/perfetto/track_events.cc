@@ -1,0 +1,384 @@
+// TrackEvents: slices, instants, counters, flows, and the phases of Chrome's older format inside them.
+#include <algorithm>
+#include <bit>
+
+#include "base/perfetto_fields.h"
+#include "base/proto_scan.h"
+#include "model/ops.h"
+#include "readers/perfetto/file_reader.h"
+
+namespace stageline::pftrace {
+
+using namespace perfetto;
+
+namespace {
+
+// A repeated number, packed into one field or one a field.
+template <class Use>
+void numbers(const ProtoScan& scan, Use use) {
+  if (!scan.is_bytes()) return use(scan.value);
+  const char *at = scan.bytes.data(), *end = at + scan.bytes.size();
+  for (uint64_t value = 0; at != end && ProtoScan::read_varint(at, end, value);) use(value);
+}
+template <class Use>
+void fixed_numbers(const ProtoScan& scan, Use use) {
+  if (!scan.is_bytes()) return use(scan.value);
+  for (size_t at = 0; at + 8 <= scan.bytes.size(); at += 8) {
+    uint64_t value = 0;
+    for (size_t i = 0; i < 8; ++i) value |= uint64_t{static_cast<unsigned char>(scan.bytes[at + i])} << (8 * i);
+    use(value);
+  }
+}
+
+}  // namespace
+
+void FileReader::TrackEvent::clear() {
+  type = track = counter = 0;
+  name = 0;
+  category = 0;
+  has_track = has_counter = has_double = has_delta = has_absolute = has_thread_time = has_thread_instructions = false;
+  legacy = {};
+  annotations.clear();
+  gpu_correlations.clear();
+  flows.clear();
+  extra_tracks.clear();
+  extra_double_tracks.clear();
+  extra_values.clear();
+  extra_doubles.clear();
+}
+
+bool FileReader::scan_event(std::string_view body, const Sequence& s, TrackEvent& e) {
+  e.clear();
+  ProtoScan scan(body);
+  while (scan.next()) {
+    switch (scan.id) {
+      case track_event::kType: e.type = scan.value; break;
+      case track_event::kTrackUuid:
+        e.track = scan.value;
+        e.has_track = true;
+        break;
+      case track_event::kNameIid:
+        if (const uint32_t* known = s.event_names.get(scan.value)) e.name = *known;
+        break;
+      case track_event::kName:
+        if (scan.is_bytes()) e.name = text_id(scan.bytes);
+        break;
+      case track_event::kCategoryIid:
+        numbers(scan, [&](uint64_t iid) {
+          if (const uint16_t* known = s.categories.get(iid); known && e.category == 0) e.category = *known;
+        });
+        break;
+      case track_event::kCategory:
+        if (scan.is_bytes() && e.category == 0) e.category = category_id(scan.bytes);
+        break;
+      case track_event::kAnnotation:
+        if (scan.is_bytes()) e.annotations.push_back(scan.bytes);
+        break;
+      case track_event::kGpuCorrelation:
+        if (scan.is_bytes()) e.gpu_correlations.push_back(scan.bytes);
+        break;
+      case track_event::kCounterValue:
+        e.counter = scan.value;
+        e.has_counter = true;
+        break;
+      case track_event::kDoubleCounterValue:
+        e.counter_double = scan.as_double();
+        e.has_double = true;
+        break;
+      case track_event::kFlowId: fixed_numbers(scan, [&](uint64_t id) { e.flows.push_back({id, false}); }); break;
+      case track_event::kTerminatingFlowId:
+        fixed_numbers(scan, [&](uint64_t id) { e.flows.push_back({id, true}); });
+        break;
+      case track_event::kOldFlowId: numbers(scan, [&](uint64_t id) { e.flows.push_back({id, false}); }); break;
+      case track_event::kOldTerminatingFlowId:
+        numbers(scan, [&](uint64_t id) { e.flows.push_back({id, true}); });
+        break;
+      case track_event::kExtraCounterTracks: numbers(scan, [&](uint64_t id) { e.extra_tracks.push_back(id); }); break;
+      case track_event::kExtraValues:
+        numbers(scan, [&](uint64_t value) { e.extra_values.push_back(static_cast<int64_t>(value)); });
+        break;
+      case track_event::kExtraDoubleTracks:
+        numbers(scan, [&](uint64_t id) { e.extra_double_tracks.push_back(id); });
+        break;
+      case track_event::kExtraDoubleValues:
+        fixed_numbers(scan, [&](uint64_t bits) { e.extra_doubles.push_back(std::bit_cast<double>(bits)); });
+        break;
+      case track_event::kLegacy:
+        if (scan.is_bytes()) e.legacy = scan.bytes.empty() ? std::string_view("", 0) : scan.bytes;
+        break;
+      case track_event::kDeltaUs:
+        e.delta_us = scan.as_signed();
+        e.has_delta = true;
+        break;
+      case track_event::kAbsoluteUs:
+        e.absolute_us = scan.as_signed();
+        e.has_absolute = true;
+        break;
+      case track_event::kThreadTimeUs:
+        e.thread_time_us = scan.as_signed();
+        e.has_thread_time = true;
+        break;
+      case track_event::kThreadInstructions:
+        e.thread_instructions = scan.as_signed();
+        e.has_thread_instructions = true;
+        break;
+      default: break;
+    }
+  }
+  return !scan.is_damaged();
+}
+
+// Events read in the order of the file; what they say of their slice becomes facts of its row at once.
+uint32_t FileReader::begin_row(const Packet& p, const Sequence& s, int64_t time, int64_t dur, uint32_t track,
+                               uint32_t name) {
+  kineto::Row row;
+  row.start_ns = time;
+  row.dur_ns = dur;
+  row.offset = p.offset;
+  row.name = name;
+  row.thread = track;
+  row.category = event_.category & 0x7fff;
+  if (event_.annotations.empty()) {
+    const uint32_t number = builder_.add_row(row);
+    if (number == kNoRow) lose("pftrace.too_many", "events beyond four thousand million were left out", p.offset);
+    return number;
+  }
+  facts_ = {};
+  own_ = {};
+  annotations_.clear();
+  for (const std::string_view annotation : event_.annotations) annotations_.read(annotation, s, facts_, own_);
+  if (row.category == 0) {
+    if (own_.has(OwnKey::kSyncKind))
+      row.category = sync_category_ & 0x7fff;
+    else if (facts_.has_launch_shape)
+      row.category = kernel_category_ & 0x7fff;
+    else if (facts_.has_copy && facts_.stream >= 0)
+      row.category = copy_category_ & 0x7fff;
+  }
+  facts_.cat = builder_.dictionaries().categories.text(row.category);
+  facts_.name = builder_.dictionaries().names.text(row.name);
+  const uint32_t number = builder_.add_row(row, facts_);
+  if (number == kNoRow) {
+    lose("pftrace.too_many", "events beyond four thousand million were left out", p.offset);
+    return number;
+  }
+  if (own_.is_cell()) own_cells_.emplace_back(number, own_);
+  return number;
+}
+
+void FileReader::add_flows(uint32_t at, bool at_end, int64_t time) {
+  for (const TrackEvent::FlowId& flow : event_.flows) flows_.push_back({flow.id, time, at, at_end, flow.ends});
+}
+
+void FileReader::instant(const Packet& p, const Sequence& s, int64_t time, uint32_t track, uint32_t name) {
+  // An arrow needs a slice to begin or end at.
+  if (!event_.flows.empty()) {
+    const uint32_t row = begin_row(p, s, time, 0, track, name);
+    if (row != kNoRow) add_flows(row, false, time);
+    return;
+  }
+  builder_.add_mark({time, name, track, 0});
+}
+
+void FileReader::count(Sequence& s, uint32_t track, int64_t time, int64_t value) {
+  const TrackInfo& info = tracks_[track];
+  if (info.is_incremental) {
+    int64_t& sum = s.counter_sums[track];
+    if (__builtin_add_overflow(sum, value, &sum)) sum = value;
+    value = sum;
+  }
+  const auto multiplier = static_cast<double>(info.multiplier == 0 ? 1 : info.multiplier);
+  samples_.push_back({track, time, static_cast<double>(value) * multiplier});
+}
+
+// Values that ride on an event of another kind: each belongs to the track in its place.
+void FileReader::event_counters(Sequence& s, int64_t time, uint32_t track) {
+  const std::vector<uint64_t>& tracks = event_.extra_tracks.empty() ? s.extra_counters : event_.extra_tracks;
+  for (size_t k = 0; k < std::min(tracks.size(), event_.extra_values.size()); ++k)
+    count(s, tracks_.of_uuid(tracks[k]), time, event_.extra_values[k]);
+  const std::vector<uint64_t>& doubles =
+      event_.extra_double_tracks.empty() ? s.extra_doubles : event_.extra_double_tracks;
+  for (size_t k = 0; k < std::min(doubles.size(), event_.extra_doubles.size()); ++k)
+    samples_.push_back({tracks_.of_uuid(doubles[k]), time, event_.extra_doubles[k]});
+  const auto of_thread = [&](const char* what, double value) {
+    samples_.push_back({tracks_.of_key(what + std::to_string(track), tracks_.path(track) + " / " + what), time, value});
+  };
+  if (event_.has_thread_time) of_thread("thread time", 1000.0 * static_cast<double>(event_.thread_time_us));
+  if (event_.has_thread_instructions) of_thread("thread instructions", static_cast<double>(event_.thread_instructions));
+}
+
+void FileReader::track_event(const Packet& p, Sequence& s) {
+  TrackEvent& e = event_;
+  if (!scan_event(p.body, s, e))
+    return lose("pftrace.damaged_packet", "a packet whose fields do not fit into it was left out", p.offset);
+  std::optional<int64_t> time;
+  if (p.has_time) {
+    time = time_of(p, s);
+    if (!time) return;
+  } else if (e.has_delta || e.has_absolute) {
+    int64_t us = e.absolute_us;
+    if (e.has_delta && !__builtin_add_overflow(s.reference_us, e.delta_us, &us)) s.reference_us = us;
+    Packet stamped = p;
+    stamped.timestamp = us >= 0 && us < INT64_MAX / 1000 ? static_cast<uint64_t>(us) * 1000 : UINT64_MAX;
+    time = time_of(stamped, s);
+    if (!time) return;
+  } else {
+    return lose("pftrace.no_time", "an event without a time was left out", p.offset);
+  }
+  if (!p.has_sequence)
+    notes_.add("pftrace.no_sequence", Severity::kInfo,
+               "events that do not say which sequence they belong to are read all the same", {path_, 0, p.offset});
+  const uint64_t machine = p.machine * 0x9e3779b97f4a7c15ull;
+  uint32_t track = 0;
+  if (e.has_track && e.track != 0)
+    track = tracks_.of_uuid(e.track ^ machine);
+  else if (!e.has_track && s.has_default_track)
+    track = tracks_.of_uuid(s.default_track ^ machine);
+  else if (s.thread_track != UINT32_MAX)
+    track = s.thread_track;
+  else if (e.has_track)
+    track = tracks_.of_uuid(0);
+  else
+    track = tracks_.of_sequence(s.id);
+  if (track >= uint32_t{1} << 31) return;
+  if (!e.extra_values.empty() || !e.extra_doubles.empty() || e.has_thread_time || e.has_thread_instructions)
+    event_counters(s, *time, track);
+  const bool needs_state = (p.flags & kNeedsState) != 0;
+  switch (e.type) {
+    case kBegin: {
+      const uint32_t row = begin_row(p, s, *time, 0, track, e.name);
+      if (row == kNoRow) return;
+      log_.begin(*time, track, row, s.id, needs_state);
+      if (!e.flows.empty()) add_flows(row, false, *time);
+      for (const std::string_view bytes : e.gpu_correlations)
+        for (ProtoScan scan(bytes); scan.next();) {
+          if (scan.id == 1) numbers(scan, [&](uint64_t id) { submissions_.emplace_back(id, row); });
+          if (scan.id == 2) numbers(scan, [&](uint64_t id) { waits_.emplace_back(id, row); });
+        }
+      break;
+    }
+    case kEnd: {
+      ++ends_;
+      builder_.skip_entry();
+      const uint32_t end = log_.end(*time, track, s.id, needs_state);
+      if (!e.flows.empty()) add_flows(end, true, *time);
+      break;
+    }
+    case kInstant: instant(p, s, *time, track, e.name); break;
+    case kCounter:
+      builder_.skip_entry();
+      if (e.has_double)
+        samples_.push_back({track, *time, e.counter_double});
+      else if (e.has_counter)
+        count(s, track, *time, static_cast<int64_t>(e.counter));
+      break;
+    case kState:
+      states_.push_back({track, e.name, *time, e.category, builder_.event_count(), p.offset});
+      builder_.skip_entry();
+      break;
+    default:
+      if (e.legacy.data()) return legacy_event(p, s, *time, track);
+      lose("pftrace.unknown_type", "events of a type that this version does not know were left out", p.offset);
+  }
+  // A second meaning beside the first: Chrome's flows bound to slices by an id.
+  if (e.legacy.data()) {
+    for (ProtoScan scan(e.legacy); scan.next();)
+      if (scan.id == legacy_event::kBindId && e.type == kBegin && builder_.row_count() > 0)
+        flows_.push_back({scan.value, *time, builder_.row_count() - 1, false, false});
+  }
+}
+
+void FileReader::legacy_event(const Packet& p, Sequence& s, int64_t time, uint32_t track) {
+  Legacy legacy;
+  for (ProtoScan scan(event_.legacy); scan.next();) {
+    switch (scan.id) {
+      case legacy_event::kNameIid:
+        if (const uint32_t* known = s.event_names.get(scan.value); known && event_.name == 0) event_.name = *known;
+        break;
+      case legacy_event::kPhase: legacy.phase = static_cast<char>(scan.value); break;
+      case legacy_event::kDurationUs:
+        legacy.duration_us = scan.as_signed();
+        legacy.has_duration = true;
+        break;
+      case legacy_event::kUnscopedId:
+      case legacy_event::kLocalId:
+      case legacy_event::kGlobalId:
+        legacy.id = scan.value;
+        legacy.id_kind = scan.id == legacy_event::kLocalId ? 'l' : 'g';
+        legacy.has_id = true;
+        break;
+      case legacy_event::kScope:
+        if (scan.is_bytes()) legacy.scope = scan.bytes;
+        break;
+      case legacy_event::kBindId:
+        legacy.bind_id = scan.value;
+        legacy.has_bind = true;
+        break;
+      case legacy_event::kBindToEnclosing: legacy.binds_enclosing = scan.value != 0; break;
+      case legacy_event::kPidOverride: legacy.pid = scan.as_signed(); break;
+      case legacy_event::kTidOverride: legacy.tid = scan.as_signed(); break;
+      default: break;
+    }
+  }
+  if (legacy.pid != kNoNumber || legacy.tid != kNoNumber) track = tracks_.of_thread(legacy.pid, legacy.tid);
+  const bool needs_state = (p.flags & kNeedsState) != 0;
+  const auto async_track = [&] {
+    std::string key(1, legacy.id_kind);
+    key += std::to_string(legacy.id) + '\n' + std::to_string(event_.category) + '\n' +
+           std::string(legacy.scope.substr(0, 256));
+    if (legacy.id_kind == 'l') key += '\n' + std::to_string(tracks_.process_of(track));
+    const std::string_view name = builder_.dictionaries().names.text(event_.name);
+    const uint32_t async = tracks_.of_key(key, std::string("async ") + std::string(name.empty() ? "events" : name));
+    tracks_[async].is_async = true;
+    return async;
+  };
+  const auto begin = [&](uint32_t at) {
+    const uint32_t row = begin_row(p, s, time, 0, at, event_.name);
+    if (row == kNoRow) return;
+    log_.begin(time, at, row, s.id, needs_state);
+    add_flows(row, false, time);
+    if (legacy.has_bind) flows_.push_back({legacy.bind_id, time, row, false, false});
+  };
+  const auto end = [&](uint32_t at) {
+    builder_.skip_entry();
+    add_flows(log_.end(time, at, s.id, needs_state), true, time);
+  };
+  switch (legacy.phase) {
+    case 'B': return begin(track);
+    case 'E': return end(track);
+    case 'b':
+    case 'S': return begin(async_track());
+    case 'e':
+    case 'F': return end(async_track());
+    case 'n':
+    case 'T':
+    case 'p': return instant(p, s, time, async_track(), event_.name);
+    case 'I':
+    case 'i':
+    case 'R': return instant(p, s, time, track, event_.name);
+    case 'X': {
+      int64_t dur = 0;
+      if (__builtin_mul_overflow(legacy.duration_us, int64_t{1000}, &dur) || dur < 0 || dur > kMaxTimeNs - time)
+        dur = 0;
+      const uint32_t row = begin_row(p, s, time, dur, track, event_.name);
+      if (row == kNoRow) return;
+      last_ns_ = std::max(last_ns_, time + dur);
+      add_flows(row, false, time);
+      if (legacy.has_bind) flows_.push_back({legacy.bind_id, time, row, false, false});
+      return;
+    }
+    case 's':
+    case 't':
+    case 'f':
+      builder_.skip_entry();
+      legacy_flows_.push_back(
+          {legacy.has_bind ? legacy.bind_id : legacy.id, time, track, legacy.phase, legacy.binds_enclosing});
+      return;
+    default:
+      builder_.skip_entry();
+      if (legacy.phase != 'M')
+        lose("pftrace.unknown_type", "events of a type that this version does not know were left out", p.offset);
+  }
+}
+
+}  // namespace stageline::pftrace
