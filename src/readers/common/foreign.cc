@@ -1,5 +1,7 @@
 #include "readers/common/foreign.h"
 
+#include <utility>
+
 #include "base/text.h"
 
 namespace stageline {
@@ -10,17 +12,59 @@ constexpr ForeignFormat kExecutionTrace = {
     "give the profiler trace of the same run: torch.profiler's *.pt.trace.json, or export_chrome_trace"};
 constexpr ForeignFormat kRocprof = {
     "this is rocprofiler's own JSON, not a PyTorch profiler trace",
-    "record with torch.profiler, or let rocprofv3 write --output-format pftrace for Perfetto"};
+    "record with rocprofv3 --output-format pftrace, or convert what rocprofv3 kept: rocpd convert -i *_results.db "
+    "--output-format pftrace"};
+constexpr ForeignFormat kMemorySnapshot = {"this is a snapshot of an allocator (torch.cuda.memory._dump_snapshot)",
+                                           "it holds allocations and no times of work; pytorch.org/memory_viz shows "
+                                           "it. Memory over time beside the work comes "
+                                           "with torch.profiler's profile_memory=True"};
+constexpr ForeignFormat kTorchSave = {
+    "this is a file of torch.save or a pickle of tensors, with no times in it",
+    "record with torch.profiler: prof.export_chrome_trace(\"rank0.pt.trace.json.gz\")"};
 constexpr ForeignFormat kPickle = {
-    "this is a Python pickle, such as a CUDA memory snapshot (torch.cuda.memory._dump_snapshot)",
-    "it holds allocations and no times of work; pytorch.org/memory_viz shows it. Stageline needs a profiler trace"};
-constexpr ForeignFormat kNsys = {"this is an SQLite database of Nsight Systems",
-                                 "Stageline reads PyTorch profiler traces; record with torch.profiler, or look at this "
-                                 "one with Nsight Systems"};
+    "this is a Python pickle, and none of torch's flight recorder",
+    "a pickle can run any code, so only plain data of known kinds is read; for a table of timings pandas writes CSV: "
+    "pandas.read_pickle(\"FILE\").to_csv(\"timings.csv\")"};
+constexpr ForeignFormat kNsys = {
+    "this is an SQLite database of Nsight Systems without the tables that a timeline needs",
+    "nsys export --type sqlite --include-blobs=true REPORT.nsys-rep makes one that Stageline reads"};
+constexpr ForeignFormat kRocpd = {"this is an SQLite database of rocprofiler (rocpd)",
+                                  "rocpd convert -i FILE.db --output-format pftrace makes a file that Stageline reads"};
+constexpr ForeignFormat kNvprof = {
+    "this is an SQLite database of nvprof, which NVIDIA has given up",
+    "record with nsys profile -t cuda,nvtx, then nsys export --type sqlite REPORT.nsys-rep"};
 constexpr ForeignFormat kSqlite = {"this is an SQLite database, and no reader takes it",
                                    "give the traces that it was made of, or a table of timings as CSV"};
-constexpr ForeignFormat kNsysReport = {"this is a report of Nsight Systems (.nsys-rep)",
-                                       "nsys export --type sqlite --include-blobs=true REPORT.nsys-rep makes a file that Stageline reads"};
+constexpr ForeignFormat kNsysReport = {
+    "this is a report of Nsight Systems (.nsys-rep)",
+    "nsys export --type sqlite --include-blobs=true REPORT.nsys-rep makes a file that Stageline reads"};
+constexpr ForeignFormat kOldNsysReport = {
+    "this is a report of an older Nsight Systems (.qdrep)",
+    "nsys export --type sqlite --include-blobs=true REPORT.qdrep makes a file that Stageline reads"};
+constexpr ForeignFormat kNsysStream = {
+    "this is what Nsight Systems recorded and has not made a report of (.qdstrm)",
+    "QdstrmImporter --input-file FILE.qdstrm makes the report; then nsys export --type sqlite REPORT.nsys-rep"};
+constexpr ForeignFormat kNcuReport = {
+    "this is a report of Nsight Compute (.ncu-rep): counters of single kernels, and no times of a run",
+    "record the run with nsys profile -t cuda,nvtx, then nsys export --type sqlite REPORT.nsys-rep"};
+constexpr ForeignFormat kEtl = {
+    "this is a trace of Event Tracing for Windows (.etl)",
+    "record the training itself, with torch.profiler: prof.export_chrome_trace(\"rank0.pt.trace.json.gz\")"};
+constexpr ForeignFormat kPerf = {
+    "this is a recording of Linux perf (perf.data): samples of processors, not spans of work",
+    "record the training itself: stageline record -- python train.py, or torch.profiler's export_chrome_trace"};
+constexpr ForeignFormat kFuchsia = {"this is a trace in Fuchsia's format",
+                                    "Perfetto's traceconv json FILE trace.json makes a file that Stageline reads"};
+constexpr ForeignFormat kParquet = {"this is a table in Parquet or Arrow, and Stageline reads tables as CSV",
+                                    "python -c 'import pandas; pandas.read_parquet(\"FILE\").to_csv(\"timings.csv\", "
+                                    "index=False)', then stageline info "
+                                    "timings.csv"};
+constexpr ForeignFormat kXplane = {
+    "this is a profile of XLA (XPlane, .xplane.pb)",
+    "JAX writes a trace beside it, PROFILE/HOST.trace.json.gz, which Stageline reads; xprof makes one of others"};
+constexpr ForeignFormat kChakra = {
+    "this is an execution trace of Chakra (.et): a graph of operators without device times",
+    "give the profiler trace of the same run: torch.profiler's *.pt.trace.json, or export_chrome_trace"};
 constexpr ForeignFormat kAscend = {
     "this is an Ascend profiler's trace_view.json: a Chrome trace, but its rows are not Kineto's",
     "call it trace_view.json again, or give the folder that the profiler made: then the reader ascend takes it"};
@@ -55,10 +99,31 @@ const ForeignFormat* foreign_json(std::string_view head) {
 bool is_foreign_json(std::string_view head) { return foreign_json(head) != nullptr; }
 
 const ForeignFormat* foreign_format(std::string_view head, std::string_view path) {
-  if (head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) return &kPickle;
-  if (head.starts_with(std::string_view("SQLite format 3\0", 16)))
+  const std::string extension = file_extension(path);
+  if (head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) {
+    if (has(head, "segments") && has(head, "device_traces")) return &kMemorySnapshot;
+    return has(head, "torch._utils") || has(head, "_rebuild_tensor") ? &kTorchSave : &kPickle;
+  }
+  if (head.starts_with(std::string_view("PK\x03\x04", 4)) && has(head, "data.pkl")) return &kTorchSave;
+  if (head.starts_with(std::string_view("SQLite format 3\0", 16))) {
+    if (has(head, "rocpd_")) return &kRocpd;
+    if (extension == "nvvp" || extension == "nvprof") return &kNvprof;
     return has(head, "CUPTI_ACTIVITY") || file_name(path).find("nsys") != std::string::npos ? &kNsys : &kSqlite;
-  if (path.ends_with(".nsys-rep") || path.ends_with(".qdrep")) return &kNsysReport;
+  }
+  if (head.starts_with("PERFILE2") || head.starts_with("2ELIFREP")) return &kPerf;
+  if (head.starts_with(std::string_view("\x10\x00\x04\x46\x78\x54\x16\x00", 8))) return &kFuchsia;
+  if (head.starts_with("PAR1") || head.starts_with("ARROW1")) return &kParquet;
+  constexpr std::pair<std::string_view, const ForeignFormat*> kExtensions[] = {{"nsys-rep", &kNsysReport},
+                                                                               {"qdrep", &kOldNsysReport},
+                                                                               {"qdstrm", &kNsysStream},
+                                                                               {"ncu-rep", &kNcuReport},
+                                                                               {"etl", &kEtl},
+                                                                               {"nvvp", &kNvprof},
+                                                                               {"nvprof", &kNvprof},
+                                                                               {"et", &kChakra}};
+  for (const auto& [end, format] : kExtensions)
+    if (extension == end) return format;
+  if (file_name(path).ends_with(".xplane.pb")) return &kXplane;
   return foreign_json(head);
 }
 

@@ -1,0 +1,55 @@
+"""Files that users try although no reader takes them: each is told what it is, and what makes something that is read."""
+import pathlib
+import pickle
+import sqlite3
+import tempfile
+import unittest
+import zipfile
+
+from support import run
+
+
+class ForeignTest(unittest.TestCase):
+    def setUp(self):
+        self.temp = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temp.name)
+        self.addCleanup(self.temp.cleanup)
+
+    def said(self, name, content=b'\x01\x02\x03 nothing known' * 20):
+        path = self.folder / name
+        path.write_bytes(content)
+        return run('info', path, check=2).err
+
+    def test_by_name(self):
+        for name, what, command in (('run.nsys-rep', 'Nsight Systems', 'nsys export --type sqlite'), ('run.qdrep', 'older Nsight Systems', 'nsys export --type sqlite'),
+                                    ('run.qdstrm', 'has not made a report', 'QdstrmImporter'), ('run.ncu-rep', 'Nsight Compute', 'nsys profile'),
+                                    ('run.etl', 'Event Tracing for Windows', 'export_chrome_trace'), ('vm.xplane.pb', 'XLA', 'trace.json.gz'),
+                                    ('run.0.et', 'Chakra', 'export_chrome_trace'), ('old.nvvp', 'nvprof', 'nsys profile')):
+            with self.subTest(name):
+                err = self.said(name)
+                self.assertIn(what, err)
+                self.assertIn(command, err)
+                self.assertLess(len(err), 600)
+
+    def test_by_their_first_bytes_whatever_they_are_called(self):
+        for content, what in ((b'PERFILE2' + bytes(200), 'Linux perf'), (b'PAR1' + bytes(200), 'Parquet'), (b'\x10\x00\x04FxT\x16\x00' + bytes(64), 'Fuchsia')):
+            with self.subTest(what):
+                self.assertIn(what, self.said('data', content))
+
+    def test_pickles_say_which_kind_they_are(self):
+        self.assertIn('snapshot of an allocator', self.said('mem.pickle', pickle.dumps({'segments': [], 'device_traces': [[]]}, 2)))
+        self.assertIn('only plain data', self.said('table.pkl', pickle.dumps({'a': [1, 2]}, 4)))
+        with zipfile.ZipFile(self.folder / 'made.pt', 'w') as out:
+            out.writestr('archive/data.pkl', b'\x80\x02}.')
+        self.assertIn('torch.save', run('info', self.folder / 'made.pt', check=2).err)
+
+    def test_databases_say_whose_they_are(self):
+        db = sqlite3.connect(self.folder / 'run_results.db')
+        db.execute('CREATE TABLE rocpd_metadata_01 (id INTEGER)')
+        db.commit()
+        db.close()
+        self.assertIn('rocpd convert', run('info', self.folder / 'run_results.db', check=2).err)
+
+
+if __name__ == '__main__':
+    unittest.main()
