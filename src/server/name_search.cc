@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/json_writer.h"
+#include "base/name_pattern.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "server/name_pattern.h"
 #include "server/slice_details.h"
 #include "server/slice_window.h"
 

@@ -11,7 +11,7 @@
 #include "server/http_server.h"
 #include "server/loopback_host.h"
 #include "server/name_index.h"
-#include "server/name_pattern.h"
+#include "base/name_pattern.h"
 #include "server/query.h"
 
 namespace stageline {

@@ -1,4 +1,4 @@
-#include "server/name_pattern.h"
+#include "base/name_pattern.h"
 
 #include <algorithm>
 
