@@ -200,6 +200,7 @@ const std::vector<Command>& command_table() {
        run_align,
        {{"trust-clocks", "", "Exit 0 also when a rank cannot be tied to the others", ""}}},
       what_if_command(open),
+      sql_command(open),
       {"info",
        "PATH…",
        "Say what was found, and what was wrong with it",

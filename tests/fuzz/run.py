@@ -82,7 +82,7 @@ def run(build, name, reader, seconds, seeds):
     corpus.mkdir(parents=True, exist_ok=True)
     findings.mkdir(parents=True, exist_ok=True)
     folders = [corpus] + [f for f in (HERE / "seeds" / name, HERE / "regressions" / name, KEPT / slug, seeds.get(name)) if f and f.is_dir()]
-    dictionary = "text.dict" if name == "text" else "kineto.dict" if reader == "kineto" or name == "kineto_event" else "op_json.dict" if reader not in (None, "paddle-log") else "paddle_log.dict"
+    dictionary = "text.dict" if name == "text" else "sql.dict" if name == "sql" else "kineto.dict" if reader == "kineto" or name == "kineto_event" else "op_json.dict" if reader not in (None, "paddle-log") else "paddle_log.dict"
     with tempfile.TemporaryDirectory(prefix="stageline-fuzz-", dir=MEMORY) as scratch:
         environment = dict(os.environ, TMPDIR=scratch, UBSAN_OPTIONS="print_stacktrace=1")
         if reader:

@@ -5,6 +5,7 @@
   readers/CASE/events.csv what `analyze events` makes of it; of a flight recorder's dumps, which have neither,
   readers/CASE/calls.csv  what `analyze flight-recorder` makes of them
   readers/CASE/info.txt   what `info` says
+  sql/schema.csv          tables and columns of SQL
   schedules/NAME.txt      the order on 4 stages with 8 micro-batches, one line a rank, as simulated logs have it; drawing and numbers
   analyses/NAME.txt       its tables: of pipeline cells on readers/paddle-log, of profiler traces on readers/kineto in
                           both modes, of two runs on readers/kineto and readers/kineto-us, of files on files/…
@@ -408,6 +409,7 @@ def main():
         elif 'events' in topics['analyses']:
             compare(case / 'events.csv', stageline('analyze', 'events', source, '--format', 'csv', '-q').decode())
         compare(case / 'info.txt', without_version(stageline('info', source).decode()))
+    compare(HERE / 'sql' / 'schema.csv', stageline('sql', 'readers/kineto/input', '--schema', '--format', 'csv', '-q').decode())
     for name in topics['schedules']:
         with tempfile.TemporaryDirectory() as folder:
             sizes = [name, '--stages', 4, '--micro-batches', 8]

@@ -1,0 +1,162 @@
+// stageline sql: a query over a run, or the prompt for several.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/input.h"
+#include "base/output_file.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_common.h"
+#include "cli/sql_prompt.h"
+#include "sql/answer.h"
+#include "sql/session.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostQueryBytes = 1'000'000;
+constexpr size_t kWidest = 60;  // columns of a text, where it is not --wide
+
+bool is_path(const std::string& word) {
+  struct stat found = {};
+  return stat(word.c_str(), &found) == 0;
+}
+
+struct SqlQuestion {
+  std::vector<std::string> paths;
+  std::string query;           // "": the prompt
+  bool query_is_word = false;  // the last operand, which is no path
+  std::string format;
+  sql::Limits limits;
+  bool schema = false, wide = false;
+};
+
+// What is asked, before anything is read. Errors: kUsage, those of --file.
+Result<SqlQuestion> question_of(const Arguments& arguments, const Terminal& terminal) {
+  SqlQuestion q;
+  q.paths = arguments.operands;
+  q.schema = arguments.has("schema") || arguments.has("table");
+  q.wide = arguments.has("wide");
+  q.format = arguments.has("json") ? "json" : arguments.get("format", "text");
+  if (q.format != "text" && q.format != "csv" && q.format != "json" && q.format != "arrow")
+    return Error{ErrorCode::kUsage, "answers come as text, csv, json or arrow, not \"" + q.format + "\"", {}, ""};
+  const bool is_text = q.format == "text";
+  Result<int64_t> rows = arguments.integer("rows", is_text ? (terminal.table_width > 0 ? 40 : 100) : 0, 0, INT64_MAX);
+  if (!rows) return std::move(rows).error();
+  q.limits.most_rows = *rows == 0 ? INT64_MAX : *rows;
+  Result<int64_t> timeout = arguments.duration_ns("timeout", 0);
+  if (!timeout) return std::move(timeout).error();
+  q.limits.timeout = std::chrono::milliseconds(*timeout > 0 ? std::max<int64_t>(1, *timeout / 1'000'000) : 0);
+  if (arguments.has("file")) {
+    Result<std::string> text = read_all(arguments.get("file"), kMostQueryBytes);
+    if (!text) return std::move(text).error();
+    q.query = std::move(*text);
+    if (trim(q.query).empty()) return Error{ErrorCode::kUsage, "there is no query in it", {arguments.get("file")}, ""};
+  } else if (q.paths.size() > 1 && !q.schema && !is_path(q.paths.back())) {
+    q.query = q.paths.back();
+    q.query_is_word = true;
+    q.paths.pop_back();
+  }
+  if (q.schema && q.query.empty()) {
+    const std::string table = arguments.get("table");
+    std::string quoted;
+    for (const char c : table) quoted += c == '\'' ? "''" : std::string(1, c);
+    q.query = table.empty() ? "SELECT table_name, name, type, unit, help FROM columns"
+                            : "SELECT name, type, unit, is_option, help FROM columns('" + quoted + "')";
+    if (is_text && !arguments.has("rows")) q.limits.most_rows = INT64_MAX;
+    q.wide = true;
+  }
+  return q;
+}
+
+}  // namespace
+
+int run_sql(const Arguments& arguments) {
+  Result<Terminal> terminal = terminal_for(arguments);
+  if (!terminal) return fail(terminal.error());
+  Result<SqlQuestion> q = question_of(arguments, *terminal);
+  if (!q) return fail(q.error());
+  if (q->query.empty() && isatty(STDIN_FILENO) == 0) {
+    Result<std::string> text = read_all("-", kMostQueryBytes);
+    if (!text) return fail(text.error());
+    q->query = std::move(*text);
+    if (trim(q->query).empty())
+      return fail(
+          {ErrorCode::kUsage, "a query is missing", {}, "stageline sql LOGS \"SELECT name, help FROM tables\""});
+  }
+  if (q->query.empty() && (arguments.has("output") || q->format != "text"))
+    return fail({ErrorCode::kUsage,
+                 "the prompt prints text; --format and --output need a query",
+                 {},
+                 "stageline sql LOGS \"SELECT …\""});
+  Result<OutputFile> out = open_output(arguments.get("output", "-"), q->paths);
+  if (!out) return fail(out.error());
+  Result<Trace> trace = open_run(arguments, *terminal, q->paths, "", Clocks::kCompared);
+  if (!trace) return fail(trace.error());
+  const auto data = std::make_shared<const sql::RunData>(std::make_shared<const Run>(*trace), nullptr, q->paths);
+  Result<std::unique_ptr<sql::Session>> session = sql::Session::open(data);
+  if (!session) return fail(session.error());
+  if (q->query.empty()) return run_sql_prompt(**session, *terminal, q->limits, q->wide ? 0 : kWidest);
+
+  const sql::Write write = [&](std::string_view bytes) { out->write(bytes); };
+  sql::AnswerTable answer;
+  sql::CsvSink csv(write);
+  sql::JsonSink json(write);
+  sql::RowSink& sink = q->format == "csv"    ? static_cast<sql::RowSink&>(csv)
+                       : q->format == "json" ? static_cast<sql::RowSink&>(json)
+                                             : static_cast<sql::RowSink&>(answer);
+  Result<sql::Outcome> outcome = (*session)->ask(q->query, q->limits, sink);
+  if (!outcome) {
+    Error error = outcome.error();
+    if (q->query_is_word && error.code == ErrorCode::kUsage && q->query.find_first_of(" \n\t") == std::string::npos)
+      error.hint = "there is no file \"" + q->query + "\", so it was taken for the query";
+    return fail(error);
+  }
+  if (q->format == "csv") {
+    csv.end();
+  } else if (q->format == "json") {
+    json.end(*outcome);
+    out->write("\n");
+  } else if (q->format == "arrow") {
+    if (Status s = write_arrow(answer, write); !s) return fail(s.error());
+  } else if (outcome->is_query) {
+    out->write(terminal_text(answer_text(answer, q->wide ? 0 : kWidest, terminal->colour_out), true));
+  }
+  if (Status s = out->commit(); !s) return fail(s.error());
+  if (outcome->truncated)
+    note(*terminal, terminal->chinese()
+                        ? "只打印了前 " + std::to_string(outcome->rows) + " 行；--rows 0 打印全部"
+                        : "these are the first " + std::to_string(outcome->rows) + " rows; --rows 0 gives all");
+  print_notes(*terminal, trace->diagnostics, "on the input (stageline info " + q->paths[0] + " lists all)",
+              "stageline info");
+  return kExitGood;
+}
+
+Command sql_command(const std::vector<const char*>& open_flags) {
+  std::vector<const char*> flags = {"file",   "format", "json",  "output", "rows",         "wide",    "timeout",
+                                    "schema", "table",  "range", "align",  "trust-clocks", "align-on"};
+  flags.insert(flags.end(), open_flags.begin(), open_flags.end());
+  return {"sql",
+          "PATH… [QUERY]",
+          "Ask a run in SQL: slices, kernels, cells, steps, every analysis as a table",
+          "The last word is the query unless there is a file of that name. SQLite's language over the run itself: "
+          "nothing is "
+          "copied, nothing can be changed, and neither files nor other databases can be reached. Times are nanoseconds "
+          "from the "
+          "run's first slice. --schema lists tables and columns. Several statements are parted by ; and the last one's "
+          "rows "
+          "are printed, so that CREATE TEMP VIEW can go before. Without a query: a prompt, or what stands on standard "
+          "input.",
+          flags,
+          1,
+          -1,
+          run_sql,
+          {{"format", "KIND", "text (default), csv, json or arrow (a stream for pyarrow, polars, DuckDB)",
+            "text,csv,json,arrow"},
+           {"rows", "N", "Most rows; 0: all; default all, as text 100, on a terminal 40", ""},
+           {"table", "NAME", "Only the columns of this table, analyses too", ""},
+           {"wide", "", "Texts as long as they are; default cut in the middle to 60 columns", ""}}};
+}
+
+}  // namespace stageline

@@ -1,0 +1,182 @@
+#include "sql/analysis_tables.h"
+
+#include <algorithm>
+
+#include "analyses/analysis.h"
+#include "base/text.h"
+#include "engine/engine.h"
+#include "sql/row_table.h"
+
+namespace stageline::sql {
+namespace {
+
+std::string underscored(std::string_view name) {
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '-', '_');
+  return out;
+}
+
+// Answers of one analysis for a set of options: all its tables as rows, one after the other.
+struct AnswerRows : Rows {
+  std::vector<Table> tables;
+  size_t size() const override { return 0; }
+  void show(sqlite3_context*, size_t, int) const override {}
+  int64_t integer(size_t, int) const override { return kNullInteger; }
+};
+
+std::string why_not(const RunData& data, const Analysis& analysis) {
+  const std::string name = analysis.name;
+  if (analysis.needs == AnalysisNeeds::kTwoRuns) return name + " compares two runs, and SQL is asked of one";
+  if (analysis.needs == AnalysisNeeds::kFiles) return name + " reads files that are no traces";
+  if (suits(analysis, data.trace())) return "";
+  return name + (analysis.needs == AnalysisNeeds::kCells   ? " needs pipeline cells, and this trace has none"
+                 : analysis.needs == AnalysisNeeds::kCalls ? " needs dumps of a flight recorder"
+                                                           : " needs a profiler trace with slices");
+}
+
+class AnalysisSource : public TableSource {
+ public:
+  AnalysisSource(std::shared_ptr<const RunData> data, const Analysis& analysis, const AnalysisTable& table)
+      : TableSource(underscored(analysis.name) + "__" + underscored(table.name), table.summary),
+        data_(std::move(data)),
+        analysis_(analysis),
+        table_(table.name) {}
+
+  std::string why() const { return why_not(*data_, analysis_); }
+
+  Result<std::vector<SqlColumn>> columns() const override {
+    if (!columns_.empty()) return columns_;
+    Result<std::shared_ptr<const Table>> table = answer({});
+    if (!table && table.error().code == ErrorCode::kUsage) {
+      // What must be told what to look for has columns all the same: those of an answer that found nothing.
+      std::vector<std::pair<std::string, std::string>> nothing;
+      for (const AnalysisOption& option : analysis_.options)
+        if (std::string_view(option.help).find("; required") != std::string_view::npos)
+          nothing.emplace_back(option.name, "-");
+      if (!nothing.empty()) table = answer(nothing);
+    }
+    if (!table) return std::move(table).error();
+    std::vector<SqlColumn> columns = columns_of(**table);
+    for (const AnalysisOption& option : analysis_.options) add_option(columns, option.name, option.value, option.help);
+    if (analysis_.compat[0] != '\0')
+      add_option(columns, "compat", "TEXT", "A rival's own numbers: " + std::string(analysis_.compat));
+    add_option(columns, "include-last-profiler-step", "BOOL",
+               "Keep the last profiler step, which is left out when there are several");
+    columns_ = columns;
+    return columns;
+  }
+  void plan(Plan& plan) const override { plan_rows(columns_, plan); }
+  std::unique_ptr<Cursor> open() const override {
+    return row_cursor(columns_, [this](const std::vector<Argument>& arguments) { return rows(arguments); });
+  }
+
+ private:
+  void add_option(std::vector<SqlColumn>& columns, std::string_view name, std::string_view value,
+                  std::string help) const {
+    std::string known = underscored(name);
+    const auto taken = [&] {
+      return std::any_of(columns.begin(), columns.end(),
+                         [&](const SqlColumn& c) { return sqlite3_stricmp(c.name.c_str(), known.c_str()) == 0; });
+    };
+    if (taken()) known = "option_" + known;
+    columns.push_back(
+        {known, value == "N" || value == "BOOL" ? SqlType::kInteger : SqlType::kText, "", std::move(help), true});
+    if (names_.size() < analysis_.options.size() + 2) names_.emplace_back(name);
+  }
+
+  // Of the analysis with these options, name and value by turns.
+  Result<std::shared_ptr<const Table>> answer(const std::vector<std::pair<std::string, std::string>>& options) const {
+    if (std::string why = this->why(); !why.empty())
+      return Error{ErrorCode::kBadInput,
+                   why,
+                   {},
+                   "it was read as " + data_->trace().format + "; SELECT * FROM tables says what there is"};
+    std::string key = std::string(analysis_.name);
+    for (const auto& [name, value] : options) key += std::string("\0", 1) + name + "=" + value;
+    const RunData::Made made = data_->made(key, [&]() -> RunData::Made {
+      AnalysisInput input;
+      input.trace = &data_->trace();
+      input.facts = data_->run();
+      for (const auto& [name, value] : options) {
+        if (name == "compat") {
+          if (data_->is_mapped())
+            return Error{
+                ErrorCode::kUnavailable,
+                "a rival's numbers are made of the stamps as recorded, and the clocks of this run were put on one axis",
+                {},
+                "open it with --align never"};
+          const auto known = split(analysis_.compat, ',');
+          if (std::find(known.begin(), known.end(), value) == known.end())
+            return Error{ErrorCode::kUsage,
+                         std::string(analysis_.name) + " has no compat \"" + value + "\"",
+                         {},
+                         "it has " + std::string(analysis_.compat)};
+          input.hta = value == "hta";
+          input.tb = value == "tb";
+          input.msprof = value == "msprof";
+        } else if (name == "include-last-profiler-step") {
+          input.include_last_step = value != "false";
+        } else {
+          input.options.set(name, value);
+        }
+      }
+      Result<AnalysisResult> result = analysis_.run(input);
+      if (!result) return std::move(result).error();
+      auto rows = std::make_shared<AnswerRows>();
+      rows->tables = std::move(result->tables);
+      return std::shared_ptr<const Rows>(std::move(rows));
+    });
+    if (!made) return made.error();
+    for (const Table& table : static_cast<const AnswerRows&>(**made).tables)
+      if (table.name() == table_) return std::shared_ptr<const Table>(*made, &table);
+    return Error{ErrorCode::kUnavailable,
+                 std::string(analysis_.name) + " has no table " + table_ + " of this run with these options",
+                 {},
+                 ""};
+  }
+
+  RunData::Made rows(const std::vector<Argument>& arguments) const {
+    std::vector<std::pair<std::string, std::string>> options;
+    for (size_t i = 0; i < arguments.size() && i < names_.size(); ++i) {
+      if (std::holds_alternative<std::monostate>(arguments[i])) continue;
+      std::string value = argument_text(arguments[i]);
+      const bool is_switch = i >= analysis_.options.size() ? names_[i] != "compat"
+                                                           : std::string_view(analysis_.options[i].value) == "BOOL";
+      if (is_switch && (value == "0" || value == "1")) value = value == "1" ? "true" : "false";
+      options.emplace_back(names_[i], std::move(value));
+    }
+    Result<std::shared_ptr<const Table>> table = answer(options);
+    if (!table) return std::move(table).error();
+    std::string key = name();
+    for (const auto& [name, value] : options) key += std::string("\0", 1) + name + "=" + value;
+    return data_->made(key, [&]() -> RunData::Made {
+      // Columns as the answer with defaults has them: a rival's may be others.
+      std::vector<int> places;
+      for (const SqlColumn& column : columns_)
+        if (!options.empty() && !column.is_option) places.push_back((*table)->column_index(column.name));
+      return table_rows(**table, std::move(places));
+    });
+  }
+
+  std::shared_ptr<const RunData> data_;
+  const Analysis& analysis_;
+  std::string table_;
+  mutable std::vector<SqlColumn> columns_;  // of one connection's, by one thread
+  mutable std::vector<std::string> names_;  // of options, as the analysis calls them
+};
+
+}  // namespace
+
+void add_analysis_tables(const std::shared_ptr<const RunData>& data,
+                         std::vector<std::shared_ptr<const TableSource>>& out) {
+  for (const Analysis* analysis : analyses())
+    for (const AnalysisTable& table : analysis->tables)
+      out.push_back(std::make_shared<AnalysisSource>(data, *analysis, table));
+}
+
+std::string why_no_analysis(const RunData&, const TableSource& table) {
+  const auto* analysis = dynamic_cast<const AnalysisSource*>(&table);
+  return analysis ? analysis->why() : "";
+}
+
+}  // namespace stageline::sql

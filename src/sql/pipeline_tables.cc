@@ -1,0 +1,169 @@
+// Tables of pipelines: cells, what links them, messages, steps.
+#include <algorithm>
+#include <cmath>
+
+#include "base/number.h"
+#include "facts/pipeline_facts.h"
+#include "pipeline/measure/link_transfers.h"
+#include "sql/run_tables.h"
+#include "sql/slice_rows.h"
+
+namespace stageline::sql {
+namespace {
+
+using Type = SqlType;
+
+std::vector<SqlColumn> cell_columns() {
+  return {
+      {"id", Type::kInteger, "", "Place of the cell in the run."},
+      {"step", Type::kInteger, "", "Training step; NULL when the source does not say."},
+      {"rank", Type::kInteger, "", "Global rank."},
+      {"stage", Type::kInteger, "", "Pipeline stage of the rank."},
+      {"dp", Type::kInteger, "", "Data-parallel index of the rank."},
+      {"kind", Type::kText, "", "F, B, I, W, F&B, SF, RF, SB, RB, C, O or other; see docs/model.md."},
+      {"chunk", Type::kInteger, "", "Model chunk (virtual stage) within the rank."},
+      {"micro_batch", Type::kInteger, "", "Micro-batch index within the step."},
+      {"start_ns", Type::kInteger, "ns", "From the run's first slice, on the common clock where clocks were aligned."},
+      {"dur_ns", Type::kInteger, "ns", "On the rank's own clock."},
+      {"end_ns", Type::kInteger, "ns", "start_ns + dur_ns."},
+      {"slice_id", Type::kInteger, "", "The slice it was made of; NULL where none was."},
+      {"name", Type::kText, "", "Name of that slice; NULL where none was."}};
+}
+
+int64_t cell_number(const RunData& data, size_t row, int column) {
+  const Trace& trace = data.trace();
+  const Cells& c = trace.cells;
+  const auto p = static_cast<size_t>(c.part[row]);
+  switch (column) {
+    case 0: return static_cast<int64_t>(row);
+    case 1: return known_integer(c.step[row]);
+    case 2: return trace.parts[p].rank;
+    case 3: return known_integer(trace.parts[p].stage);
+    case 4: return known_integer(trace.parts[p].dp);
+    case 6: return known_integer(c.chunk[row]);
+    case 7: return known_integer(c.micro_batch[row]);
+    case 8: return data.time_ns(p, c.start_ns[row]);
+    case 9: return c.dur_ns(row);
+    case 10: return sum_or_limit(data.time_ns(p, c.start_ns[row]), c.dur_ns(row));
+    case 11: return c.slice[row] == kNoSlice ? kNullInteger : slice_id(p, c.slice[row]);
+    default: return kNullInteger;
+  }
+}
+
+void show_cell(const RunData& data, sqlite3_context* out, size_t row, int column) {
+  const Cells& c = data.trace().cells;
+  if (column == 5) return show_text(out, kind_code(c.kind[row]));  // a constant
+  if (column == 12) return show_text_or_null(out, data.trace().slice_name(c.at(row)));
+  show_known(out, cell_number(data, row, column));
+}
+
+Table messages_of(const RunData& data) {
+  Table table("messages", "Messages",
+              {{"id", "id", ColumnType::kInteger, "Place in this list."},
+               {"step", "step", ColumnType::kInteger, "Training step; NULL when the source does not say."},
+               {"src_rank", "from", ColumnType::kInteger, "Global rank of the sender."},
+               {"dst_rank", "to", ColumnType::kInteger, "Global rank of the receiver."},
+               {"direction", "direction", ColumnType::kText, "forward: activations; backward: gradients."},
+               {"transfer_ns", "transfer", ColumnType::kDuration, "What it took; below 0 by what clocks are off."},
+               {"bytes", "bytes", ColumnType::kInteger, "Its size; NULL when unknown."},
+               {"evidence", "evidence", ColumnType::kText,
+                "messages: recorded sends and receives; gaps: from the end of a cell to the start of the one that "
+                "waited."}});
+  const Trace& trace = data.trace();
+  if (trace.cells.size() == 0) return table;
+  const RunGraph& made = graph_of(*data.run(), LaunchRule::kInOrder);
+  if (!made.graph) return table;
+  const LinkTransfers transfers = find_transfers(trace, *made.graph);
+  const char* const evidence = transfers.evidence == LinkEvidence::kMessages ? "messages" : "gaps";
+  for (const LinkTransfer& t : transfers.list)
+    table.add_row({static_cast<int64_t>(table.row_count()), known_integer(t.step),
+                   int64_t{trace.parts[static_cast<size_t>(t.from_part)].rank},
+                   int64_t{trace.parts[static_cast<size_t>(t.to_part)].rank},
+                   std::string(t.forward ? "forward" : "backward"), whole_ns(t.ns),
+                   t.bytes < 0 ? kNullInteger : std::llround(t.bytes), std::string(evidence)});
+  return table;
+}
+
+Table steps_of(const RunData& data) {
+  Table table(
+      "steps", "Steps",
+      {{"step", "step", ColumnType::kInteger, "Number of the training step."},
+       {"rank", "rank", ColumnType::kInteger, "Global rank; NULL where the step is that of all ranks."},
+       {"start_ns", "start", ColumnType::kTime, "First start, from the run's first slice."},
+       {"dur_ns", "duration", ColumnType::kDuration, "Last end minus first start."},
+       {"end_ns", "end", ColumnType::kTime, "start_ns + dur_ns."},
+       {"pipeline_ns", "pipeline", ColumnType::kDuration, "Of the compute cells alone; NULL without a pipeline."},
+       {"is_outlier", "outlier", ColumnType::kInteger, "1: so long that means leave it out; NULL: not told."}});
+  const Trace& trace = data.trace();
+  if (trace.cells.size() > 0) {
+    const PipelineSums& sums = sums_of(*data.run());
+    for (const StepSums& step : sums.steps) {
+      const int64_t start = between_ns(data.epoch_ns(), step.start_ns);
+      table.add_row({known_integer(step.step), kNullInteger, start, step.span_ns(), sum_or_limit(start, step.span_ns()),
+                     step.pipeline_span_ns(), int64_t{sums.is_outlier(step.step)}});
+    }
+    return table;
+  }
+  const SliceFilter& filter = trace.slice_filter;
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (!data.has_part(p)) continue;
+    for (const ProfilerStep& step : trace.parts[p].steps) {
+      if (step.number < filter.first_step || step.number > filter.last_step) continue;
+      const int64_t start = data.time_ns(p, step.start_ns), dur = between_ns(step.start_ns, step.end_ns);
+      table.add_row({step.number, int64_t{trace.parts[p].rank}, start, dur, sum_or_limit(start, dur), kNullInteger,
+                     kNullInteger});
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+std::shared_ptr<const TableSource> made_once(const std::shared_ptr<const RunData>& data, const char* name,
+                                             const char* help, std::vector<SqlColumn> columns,
+                                             std::function<RunData::Made()> make) {
+  return std::make_shared<RowTable>(name, help, std::move(columns),
+                                    [data, key = std::string(name), make = std::move(make)](
+                                        const std::vector<Argument>&) { return data->made(key, make); });
+}
+
+void add_pipeline_tables(const std::shared_ptr<const RunData>& data,
+                         std::vector<std::shared_ptr<const TableSource>>& out) {
+  out.push_back(made_once(data, "cells", "The pipeline's work: one row a forward, backward, message …", cell_columns(),
+                          [d = data.get()]() -> RunData::Made {
+                            return std::shared_ptr<const Rows>(std::make_shared<MadeRows>(
+                                d->trace().cells.size(),
+                                [d](sqlite3_context* to, size_t row, int column) { show_cell(*d, to, row, column); },
+                                [d](size_t row, int column) { return cell_number(*d, row, column); }));
+                          }));
+  out.push_back(made_once(
+      data, "cell_links", "Which cell waits for which, and how long after the end of the one the other starts.",
+      {{"from_id", Type::kInteger, "", "The cell that gives."},
+       {"to_id", Type::kInteger, "", "The cell that needs it."},
+       {"wait_ns", Type::kInteger, "ns",
+        "From the end of the one to the start of the other; below 0 by what clocks are off."}},
+      [d = data.get()]() -> RunData::Made {
+        const auto number = [d](size_t row, int column) -> int64_t {
+          const Link& link = d->trace().links[row];
+          if (column == 0) return link.from_cell;
+          if (column == 1) return link.to_cell;
+          return between_ns(cell_number(*d, link.from_cell, 10), cell_number(*d, link.to_cell, 8));
+        };
+        return std::shared_ptr<const Rows>(std::make_shared<MadeRows>(
+            d->trace().links.size(),
+            [number](sqlite3_context* to, size_t row, int column) { show_known(to, number(row, column)); }, number));
+      }));
+  const auto made_table = [&](const char* name, const char* help, Table (*make)(const RunData&)) {
+    // The columns are those of the table as an empty run has it.
+    static const Trace kEmpty;
+    static const auto kNothing =
+        std::make_shared<const RunData>(std::make_shared<const Run>(kEmpty), nullptr, std::vector<std::string>());
+    out.push_back(made_once(data, name, help, columns_of(make(*kNothing)),
+                            [d = data.get(), make]() -> RunData::Made { return table_rows(make(*d)); }));
+  };
+  made_table("messages", "Messages between stages, with the time each took.", messages_of);
+  made_table("steps", "Of a pipeline a row a step over all ranks; of a profile one per rank and step of its profiler.",
+             steps_of);
+}
+
+}  // namespace stageline::sql

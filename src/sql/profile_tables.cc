@@ -1,0 +1,368 @@
+// Tables of profiles: collectives, lanes, counters, memory, flows, marks.
+#include <algorithm>
+#include <map>
+
+#include "base/number.h"
+#include "sql/run_tables.h"
+#include "sql/slice_rows.h"
+
+namespace stageline::sql {
+namespace {
+
+using Type = ColumnType;
+
+int64_t stamp_or_null(const RunData& data, size_t part, bool known, int64_t stamp) {
+  return known ? data.time_ns(part, stamp) : kNullInteger;
+}
+
+// Collectives as devices ran them; of ranks whose devices say nothing of theirs as the host called them.
+struct CollectiveRow {
+  size_t part;
+  const CollectiveFact* fact;
+};
+std::vector<CollectiveRow> collective_rows(const RunData& data) {
+  std::vector<CollectiveRow> rows;
+  const Trace& trace = data.trace();
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (!data.has_part(p)) continue;
+    const std::vector<uint32_t>* const chosen = data.chosen_rows(p);
+    bool on_device = false;
+    for (const CollectiveFact& fact : trace.parts[p].collectives) on_device |= data.is_device(p, fact.slice);
+    for (const CollectiveFact& fact : trace.parts[p].collectives)
+      if (data.is_device(p, fact.slice) == on_device &&
+          (!chosen || std::binary_search(chosen->begin(), chosen->end(), fact.slice)))
+        rows.push_back({p, &fact});
+  }
+  return rows;
+}
+
+Table collectives_of(const RunData& data) {
+  Table table(
+      "collectives", "Collectives",
+      {{"id", "id", Type::kInteger, "Id of its slice."},
+       {"rank", "rank", Type::kInteger, "Global rank."},
+       {"step", "step", Type::kInteger, "Number of the profiler's step; NULL outside of all."},
+       {"name", "name", Type::kText, "What it does: allreduce, send …"},
+       {"group_name", "group", Type::kText, "The process group."},
+       {"group_size", "group size", Type::kInteger, "Ranks in the group."},
+       {"dtype", "dtype", Type::kText, "Type of the elements."},
+       {"bytes", "bytes", Type::kInteger, "The larger of what goes in and what comes out."},
+       {"start_ns", "start", Type::kTime, "From the run's first slice."},
+       {"dur_ns", "duration", Type::kDuration, "On the rank's own clock."},
+       {"end_ns", "end", Type::kTime, "start_ns + dur_ns."},
+       {"seq", "sequence", Type::kInteger, "Which of its group it is; NULL when the source does not say."},
+       {"src_rank", "from", Type::kInteger, "Of a send or receive: global rank of the sender."},
+       {"dst_rank", "to", Type::kInteger, "Of a send or receive: global rank of the receiver."},
+       {"wait_ns", "wait", Type::kDuration,
+        "Until the last rank of the group started the same one, at most its duration; NULL where its number or the "
+        "other ranks are not known."}});
+  const Trace& trace = data.trace();
+  const std::vector<CollectiveRow> rows = collective_rows(data);
+  struct Latest {
+    int64_t start_ns = INT64_MIN, ranks = 0;
+  };
+  // The name too: groups of sends and receives number each kind by itself.
+  std::map<std::tuple<StringId, int64_t, StringId>, Latest> latest;
+  const auto key = [](const CollectiveFact& f) { return std::tuple(f.group, f.seq, f.name); };
+  const auto start = [&](const CollectiveRow& row) {
+    return data.time_ns(row.part, trace.parts[row.part].slices.start_ns[row.fact->slice]);
+  };
+  for (const CollectiveRow& row : rows) {
+    if (row.fact->seq < 0) continue;
+    Latest& all = latest[key(*row.fact)];
+    all.start_ns = std::max(all.start_ns, start(row));
+    ++all.ranks;
+  }
+  const auto known = [](int64_t value, int64_t least) { return value < least ? kNullInteger : value; };
+  for (const CollectiveRow& row : rows) {
+    const Part& part = trace.parts[row.part];
+    const CollectiveFact& f = *row.fact;
+    const int64_t dur = part.slices.dur_ns[f.slice], at = start(row);
+    const uint16_t step = part.slices.step.empty() ? uint16_t{0} : part.slices.step[f.slice];
+    int64_t wait = kNullInteger;
+    if (const auto same = latest.find(key(f));
+        f.seq >= 0 && same != latest.end() && same->second.ranks > 1 && trace.comparable())
+      wait = std::clamp<int64_t>(between_ns(at, same->second.start_ns), 0, std::max<int64_t>(0, dur));
+    const auto text = [&](StringId id) { return std::string(trace.names.text(id)); };
+    table.add_row({slice_id(row.part, f.slice), int64_t{part.rank},
+                   step == 0 ? kNullInteger : part.steps[step - 1u].number, text(f.name), text(f.group),
+                   known(f.group_size, 1), text(f.dtype), known(f.bytes, 0), at, dur, sum_or_limit(at, dur),
+                   known(f.seq, 0), known(f.src_rank, 0), known(f.dst_rank, 0), wait});
+  }
+  return table;
+}
+
+Table lanes_of(const RunData& data) {
+  Table table("lanes", "Lanes",
+              {{"rank", "rank", Type::kInteger, "Global rank."},
+               {"lane", "lane", Type::kText, "Name of the thread or stream."},
+               {"lane_kind", "kind", Type::kText, "host, device or other."},
+               {"pid", "process", Type::kText, "Its process, as the source writes it."},
+               {"tid", "thread", Type::kText, "Its thread, as the source writes it."},
+               {"slices", "slices", Type::kInteger, "How many slices stand on it, before --steps and --range."},
+               {"start_ns", "start", Type::kTime, "Start of its first slice."}});
+  const Trace& trace = data.trace();
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (!data.has_part(p)) continue;
+    for (const Lane& lane : trace.parts[p].lanes)
+      table.add_row({int64_t{trace.parts[p].rank}, lane.name,
+                     std::string(lane.kind == LaneKind::kHostThread     ? "host"
+                                 : lane.kind == LaneKind::kDeviceStream ? "device"
+                                                                        : "other"),
+                     lane.pid, lane.tid, static_cast<int64_t>(lane.end - lane.begin),
+                     stamp_or_null(data, p, lane.begin < lane.end,
+                                   lane.begin < lane.end ? trace.parts[p].slices.start_ns[lane.begin] : 0)});
+  }
+  return table;
+}
+
+// The operator that was open on the record's thread, else the innermost slice; kNoSliceIndex: none.
+uint32_t open_at(const RunData& data, size_t p, const MemoryRecord& record) {
+  const Part& part = data.trace().parts[p];
+  if (record.lane >= part.lanes.size()) return kNoSliceIndex;
+  const Lane& lane = part.lanes[record.lane];
+  const Slices& s = part.slices;
+  const auto first = s.start_ns.begin() + static_cast<ptrdiff_t>(lane.begin);
+  const auto last = s.start_ns.begin() + static_cast<ptrdiff_t>(lane.end);
+  const auto after = std::upper_bound(first, last, record.time_ns);
+  if (after == first) return kNoSliceIndex;
+  auto at = static_cast<uint32_t>(after - s.start_ns.begin() - 1);
+  uint32_t innermost = kNoSliceIndex;
+  for (;;) {
+    if (sum_or_limit(s.start_ns[at], s.dur_ns[at]) >= record.time_ns) {
+      if (innermost == kNoSliceIndex) innermost = at;
+      if (!s.category_id.empty() && data.trace().categories[s.category_id[at]].kind == Category::kCpuOp) return at;
+    }
+    const uint32_t around = data.enclosing(p, at);
+    if (around == kNoSliceIndex || around >= at) return innermost;
+    at = around;
+  }
+}
+
+Table memory_of(const RunData& data) {
+  Table table(
+      "memory", "Memory",
+      {{"rank", "rank", Type::kInteger, "Global rank."},
+       {"time_ns", "time", Type::kTime, "From the run's first slice."},
+       {"bytes", "bytes", Type::kInteger, "Allocated; below 0: freed."},
+       {"address", "address", Type::kInteger, "Of the block."},
+       {"allocated_bytes", "allocated", Type::kInteger, "In use after it; NULL when the source does not say."},
+       {"reserved_bytes", "reserved", Type::kInteger,
+        "Held by the allocator after it; NULL when the source does not say."},
+       {"device_type", "device type", Type::kInteger, "c10's number: 0 CPU, 1 CUDA …"},
+       {"device", "device", Type::kInteger, "Index of the device; NULL when the source does not say."},
+       {"op_id", "operator", Type::kInteger, "The operator open on its thread then, else the innermost slice."}});
+  const Trace& trace = data.trace();
+  const SliceFilter& filter = trace.slice_filter;
+  const auto known = [](int64_t value) { return value < 0 ? kNullInteger : value; };
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (!data.has_part(p)) continue;
+    for (const MemoryRecord& m : trace.parts[p].memory) {
+      const int64_t at = data.time_ns(p, m.time_ns);
+      if (at < filter.from_ns || at > filter.to_ns) continue;
+      const uint32_t op = open_at(data, p, m);
+      table.add_row({int64_t{trace.parts[p].rank}, at, m.bytes, static_cast<int64_t>(m.address),
+                     known(m.total_allocated), known(m.total_reserved), int64_t{m.device_type}, known(m.device_id),
+                     op == kNoSliceIndex ? kNullInteger : slice_id(p, op)});
+    }
+  }
+  return table;
+}
+
+Table flows_of(const RunData& data) {
+  Table table("flows", "Flows",
+              {{"rank", "rank", Type::kInteger, "Global rank."},
+               {"from_id", "from", Type::kInteger, "Id of the slice where the arrow begins."},
+               {"to_id", "to", Type::kInteger, "Id of the slice where it ends."},
+               {"kind", "kind", Type::kText,
+                "forward-backward: of autograd; flow: any other; launches are slices.launch_id."}});
+  const Trace& trace = data.trace();
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (!data.has_part(p)) continue;
+    for (const SliceLink& link : trace.parts[p].slice_links)
+      table.add_row({int64_t{trace.parts[p].rank}, slice_id(p, link.from), slice_id(p, link.to),
+                     std::string(link.kind == SliceLinkKind::kForwardBackward ? "forward-backward" : "flow")});
+  }
+  return table;
+}
+
+Table marks_of(const RunData& data) {
+  Table table("marks", "Marks",
+              {{"rank", "rank", Type::kInteger, "Global rank."},
+               {"time_ns", "time", Type::kTime, "From the run's first slice."},
+               {"name", "name", Type::kText, "As the source writes it."},
+               {"lane", "lane", Type::kText, "Name of the thread or stream."}});
+  const Trace& trace = data.trace();
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (!data.has_part(p)) continue;
+    const Part& part = trace.parts[p];
+    for (const Mark& mark : part.marks)
+      table.add_row({int64_t{part.rank}, data.time_ns(p, mark.time_ns), std::string(trace.names.text(mark.name)),
+                     mark.lane < part.lanes.size() ? part.lanes[mark.lane].name : std::string()});
+  }
+  return table;
+}
+
+// ---- counters: of a rank and name by time, so that "the last value before t" is found, not searched
+// ----------------------
+
+enum CounterColumn : int { kCounterRank, kCounterName, kCounterTime, kCounterValue };
+
+class CounterCursor : public Cursor {
+ public:
+  // `sorted`: by part and series, whether its samples are in the order of time.
+  CounterCursor(std::shared_ptr<const RunData> data, const std::vector<std::vector<bool>>& sorted)
+      : data_(std::move(data)), sorted_(sorted) {}
+
+  Status filter(int mode, const std::vector<Pushed>& given) override {
+    rows_.clear();
+    stretches_.clear();
+    at_ = 0;
+    const Trace& trace = data_->trace();
+    int64_t low = INT64_MIN, high = INT64_MAX, rank_low = INT64_MIN, rank_high = INT64_MAX;
+    std::optional<std::string> name;
+    for (const Pushed& p : given) {
+      if (p.column == kCounterRank) narrow(p.op, p.value, rank_low, rank_high);
+      if (p.column == kCounterTime) narrow(p.op, p.value, low, high);
+      if (p.column == kCounterName) name = std::string(text_of(p.value));
+    }
+    size_t count = 0;
+    bool all_sorted = true;
+    for (size_t p = 0; p < trace.parts.size(); ++p) {
+      const Part& part = trace.parts[p];
+      if (!data_->has_part(p) || part.rank < rank_low || part.rank > rank_high) continue;
+      for (size_t k = 0; k < part.counters.size(); ++k) {
+        const CounterSeries& series = part.counters[k];
+        if (name && series.name != *name) continue;
+        size_t begin = 0, end = series.time_ns.size();
+        all_sorted = all_sorted && sorted_[p][k];
+        if (!data_->is_mapped() && sorted_[p][k]) {
+          const auto place = [&](auto found) { return static_cast<size_t>(found - series.time_ns.begin()); };
+          const int64_t zero = data_->zero_ns(p);
+          if (low != INT64_MIN)
+            begin = place(std::lower_bound(series.time_ns.begin(), series.time_ns.end(), sum_or_limit(low, zero)));
+          if (high != INT64_MAX)
+            end = place(std::upper_bound(series.time_ns.begin(), series.time_ns.end(), sum_or_limit(high, zero)));
+        }
+        if (begin < end) stretches_.push_back({p, &series, begin, end});
+        count += begin < end ? end - begin : 0;
+      }
+    }
+    backwards_ = mode == 2;
+    end_ = count;
+    if (mode != 0 && (stretches_.size() > 1 || !all_sorted)) {  // several by time: sorted together
+      for (size_t k = 0; k < stretches_.size(); ++k)
+        for (size_t i = stretches_[k].begin; i < stretches_[k].end; ++i) rows_.emplace_back(k, i);
+      std::stable_sort(rows_.begin(), rows_.end(), [&](const auto& a, const auto& b) { return time(a) < time(b); });
+    }
+    stretch_ = 0;
+    within_ = 0;
+    return {};
+  }
+  bool at_end() const override { return at_ >= end_; }
+  void next() override {
+    ++at_;
+    if (rows_.empty() && ++within_ >= stretches_[stretch_].end - stretches_[stretch_].begin) {
+      ++stretch_;
+      within_ = 0;
+    }
+  }
+  void column(sqlite3_context* out, int column) const override {
+    const auto [k, i] = row();
+    const Stretch& s = stretches_[k];
+    switch (column) {
+      case kCounterRank: return show(out, int64_t{data_->trace().parts[s.part].rank});
+      case kCounterName: return show_text(out, s.series->name);
+      case kCounterTime: return show(out, time({k, i}));
+      default: return show_real(out, s.series->value[i]);
+    }
+  }
+  int64_t row_id() const override { return static_cast<int64_t>(at_); }
+
+ private:
+  struct Stretch {
+    size_t part;
+    const CounterSeries* series;
+    size_t begin, end;
+  };
+  int64_t time(const std::pair<size_t, size_t>& at) const {
+    const Stretch& s = stretches_[at.first];
+    return data_->time_ns(s.part, s.series->time_ns[at.second]);
+  }
+  std::pair<size_t, size_t> row() const {
+    if (!rows_.empty()) return rows_[backwards_ ? end_ - 1 - at_ : at_];
+    const Stretch& s = stretches_[stretch_];
+    return {stretch_, backwards_ ? s.end - 1 - within_ : s.begin + within_};
+  }
+
+  std::shared_ptr<const RunData> data_;
+  const std::vector<std::vector<bool>>& sorted_;
+  std::vector<Stretch> stretches_;
+  std::vector<std::pair<size_t, size_t>> rows_;  // by time, where there are several stretches
+  size_t at_ = 0, end_ = 0, stretch_ = 0, within_ = 0;
+  bool backwards_ = false;
+};
+
+class CounterTable : public TableSource {
+ public:
+  explicit CounterTable(std::shared_ptr<const RunData> data)
+      : TableSource("counters", "Samples of counters: memory, power, hardware counters."), data_(std::move(data)) {}
+  Result<std::vector<SqlColumn>> columns() const override {
+    return std::vector<SqlColumn>{{"rank", SqlType::kInteger, "", "Global rank."},
+                                  {"name", SqlType::kText, "", "\"GPU 0 Counters / sm__active\"."},
+                                  {"time_ns", SqlType::kInteger, "ns", "From the run's first slice."},
+                                  {"value", SqlType::kReal, "", "In the source's own unit."}};
+  }
+  void plan(Plan& plan) const override {
+    double rows = 100'000;
+    for (Wanted& w : plan.wanted) {
+      const bool equal = w.op == SQLITE_INDEX_CONSTRAINT_EQ;
+      w.taken = w.usable && ((w.column == kCounterName && equal && w.binary) ||
+                             ((w.column == kCounterRank || w.column == kCounterTime) && (equal || is_range(w.op))));
+      if (w.taken) rows /= 8;
+    }
+    plan.rows = static_cast<int64_t>(rows);
+    plan.cost = rows;
+    if (plan.order.size() != 1 || plan.order[0].first != kCounterTime) return;
+    // Maps of clocks keep the order within a segment only.
+    plan.ordered = !data_->is_mapped();
+    plan.mode = plan.ordered ? (plan.order[0].second ? 2 : 1) : 0;
+  }
+  std::unique_ptr<Cursor> open() const override {
+    std::call_once(looked_, [&] {
+      for (const Part& part : data_->trace().parts) {
+        std::vector<bool>& sorted = sorted_.emplace_back();
+        for (const CounterSeries& series : part.counters)
+          sorted.push_back(std::is_sorted(series.time_ns.begin(), series.time_ns.end()));
+      }
+    });
+    return std::make_unique<CounterCursor>(data_, sorted_);
+  }
+
+ private:
+  std::shared_ptr<const RunData> data_;
+  mutable std::once_flag looked_;
+  mutable std::vector<std::vector<bool>> sorted_;
+};
+
+}  // namespace
+
+void add_profile_tables(const std::shared_ptr<const RunData>& data,
+                        std::vector<std::shared_ptr<const TableSource>>& out) {
+  static const Trace kEmpty;
+  static const auto kNothing =
+      std::make_shared<const RunData>(std::make_shared<const Run>(kEmpty), nullptr, std::vector<std::string>());
+  const auto add = [&](const char* name, const char* help, Table (*make)(const RunData&)) {
+    out.push_back(made_once(data, name, help, columns_of(make(*kNothing)),
+                            [d = data.get(), make]() -> RunData::Made { return table_rows(make(*d)); }));
+  };
+  add("collectives", "Collectives and messages as devices ran them, with their group, size and number.",
+      collectives_of);
+  add("lanes", "Threads and streams.", lanes_of);
+  out.push_back(std::make_shared<CounterTable>(data));
+  add("memory", "Allocations and frees.", memory_of);
+  add("flows", "Arrows between slices that no column says already.", flows_of);
+  add("marks", "Instants.", marks_of);
+}
+
+}  // namespace stageline::sql

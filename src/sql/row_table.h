@@ -1,0 +1,83 @@
+// Tables whose rows stand in a list: cells, steps, answers of analyses. "column = value" on whole numbers is looked up,
+// by an order of the rows that is made when it is first asked for (4 B a row), so joins over them take no pass each.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/table.h"
+#include "sql/table_source.h"
+
+namespace stageline::sql {
+
+class Rows {
+ public:
+  virtual ~Rows() = default;
+  virtual size_t size() const = 0;
+  virtual void show(sqlite3_context* out, size_t row, int column) const = 0;
+  // Of kInteger columns; kNullInteger: unknown.
+  virtual int64_t integer(size_t row, int column) const = 0;
+
+  // The rows whose `column` is `value`, ascending: [first, second) of the list.
+  struct Found {
+    const std::vector<uint32_t>* list;
+    size_t begin, end;
+  };
+  Found equal(int column, int64_t value) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<std::vector<uint32_t>>> orders_;  // by column
+};
+
+// An argument of a table-valued function, or an option of an analysis: nothing, a whole number or a text.
+using Argument = std::variant<std::monostate, int64_t, std::string>;
+std::string argument_text(const Argument& argument);  // "" for none
+
+class RowTable : public TableSource {
+ public:
+  // Errors stop the query.
+  using Make = std::function<Result<std::shared_ptr<const Rows>>(const std::vector<Argument>& arguments)>;
+  // The arguments are the columns that are options, in their order.
+  RowTable(std::string name, std::string help, std::vector<SqlColumn> columns, Make make);
+  Result<std::vector<SqlColumn>> columns() const override { return columns_; }
+  void plan(Plan& plan) const override;
+  std::unique_ptr<Cursor> open() const override;
+
+ private:
+  std::vector<SqlColumn> columns_;
+  Make make_;
+};
+
+// What both kinds of list tables plan.
+void plan_rows(const std::vector<SqlColumn>& columns, Plan& plan);
+std::unique_ptr<Cursor> row_cursor(const std::vector<SqlColumn>& columns, RowTable::Make make);
+
+// Rows [0, size) whose values two functions give.
+class MadeRows : public Rows {
+ public:
+  using Show = std::function<void(sqlite3_context* out, size_t row, int column)>;
+  using Integer = std::function<int64_t(size_t row, int column)>;
+  MadeRows(size_t size, Show show, Integer integer)
+      : size_(size), show_(std::move(show)), integer_(std::move(integer)) {}
+  size_t size() const override { return size_; }
+  void show(sqlite3_context* out, size_t row, int column) const override { show_(out, row, column); }
+  int64_t integer(size_t row, int column) const override { return integer_(row, column); }
+
+ private:
+  size_t size_;
+  Show show_;
+  Integer integer_;
+};
+
+// A Table as rows. `columns`: those of SQL by those of the table, −1: it is not there, and asking for it is an error.
+// Empty: as they stand.
+std::shared_ptr<const Rows> table_rows(Table table, std::vector<int> columns = {});
+std::vector<SqlColumn> columns_of(const Table& table);
+
+}  // namespace stageline::sql

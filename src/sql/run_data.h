@@ -1,0 +1,84 @@
+// What all queries of one run share: times as SQL has them, which slices there are, and what took long to find out.
+//
+// Times count from the run's first slice (of its own first where every rank counts from its own zero), on the common
+// clock where clocks were aligned. A slice is known by its id, rank's place · 2³² + place in the rank, as in Python.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "facts/run.h"
+#include "model/trace.h"
+
+namespace stageline::sql {
+
+class Rows;  // sql/row_table.h
+
+class RunData {
+ public:
+  // `run` and its trace stay as they are. `owner` may keep them alive. `paths`: what the user named, for commands.
+  RunData(std::shared_ptr<const Run> run, std::shared_ptr<const void> owner, std::vector<std::string> paths);
+  RunData(const RunData&) = delete;
+  RunData& operator=(const RunData&) = delete;
+
+  const Trace& trace() const { return run_->trace(); }
+  const std::shared_ptr<const Run>& run() const { return run_; }
+  const std::vector<std::string>& paths() const { return paths_; }
+  int64_t epoch_ns() const { return epoch_ns_; }  // what start_ns = 0 is, as recorded
+  bool is_mapped() const { return trace().alignment == AlignState::kMapped; }
+  int64_t zero_ns(size_t part) const { return zero_ns_[part]; }
+  int64_t time_ns(size_t part, int64_t stamp_ns) const;
+
+  bool has_part(size_t part) const { return in_filter_[part]; }
+  // The slices that --ranks, --steps and --range leave of a part, ascending; null: all of them.
+  const std::vector<uint32_t>* chosen_rows(size_t part) const;
+  // Of those the work of devices.
+  const std::vector<uint32_t>& device_rows(size_t part) const;
+  bool is_device(size_t part, size_t slice) const;
+  // By lane the longest duration; by kBlock slices the latest end, as recorded: what a search by time may pass over.
+  static constexpr size_t kBlock = 1024;
+  struct Bounds {
+    std::vector<int64_t> longest_ns, latest_end_ns;
+  };
+  const Bounds& bounds(size_t part) const;
+  // Slices by where they nest: the one around it on its lane, kNoSliceIndex: none.
+  uint32_t enclosing(size_t part, size_t slice) const;
+  size_t lane_of(size_t part, size_t slice) const;
+  int64_t self_ns(size_t part, size_t lane, size_t slice) const;  // O(slices within it)
+
+  // What `make` gives, made once for each key; an error is kept as well. Any thread; others wait for it. Of more than
+  // kMostMade keys those that nobody is at are forgotten.
+  static constexpr size_t kMostMade = 512;
+  using Made = Result<std::shared_ptr<const Rows>>;
+  Made made(const std::string& key, const std::function<Made()>& make) const;
+
+ private:
+  struct Slot {
+    std::mutex mutex;
+    std::unique_ptr<Made> value;
+  };
+  template <class Value>
+  struct PerPart {
+    std::once_flag once;
+    Value value;
+  };
+
+  std::shared_ptr<const Run> run_;
+  std::shared_ptr<const void> owner_;
+  std::vector<std::string> paths_;
+  std::vector<int64_t> zero_ns_;
+  std::vector<bool> in_filter_, is_device_;  // by part; by category
+  int64_t epoch_ns_ = 0;
+  mutable std::vector<PerPart<std::vector<uint32_t>>> chosen_, device_;
+  mutable std::vector<PerPart<Bounds>> bounds_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::shared_ptr<Slot>> slots_;
+};
+
+}  // namespace stageline::sql

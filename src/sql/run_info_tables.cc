@@ -1,0 +1,113 @@
+// Tables of the run as a whole: ranks, findings, flaws, and what it says of itself.
+#include <cmath>
+
+#include "base/number.h"
+#include "diagnosis/explain_json.h"
+#include "engine/engine.h"
+#include "engine/model_tables.h"
+#include "sql/run_tables.h"
+
+namespace stageline::sql {
+namespace {
+
+using Type = ColumnType;
+
+Table ranks_of(const RunData& data) {
+  const Table devices = devices_table(data.trace());
+  Table table("ranks", "Ranks", devices.columns());
+  const int start = devices.column_index("start_ns"), end = devices.column_index("end_ns");
+  for (size_t p = 0; p < data.trace().parts.size(); ++p) {
+    if (!data.has_part(p)) continue;
+    std::vector<Table::Value> row;
+    for (size_t c = 0; c < devices.columns().size(); ++c) {
+      if (devices.column(c).index() == 2) {
+        row.emplace_back(devices.text(p, c));
+        continue;
+      }
+      int64_t value = devices.integer(p, c);
+      if ((static_cast<int>(c) == start || static_cast<int>(c) == end) && value != kNullInteger)
+        value = data.time_ns(p, value);
+      row.emplace_back(value);
+    }
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+Table findings_of(const RunData& data) {
+  Table table(
+      "findings", "Findings",
+      {{"id", "id", Type::kText, "Stable name of the kind of finding."},
+       {"cause", "cause", Type::kText, "What is at fault: stage:3, link:1-2, host …"},
+       {"title", "title", Type::kText, "One sentence."},
+       {"detail", "detail", Type::kText, "Evidence and what to try."},
+       {"value", "value", Type::kText, "The number that matters, with its unit."},
+       {"lost_ns", "lost", Type::kDuration, "Time of the mean step that would not be there without it; 0: not priced."},
+       {"uncertainty_ns", "uncertainty", Type::kDuration, "Standard error of lost_ns."},
+       {"saving_ns", "saving", Type::kDuration, "What the fix saves a step; 0: nobody computed it."},
+       {"fix", "fix", Type::kText, "What to do."},
+       {"assumption", "assumption", Type::kText, "What saving_ns rests on."},
+       {"command", "command", Type::kText, "What to type to see its numbers."},
+       {"step", "step", Type::kInteger, "Where it shows; NULL where it is about no one step."},
+       {"rank", "rank", Type::kInteger, "Likewise."},
+       {"evidence", "evidence", Type::kText, "The table that proves it, by the name it has here; empty: none."}});
+  if (data.trace().parts.empty()) return table;
+  Diagnostics notes;
+  const Explanation explanation = explain_run(data.run(), notes);
+  for (const Finding& f : explanation.findings) {
+    std::string evidence = f.evidence.analysis;
+    if (!f.evidence.table.empty()) evidence += "__" + f.evidence.table;
+    for (char& c : evidence)
+      if (c == '-') c = '_';
+    table.add_row({f.id, f.cause.substr(0, f.cause.find(' ')), f.title_en, f.detail_en, f.value,
+                   whole_ns(f.lost_ns_per_step), whole_ns(f.uncertainty_ns), whole_ns(f.price.saving_ns),
+                   f.price.fix_en, f.price.assumption_en, finding_command(f, data.paths()),
+                   f.step.value_or(kNullInteger), f.rank ? int64_t{*f.rank} : kNullInteger, evidence});
+  }
+  return table;
+}
+
+Table flaws_of(const RunData& data) { return diagnostics_table(data.trace()); }
+
+Table meta_of(const RunData& data) {
+  Table table("meta", "Facts",
+              {{"rank", "rank", Type::kInteger, "The rank whose source says so; NULL: of the run."},
+               {"key", "key", Type::kText, "Name of the fact."},
+               {"value", "value", Type::kText, "As text; what sources say as JSON."}});
+  const Trace& t = data.trace();
+  const auto add = [&](const char* key, std::string value) {
+    table.add_row({kNullInteger, std::string(key), std::move(value)});
+  };
+  add("format", t.format);
+  add("writer", t.writer);
+  add("description", t.description);
+  add("clock", std::string(clock_name(t.clock)));
+  add("epoch_ns", std::to_string(data.epoch_ns()));
+  add("ranks", std::to_string(t.parts.size()));
+  add("slices", std::to_string(t.slice_count()));
+  add("cells", std::to_string(t.cells.size()));
+  for (size_t p = 0; p < t.parts.size(); ++p)
+    if (data.has_part(p))
+      for (const MetaField& field : t.parts[p].metadata)
+        table.add_row({int64_t{t.parts[p].rank}, field.key, field.json});
+  return table;
+}
+
+}  // namespace
+
+void add_run_tables(const std::shared_ptr<const RunData>& data, std::vector<std::shared_ptr<const TableSource>>& out) {
+  static const Trace kEmpty;
+  static const auto kNothing =
+      std::make_shared<const RunData>(std::make_shared<const Run>(kEmpty), nullptr, std::vector<std::string>());
+  const auto add = [&](const char* name, const char* help, Table (*make)(const RunData&)) {
+    out.push_back(made_once(data, name, help, columns_of(make(*kNothing)),
+                            [d = data.get(), make]() -> RunData::Made { return table_rows(make(*d)); }));
+  };
+  add("ranks", "Where each rank ran and what was read from it.", ranks_of);
+  add("findings", "What costs time, what that is worth and which table proves it: as stageline explain has it.",
+      findings_of);
+  add("diagnostics", "What was flawed in the input and what was done about it.", flaws_of);
+  add("meta", "What the run and its sources say of themselves.", meta_of);
+}
+
+}  // namespace stageline::sql

@@ -1,0 +1,24 @@
+// The tables of a run besides its slices: cells, messages, steps, ranks, lanes, counters, memory, flows, findings …
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sql/row_table.h"
+#include "sql/run_data.h"
+
+namespace stageline::sql {
+
+// Each of its part of the list; the whole list is that of sql/tables.h.
+void add_pipeline_tables(const std::shared_ptr<const RunData>& data,
+                         std::vector<std::shared_ptr<const TableSource>>& out);
+void add_profile_tables(const std::shared_ptr<const RunData>& data,
+                        std::vector<std::shared_ptr<const TableSource>>& out);
+void add_run_tables(const std::shared_ptr<const RunData>& data, std::vector<std::shared_ptr<const TableSource>>& out);
+
+// A list table whose rows are made once for the run.
+std::shared_ptr<const TableSource> made_once(const std::shared_ptr<const RunData>& data, const char* name,
+                                             const char* help, std::vector<SqlColumn> columns,
+                                             std::function<RunData::Made()> make);
+
+}  // namespace stageline::sql

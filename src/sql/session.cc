@@ -1,0 +1,365 @@
+#include "sql/session.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+#include "sql/authorizer.h"
+#include "sql/functions.h"
+#include "sql/tables.h"
+
+namespace stageline::sql {
+namespace {
+
+constexpr size_t kMostSqlBytes = 1'000'000;
+constexpr int kStepsBetweenLooks = 10'000;
+
+// The word before `end` in a message: "no such column: durns" → "durns".
+std::string word_after(std::string_view message, std::string_view what) {
+  const size_t at = message.find(what);
+  if (at == std::string_view::npos) return {};
+  std::string_view word = message.substr(at + what.size());
+  return std::string(trim(word.substr(0, word.find(' '))));
+}
+
+// What a wrong name may have meant: near in letters, else those that share its beginning or hold it.
+std::string meant(std::string_view word, const std::vector<std::string>& known) {
+  const std::string near = nearest(word, known);
+  if (!near.empty()) return "did you mean " + near + "?";
+  std::string list;
+  int count = 0;
+  for (const std::string& name : known) {
+    const bool alike =
+        word.size() >= 3 && (name.find(word) != std::string::npos || name.starts_with(word.substr(0, 3)));
+    if (!alike || count >= 6) continue;
+    list += (list.empty() ? "" : ", ") + name;
+    ++count;
+  }
+  return list.empty() ? "" : "there are " + list;
+}
+
+bool names_word(std::string_view text, std::string_view word) {
+  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const bool begins = at == 0 || !is_letter(text[at - 1]);
+    const size_t end = at + word.size();
+    if (begins && (end >= text.size() || !is_letter(text[end]))) return true;
+  }
+  return false;
+}
+
+class Statement {
+ public:
+  explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+  sqlite3_stmt* get() const { return statement_; }
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+constexpr char kHex[] = "0123456789abcdef";
+
+SqlValue value_of(sqlite3_stmt* statement, int column, std::string& blob) {
+  switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_NULL: return std::monostate();
+    case SQLITE_INTEGER: return int64_t{sqlite3_column_int64(statement, column)};
+    case SQLITE_FLOAT: return sqlite3_column_double(statement, column);
+    case SQLITE_BLOB: {
+      const auto* bytes = static_cast<const unsigned char*>(sqlite3_column_blob(statement, column));
+      blob.clear();
+      for (int i = 0, size = sqlite3_column_bytes(statement, column); i < size; ++i) {
+        blob += kHex[bytes[i] >> 4];
+        blob += kHex[bytes[i] & 15];
+      }
+      return std::string_view(blob);
+    }
+    default: {
+      const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
+      if (!text) return std::monostate();  // no memory for it: the next step says so
+      return std::string_view(text, static_cast<size_t>(sqlite3_column_bytes(statement, column)));
+    }
+  }
+}
+
+}  // namespace
+
+// Looked at every so many steps of SQLite.
+struct Session::Watch {
+  const Limits& limits;
+  std::chrono::steady_clock::time_point until;
+  int64_t memory_before = 0;
+  enum class Why : uint8_t { kNothing, kCancelled, kTime, kMemory } why = Why::kNothing;
+
+  bool stops() {
+    if (why != Why::kNothing) return true;
+    if ((limits.cancelled && limits.cancelled->load(std::memory_order_relaxed)) ||
+        (limits.progress && limits.progress->cancelled()))
+      why = Why::kCancelled;
+    else if (limits.timeout.count() > 0 && std::chrono::steady_clock::now() >= until)
+      why = Why::kTime;
+    else if (sqlite3_memory_used() - memory_before > limits.most_memory)
+      why = Why::kMemory;
+    return why != Why::kNothing;
+  }
+  Error error() const {
+    switch (why) {
+      case Why::kTime:
+        return {ErrorCode::kLimit,
+                "the query took longer than " + std::to_string(limits.timeout.count()) + " ms",
+                {},
+                "narrow it by rank, step or time, let totals() add up, or allow more with --timeout"};
+      case Why::kMemory:
+        return {ErrorCode::kLimit,
+                "the query needs more memory than " + std::to_string(limits.most_memory >> 20) + " MiB",
+                {},
+                "narrow it by rank, step or time"};
+      default: return {ErrorCode::kUnavailable, "the query was given up", {}, ""};
+    }
+  }
+};
+
+std::string unit_of(std::string_view column) {
+  return column.ends_with("_ns") ? "ns" : column.ends_with("bytes") ? "bytes" : "";
+}
+
+std::vector<std::string_view> statements_of(std::string_view text) {
+  std::vector<std::string_view> out;
+  size_t begin = 0;
+  bool any = false;  // something else than blanks and comments
+  const auto end_at = [&](size_t end) {
+    if (any) out.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+    any = false;
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == ';') {
+      end_at(i);
+    } else if (c == '\'' || c == '"' || c == '`' || c == '[') {
+      any = true;
+      const size_t close = text.find(c == '[' ? ']' : c, i + 1);
+      i = close == std::string_view::npos ? text.size() : close;  // a doubled quote is two texts beside each other
+    } else if (c == '-' && text.substr(i, 2) == "--") {
+      const size_t close = text.find('\n', i);
+      i = close == std::string_view::npos ? text.size() : close;
+    } else if (c == '/' && text.substr(i, 2) == "/*") {
+      const size_t close = text.find("*/", i + 2);
+      i = close == std::string_view::npos ? text.size() : close + 1;
+    } else if (!std::isspace(static_cast<unsigned char>(c))) {
+      any = true;
+    }
+  }
+  if (begin <= text.size()) end_at(text.size());
+  return out;
+}
+
+Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const RunData> data) {
+  std::unique_ptr<Session> session(new Session(std::move(data)));
+  if (Status s = session->start(); !s) return std::move(s).error();
+  return session;
+}
+
+Session::~Session() { sqlite3_close_v2(db_); }
+
+Status Session::start() {
+  const auto failed = [&](const char* doing) {
+    return Error{ErrorCode::kUnavailable,
+                 std::string("SQLite cannot ") + doing + ": " + (db_ ? sqlite3_errmsg(db_) : "no memory"),
+                 {},
+                 ""};
+  };
+  if (sqlite3_open_v2(":memory:", &db_,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX,
+                      nullptr) != SQLITE_OK)
+    return failed("open a database in memory");
+  // Sorting in memory is a linked list there and 2.5 to 3 times as slow as its runs in temporary files, which have no
+  // name any more while they are open; 32 MiB of them stay in memory.
+  if (sqlite3_exec(db_, "PRAGMA temp_store = file; PRAGMA cache_size = -32768;", nullptr, nullptr, nullptr) !=
+      SQLITE_OK)
+    return failed("be set up");
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, nullptr);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);  // "a b" is a name, never a text
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);
+  const std::pair<int, int> limits[] = {{SQLITE_LIMIT_SQL_LENGTH, static_cast<int>(kMostSqlBytes)},
+                                        {SQLITE_LIMIT_LENGTH, 64 << 20},
+                                        {SQLITE_LIMIT_EXPR_DEPTH, 200},
+                                        {SQLITE_LIMIT_COLUMN, 200},
+                                        {SQLITE_LIMIT_COMPOUND_SELECT, 50},
+                                        {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000},
+                                        {SQLITE_LIMIT_VDBE_OP, 250'000},
+                                        {SQLITE_LIMIT_FUNCTION_ARG, 32},
+                                        {SQLITE_LIMIT_ATTACHED, 0},
+                                        {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+                                        {SQLITE_LIMIT_WORKER_THREADS, 0}};
+  for (const auto& [what, most] : limits) sqlite3_limit(db_, what, most);
+  if (add_functions(db_) != SQLITE_OK) return failed("take functions");
+  sources_ = tables_of(data_);
+  for (const auto& source : sources_)
+    if (Status s = add_table(db_, source, &stopped_); !s) return s;
+  sqlite3_set_authorizer(db_, authorize, &stopped_);
+  return {};
+}
+
+Result<std::vector<SqlColumn>> Session::columns(std::string_view table) const {
+  std::vector<std::string> names;
+  for (const auto& source : sources_) {
+    if (sqlite3_stricmp(source->name().c_str(), std::string(table).c_str()) == 0) return source->columns();
+    names.push_back(source->name());
+  }
+  return Error{ErrorCode::kUsage, "there is no table \"" + std::string(table) + "\"", {}, meant(table, names)};
+}
+
+std::string Session::hint_for(std::string_view message, std::string_view text) const {
+  if (const std::string name = word_after(message, "no such table: "); !name.empty()) {
+    std::vector<std::string> names;
+    for (const auto& source : sources_) names.push_back(source->name());
+    const std::string known = meant(name, names);
+    return known.empty() ? "SELECT name FROM tables lists them" : known;
+  }
+  if (std::string name = word_after(message, "no such column: "); !name.empty()) {
+    if (const size_t dot = name.rfind('.'); dot != std::string::npos) name.erase(0, dot + 1);
+    std::vector<std::string> names;
+    std::string asked;  // the tables that the text names
+    for (const auto& source : sources_) {
+      if (!names_word(text, source->name())) continue;
+      asked = source->name();
+      if (const auto columns = source->columns())
+        for (const SqlColumn& column : *columns) names.push_back(column.name);
+    }
+    const std::string known = meant(name, names);
+    return !known.empty()  ? known
+           : asked.empty() ? "SELECT * FROM columns lists them"
+                           : "SELECT name, help FROM columns('" + asked + "') lists them";
+  }
+  if (const std::string name = word_after(message, "no such function: "); !name.empty()) {
+    std::vector<std::string> names;
+    for (const FunctionHelp& function : function_helps())
+      names.emplace_back(std::string_view(function.call).substr(0, std::string_view(function.call).find('(')));
+    const std::string known = meant(name, names);
+    return known.empty() ? "SQLite's own and those of SELECT name, help FROM tables WHERE kind = 'function'" : known;
+  }
+  return "";
+}
+
+// The last error of SQLite, with the place in the text where it is known.
+Error Session::error_at(const std::string& statement, size_t begin, std::string_view text) const {
+  const std::string message = sqlite3_errmsg(db_);
+  Error error = {ErrorCode::kUsage, message, {}, hint_for(message, text)};
+#if SQLITE_VERSION_NUMBER >= 3038000
+  if (const int at = sqlite3_error_offset(db_); at >= 0 && static_cast<size_t>(at) <= statement.size()) {
+    const size_t place = begin + static_cast<size_t>(at);
+    const size_t line_begin = text.rfind('\n', place == 0 ? 0 : place - 1) + 1;  // 0 where there is none before
+    const size_t line_end = std::min(text.size(), text.find('\n', place));
+    constexpr size_t kMostShown = 60;  // letters before the place
+    const size_t from = place > line_begin + kMostShown ? place - kMostShown : line_begin;
+    const std::string_view shown = text.substr(from, std::min<size_t>(line_end - from, 2 * kMostShown));
+    error.what +=
+        "\n  " + valid_utf8(shown) + "\n  " +
+        std::string(static_cast<size_t>(std::max(0, display_width(valid_utf8(text.substr(from, place - from))))), ' ') +
+        "^";
+  }
+#else
+  (void)statement;
+  (void)begin;
+#endif
+  return error;
+}
+
+Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSink& sink,
+                             const std::vector<Parameter>& parameters) {
+  if (text.size() > kMostSqlBytes)
+    return Error{ErrorCode::kLimit, "a query of " + std::to_string(text.size()) + " bytes is longer than 1 MB", {}, ""};
+  const std::vector<std::string_view> statements = statements_of(text);
+  if (statements.empty())
+    return Error{ErrorCode::kUsage, "the query is empty", {}, "SELECT name, help FROM tables says what can be asked"};
+  Watch watch = {limits, std::chrono::steady_clock::now() + limits.timeout, sqlite3_memory_used(),
+                 Watch::Why::kNothing};
+  sqlite3_progress_handler(
+      db_, kStepsBetweenLooks, [](void* at) { return static_cast<Watch*>(at)->stops() ? 1 : 0; }, &watch);
+  struct Unwatch {
+    sqlite3* db;
+    ~Unwatch() { sqlite3_progress_handler(db, 0, nullptr, nullptr); }
+  } const unwatch = {db_};
+  Outcome outcome;
+  const auto failed = [&](const std::string& statement, size_t begin) -> Error {
+    if (watch.why != Watch::Why::kNothing) return watch.error();
+    if (stopped_.problem) return *stopped_.problem;
+    if (!stopped_.refused.empty())
+      return {ErrorCode::kUsage, stopped_.refused, {}, "a query reads a run and changes nothing"};
+    const int code = sqlite3_errcode(db_);
+    if (code == SQLITE_NOMEM)
+      return {ErrorCode::kLimit, "there is not enough memory for this query", {}, "narrow it by rank, step or time"};
+    if (code == SQLITE_CANTOPEN || code == SQLITE_FULL || code == SQLITE_IOERR)
+      return {ErrorCode::kIo,
+              std::string("sorting needs a folder for temporary files: ") + sqlite3_errmsg(db_),
+              {},
+              "TMPDIR names another"};
+    if (code == SQLITE_TOOBIG) return {ErrorCode::kLimit, "a text of this query is longer than 64 MiB", {}, ""};
+    return error_at(statement, begin, text);
+  };
+  for (const std::string_view& view : statements) {
+    const bool is_last = &view == &statements.back();
+    const auto begin = static_cast<size_t>(view.data() - text.data());
+    const std::string statement(view);
+    stopped_.problem.reset();
+    stopped_.refused.clear();
+    sqlite3_stmt* prepared = nullptr;
+    const int code =
+        sqlite3_prepare_v3(db_, statement.data(), static_cast<int>(statement.size()), 0, &prepared, nullptr);
+    const Statement owner(prepared);
+    if (code != SQLITE_OK) return failed(statement, begin);
+    if (!prepared) continue;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      int place = static_cast<int>(i) + 1;
+      if (!parameters[i].name.empty()) {
+        place = 0;
+        for (const char sign : {':', '@', '$'})
+          if (place == 0) place = sqlite3_bind_parameter_index(prepared, (sign + parameters[i].name).c_str());
+      }
+      if (place == 0 || place > sqlite3_bind_parameter_count(prepared)) continue;
+      const auto& value = parameters[i].value;
+      if (const auto* number = std::get_if<int64_t>(&value))
+        sqlite3_bind_int64(prepared, place, *number);
+      else if (const auto* real = std::get_if<double>(&value))
+        sqlite3_bind_double(prepared, place, *real);
+      else if (const auto* words = std::get_if<std::string>(&value))
+        sqlite3_bind_text64(prepared, place, words->data(), words->size(), SQLITE_STATIC, SQLITE_UTF8);
+    }
+    const int width = sqlite3_column_count(prepared);
+    outcome.is_query = width > 0;
+    if (is_last) {
+      std::vector<ResultColumn> columns;
+      for (int c = 0; c < width; ++c) {
+        const char* name = sqlite3_column_name(prepared, c);
+        columns.push_back({valid_utf8(name ? name : ""), unit_of(name ? name : "")});
+      }
+      sink.begin(columns);
+    }
+    std::vector<SqlValue> values(static_cast<size_t>(width));
+    std::vector<std::string> blobs(static_cast<size_t>(width));
+    for (;;) {
+      const int step = sqlite3_step(prepared);
+      if (step == SQLITE_DONE) break;
+      if (step != SQLITE_ROW) return failed(statement, begin);
+      if (!is_last) continue;
+      if (outcome.rows >= limits.most_rows) {
+        outcome.truncated = true;
+        break;
+      }
+      for (int c = 0; c < width; ++c)
+        values[static_cast<size_t>(c)] = value_of(prepared, c, blobs[static_cast<size_t>(c)]);
+      ++outcome.rows;
+      if (!sink.row(values)) break;
+      if ((outcome.rows & 1023) == 0 && watch.stops()) return watch.error();
+    }
+  }
+  return outcome;
+}
+
+}  // namespace stageline::sql

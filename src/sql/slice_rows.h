@@ -1,0 +1,62 @@
+// The values of one slice, a column at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sql/run_data.h"
+#include "sql/table_source.h"
+
+namespace stageline::sql {
+
+enum class SliceColumn : uint8_t {
+  kId,
+  kRank,
+  kName,
+  kNameId,
+  kCategory,
+  kClass,
+  kStart,
+  kDur,
+  kEnd,
+  kSelf,
+  kLane,
+  kLaneKind,
+  kPid,
+  kTid,
+  kStream,
+  kDevice,
+  kStep,
+  kDepth,
+  kParent,
+  kLaunch,
+  kOp,
+  kCorrelation,
+  kFileIndex,
+  // Of kernels.
+  kCall,
+  kCallStart,
+  kCallDur,
+  kLaunchDelay,
+  kOpName,
+  kGrid,
+  kBlock,
+  kRegisters,
+  kSharedBytes,
+  kOccupancy,
+  kBytes,
+};
+
+struct SliceColumnSpec {
+  SliceColumn field;
+  SqlColumn column;
+};
+const std::vector<SliceColumnSpec>& slice_column_specs();
+const std::vector<SliceColumnSpec>& kernel_column_specs();
+
+inline int64_t slice_id(size_t part, size_t slice) { return static_cast<int64_t>(part << 32 | slice); }
+
+// `lane`: of the slice.
+void show_slice(const RunData& data, size_t part, size_t lane, size_t slice, SliceColumn field, sqlite3_context* out);
+
+}  // namespace stageline::sql

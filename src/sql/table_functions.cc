@@ -1,0 +1,275 @@
+// gaps(), below(), path(), args(): questions with an argument, answered natively.
+#include "sql/table_functions.h"
+
+#include <algorithm>
+
+#include "base/json_members.h"
+#include "base/number.h"
+#include "model/event_text.h"
+#include "sql/run_tables.h"
+#include "sql/slice_rows.h"
+
+namespace stageline::sql {
+namespace {
+
+using Type = ColumnType;
+
+std::vector<SqlColumn> with_options(std::vector<SqlColumn> columns, std::vector<SqlColumn> options) {
+  for (SqlColumn& option : options) {
+    option.is_option = true;
+    columns.push_back(std::move(option));
+  }
+  return columns;
+}
+
+std::optional<int64_t> number(const Argument& argument) {
+  if (const auto* value = std::get_if<int64_t>(&argument)) return *value;
+  return parse_int(argument_text(argument));
+}
+bool is_given(const Argument& argument) { return !std::holds_alternative<std::monostate>(argument); }
+
+Error no_number(const char* function, const char* what, const Argument& argument) {
+  return {ErrorCode::kUsage,
+          std::string(function) + "() takes a whole number for " + what + ", not \"" + argument_text(argument) + "\"",
+          {},
+          ""};
+}
+
+// ---- gaps: when no device of a rank (or one of its streams) worked
+// -------------------------------------------------------
+
+// Short gaps before work that was launched in time are the device's own; as idle-time-breakdown has it.
+constexpr int64_t kDelayNs = 30'000;
+
+Table empty_gaps() {
+  return Table(
+      "gaps", "Gaps",
+      {{"rank", "rank", Type::kInteger, "Global rank."},
+       {"stream", "stream", Type::kInteger, "The stream that was asked for; NULL: all of the rank."},
+       {"start_ns", "start", Type::kTime, "End of the work before it, from the run's first slice."},
+       {"dur_ns", "duration", Type::kDuration, "Until the next work."},
+       {"end_ns", "end", Type::kTime, "start_ns + dur_ns."},
+       {"before_id", "before", Type::kInteger, "Slice of the work that ended last before it."},
+       {"after_id", "after", Type::kInteger, "Slice of the work that ended it."},
+       {"cause", "cause", Type::kText,
+        "host_wait: the next work was launched after the device had run dry; kernel_wait: launched in time, under "
+        "30 µs; other: launched in time, longer, or its launch is not known."}});
+}
+
+void add_gaps(const RunData& data, size_t p, std::optional<int64_t> stream, int64_t least_ns, Table& table) {
+  const Part& part = data.trace().parts[p];
+  const Slices& s = part.slices;
+  std::vector<uint32_t> rows = data.device_rows(p);
+  if (stream)
+    std::erase_if(rows, [&](uint32_t i) {
+      return s.stream_id.empty() || s.stream_id[i] == 0 || part.streams[s.stream_id[i]] != *stream;
+    });
+  std::stable_sort(rows.begin(), rows.end(), [&](uint32_t a, uint32_t b) { return s.start_ns[a] < s.start_ns[b]; });
+  int64_t end = INT64_MIN;
+  uint32_t last = kNoSliceIndex;
+  for (const uint32_t i : rows) {
+    if (last != kNoSliceIndex && s.start_ns[i] > end) {
+      const int64_t dur = between_ns(end, s.start_ns[i]);
+      const uint32_t launch = s.partner.empty() ? kNoSliceIndex : s.partner[i];
+      const char* const cause = launch != kNoSliceIndex && s.start_ns[launch] > end ? "host_wait"
+                                : launch != kNoSliceIndex && dur < kDelayNs         ? "kernel_wait"
+                                                                                    : "other";
+      if (dur >= least_ns) {
+        const int64_t at = data.time_ns(p, end);
+        table.add_row({int64_t{part.rank}, stream ? *stream : kNullInteger, at, dur, sum_or_limit(at, dur),
+                       slice_id(p, last), slice_id(p, i), std::string(cause)});
+      }
+    }
+    const int64_t own_end = sum_or_limit(s.start_ns[i], s.dur_ns[i]);
+    if (last == kNoSliceIndex || own_end > end) {
+      end = own_end;
+      last = i;
+    }
+  }
+}
+
+RunData::Made gaps(const RunData& data, const std::vector<Argument>& arguments) {
+  static const char* const what[] = {"the rank", "the stream", "the shortest gap"};
+  for (size_t i = 0; i < 3; ++i)
+    if (is_given(arguments[i]) && !number(arguments[i])) return no_number("gaps", what[i], arguments[i]);
+  const std::optional<int64_t> rank = number(arguments[0]);
+  Table table = empty_gaps();
+  bool any = false;
+  for (size_t p = 0; p < data.trace().parts.size(); ++p) {
+    if (!data.has_part(p) || (rank && data.trace().parts[p].rank != *rank)) continue;
+    any = true;
+    add_gaps(data, p, number(arguments[1]), number(arguments[2]).value_or(0), table);
+  }
+  if (!any && rank)
+    return Error{ErrorCode::kUsage,
+                 "gaps(): there is no rank " + std::to_string(*rank),
+                 {},
+                 "SELECT rank FROM ranks lists them"};
+  return table_rows(std::move(table));
+}
+
+// ---- below and path: the tree of calls
+// -----------------------------------------------------------------------------------
+
+// The slice that an argument names. Errors: kUsage.
+struct Place {
+  size_t part;
+  uint32_t slice;
+};
+Result<Place> place_of(const RunData& data, const char* function, const Argument& argument) {
+  const std::optional<int64_t> id = number(argument);
+  if (!is_given(argument))
+    return Error{ErrorCode::kUsage,
+                 std::string(function) + "() needs the id of a slice",
+                 {},
+                 std::string("SELECT * FROM ") + function + "(17)"};
+  if (!id) return no_number(function, "the id of a slice", argument);
+  const auto part = static_cast<size_t>(*id >> 32);
+  const auto slice = static_cast<uint32_t>(*id & UINT32_MAX);
+  if (*id < 0 || part >= data.trace().parts.size() || slice >= data.trace().parts[part].slices.size())
+    return Error{ErrorCode::kUsage,
+                 std::string(function) + "(): no slice has the id " + std::to_string(*id),
+                 {},
+                 "slices.id has them"};
+  return Place{part, slice};
+}
+
+Table empty_tree(const char* name, const char* title) {
+  return Table(
+      name, title,
+      {{"id", "id", Type::kInteger, "Id of the slice."},
+       {"distance", "distance", Type::kInteger, "Slices between it and the one asked for: 0 is that one itself."},
+       {"name", "name", Type::kText, "As the source writes it."},
+       {"start_ns", "start", Type::kTime, "From the run's first slice."},
+       {"dur_ns", "duration", Type::kDuration, "On the rank's own clock."}});
+}
+
+void add_tree_row(const RunData& data, Table& table, size_t p, uint32_t slice, int64_t distance) {
+  const Slices& s = data.trace().parts[p].slices;
+  table.add_row({slice_id(p, slice), distance, std::string(data.trace().names.text(s.name_id[slice])),
+                 data.time_ns(p, s.start_ns[slice]), s.dur_ns[slice]});
+}
+
+// From a slice outwards: of device work its operator, then what is around that.
+RunData::Made path(const RunData& data, const std::vector<Argument>& arguments) {
+  const Result<Place> place = place_of(data, "path", arguments[0]);
+  if (!place) return place.error();
+  Table table = empty_tree("path", "Path");
+  const Slices& s = data.trace().parts[place->part].slices;
+  uint32_t at = place->slice;
+  constexpr int64_t kDeepest = 100'000;  // a damaged file may lead in a circle
+  for (int64_t distance = 0; at != kNoSliceIndex && distance < kDeepest; ++distance) {
+    add_tree_row(data, table, place->part, at, distance);
+    at = s.parent.empty() ? kNoSliceIndex : s.parent[at];
+  }
+  return table_rows(std::move(table));
+}
+
+// A slice, what it called on its thread, and the device work of all of these.
+RunData::Made below(const RunData& data, const std::vector<Argument>& arguments) {
+  const Result<Place> place = place_of(data, "below", arguments[0]);
+  if (!place) return place.error();
+  Table table = empty_tree("below", "Below");
+  const size_t p = place->part;
+  const Slices& s = data.trace().parts[p].slices;
+  std::vector<std::pair<uint32_t, int64_t>> inside = {{place->slice, 0}};  // ascending
+  if (!s.parent.empty() && !data.is_device(p, place->slice)) {
+    const Lane& lane = data.trace().parts[p].lanes[data.lane_of(p, place->slice)];
+    const int64_t end = sum_or_limit(s.start_ns[place->slice], s.dur_ns[place->slice]);
+    const auto known = [&](uint32_t slice) {
+      const auto found = std::lower_bound(inside.begin(), inside.end(), std::pair(slice, INT64_MIN));
+      return found != inside.end() && found->first == slice ? &*found : nullptr;
+    };
+    for (size_t i = place->slice + size_t{1}; i < lane.end && s.start_ns[i] <= end; ++i)
+      if (const auto* around = s.parent[i] == kNoSliceIndex ? nullptr : known(s.parent[i]))
+        inside.emplace_back(static_cast<uint32_t>(i), around->second + 1);
+    std::vector<std::pair<uint32_t, int64_t>> work;
+    for (const uint32_t device : data.device_rows(p))
+      if (const auto* op = s.parent[device] == kNoSliceIndex ? nullptr : known(s.parent[device]))
+        work.emplace_back(device, op->second + 1);
+    inside.insert(inside.end(), work.begin(), work.end());
+  }
+  for (const auto& [slice, distance] : inside) add_tree_row(data, table, p, slice, distance);
+  return table_rows(std::move(table));
+}
+
+// ---- args: what the source says of one slice, fetched from its file
+// ------------------------------------------------------
+
+Table empty_args() {
+  return Table("args", "Arguments",
+               {{"key", "key", Type::kText, "Name of the argument."},
+                {"value", "value", Type::kText, "As the source writes it; lists and objects as JSON."},
+                {"type", "type", Type::kText, "string, number, true, false, null, array or object."}});
+}
+
+// Fetched through one set of restart points, by one connection.
+struct ArgumentFetcher {
+  EventTexts texts;
+  int64_t fetched = 0;
+};
+
+const char* kind_of(std::string_view json) {
+  switch (json.empty() ? '\0' : json[0]) {
+    case '"': return "string";
+    case '{': return "object";
+    case '[': return "array";
+    case 't': return "true";
+    case 'f': return "false";
+    case 'n': return "null";
+    default: return "number";
+  }
+}
+
+RunData::Made args(const RunData& data, ArgumentFetcher& fetcher, const std::vector<Argument>& arguments) {
+  constexpr size_t kMostArguments = 10'000;
+  if (std::holds_alternative<std::monostate>(arguments[0]))
+    return Error{ErrorCode::kUsage,
+                 "args needs the slice whose arguments are wanted",
+                 {},
+                 "SELECT * FROM args(17), or JOIN args a ON a.slice_id = k.id"};
+  const Result<Place> place = place_of(data, "args", arguments[0]);
+  if (!place) return place.error();
+  if (++fetcher.fetched > kMostArgumentSlices)
+    return Error{ErrorCode::kLimit,
+                 "arguments of more than " + std::to_string(kMostArgumentSlices) + " slices are wanted",
+                 {},
+                 "choose fewer slices before the join: a LIMIT in a sub-query"};
+  const Result<std::string> text = fetcher.texts.text(data.trace().parts[place->part], place->slice);
+  if (!text) return text.error();
+  Table table = empty_args();
+  for (const JsonMember& member : json_members(json_member(*text, "args"), kMostArguments))
+    table.add_row({json_text("\"" + std::string(member.key) + "\""), json_text(member.value),
+                   std::string(kind_of(member.value))});
+  return table_rows(std::move(table));
+}
+
+}  // namespace
+
+void add_table_functions(const std::shared_ptr<const RunData>& data,
+                         std::vector<std::shared_ptr<const TableSource>>& out) {
+  out.push_back(std::make_shared<RowTable>(
+      "gaps", "gaps(of_rank, of_stream, least_ns): when no device of a rank worked, and what it waited for.",
+      with_options(columns_of(empty_gaps()),
+                   {{"of_rank", SqlType::kInteger, "", "Only this rank; default all."},
+                    {"of_stream", SqlType::kInteger, "", "Only this stream; default when none of the rank's worked."},
+                    {"least_ns", SqlType::kInteger, "ns", "Only gaps of this length or more."}}),
+      [data](const std::vector<Argument>& arguments) { return gaps(*data, arguments); }));
+  const std::vector<SqlColumn> id = {{"of_id", SqlType::kInteger, "", "Id of a slice."}};
+  out.push_back(std::make_shared<RowTable>(
+      "path", "path(of_id): a slice and what is around it, outwards; of device work its operator first.",
+      with_options(columns_of(empty_tree("path", "Path")), id),
+      [data](const std::vector<Argument>& arguments) { return path(*data, arguments); }));
+  out.push_back(std::make_shared<RowTable>(
+      "below", "below(of_id): a slice, what it called on its thread, and the device work of all of these.",
+      with_options(columns_of(empty_tree("below", "Below")), id),
+      [data](const std::vector<Argument>& arguments) { return below(*data, arguments); }));
+  out.push_back(std::make_shared<RowTable>(
+      "args", "args(slice_id): everything the source says of a slice, fetched from its file.",
+      with_options(columns_of(empty_args()), {{"slice_id", SqlType::kInteger, "", "Id of a slice."}}),
+      [data, fetcher = std::make_shared<ArgumentFetcher>()](const std::vector<Argument>& arguments) {
+        return args(*data, *fetcher, arguments);
+      }));
+}
+
+}  // namespace stageline::sql

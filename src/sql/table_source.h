@@ -1,0 +1,133 @@
+// A table of SQL over a run: nothing is stored for it, rows come from the run's own columns when SQLite asks.
+//
+//   SELECT name FROM slices WHERE rank = 3 AND start_ns > 5
+//     plan()    SQLite: "rank = ?, start_ns > ?: what of this do you do yourself, and what does it cost then?"
+//     open(), Cursor::filter(3, 5), next(), column() …   rows in the table's own order
+//
+// What a table takes inexactly SQLite checks again, so taking more is only ever faster.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace stageline::sql {
+
+enum class SqlType : uint8_t { kInteger, kReal, kText };
+std::string_view type_name(SqlType type);  // "INTEGER", "REAL", "TEXT"
+
+struct SqlColumn {
+  std::string name;
+  SqlType type = SqlType::kInteger;
+  std::string unit;        // "ns", "bytes", ""
+  std::string help;        // one sentence
+  bool is_option = false;  // not among SELECT *: an argument of a function, by place or by name
+};
+
+// "column op value": op is one of SQLITE_INDEX_CONSTRAINT_….
+struct Wanted {
+  int column = 0;
+  uint8_t op = 0;
+  bool usable = true;  // its value is known when this table is read, in the order of joins that is being weighed
+  bool binary = true;  // texts compare by bytes
+  bool taken = false;  // set by plan(): filter() gets the value
+  bool exact = false;  // set by plan(): and needs no second look
+};
+
+struct Plan {
+  std::vector<Wanted> wanted;
+  std::vector<std::pair<int, bool>> order;  // column, descending
+  uint64_t used = 0;                        // bit c: column c is read; bit 63: one from 63 on
+  // Set by plan().
+  double cost = 1e9;
+  int64_t rows = 1'000'000;
+  bool ordered = false;  // rows come in `order`
+  bool one_row = false;
+  bool impossible = false;  // not with what is usable: SQLite tries another order of joins
+  int mode = 0;             // handed to filter()
+};
+
+struct Pushed {
+  int column = 0;
+  uint8_t op = 0;
+  sqlite3_value* value = nullptr;
+};
+
+class Cursor {
+ public:
+  virtual ~Cursor() = default;
+  // To the first row. Errors stop the query and are told as they are.
+  virtual Status filter(int mode, const std::vector<Pushed>& given) = 0;
+  virtual bool at_end() const = 0;
+  virtual void next() = 0;
+  virtual void column(sqlite3_context* out, int column) const = 0;
+  virtual int64_t row_id() const = 0;
+};
+
+class TableSource {
+ public:
+  TableSource(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
+  virtual ~TableSource() = default;
+  const std::string& name() const { return name_; }
+  const std::string& help() const { return help_; }
+  // What it is made of, where that takes work to know (an analysis is run). Errors: why this run has no such table.
+  virtual Result<std::vector<SqlColumn>> columns() const = 0;
+  virtual void plan(Plan& plan) const = 0;
+  virtual std::unique_ptr<Cursor> open() const = 0;
+
+ private:
+  std::string name_, help_;
+};
+
+// What stopped a statement of a connection, whole, where SQLite's own message is a part of it or nothing; it outlives
+// the connection.
+struct Stopped {
+  std::optional<Error> problem;  // of a table
+  std::string refused;           // by the authorizer: why
+  bool declaring = false;        // SQLite is told a table's columns, which it does by a CREATE TABLE of its own
+};
+
+// Makes `source` a table of `db`, which keeps it. Errors: kUnavailable.
+Status add_table(sqlite3* db, std::shared_ptr<const TableSource> source, Stopped* stopped);
+
+// ---- values
+// -----------------------------------------------------------------------------------------------------------
+
+inline void show(sqlite3_context* out, int64_t value) { sqlite3_result_int64(out, value); }
+// NULL for an unknown one (kNullInteger, kUnknown of 32 bits).
+void show_known(sqlite3_context* out, int64_t value);
+void show_known(sqlite3_context* out, int32_t value);
+void show_real(sqlite3_context* out, double value);  // NULL for not a number
+// A text that outlives the statement.
+inline void show_text(sqlite3_context* out, std::string_view text) {
+  sqlite3_result_text64(out, text.data() ? text.data() : "", text.size(), SQLITE_STATIC, SQLITE_UTF8);
+}
+inline void show_text_or_null(sqlite3_context* out, std::string_view text) {
+  if (text.empty()) return sqlite3_result_null(out);
+  show_text(out, text);
+}
+// A text that does not.
+inline void show_copy(sqlite3_context* out, std::string_view text) {
+  sqlite3_result_text64(out, text.data() ? text.data() : "", text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+// A value as a whole number; nothing where it is none: no integer equals it.
+std::optional<int64_t> integer_of(sqlite3_value* value);
+std::string_view text_of(sqlite3_value* value);
+// The whole numbers that "x op value" leaves, or more: low and high are only ever moved towards each other.
+void narrow(uint8_t op, sqlite3_value* value, int64_t& low, int64_t& high);
+
+constexpr bool is_range(uint8_t op) {
+  return op == SQLITE_INDEX_CONSTRAINT_GT || op == SQLITE_INDEX_CONSTRAINT_GE || op == SQLITE_INDEX_CONSTRAINT_LT ||
+         op == SQLITE_INDEX_CONSTRAINT_LE;
+}
+
+}  // namespace stageline::sql

@@ -1,0 +1,97 @@
+#include "sql/tables.h"
+
+#include "base/text.h"
+#include "sql/analysis_tables.h"
+#include "sql/functions.h"
+#include "sql/run_tables.h"
+#include "sql/slice_table.h"
+#include "sql/table_functions.h"
+#include "sql/totals.h"
+
+namespace stageline::sql {
+namespace {
+
+using Sources = std::vector<std::shared_ptr<const TableSource>>;
+using Type = ColumnType;
+
+bool is_analysis(const TableSource& source) { return source.name().find("__") != std::string::npos; }
+
+Table table_list(const RunData& data, const Sources& sources) {
+  Table table("tables", "Tables",
+              {{"name", "name", Type::kText, "As a query names it."},
+               {"kind", "kind", Type::kText, "table, analysis (its options are arguments) or function."},
+               {"help", "help", Type::kText, "What it is."},
+               {"missing", "missing", Type::kText, "Why this run has none; empty: it can be asked."}});
+  for (const auto& source : sources)
+    table.add_row({source->name(),
+                   std::string(is_analysis(*source)                               ? "analysis"
+                               : source->help().starts_with(source->name() + "(") ? "function"
+                                                                                  : "table"),
+                   source->help(), why_no_analysis(data, *source)});
+  for (const FunctionHelp& function : function_helps())
+    table.add_row({std::string(function.call), std::string("function"), std::string(function.help), std::string()});
+  return table;
+}
+
+Table empty_columns() {
+  return Table("columns", "Columns",
+               {{"table_name", "table", Type::kText, "The table it belongs to."},
+                {"name", "name", Type::kText, "As a query names it."},
+                {"type", "type", Type::kText, "INTEGER, REAL or TEXT."},
+                {"unit", "unit", Type::kText, "ns, bytes or nothing."},
+                {"is_option", "option", Type::kInteger, "1: an argument, by place or by name; SELECT * leaves it out."},
+                {"help", "help", Type::kText, "One sentence."}});
+}
+
+void add_columns(Table& table, const TableSource& source, const std::vector<SqlColumn>& columns) {
+  for (const SqlColumn& c : columns)
+    table.add_row({source.name(), c.name, std::string(type_name(c.type)), c.unit, int64_t{c.is_option}, c.help});
+}
+
+// Of one table, analyses too; of none asked of all but those, which would all have to run.
+RunData::Made column_list(const Sources& sources, const std::vector<Argument>& arguments) {
+  Table table = empty_columns();
+  const std::string wanted = argument_text(arguments[0]);
+  std::vector<std::string> names;
+  for (const auto& source : sources) {
+    names.push_back(source->name());
+    if (wanted.empty() ? is_analysis(*source) : sqlite3_stricmp(source->name().c_str(), wanted.c_str()) != 0) continue;
+    const Result<std::vector<SqlColumn>> columns = source->columns();
+    if (!columns) return columns.error();
+    add_columns(table, *source, *columns);
+  }
+  if (!wanted.empty() && table.row_count() == 0) {
+    const std::string near = nearest(wanted, names);
+    return Error{ErrorCode::kUsage,
+                 "there is no table \"" + wanted + "\"",
+                 {},
+                 near.empty() ? "SELECT name FROM tables lists them" : "did you mean " + near + "?"};
+  }
+  return table_rows(std::move(table));
+}
+
+}  // namespace
+
+Sources tables_of(const std::shared_ptr<const RunData>& data) {
+  Sources out = {slice_table(data), kernel_table(data)};
+  add_pipeline_tables(data, out);
+  add_profile_tables(data, out);
+  add_run_tables(data, out);
+  add_totals(data, out);
+  add_table_functions(data, out);
+  add_analysis_tables(data, out);
+  const auto all = std::make_shared<const Sources>(out);  // without the two that list them, which would own themselves
+  static const Trace kEmpty;
+  std::vector<SqlColumn> columns = columns_of(empty_columns());
+  columns.push_back({"of_table", SqlType::kText, "", "Only this table; analyses are listed only so.", true});
+  out.push_back(std::make_shared<RowTable>(
+      "columns", "columns(of_table): what tables are made of, with units.", std::move(columns),
+      [all](const std::vector<Argument>& arguments) { return column_list(*all, arguments); }));
+  const RunData nothing(std::make_shared<const Run>(kEmpty), nullptr, {});
+  out.push_back(std::make_shared<RowTable>(
+      "tables", "What can be asked.", columns_of(table_list(nothing, {})),
+      [data, all](const std::vector<Argument>&) -> RunData::Made { return table_rows(table_list(*data, *all)); }));
+  return out;
+}
+
+}  // namespace stageline::sql
