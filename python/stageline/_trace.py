@@ -420,6 +420,22 @@ class Trace:
         """Where each rank ran and what was read from it."""
         return Table(self._run.model_table('devices'))
 
+    def sql(self, query, params=(), *, timeout=30, max_rows=None):
+        """A query in SQLite's language over the run: tables slices, kernels, cells, steps …, every analysis as a function, all of
+        them in `SELECT * FROM tables`. Times are ns from the run's first slice: `epoch_ns` more as slices() has them.
+
+        params: values of ?, or a mapping for :name. timeout: seconds, None for none. max_rows: a TraceWarning says when there
+        were more. Raises UsageError for what is no query, LimitExceeded.
+
+            trace.sql('SELECT name, sum(dur_ns) FROM kernels WHERE rank = ? GROUP BY name', [0])
+        """
+        pairs = list(params.items()) if isinstance(params, Mapping) else [('', value) for value in params]
+        milliseconds = 0 if timeout is None else max(1, round(timeout * 1000))
+        frame, more = self._run.sql(query, pairs, milliseconds, max_rows or 0)
+        if more:
+            warnings.warn(f'there are more than {max_rows} rows', TraceWarning, stacklevel=2)
+        return Table(frame)
+
     def what_if(self, *, scale=(), schedule=None, chunks=None, group=None, micro_batches=None, latency=None, layers=None,
                 more_memory=False):
         """Prices the fixes of the run and, where one is given, a change of your own: scale={'stage': 3, 'by': 0.9}."""

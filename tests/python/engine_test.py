@@ -164,6 +164,46 @@ class Opened(unittest.TestCase):
         self.assertEqual(set(self.trace.messages['direction']), {'forward', 'backward'})
         self.assertGreater(len(summary), 0)
 
+    def test_queries_are_those_of_the_program(self):
+        query = 'SELECT id, name, class, start_ns, dur_ns, dur_ns / 3.0 AS third, launch_id FROM slices ORDER BY rank, id LIMIT 700'
+        told = json.loads(program('sql', self.profile_path, query, '--format', 'json', '--rows', '0', '-q'))
+        table = self.profile.sql(query)
+        self.assertEqual([list(row) for row in table], told['rows'])
+        self.assertEqual([c.name for c in table.columns], [c['name'] for c in told['columns']])
+        self.assertEqual(table.columns[4].unit, 'ns')
+        # Times are those of slices(), from the run's first.
+        slices = self.profile.slices(columns=['id', 'start_ns'])
+        self.assertEqual(self.profile.sql('SELECT id, start_ns FROM slices ORDER BY id').to_dicts(),
+                         sorted(({'id': i, 'start_ns': s - self.profile.epoch_ns} for i, s in slices), key=lambda r: r['id']))
+        self.assertEqual(self.trace.sql('SELECT count(*) FROM cells')[0][0], len(self.trace.cells))
+
+    def test_queries_take_values_and_limits(self):
+        one = self.profile.sql('SELECT ?, ?, ?, ?', [7, 2.5, "it's", None])
+        self.assertEqual(tuple(one[0]), (7, 2.5, "it's", None))
+        self.assertEqual(self.profile.sql('SELECT count(*) FROM kernels WHERE rank = :rank', {'rank': 0})[0][0],
+                         self.profile.sql('SELECT count(*) FROM kernels WHERE rank = 0')[0][0])
+        with self.assertWarns(stageline.TraceWarning):
+            self.assertEqual(len(self.profile.sql('SELECT id FROM slices', max_rows=3)), 3)
+        endless = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
+        with self.assertRaises(stageline.LimitExceeded):
+            self.profile.sql(endless, timeout=0.2)
+        with self.assertRaises(stageline.UsageError) as wrong:
+            self.profile.sql('SELECT durns FROM kernels')
+        self.assertIn('did you mean dur_ns?', str(wrong.exception))
+        for query in ('DELETE FROM slices', "ATTACH 'x' AS y", 'PRAGMA page_size'):
+            self.assertRaises(stageline.UsageError, self.profile.sql, query)
+        self.assertEqual(len(self.profile.sql('SELECT name FROM slices WHERE 0')), 0)
+
+    def test_threads_may_query_at_once(self):
+        answers, truth = [], self.profile.sql("SELECT key, total_ns FROM totals('name') ORDER BY 1").to_dicts()
+        work = [threading.Thread(target=lambda: answers.append(self.profile.sql("SELECT key, total_ns FROM totals('name') ORDER BY 1").to_dicts()))
+                for _ in range(8)]
+        for thread in work:
+            thread.start()
+        for thread in work:
+            thread.join()
+        self.assertEqual(answers, [truth] * 8)
+
     def test_what_if(self):
         told = json.loads(program('what-if', self.path, '--json', '--scale', 'stage=2,kind=F,by=0.9'))
         made = self.trace.what_if(scale={'stage': 2, 'kind': 'F', 'by': 0.9})

@@ -11,15 +11,18 @@
 #include "model/table.h"
 #include "model/trace.h"
 #include "profile/slice_select.h"
+#include "sql/answer.h"
+#include "sql/run_data.h"
 
 namespace stageline::python {
 
 // A run that Python holds. Tables made of it share in it, so it lives as long as the last array that looks into it.
 struct OpenRun {
   Trace trace;
-  std::shared_ptr<const Run> run;  // of `trace`
-  std::vector<std::string> paths;  // what the user named
-  std::vector<std::string> words;  // the flags that it was opened with
+  std::shared_ptr<const Run> run;                     // of `trace`
+  std::vector<std::string> paths;                     // what the user named
+  std::vector<std::string> words;                     // the flags that it was opened with
+  std::shared_ptr<const sql::RunData> sql = nullptr;  // what all queries of it share
 };
 
 enum class Form : uint8_t {
@@ -80,6 +83,9 @@ class Frame {
 
 // An answer. Numbers are views of the table.
 std::shared_ptr<const Frame> table_frame(std::shared_ptr<const Table> table);
+
+// The rows of a query, which own themselves.
+std::shared_ptr<const Frame> sql_frame(std::shared_ptr<const sql::AnswerTable> answer);
 
 // The slices of a run, one batch or more for each rank; start and duration are views where all slices of a rank are
 // asked for and its clock was not moved. `columns`: empty for all. Errors: kUsage naming an unknown column.

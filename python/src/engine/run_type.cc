@@ -20,6 +20,7 @@
 #include "frame_type.h"
 #include "long_call.h"
 #include "server/page_export.h"
+#include "sql/session.h"
 
 namespace stageline::python {
 namespace {
@@ -106,8 +107,9 @@ Result<std::shared_ptr<OpenRun>> open_now(const std::vector<std::string>& paths,
   options->progress = progress.get();
   Result<Trace> trace = open_trace(paths, *options);
   if (!trace) return std::move(trace).error();
-  auto run = std::make_shared<OpenRun>(OpenRun{std::move(*trace), nullptr, paths, words});
+  auto run = std::make_shared<OpenRun>(OpenRun{std::move(*trace), nullptr, paths, words, nullptr});
   run->run = std::make_shared<const Run>(run->trace);
+  run->sql = std::make_shared<const sql::RunData>(run->run, nullptr, run->paths);
   return run;
 }
 
@@ -359,6 +361,73 @@ PyObject* cells(PyObject* self, PyObject* arguments) {
   return frame ? frame_object(std::move(*frame)) : raise(frame.error());
 }
 
+// ---- SQL
+// ---------------------------------------------------------------------------------------------------------------------
+
+// [(name or "", value)], value None, bool, int, float or str.
+bool take_parameters(PyObject* given, std::vector<sql::Parameter>& out) {
+  const Py_ssize_t count = PySequence_Size(given);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const Ref pair(PySequence_GetItem(given, i));
+    const Ref name(pair ? PySequence_GetItem(pair.get(), 0) : nullptr),
+        value(name ? PySequence_GetItem(pair.get(), 1) : nullptr);
+    sql::Parameter& parameter = out.emplace_back();
+    if (!value || !take_text(name.get(), parameter.name)) return false;
+    if (value.get() == Py_None) continue;
+    if (PyFloat_Check(value.get())) {
+      parameter.value = PyFloat_AsDouble(value.get());
+    } else if (PyLong_Check(value.get())) {
+      const long long number = PyLong_AsLongLong(value.get());
+      if (number == -1 && PyErr_Occurred()) return false;
+      parameter.value = int64_t{number};
+    } else {
+      std::string text;
+      if (!take_text(value.get(), text)) return false;
+      parameter.value = std::move(text);
+    }
+  }
+  return count >= 0;
+}
+
+// (frame, whether there were more rows than most_rows)
+PyObject* ask_sql(PyObject* self, PyObject* arguments) {
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  const char* query = nullptr;
+  PyObject* given = nullptr;
+  long long timeout_ms = 0, most_rows = 0;
+  if (!PyArg_ParseTuple(arguments, "sOLL", &query, &given, &timeout_ms, &most_rows)) return nullptr;
+  const auto run = run_of(self);
+  std::vector<sql::Parameter> parameters;
+  if (!run || !take_parameters(given, parameters)) return nullptr;
+  struct Rows {
+    std::shared_ptr<const sql::AnswerTable> answer;
+    bool truncated = false;
+  };
+  const auto progress = std::make_shared<Progress>();
+  const auto rows = taken(long_call<Result<Rows>>(
+      [=, text = std::string(query)]() -> Result<Rows> {
+        Result<std::unique_ptr<sql::Session>> session = sql::Session::open(run->sql);
+        if (!session) return std::move(session).error();
+        sql::Limits limits;
+        limits.timeout = std::chrono::milliseconds(timeout_ms);
+        if (most_rows > 0) limits.most_rows = most_rows;
+        limits.progress = progress.get();
+        auto answer = std::make_shared<sql::AnswerTable>(kMostBytes);
+        const Result<sql::Outcome> outcome = (*session)->ask(text, limits, *answer, parameters);
+        if (!outcome) return outcome.error();
+        if (answer->is_full())
+          return Error{ErrorCode::kLimit,
+                       "the answer takes more than 1 GiB",
+                       {},
+                       "add up in the query, or slices() for whole columns"};
+        return Rows{answer, outcome->truncated};
+      },
+      progress));
+  if (!rows) return nullptr;
+  const Ref frame(frame_object(sql_frame(rows->answer)));
+  return frame ? PyTuple_Pack(2, frame.get(), rows->truncated ? Py_True : Py_False) : nullptr;
+}
+
 // ---- what-if, outputs
 // ----------------------------------------------------------------------------------------------------
 
@@ -508,6 +577,8 @@ PyMethodDef run_methods[] = {
     {"model_table", model_table, METH_VARARGS, "model_table(name): steps, messages, devices or diagnostics."},
     {"slices", slices, METH_VARARGS, "slices(condition, columns, batch_rows): a Frame."},
     {"cells", cells, METH_VARARGS, "cells(columns): a Frame."},
+    {"sql", ask_sql, METH_VARARGS,
+     "sql(query, parameters, timeout_ms, most_rows): a Frame, and whether there was more."},
     {"what_if", what_if, METH_VARARGS, "what_if(words): frames, notes, JSON."},
     {"export", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(export_to)), METH_VARARGS | METH_KEYWORDS,
      "export(path, words, lang, progress): paths written, notes."},
