@@ -115,6 +115,7 @@ constexpr LongRoute kLongRoutes[] = {
     {"/api/clocks", [](RunAnswers& answers, const Query&) { return answers.clocks(); }},
     {"/api/compare", [](RunAnswers& answers, const Query&) { return answers.compare(); }},
     {"/api/answer", [](RunAnswers& answers, const Query& query) { return answers.analysis(query); }},
+    {"/api/sql", [](RunAnswers& answers, const Query& query) { return answers.sql(query); }},
 };
 
 ApiAnswer long_answer(RunAnswers& answers, const LongRoute& route, const Query& query) {

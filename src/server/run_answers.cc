@@ -1,6 +1,7 @@
 #include "server/run_answers.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "analyses/analysis.h"
 #include "base/json_writer.h"
@@ -10,6 +11,8 @@
 #include "engine/one_clock.h"
 #include "server/answer_json.h"
 #include "server/pipeline_view.h"
+#include "sql/answer.h"
+#include "sql/session.h"
 
 namespace stageline {
 namespace {
@@ -17,6 +20,8 @@ namespace {
 constexpr auto kPatience = std::chrono::milliseconds(30);  // what is quick needs no second request
 constexpr size_t kMostRows = 100'000;                      // of a table in an answer; all are counted
 size_t most_rows(const Table&) { return kMostRows; }
+constexpr int64_t kMostSqlBytes = int64_t{8} << 20;  // of an answer; no row begins after them
+constexpr std::chrono::milliseconds kSqlTimeout{30'000};
 
 // The options of `query` that are the analysis's own. Errors: kUsage, as on the command line.
 Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query) {
@@ -66,7 +71,7 @@ RunAnswers::RunAnswers(const Trace& trace, std::vector<std::string> paths, Read 
     : trace_(trace), paths_(std::move(paths)), again_(std::move(again)) {
   write_list();
 }
-RunAnswers::~RunAnswers() = default;
+RunAnswers::~RunAnswers() { ending_ = true; }
 
 void RunAnswers::set_other(std::string title, std::vector<std::string> paths, Read read) {
   other_ = std::make_unique<Other>();
@@ -216,6 +221,35 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   Result<Answer> answer = ask(key, work, true);
   if (answer && answer->is_apart && !wants_apart) *answer = {200, joined_answer(answer->body)};
   return answer;
+}
+
+Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
+  const std::string text(query.text("q"));
+  const Result<int64_t> rows = integer_parameter(query, "rows", 1000, 1, kMostSqlRows);
+  if (!rows) return rows.error();
+  if (text.empty()) return Error{ErrorCode::kUsage, "q has the query", {}, "/api/sql?q=SELECT%20name%20FROM%20tables"};
+  return ask("sql " + std::to_string(*rows) + " " + text, [this, text, most = *rows]() -> Result<std::string> {
+    std::shared_ptr<const sql::RunData> data;
+    {
+      const std::lock_guard lock(sql_mutex_);
+      if (!sql_data_)
+        sql_data_ = std::make_shared<const sql::RunData>(std::make_shared<const Run>(trace_), nullptr, paths_);
+      data = sql_data_;
+    }
+    Result<std::unique_ptr<sql::Session>> session = sql::Session::open(data);
+    if (!session) return std::move(session).error();
+    sql::Limits limits;
+    limits.most_rows = most;
+    limits.timeout = kSqlTimeout;
+    limits.most_memory = int64_t{256} << 20;
+    limits.cancelled = &ending_;
+    std::string body;
+    sql::JsonSink sink([&](std::string_view bytes) { body += bytes; }, kMostSqlBytes);
+    Result<sql::Outcome> outcome = (*session)->ask(text, limits, sink);
+    if (!outcome) return std::move(outcome).error();
+    sink.end(*outcome);
+    return body;
+  });
 }
 
 }  // namespace stageline

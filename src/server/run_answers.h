@@ -3,6 +3,7 @@
 // `align` and `diff` print of the same input.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,9 @@
 namespace stageline {
 
 class PipelineView;
+namespace sql {
+class RunData;
+}
 
 class RunAnswers {
  public:
@@ -44,6 +48,9 @@ class RunAnswers {
   Result<Answer> clocks();
   Result<Answer> compare();
   Result<Answer> analysis(const Query& query);
+  // q in SQL, of the run on the one axis that the timeline draws, at most `rows` (1 to kMostSqlRows) of its rows.
+  static constexpr int64_t kMostSqlRows = 10'000;
+  Result<Answer> sql(const Query& query);
   // The second run for a chart beside the first's. Errors: kUnavailable without one, and those of reading it.
   struct OtherPipeline {
     const PipelineView* view = nullptr;  // lives as long as this; nullptr: `wait` says how long it has been read
@@ -69,6 +76,9 @@ class RunAnswers {
   std::shared_ptr<const Run> run_;  // of what as_recorded() gives
   std::unique_ptr<Other> other_;
   std::string list_json_;
+  std::atomic<bool> ending_{false};  // queries are given up
+  std::mutex sql_mutex_;
+  std::shared_ptr<const sql::RunData> sql_data_;
   AnswerDesk desk_;  // last: its threads end before what they use goes
 };
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.parse
 
 from serving import BIN, Server
 
@@ -169,7 +170,7 @@ class ServerTest(unittest.TestCase):
                  'q=' + 'mb:1%20' * 2000, 'q=%ff%fe', 'regex=1&q=(', 'name_ids=0-4294967295', 'name_ids=', 'where=kind:B', 'q=a&where=a', 'revision=0', 'revision=nan']
         numbers = ['n=0', 'n=-1', 'n=16385', 'n=1e9', 'n=', 'limit=0', 'limit=99999999999', 'lane=0&slice=4294967296', 'lane=4294967296&slice=0', 'min=nan', 'max=inf']
         paths = ('/api/tiles?n=5&', '/api/slices?', '/api/slice?lane=0&slice=0&', '/api/select?', '/api/search?', '/api/find?', '/api/histogram?', '/api/flows?',
-                 '/api/counter?n=5&lane=0&', '/api/run?', '/api/status?', '/api/answers?', '/api/answer?name=', '/api/explain?', '/api/clocks?', '/api/compare?')
+                 '/api/counter?n=5&lane=0&', '/api/run?', '/api/status?', '/api/answers?', '/api/answer?name=', '/api/sql?q=SELECT%201&', '/api/explain?', '/api/clocks?', '/api/compare?')
         for path in paths:
             for odd in windows + lists + words + numbers:
                 status, headers, body = self.server.get(path + odd)
@@ -203,6 +204,40 @@ class ServerTest(unittest.TestCase):
             self.assertNotIn(b'root:', body)
             self.assertIn(headers['content-type'].split(';')[0], ('application/json', 'application/octet-stream'), target[:90])
         self.assertGreater(refused, 100)
+        self.alive()
+
+    def sql(self, query, more=''):
+        """The answer to a query, waited for."""
+        for _ in range(600):
+            status, _, body = self.server.get('/api/sql?q=' + urllib.parse.quote(query) + more)
+            if status != 202:
+                return status, json.loads(body)
+            time.sleep(0.1)
+        raise AssertionError(f'{query} has no answer')
+
+    def test_queries(self):
+        """Read, limited, and refused in words: no file, no database and nothing of the run is reached or changed."""
+        status, told = self.sql('SELECT kind, count(*) AS n, sum(dur_ns) AS total_ns FROM cells GROUP BY kind ORDER BY 1')
+        self.assertEqual((status, [c['unit'] for c in told['columns']], told['truncated']), (200, ['', '', 'ns'], False))
+        self.assertEqual(sum(row[1] for row in told['rows']), self.sql('SELECT count(*) FROM cells')[1]['rows'][0][0])
+        self.assertEqual(self.sql('SELECT id FROM cells', '&rows=3')[1]['row_count'], 3)
+        self.assertTrue(self.sql('SELECT id FROM cells', '&rows=3')[1]['truncated'])
+        for query in ('DELETE FROM slices', "ATTACH '/etc/passwd' AS p", "SELECT readfile('/etc/passwd')", 'PRAGMA database_list', 'VACUUM INTO "/tmp/stageline-x"',
+                      'CREATE TABLE t (a)', 'SELECT nowhere FROM cells', 'SELECT (', '', ';', '\x00', "SELECT * FROM args('x')"):
+            status, told = self.sql(query)
+            self.assertIn(status, (200, 400), query)
+            self.assertTrue(told['error'], query)
+        self.assertEqual(self.sql('SELECT 1', '&rows=0')[0], 400)
+        self.assertEqual(self.sql('SELECT 1', '&rows=10001')[0], 400)
+        # Texts that grow without bound, and what sorts more than it keeps in memory.
+        big = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 5000) SELECT printf('%.*c', 10000, 'x') FROM c"
+        status, told = self.sql(big, '&rows=10000')
+        self.assertTrue(told['truncated'])
+        self.assertLess(told['row_count'], 1000)
+        many = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 700000) SELECT x FROM c ORDER BY x * 7919 % 700001, hex(x) || hex(x) LIMIT 1'
+        status, told = self.sql(many)
+        self.assertEqual((status, len(told.get('rows', []))), (200, 1), told)
+        self.assertFalse(pathlib.Path('/tmp/stageline-x').exists())
         self.alive()
 
     def test_worlds_asked_for_and_left(self):
