@@ -1,0 +1,1 @@
+"""HTA's analyzers that scripts import by name."""

@@ -1,0 +1,336 @@
+"""Traces as frames, one a rank, as HTA holds them: common.trace.Trace."""
+import gzip
+import json
+import os
+import re
+import warnings
+
+from ..configs.config import logger
+from ..configs.default_values import ValueType  # noqa: F401
+from ..configs.parser_config import ParserConfig
+from ..utils.utils import normalize_path
+from .trace_file import create_rank_to_trace_dict, create_rank_to_trace_dict_from_dir
+from .trace_parser import infer_gpu_type, parse_trace_dataframe, parse_trace_dict
+from .trace_symbol_table import TraceSymbolTable, decode_symbol_id_to_symbol_name
+from .types import GPUType
+
+DEFAULT_TRACE_DIR = '/tmp/trace'
+PHASE_COUNTER = 'C'
+PHASE_FLOW_START = 's'
+PHASE_FLOW_END = 'f'
+_STEP = re.compile(r'ProfilerStep\s*#\s*(\d+)')
+
+
+def gpu_side(frame, symbol_table=None):
+    """Rows of devices: with a stream and a correlation, and waits, which have no stream."""
+    side = frame['stream'].ge(0)
+    if 'correlation' in frame.columns:
+        side &= frame['correlation'].ge(0)
+    if symbol_table is not None:
+        waits = [symbol_table.sym_index[n] for n in ('Event Sync', 'Context Sync') if n in symbol_table.sym_index]
+        side |= frame['name'].isin(waits)
+    return side
+
+
+def transform_correlation_to_index(frame, symbol_table):
+    """index_correlation: of a call its last work of a device, of that work its last call; 0 where the partner is missing, -1 without."""
+    if 'correlation' not in frame.columns:
+        return frame
+    partner = frame['correlation'].clip(upper=0).astype('int64')
+    side = gpu_side(frame, symbol_table)
+    known = frame['correlation'] != -1
+    rows = frame.loc[known, ['index', 'correlation']]
+    last = {device: rows[side[known] == device].drop_duplicates('correlation', keep='last').set_index('correlation')['index'] for device in (False, True)}
+    for device in (False, True):
+        mine = rows[side[known] == device]
+        found = mine['correlation'].map(last[not device])
+        found = found.dropna()
+        partner.loc[found.index] = found.astype('int64')
+    import pandas
+    frame['index_correlation'] = pandas.to_numeric(partner, downcast='integer')
+    return frame
+
+
+def get_cpu_gpu_correlation(frame):
+    """cpu_index and gpu_index of each launched row of a device."""
+    launched = frame[frame['stream'].ge(0) & frame['index_correlation'].gt(0)]
+    import pandas
+    return pandas.DataFrame({'cpu_index': launched['index_correlation'].to_numpy(), 'gpu_index': launched['index'].to_numpy()})
+
+
+def add_iteration(frame, symbol_table):
+    """iteration: of host rows the step around their start, the last in the file where several are; of device rows their call's."""
+    import numpy
+    import pandas
+    steps = {i: int(found.group(1)) for s, i in symbol_table.sym_index.items() for found in [_STEP.match(s)] if found}
+    iteration = pandas.Series(-1.0, index=frame.index)
+    stream = frame['stream']
+    operators = symbol_table.sym_index.get('cpu_op', -1)
+    host = stream.lt(0) | (stream.eq(0) & frame['cat'].eq(operators))
+    ts = frame['ts'].to_numpy()
+    values = numpy.full(len(frame), -1.0)
+    for row in frame[frame['name'].isin(list(steps))][['name', 'ts', 'dur']].itertuples(index=False):
+        values[(ts >= row.ts) & (ts < row.ts + row.dur)] = steps[row.name]
+    iteration[:] = numpy.where(host, values, numpy.where(stream.eq(0), numpy.nan, -1.0))
+    if 'index_correlation' in frame.columns:
+        device = frame[stream.gt(0) & frame['index_correlation'].gt(0)]
+        iteration.loc[device.index] = device['index_correlation'].map(pandas.Series(iteration.to_numpy(), index=frame['index']).groupby(level=0).last()).fillna(-1)
+    frame['iteration'] = iteration if iteration.isna().any() else pandas.to_numeric(iteration.astype('int64'), downcast='integer')
+    return frame
+
+
+def add_fwd_bwd_links(frame):
+    """fwdbwd_index: of an operator that a flow of category fwdbwd begins or ends at, the other one; fwdbwd says which end (0, 1)."""
+    flows = frame[frame['cat'] == 'fwdbwd']
+    if flows.empty:
+        return
+    others = frame[frame['cat'] != 'fwdbwd'].drop_duplicates(['ts', 'tid', 'pid'], keep='last').set_index(['ts', 'tid', 'pid'])['index']
+    ends = {}
+    for phase, name in (('s', 'start'), ('f', 'end')):
+        side = flows[flows['ph'] == phase]
+        at = {i: others.get((ts, tid, pid)) for i, ts, tid, pid in zip(side['id'], side['ts'], side['tid'], side['pid'])}
+        ends[name] = {i: v for i, v in at.items() if v is not None}
+    if not ends['start'] or not ends['end']:
+        return
+    frame['fwdbwd_index'], frame['fwdbwd'] = -1, -1
+    place = {v: k for k, v in frame['index'].items()}
+    for i in ends['start'].keys() & ends['end'].keys():
+        begin, end = ends['start'][i], ends['end'][i]
+        frame.loc[place[begin], ['fwdbwd_index', 'fwdbwd']] = [end, 0]
+        frame.loc[place[end], ['fwdbwd_index', 'fwdbwd']] = [begin, 1]
+
+
+def parse_trace_file(path, config=None, trace_memory=False):
+    """(metadata, frame, symbols) with partners and steps."""
+    if not path.endswith(('.gz', '.json')):
+        raise ValueError(f'{path}: a trace file ends in .gz or .json')
+    metadata, frame, symbols = parse_trace_dataframe(path, config, trace_memory)
+    if not frame.empty:
+        transform_correlation_to_index(frame, symbols)
+        add_iteration(frame, symbols)
+        frame['end'] = frame.pop('end')  # the last column
+    return metadata, frame, symbols
+
+
+def trace_event_timestamp_to_unixtime_ns(ts, metadata):
+    """A stamp of the file in µs as ns of Unix time."""
+    return int(ts * 1000) + metadata['baseTimeNanoseconds']
+
+
+class Trace:
+    """Files, one a rank, and their frames: traces[rank]."""
+
+    def __init__(self, trace_files=None, trace_dir=DEFAULT_TRACE_DIR, parser_config=None):
+        self.trace_path = normalize_path(trace_dir)
+        self.parser_config = parser_config
+        if trace_files is None:
+            good, self.trace_files = create_rank_to_trace_dict_from_dir(self.trace_path)
+        elif isinstance(trace_files, dict):
+            self.trace_files = dict(trace_files)
+        elif isinstance(trace_files, list):
+            good, self.trace_files = create_rank_to_trace_dict([os.path.join(self.trace_path, f) for f in trace_files])
+        else:
+            logger.error('trace_files is a dictionary or a list, not %r', trace_files)
+            return
+        self._normalize_trace_filenames()
+        if not self._validate_trace_files():
+            raise ValueError('trace files are missing or of another kind; the log says which')
+        self.traces, self.symbol_table, self.meta_data = {}, TraceSymbolTable(), {}
+        self.min_ts, self.is_parsed = 0, False
+        logger.debug('files of ranks: %s', self.trace_files)
+
+    def _normalize_trace_filenames(self):
+        if not isinstance(self.trace_files, dict):
+            raise ValueError(f'trace_files is a dictionary of rank and path, not {type(self.trace_files).__name__}')
+        self.trace_files = {rank: path if os.path.isabs(path) else os.path.join(self.trace_path, path) for rank, path in self.trace_files.items()}
+
+    def _validate_trace_files(self):
+        good = True
+        for rank, path in self.trace_files.items():
+            if not os.path.isfile(path) or not os.access(path, os.R_OK):
+                logger.error('rank %s: %s cannot be read', rank, path)
+                good = False
+            elif not path.endswith(('.gz', '.json')):
+                logger.error('rank %s: %s: a trace file ends in .gz or .json', rank, path)
+                good = False
+        return good
+
+    # ---- reading ----
+
+    def load_traces(self, include_last_profiler_step=False, use_multiprocessing=True, use_memory_profiling=True):
+        """Reads all ranks, on one axis from 0, without the last step unless it is asked for."""
+        if self.is_parsed:
+            logger.warning('the traces are loaded already')
+            return
+        self.parse_traces(use_multiprocessing=use_multiprocessing, use_memory_profiling=use_memory_profiling)
+        self.align_and_filter_trace(include_last_profiler_step)
+        for rank, frame in self.traces.items():
+            logger.debug('rank %d: %d rows', rank, len(frame))
+        self.is_parsed = True
+
+    def _parse(self, ranks):
+        config = self.parser_config or ParserConfig.get_default_cfg()
+        for rank in ranks:
+            metadata, frame, symbols = parse_trace_file(self.trace_files[rank], config)
+            self.meta_data[rank] = metadata
+            if frame.empty:
+                self.traces.pop(rank, None)
+                continue
+            self.symbol_table.add_symbols(symbols.sym_table)
+            import numpy
+            numbers = numpy.array([self.symbol_table.sym_index[s] for s in symbols.sym_table], 'int64')
+            for column in ('name', 'cat'):
+                frame[column] = numbers[frame[column].to_numpy()]
+            self.traces[rank] = frame
+
+    def parse_single_rank(self, rank):
+        self._parse([rank])
+
+    def parse_traces(self, max_ranks=-1, use_multiprocessing=True, use_memory_profiling=True):
+        """Reads ranks, the lowest first, as recorded."""
+        ranks = sorted(self.trace_files)
+        ranks = ranks[:max_ranks] if max_ranks > 0 else ranks
+        if not ranks:
+            logger.error('there is no rank to read')
+            return
+        self._parse(ranks)
+        self.is_parsed = True
+
+    parse_multiple_ranks = parse_traces
+
+    def align_and_filter_trace(self, include_last_profiler_step=False):
+        self._align_all_ranks()
+        self._filter_irrelevant_gpu_kernels(include_last_profiler_step)
+
+    def _align_all_ranks(self):
+        """The earliest start of all ranks becomes 0; `end` stays on the file's clock (fault F10)."""
+        if self.traces:
+            self.min_ts = min(frame['ts'].min() for frame in self.traces.values())
+            for frame in self.traces.values():
+                frame['ts'] = frame['ts'] - self.min_ts
+
+    def _filter_irrelevant_gpu_kernels(self, include_last_profiler_step=False):
+        """Drops the last step of several, and device work that was not launched by what stays."""
+        steps = self.symbol_table.get_profiler_step_ids()
+        if len(steps) < 2:
+            logger.info('fewer than two profiler steps: nothing is dropped')
+            return
+        chosen = self._within_steps if self.get_device_type() == GPUType.MTIA.value else self._before_last_step
+        for rank, frame in list(self.traces.items()):
+            self.traces[rank] = chosen(frame, steps, include_last_profiler_step)
+
+    def _before_last_step(self, frame, steps, include_last):
+        import pandas
+        side = gpu_side(frame, self.symbol_table)
+        host, device = frame[~side], frame[side]
+        if host.empty:
+            return frame
+        marks = host[host['name'].isin(steps)]
+        if include_last:
+            host = host[host['ts'] <= (marks if len(marks) else host)['end'].max()]
+        else:
+            host = host[host['ts'] < (marks['ts'].max() if len(marks) else host['ts'].min())]
+        # A row of a device once for every host row of its correlation (fault F14).
+        times = device['correlation'].map(host['correlation'].value_counts()).fillna(0).astype('int64')
+        return pandas.concat([device.loc[device.index.repeat(times)] if device.index.is_unique else device[times > 0], host])
+
+    def _within_steps(self, frame, steps, include_last):
+        import pandas
+        table = self.symbol_table
+        marks = frame[frame['name'].isin(steps) & frame['stream'].lt(0)]
+        if marks.empty:
+            return frame.iloc[:0]
+        begin, end = marks['ts'].min(), (marks['ts'] + marks['dur']).max()
+        inside = frame['ts'].ge(begin) & (frame['ts'] + frame['dur']).le(end)
+        host = frame[frame['cat'].isin(table.get_cpu_event_cat_ids()) & inside]
+        device = frame[frame['cat'].isin(table.get_kernel_cat_ids())]
+        memory = device['name'].isin(table.get_memory_name_ids()) & inside[device.index]
+        device = device[(device['correlation'].ge(0) & device['correlation'].isin(host['correlation'])) | memory].copy()
+        lost = device['name'].isin(table.get_memory_name_ids()) & device['stream'].eq(-1)
+        device.loc[lost, 'stream'] = pandas.to_numeric(device.loc[lost, 'tid'], errors='coerce').fillna(-1)
+        return pandas.concat([device, host])
+
+    def _fix_mtia_memory_kernels(self, frame):
+        """Copies of MTIA without a step or stream get the step around them and their thread, in place."""
+        warnings.warn('_fix_mtia_memory_kernels is needed for older traces alone', DeprecationWarning, stacklevel=2)
+        memory = frame['name'].isin(self.symbol_table.get_memory_name_ids())
+        for s, i in self.symbol_table.sym_index.items():
+            found = _STEP.match(s)
+            if not found:
+                continue
+            for row in frame[frame['name'] == i].itertuples():
+                frame.loc[memory & frame['iteration'].eq(-1) & frame['ts'].ge(row.ts) & frame['ts'].lt(row.ts + row.dur), 'iteration'] = int(found.group(1))
+        lost = memory & frame['stream'].eq(-1)
+        frame.loc[lost, 'stream'] = frame.loc[lost, 'tid']
+
+    # ---- asking ----
+
+    def get_ranks(self):
+        return sorted(self.traces)
+
+    def get_iterations(self, rank=None):
+        """Steps of a rank, of the lowest where none is named."""
+        rank = rank if rank is not None else min(self.traces, default=None)
+        if rank not in self.traces or 'iteration' not in self.traces[rank].columns:
+            return []
+        return sorted(int(i) for i in self.traces[rank]['iteration'].dropna().unique() if i >= 0)
+
+    def get_trace_duration(self, rank=None):
+        frame = self.get_trace(rank if rank is not None else min(self.traces))
+        return (frame['ts'] + frame['dur']).max() - frame['ts'].min()
+
+    def get_trace(self, rank):
+        if rank not in self.traces:
+            raise ValueError(f'no trace of rank {rank}; there are {self.get_ranks()}')
+        return self.traces[rank]
+
+    def get_all_traces(self):
+        return self.traces
+
+    def get_raw_trace_for_one_rank(self, rank=0):
+        """The file's JSON."""
+        if rank not in self.trace_files:
+            raise ValueError(f'no file of rank {rank}; there are {sorted(self.trace_files)}')
+        return parse_trace_dict(self.trace_files[rank])
+
+    def write_raw_trace(self, output_file, trace_contents):
+        """JSON, compressed whatever the name says (fault F27)."""
+        with gzip.open(output_file, 'wt', encoding='utf-8', errors='surrogateescape') as file:
+            json.dump(trace_contents, file, indent=2)
+
+    def decode_symbol_ids(self, use_shorten_name=True):
+        """Adds s_name and s_cat to every frame."""
+        for frame in self.traces.values():
+            decode_symbol_id_to_symbol_name(frame, self.symbol_table, use_shorten_name)
+
+    def get_device_type(self):
+        return infer_gpu_type(self.meta_data[min(self.meta_data)] if self.meta_data else None, self.symbol_table.sym_index)
+
+    def convert_time_series_to_events(self, series, counter_name, counter_col):
+        """Chrome's counter events of a series with pid, ts and a column of values; its name and id where it has them."""
+        if not {'pid', 'ts', counter_col} <= set(series.columns):
+            logger.warning('a series has the columns pid, ts and %s, not %s', counter_col, list(series.columns))
+            return []
+        out = []
+        for row in series.to_dict('records'):
+            event = {'ph': PHASE_COUNTER, 'name': row.get('name', counter_name), 'pid': row['pid'], 'ts': row['ts'] + self.min_ts,
+                     'args': {counter_name: row[counter_col]}}
+            if 'id' in row:
+                event['id'] = row['id']
+            out.append(event)
+        return out
+
+    @staticmethod
+    def flow_event(id, pid, tid, ts, is_start, name, cat, args=None):
+        """One end of a flow."""
+        event = {'ph': PHASE_FLOW_START if is_start else PHASE_FLOW_END, 'id': id, 'pid': pid, 'tid': tid, 'ts': ts, 'name': name, 'cat': cat}
+        if not is_start:
+            event['bp'] = 'e'
+        if args:
+            event['args'] = args
+        return event
+
+    def get_trace_start_unixtime_ns(self, rank):
+        if rank not in self.traces:
+            raise ValueError(f'no trace of rank {rank}; there are {self.get_ranks()}')
+        return trace_event_timestamp_to_unixtime_ns(self.min_ts, self.meta_data[rank])

@@ -1,0 +1,248 @@
+"""The newer call stacks: a root of its own for each thread, device work under its call, sums of kernels for every call
+(docs/analyses/call-graph.md, builder trace-call-graph)."""
+import dataclasses
+import functools
+import typing
+
+from ..configs.config import logger
+from .call_tree import CallTree
+from .constants import NON_EXISTENT_NODE_INDEX, NULL_NODE_INDEX  # noqa: F401
+from .types import DeviceType, infer_device_type
+
+OPEN_END, CLOSE_END = -1, 1
+_INDEX, _DUR, _KIND, _TS = range(4)
+STACK_COLUMNS = {'depth': 'Int16', 'height': 'Int16', 'parent': 'Int64', 'num_kernels': 'Int64', 'kernel_dur_sum': 'Int64',
+                 'kernel_span': 'Int64', 'first_kernel_start': 'Int64', 'last_kernel_end': 'Int64'}
+
+
+class CallStackIdentity(typing.NamedTuple):
+    rank: int = -1
+    pid: int = -1
+    tid: int = -1
+
+
+@dataclasses.dataclass
+class CallStackNode:
+    """Leaves of the host have the height 1, work of devices 0; roots the depth -1."""
+    parent: int = NULL_NODE_INDEX
+    depth: int = -1
+    height: int = -1
+    device: DeviceType = DeviceType.CPU
+    children: 'list[int]' = dataclasses.field(default_factory=list)
+
+
+def _cmp_events_with_zero_duration(x, y):
+    """x before y at one time, of which at least one lasts for nothing: such a row lies inside the others."""
+    if x[_DUR] == 0 and y[_DUR] > 0:
+        return bool(y[_KIND] == CLOSE_END)
+    if x[_DUR] > 0 and y[_DUR] == 0:
+        return bool(x[_KIND] == OPEN_END)
+    if x[_DUR] == 0 and y[_DUR] == 0:
+        if x[_KIND] == y[_KIND]:
+            return bool(x[_INDEX] < y[_INDEX] if x[_KIND] == OPEN_END else x[_INDEX] > y[_INDEX])
+        return bool(x[_KIND] == OPEN_END)
+    raise ValueError(f'unexpected case: neither row lasts for nothing, or one for less: {x} and {y}')
+
+
+def _less_than(x, y):
+    """Whether the end x of a row comes before y: (index, duration, kind, time)."""
+    if x[_TS] != y[_TS]:
+        return bool(x[_TS] < y[_TS])
+    if x[_INDEX] == y[_INDEX]:
+        return bool(x[_KIND] == OPEN_END)
+    if x[_DUR] == 0 or y[_DUR] == 0:
+        return _cmp_events_with_zero_duration(x, y)
+    if x[_KIND] != y[_KIND]:
+        return bool(x[_KIND] == CLOSE_END)
+    opens = x[_KIND] == OPEN_END
+    if x[_DUR] != y[_DUR]:
+        return bool(x[_DUR] > y[_DUR] if opens else x[_DUR] < y[_DUR])
+    return bool(x[_INDEX] < y[_INDEX] if opens else x[_INDEX] > y[_INDEX])
+
+
+def sort_events(events):
+    """Sorts an array of ends in place: by time, and only where times are equal by the rest."""
+    import numpy
+    events[:] = events[numpy.argsort(events[:, _TS], kind='stable')]
+    cuts = numpy.flatnonzero(numpy.diff(events[:, _TS])) + 1
+    key = functools.cmp_to_key(lambda x, y: -1 if _less_than(x, y) else 1)
+    for begin, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(events)]):
+        if end - begin > 1:
+            events[begin:end] = sorted(events[begin:end].tolist(), key=key)
+
+
+def is_events_sorted(events):
+    return all(_less_than(events[i], events[i + 1]) for i in range(len(events) - 1))
+
+
+class CallStackGraph(CallTree):
+    """The calls of one thread. `nodes` may be shared by the stacks of a rank, so that work moves from one to the other."""
+
+    def __init__(self, df, identity, correlations, full_df, symbol_table, nodes=None, use_existing_stack_columns=False, save_call_stack_to_df=True):
+        self.df, self.full_df, self.identity, self.symbol_table = df, full_df, identity, symbol_table
+        self.correlations = correlations
+        self.nodes = nodes if nodes is not None else {}
+        self.root_index = -abs(int(identity.tid)) if str(identity.tid).lstrip('-').isdigit() else -1
+        self.device_type = infer_device_type(df)
+        if self.device_type == DeviceType.GPU:
+            logger.error('%s: calls are made of rows of the host, and these are of a device', identity)
+            return
+        if use_existing_stack_columns and self._has_valid_stack_columns():
+            self._take_columns()
+        else:
+            self._nest()
+            self._add_kernels()
+            self._measure(self.root_index)
+        logger.debug('%s: %d calls', identity, len(self.nodes))
+        if save_call_stack_to_df:
+            self._save_call_stack_to_df()
+
+    # ---- building ----
+
+    def _nest(self):
+        import numpy
+        rows = self.df[['index', 'dur', 'ts']].to_numpy('int64')
+        events = numpy.empty((2 * len(rows), 4), 'int64')
+        events[0::2] = numpy.column_stack([rows[:, 0], rows[:, 1], numpy.full(len(rows), OPEN_END), rows[:, 2]])
+        events[1::2] = numpy.column_stack([rows[:, 0], rows[:, 1], numpy.full(len(rows), CLOSE_END), rows[:, 2] + rows[:, 1]])
+        sort_events(events)
+        if len(set(map(tuple, events.tolist()))) != len(events):
+            logger.error('%s: there are duplicates among the ends of calls', self.identity)
+            raise ValueError(f'{self.identity}: a row is in the frame twice, so calls do not nest; drop duplicates of the column index')
+        self.nodes[self.root_index] = CallStackNode(NULL_NODE_INDEX, -1, -1, DeviceType.CPU, [])
+        stack = [self.root_index]
+        for index, _, kind, _ in events.tolist():
+            if kind == CLOSE_END:
+                stack.pop()
+                continue
+            self._add_edge(stack[-1], index)
+            stack.append(index)
+
+    def _add_edge(self, parent, child, device=DeviceType.CPU):
+        self.nodes[child] = CallStackNode(parent, self.nodes[parent].depth + 1, -1, device, [])
+        self.nodes[parent].children.append(child)
+
+    def _add_kernels(self):
+        """Work of a device with a stream above 0 under its call."""
+        if not {'stream', 'index_correlation'} <= set(self.full_df.columns) or not len(self.correlations):
+            return
+        launched = self.full_df[self.full_df['stream'].gt(0) & self.full_df['index_correlation'].gt(0)]
+        known = set(launched['index'].tolist())
+        mine = set(self.df['index'].tolist())
+        for call, work in zip(self.correlations['cpu_index'].tolist(), self.correlations['gpu_index'].tolist()):
+            if call in mine and work in known:
+                self._add_edge(call, work, DeviceType.GPU)
+
+    def _measure(self, top):
+        """Depths and heights from `top` down."""
+        for at, enters in list(self._walk(top)):
+            node = self.nodes[at]
+            if enters:
+                if at >= 0:
+                    node.depth = self.nodes[node.parent].depth + 1
+            else:
+                node.height = 0 if node.device == DeviceType.GPU else max([1, *(self.nodes[c].height + 1 for c in node.children)])
+
+    def _has_valid_stack_columns(self):
+        columns = {'parent', 'depth', 'height'}
+        return columns <= set(self.full_df.columns) and columns <= set(self.df.columns) and not self.df['parent'].fillna(-1).eq(-1).all()
+
+    def _take_columns(self):
+        """The calls as the frame's columns have them."""
+        self.nodes[self.root_index] = CallStackNode(NULL_NODE_INDEX, -1, -1, DeviceType.CPU, [])
+        rows = self.full_df[self.full_df['parent'].notna()].sort_values(['depth', 'ts'], kind='stable')
+        mine = {self.root_index}
+        for index, parent, depth, height, stream in zip(*(rows[c].tolist() for c in ('index', 'parent', 'depth', 'height', 'stream'))):
+            if parent in mine:
+                mine.add(index)
+                self.nodes[index] = CallStackNode(parent, depth, height, DeviceType.GPU if stream > 0 else DeviceType.CPU, [])
+                self.nodes[parent].children.append(index)
+        self._measure(self.root_index)
+
+    # ---- moving ----
+
+    def _update_parent(self, children, new_parent_index):
+        """Puts nodes under another parent."""
+        if new_parent_index not in self.nodes:
+            raise ValueError(f'there is no node {new_parent_index}')
+        for child in children:
+            old = self.nodes[child].parent
+            if old in self.nodes:
+                self.nodes[old].children.remove(child)
+            self.nodes[child].parent = new_parent_index
+            self.nodes[new_parent_index].children.append(child)
+        self._measure(self.get_root(new_parent_index))
+
+    def update_parent_of_first_layer_nodes(self, new_parent_index, nodes=None):
+        """The calls below this stack's root, or these of them, go under a node of another stack; an empty root is given up."""
+        if new_parent_index not in self.nodes:
+            raise ValueError(f'there is no node {new_parent_index}')
+        old = self.root_index
+        self._update_parent(list(self.nodes[old].children) if nodes is None else nodes, new_parent_index)
+        if not self.nodes[old].children:
+            del self.nodes[old]
+            self.root_index = self.get_root(new_parent_index)
+        self._save_call_stack_to_df()
+
+    # ---- columns ----
+
+    def _save_call_stack_to_df(self):
+        """Depth, height, parent and sums of kernels into the frame, where it has the columns."""
+        if self.device_type == DeviceType.GPU or 'parent' not in self.full_df.columns:
+            return
+        reached = [i for i in self.get_descendants(self.root_index) if i >= 0]
+        frame, at = self.full_df, self._places(reached)
+        for column in ('depth', 'height', 'parent'):
+            if column in frame.columns:
+                frame.loc[at, column] = [getattr(self.nodes[i], column) for i in reached]
+        self._add_kernel_info_to_cpu_ops()
+
+    def _places(self, indices):
+        """Labels of the rows with these `index`."""
+        frame = self.full_df
+        if frame.index.is_unique and (frame.index.to_numpy() == frame['index'].to_numpy()).all():
+            return indices
+        place = dict(zip(frame['index'], frame.index))
+        return [place[i] for i in indices]
+
+    def _add_kernel_info_to_cpu_ops(self):
+        """Of each call: how many kernels it and those below launched, their time, and from when to when."""
+        if 'num_kernels' not in self.full_df.columns:
+            return
+        frame, info = self.full_df, {}
+        work = {i: (ts, dur, end) for i, ts, dur, end in zip(*(frame[c].tolist() for c in ('index', 'ts', 'dur', 'end')))
+                if i in self.nodes and self.nodes[i].device == DeviceType.GPU}
+        for at, enters in list(self._walk(self.root_index)):
+            if enters:
+                continue
+            if at in work:
+                ts, dur, end = work[at]
+                info[at] = (1, dur, ts, end)
+                continue
+            below = [info[c] for c in self.nodes[at].children if info.get(c, (0,))[0]]
+            info[at] = (sum(b[0] for b in below), sum(b[1] for b in below), min(b[2] for b in below), max(b[3] for b in below)) if below else (0, 0, -1, -1)
+        reached = [i for i in info if i >= 0 and info[i][0]]
+        at = self._places(reached)
+        for column, values in (('num_kernels', [info[i][0] for i in reached]), ('kernel_dur_sum', [info[i][1] for i in reached]),
+                               ('first_kernel_start', [info[i][2] for i in reached]), ('last_kernel_end', [info[i][3] for i in reached]),
+                               ('kernel_span', [info[i][3] - info[i][2] for i in reached])):
+            if column in frame.columns and reached:
+                frame.loc[at, column] = [int(v) for v in values]
+
+    # ---- asking ----
+
+    def get_dataframe(self):
+        return self.df
+
+    def get_depth(self):
+        import pandas
+        return pandas.Series({i: node.depth for i, node in self.nodes.items() if i >= 0}, dtype=pandas.Int16Dtype(), name='depth')
+
+    def __repr__(self):
+        lines = [f'CallStackGraph({self.identity}, root={self.root_index})']
+        depth = 0
+        for at, enters in list(self._walk(self.root_index)) if self.root_index in self.nodes else ():
+            if enters and len(lines) < 200:
+                lines.append('  ' * depth + f'{at}: {self.nodes[at]}')
+            depth += 1 if enters else -1
+        return '\n'.join(lines)

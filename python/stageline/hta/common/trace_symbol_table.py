@@ -1,0 +1,170 @@
+"""Names and categories once each; rows of frames hold their numbers."""
+import re
+
+from ..utils.utils import get_memory_kernel_type, is_memory_kernel, shorten_name  # noqa: F401  (names that scripts import from here)
+
+
+def _is_texts(series):
+    from pandas.api.types import is_object_dtype, is_string_dtype
+    return is_string_dtype(series) and (not is_object_dtype(series) or series.map(lambda v: isinstance(v, str)).all())
+
+
+class TraceSymbolTable:
+    """sym_table[i] is the text of number i, sym_index[text] its number."""
+
+    def __init__(self):
+        self.sym_table, self.sym_index = [], {}
+
+    def add_symbols(self, symbols):
+        for symbol in symbols:
+            if symbol not in self.sym_index:
+                self.sym_index[symbol] = len(self.sym_table)
+                self.sym_table.append(symbol)
+
+    def add_symbols_mp(self, symbols_list):
+        """Of several lists; their own order decides the numbers."""
+        for symbols in symbols_list:
+            self.add_symbols(symbols)
+
+    def get_sym_id_map(self):
+        return self.sym_index
+
+    get_sym_index = get_sym_id_map
+
+    def get_sym_table(self):
+        return self.sym_table
+
+    def get_sym_table_series(self):
+        import pandas
+        return pandas.Series(self.sym_table, dtype=object)
+
+    def get_sym_index_series(self):
+        import pandas
+        return pandas.Series(self.sym_index, dtype='int64')
+
+    def is_empty(self):
+        return not self.sym_table
+
+    # ---- choosing ----
+
+    def find_matched_symbols(self, patterns):
+        """Symbols that one of the patterns matches from their start."""
+        compiled = [re.compile(p) for p in patterns]
+        return [s for s in self.sym_table if any(p.match(s) for p in compiled)]
+
+    def find_matches(self, patterns):
+        """Their numbers."""
+        return [self.sym_index[s] for s in self.find_matched_symbols(patterns)]
+
+    def get_symbol_ids(self, pattern):
+        """{symbol: number} of those that a GroupingPattern takes."""
+        return {s: i for s, i in self.sym_index.items() if pattern.match(s)}
+
+    def get_symbol_names(self, ids):
+        """{number: symbol}; numbers that stand for none are left out."""
+        return {i: self.sym_table[i] for i in ids if 0 <= i < len(self.sym_table)}
+
+    def _ids_of(self, texts):
+        return [self.sym_index[t] for t in texts if t in self.sym_index]
+
+    def get_profiler_step_ids(self):
+        return self.find_matches([r'ProfilerStep#\d+'])
+
+    def get_runtime_launch_events_query(self):
+        """Rows of calls that launch work and have some, as a condition of DataFrame.query."""
+        ids = self._ids_of(['cudaLaunchKernel', 'cudaLaunchKernelExC', 'cuLaunchKernel', 'cuLaunchKernelEx', 'cudaMemcpyAsync', 'cudaMemsetAsync',
+                            'hipLaunchKernel', 'hipExtModuleLaunchKernel', 'hipMemcpyAsync', 'hipMemsetAsync', 'hipMemcpyWithStream',
+                            'runFunction - job_prep_and_submit_for_execution'])
+        return f'(name in {ids}) and (index_correlation > 0)'
+
+    def get_cpu_event_cat_ids(self):
+        return self._ids_of(['cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver', 'mtia_runtime', 'Operator', 'Runtime', 'python_function'])
+
+    def get_kernel_cat_ids(self):
+        return self._ids_of(['kernel', 'Kernel', 'gpu_memset', 'Memset', 'gpu_memcpy', 'Memcpy', 'mtia_ccp_events'])
+
+    def get_memory_name_ids(self):
+        return [i for s, i in self.sym_index.items() if is_memory_kernel(s)]
+
+    def get_events_mask(self, frame, names):
+        return frame['name'].isin(self._ids_of(names))
+
+    # ---- frames ----
+
+    def add_symbols_to_trace_df(self, frame, column):
+        """Numbers in `column` become their texts, in place."""
+        texts = self.sym_table
+        frame[column] = frame[column].map(lambda i: texts[i] if 0 <= i < len(texts) else '').astype(object)
+
+    def encode_df(self, frame):
+        """Names and categories become numbers, in place."""
+        for column in ('name', 'cat'):
+            if not _is_texts(frame[column]):
+                raise ValueError(f'the column {column} holds no texts')
+            frame[column] = frame[column].map(self.sym_index).astype('int64')
+
+    def decode_df(self, frame, create_new_columns=True):
+        """Texts beside the numbers, as s_name and s_cat, or in their place."""
+        for column in ('name', 'cat'):
+            texts = frame[column].map(lambda i: self.sym_table[i])
+            frame[f's_{column}' if create_new_columns else column] = texts
+
+    @classmethod
+    def create_from_df(cls, frame):
+        """The symbols of a frame's names and categories."""
+        for column in ('name', 'cat'):
+            if not _is_texts(frame[column]):
+                raise ValueError(f'the column {column} holds no texts')
+        made = cls()
+        made.add_symbols(frame['name'].unique().tolist())
+        made.add_symbols(frame['cat'].unique().tolist())
+        return made
+
+    @classmethod
+    def create_from_symbol_id_map(cls, symbol_id_map):
+        """With numbers given; those between that stand for nothing are named Undefined-N."""
+        made = cls()
+        by_id = {i: s for s, i in symbol_id_map.items()}
+        for i in range(max(by_id) + 1 if by_id else 0):
+            made.add_symbols([by_id.get(i, f'Undefined-{i}')])
+        return made
+
+    @classmethod
+    def combine_symbol_tables(cls, tables):
+        made = cls()
+        for table in tables:
+            made.add_symbols(table.sym_table)
+        return made
+
+    @classmethod
+    def clone(cls, other):
+        made = cls()
+        made.sym_table, made.sym_index = list(other.sym_table), dict(other.sym_index)
+        return made
+
+    # ---- files ----
+
+    def _to_csv_file(self, path):
+        import csv
+        with open(path, 'w', newline='', encoding='utf-8') as file:
+            writer = csv.writer(file)
+            writer.writerow(['id', 'symbol'])
+            writer.writerows(enumerate(self.sym_table))
+
+    to_csv_file = _to_csv_file
+
+    @classmethod
+    def from_csv_file(cls, path):
+        import csv
+        made = cls()
+        with open(path, newline='', encoding='utf-8') as file:
+            made.add_symbols(row['symbol'] for row in csv.DictReader(file))
+        return made
+
+
+def decode_symbol_id_to_symbol_name(frame, symbol_table, use_shorten_name=True):
+    """Texts of names and categories beside their numbers; names without parameters where asked."""
+    texts = symbol_table.get_sym_table()
+    shown = [shorten_name(t) for t in texts] if use_shorten_name else texts
+    frame['s_name'] = [shown[i] for i in frame['name']]
+    frame['s_cat'] = [texts[i] for i in frame['cat']]

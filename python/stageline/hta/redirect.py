@@ -1,0 +1,54 @@
+"""`import hta` is answered by stageline.hta: scripts and notebooks of Holistic Trace Analysis run as they are.
+
+    import stageline.hta.redirect      # before the first import of hta, or: python -m pytest -p stageline.hta.redirect
+
+`hta` and `hta.X` are stageline.hta and stageline.hta.X, the same module under both names. Where the environment names a folder by
+STAGELINE_HTA_ROOT, `hta.__file__` and hta.utils.test_utils are as if they stood in it: tests and notebooks look for their data beside.
+"""
+import importlib
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+
+_HERE = 'stageline.hta'
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != 'hta' and not fullname.startswith('hta.'):
+            return None
+        ours = _HERE + fullname[len('hta'):]
+        if importlib.util.find_spec(ours) is None:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec):
+        module = importlib.import_module(_HERE + spec.name[len('hta'):])
+        # What the module says of itself stays true of its own name; the import system writes these onto it otherwise.
+        self._kept = {name: getattr(module, name, None) for name in ('__name__', '__spec__', '__loader__', '__package__', '__path__')}
+        return module
+
+    def exec_module(self, module):
+        for name, value in self._kept.items():
+            if value is None:
+                module.__dict__.pop(name, None)
+            else:
+                setattr(module, name, value)
+        root = os.environ.get('STAGELINE_HTA_ROOT')
+        if root:
+            relative = module.__name__[len(_HERE):].replace('.', '/')
+            module.__file__ = os.path.join(root, 'hta' + relative + ('/__init__.py' if hasattr(module, '__path__') else '.py'))
+
+
+def install():
+    """Once, before the first import of hta; the installed hta is then out of reach in this process."""
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    loaded = sys.modules.get('hta')
+    if loaded is not None and getattr(loaded, '__name__', '') != _HERE:
+        raise ImportError('hta itself is imported already; import stageline.hta.redirect before it')
+    sys.meta_path.insert(0, _Finder())
+
+
+install()

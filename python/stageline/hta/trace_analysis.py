@@ -1,0 +1,330 @@
+"""HTA's TraceAnalysis: its questions, asked of the engine, answered with its frames."""
+import ast
+import enum
+import functools
+import json
+import os
+import pathlib
+import tempfile
+import warnings
+
+from .common.trace import DEFAULT_TRACE_DIR, Trace
+from .configs.config import logger
+
+_STATISTICS = ['count', 'mean', 'std', 'min', '25%', '50%', '75%', 'max']
+
+
+class TimeSeriesTypes(enum.Flag):
+    """What generate_trace_with_counters adds."""
+    QUEUE_LENGTH = enum.auto()
+    MEMCPY_BANDWIDTH = enum.auto()
+
+
+def _smallest(series):
+    """The smallest signed type that holds the values, as HTA keeps whole numbers."""
+    import numpy
+    low, high = (series.min(), series.max()) if len(series) else (0, 0)
+    for kind in ('int8', 'int16', 'int32', 'int64'):
+        if numpy.iinfo(kind).min <= low and high <= numpy.iinfo(kind).max:
+            return series.astype(kind)
+    return series
+
+
+def _frame(table, small=(), reals=(), without=()):
+    """The engine's table as HTA's frame: `small` in the smallest type, `reals` as floats, texts as objects."""
+    frame = table.to_pandas(categories=False).drop(columns=list(without))
+    for name in small:
+        frame[name] = _smallest(frame[name])
+    for name in reals:
+        frame[name] = frame[name].astype('float64')
+    return frame
+
+
+def _as_written(series):
+    """Processes and threads as JSON has them: numbers, or texts such as 'Spans'."""
+    return series.map(lambda text: int(text) if text.lstrip('-').isdigit() else text).astype(object)
+
+
+def _by_rank(frame, ranks):
+    """{rank: its rows without the column}, numbered anew."""
+    return {rank: frame[frame['rank'] == rank].drop(columns='rank').reset_index(drop=True) for rank in ranks}
+
+
+def _statistics(frame, index, value):
+    """describe()'s shape: rows by `index`, columns (value, count … max)."""
+    import pandas
+    if frame is None or frame.empty:
+        return None
+    made = frame.set_index(index)[_STATISTICS].astype('float64')
+    made.columns = pandas.MultiIndex.from_product([[value], _STATISTICS])
+    return made
+
+
+class TraceAnalysis:
+    """HTA's TraceAnalysis: the same methods, arguments and frames; times in µs."""
+
+    def __init__(self, trace_files=None, trace_dir=DEFAULT_TRACE_DIR, include_last_profiler_step=False):
+        trace_dir = trace_dir if trace_dir is not None else DEFAULT_TRACE_DIR
+        self._given = (trace_files, trace_dir)
+        if trace_files is None:
+            self._paths = [trace_dir]
+        else:
+            files = trace_files.values() if isinstance(trace_files, dict) else trace_files
+            self._paths = [os.path.join(trace_dir, f) if trace_dir and not os.path.isabs(f) else f for f in map(os.fspath, files)]
+        self._last = bool(include_last_profiler_step)
+        if trace_files is None and not os.path.isdir(trace_dir):
+            logger.error('%s: there is no such folder', trace_dir)  # as HTA, which fails at the first question
+        else:
+            self._trace  # reads now
+
+    @functools.cached_property
+    def _trace(self):
+        import stageline
+        # As stamped: HTA aligns no clocks.
+        return stageline.open(self._paths, align='never', cells='off', progress=False)
+
+    def _ask(self, analysis, **options):
+        return self._trace.analyze(analysis, compat='hta', include_last_profiler_step=self._last or None, **options)
+
+    @functools.cached_property
+    def t(self):
+        """Frames of whole traces, read when first asked for: no question of this class needs them."""
+        trace = Trace(*self._given)
+        trace.load_traces(self._last)
+        return trace
+
+    def _ranks(self, ranks):
+        """HTA's default is the rank 0, whatever ranks there are."""
+        ranks = [0] if ranks is None or len(ranks) == 0 else list(ranks)
+        missing = [r for r in ranks if r not in self._trace.ranks]
+        if missing:
+            raise ValueError(f'the trace has no rank {missing[0]}; it has {self._trace.ranks}')
+        return ranks
+
+    def _stream_type(self):
+        """HTA keeps streams in the smallest type that holds those of all its rows, -1 among them; 4294967295 is one in some traces."""
+        if not hasattr(self, '_streams'):
+            import pandas
+            streams = [s for s in set(self._trace.slices(columns=['stream'])['stream']) if s is not None]
+            self._streams = _smallest(pandas.Series([-1, *streams])).dtype
+        return self._streams
+
+    def _of(self, frame, ranks):
+        """The rows of these ranks, numbered anew."""
+        frame = frame[frame['rank'].isin(ranks)].reset_index(drop=True)
+        if 'stream' in frame:
+            frame['stream'] = frame['stream'].astype(self._stream_type())
+        return frame
+
+    # ---- breakdowns ----
+
+    def get_temporal_breakdown(self, visualize=True):
+        frame = _frame(self._ask('temporal-breakdown').table, reals=['idle_time(us)', 'compute_time(us)', 'non_compute_time(us)',
+                                                                     'kernel_time(us)'])
+        if visualize:
+            _bars(frame, 'rank', ['idle_time_pctg', 'compute_time_pctg', 'non_compute_time_pctg'], 'Temporal breakdown by rank', 'percent')
+        return frame
+
+    def get_gpu_kernel_breakdown(self, visualize=True, duration_ratio=0.8, num_kernels=10, include_memory_kernels=True, image_renderer=''):
+        answer = self._ask('gpu-kernel-breakdown', duration_ratio=duration_ratio, num_kernels=num_kernels,
+                           include_memory_kernels=bool(include_memory_kernels))
+        types, kernels = list(answer.values())
+        types = _frame(types)
+        kernels = _frame(kernels, reals=['sum (us)', 'max (us)', 'min (us)', 'stddev', 'mean (us)'])
+        if visualize:
+            _pie(types, 'kernel_type', 'sum', 'Device time by kind of kernel', image_renderer)
+        return types, kernels
+
+    def get_idle_time_breakdown(self, ranks=None, streams=None, visualize=True, visualize_pctg=True, show_idle_interval_stats=False,
+                                consecutive_kernel_delay=30):
+        ranks = self._ranks(ranks)
+        answer = self._ask('idle-time-breakdown', streams=streams or None,
+                           show_idle_interval_stats=bool(show_idle_interval_stats), consecutive_kernel_delay=consecutive_kernel_delay)
+        frame = self._of(_frame(answer['idle-time'], reals=['idle_time', 'idle_time_ratio']), ranks)
+        stats = None
+        if show_idle_interval_stats and 'interval-stats' in answer:
+            stats = self._of(_frame(answer['interval-stats'], reals=_STATISTICS), ranks).set_index('idle_category')
+        if visualize:
+            _bars(frame, 'stream', ['idle_time_ratio' if visualize_pctg else 'idle_time'], 'Idle time by stream', 'share' if visualize_pctg else 'µs',
+                  colour='idle_category')
+        return frame, stats
+
+    def get_comm_comp_overlap(self, visualize=True):
+        frame = _frame(self._ask('comm-comp-overlap').table)
+        if visualize:
+            _bars(frame, 'rank', ['comp_comm_overlap_pctg'], 'Communication hidden under computation', 'percent')
+        return frame
+
+    def get_gpu_user_annotation_breakdown(self, use_gpu_annotation=True, visualize=True, duration_ratio=0.8, num_kernels=1000,
+                                          allowlist_patterns=None, image_renderer=None):
+        answer = self._ask('gpu-user-annotation-breakdown', use_gpu_annotation=bool(use_gpu_annotation), duration_ratio=duration_ratio,
+                           num_kernels=num_kernels, allowlist_patterns=allowlist_patterns or None)
+        frame = _frame(answer.table, reals=['sum (us)', 'max (us)', 'min (us)', 'stddev', 'mean (us)'])
+        if frame.empty:
+            return None
+        if visualize:
+            _pie(frame, 'name', 'sum (us)', 'Time by annotation', image_renderer)
+        return frame
+
+    # ---- kernels and launches ----
+
+    def get_cuda_kernel_launch_stats(self, ranks=None, runtime_cutoff=50, launch_delay_cutoff=100, include_memory_events=True, visualize=True):
+        ranks = self._ranks(ranks)
+        answer = self._ask('cuda-kernel-launch-stats', runtime_cutoff=runtime_cutoff, launch_delay_cutoff=launch_delay_cutoff,
+                           include_memory_events=bool(include_memory_events))
+        frame = _frame(list(answer.values())[-1], reals=['cpu_duration', 'gpu_duration', 'launch_delay'])
+        made = _by_rank(frame, ranks)
+        for one in made.values():
+            one['correlation'] = _smallest(one['correlation'])
+        if visualize:
+            for rank, one in made.items():
+                _histogram(one, ['cpu_duration', 'gpu_duration', 'launch_delay'], f'Launches of rank {rank}')
+        return made
+
+    def get_aten_op_kernels_and_delay(self, ranks=None, sort_by=None):
+        ranks = self._ranks(ranks)
+        frame = _frame(self._ask('aten-op-kernels-and-delay', sort_by=sort_by).table)
+        return _by_rank(frame, ranks)
+
+    def get_gpu_kernels_with_user_annotations(self, rank, expand_names=True, shorten_names=True):
+        answer = self._ask('gpu-kernels-with-user-annotations', expand_names=bool(expand_names), shorten_names=bool(shorten_names))
+        frame = _frame(answer['kernels'])
+        if 'rank' in frame:
+            frame = _by_rank(frame, [rank])[rank]
+        return None if frame.empty else frame
+
+    def get_frequent_cuda_kernel_sequences(self, operator_name, output_dir, min_pattern_len=3, rank=0, top_k=5, visualize=False,
+                                           compress_other_kernels=True):
+        pathlib.Path(output_dir).mkdir(parents=True, exist_ok=True)
+        source = pathlib.Path(self._source(rank)).name
+        import stageline
+        with stageline.open(self._paths, ranks=[rank], align='never', cells='off', progress=False) as one:
+            answer = one.analyze('frequent-cuda-kernel-sequences', compat='hta', include_last_profiler_step=self._last or None,
+                                 rank=rank, operator_name=operator_name, min_pattern_len=min_pattern_len, top_k=top_k,
+                                 compress_other_kernels=bool(compress_other_kernels), overlay=os.path.join(output_dir, f'overlaid_{source}'))
+        frame = _frame(next(iter(answer.values())))
+        return frame.drop(columns=[c for c in ('rank',) if c in frame])
+
+    def _source(self, rank):
+        devices = self._trace.devices
+        return dict(zip(devices['rank'], devices['source']))[rank]
+
+    # ---- series ----
+
+    def get_queue_length_time_series(self, ranks=None):
+        ranks = self._ranks(ranks)
+        frame = _frame(self._ask('queue-length-time-series').table)
+        made = {}
+        for rank, one in _by_rank(frame, ranks).items():
+            one = one.set_index('index')
+            one['stream'] = one['stream'].astype(self._stream_type())
+            one['ts'] = one['ts'].astype('int64')
+            one['pid'], one['tid'] = _as_written(one['pid']), _as_written(one['tid'])
+            made[rank] = one
+        return {rank: one for rank, one in made.items() if len(one)}
+
+    def get_queue_length_summary(self, ranks=None):
+        ranks = self._ranks(ranks)
+        frame = self._of(_frame(self._ask('queue-length-summary')['queue-length-summary']), ranks)
+        return _statistics(frame, ['rank', 'stream'], 'queue_length')
+
+    def get_time_spent_blocked_on_full_queue(self, queue_length_dict=None, max_queue_length=1024):
+        """The ranks are those of `queue_length_dict`; lengths are the engine's own."""
+        ranks = list(queue_length_dict) if queue_length_dict else [0]
+        frame = self._of(_frame(self._ask('time-spent-blocked-on-full-queue', max_queue_length=max_queue_length).table,
+                                reals=['duration_at_max_queue_length', 'relative_duration_at_max_queue_length']), self._ranks(ranks))
+        return None if frame.empty else frame
+
+    def get_memory_bw_time_series(self, ranks=None):
+        ranks = self._ranks(ranks)
+        frame = _frame(self._ask('memory-bw-time-series').table, reals=['ts', 'memory_bw_gbps'])
+        frame['pid'] = _as_written(frame['pid'])
+        return {rank: one for rank, one in _by_rank(frame, ranks).items() if len(one)}
+
+    def get_memory_bw_summary(self, ranks=None):
+        ranks = self._ranks(ranks)
+        frame = self._of(_frame(self._ask('memory-bw-summary')['memory-bw-summary']), ranks)
+        return _statistics(frame, ['rank', 'name'], 'memory_bw_gbps')
+
+    def get_queue_length_summary_from_time_series(self, queue_length_dict):
+        """The statistics of series that get_queue_length_time_series gave."""
+        import pandas
+        parts = [frame.assign(rank=rank) for rank, frame in queue_length_dict.items()]
+        return pandas.concat(parts)[['rank', 'stream', 'queue_length']].groupby(['rank', 'stream']).describe() if parts else None
+
+    def generate_trace_with_counters(self, time_series=None, ranks=None, output_suffix='_with_counters'):
+        """Writes each rank's trace with its counters beside the source."""
+        import stageline
+        wanted = time_series if time_series is not None else TimeSeriesTypes.QUEUE_LENGTH | TimeSeriesTypes.MEMCPY_BANDWIDTH
+        for rank in self._ranks(ranks):
+            source = self._source(rank)
+            with tempfile.TemporaryDirectory() as folder:
+                made = os.path.join(folder, 'counters.json')
+                with stageline.open(source, align='never', cells='off', progress=False) as one:
+                    one.export(made, 'trace-with-counters', compat='hta')
+                with open(made, encoding='utf-8', errors='surrogateescape') as file:
+                    content = json.load(file)
+            if wanted != TimeSeriesTypes.QUEUE_LENGTH | TimeSeriesTypes.MEMCPY_BANDWIDTH:
+                queue = bool(wanted & TimeSeriesTypes.QUEUE_LENGTH)
+                content['traceEvents'] = [e for e in content['traceEvents'] if e.get('ph') != 'C' or (e['name'] == 'Queue Length') == queue]
+            Trace.__new__(Trace).write_raw_trace(source.replace('.json', f'{output_suffix}.json'), content)
+
+    # ---- steps ----
+
+    def get_profiler_steps(self):
+        table = self._ask('profiler-steps').table
+        return sorted(set(table[_step_column(table)]))
+
+    def get_potential_stragglers(self, profiler_steps=None, num_candidates=2, visualize=False):
+        answer = self._ask('potential-stragglers', profiler_steps=profiler_steps or None, num_candidates=num_candidates)
+        return next(iter(answer.values()))['rank']
+
+    # ---- counters of CUPTI, the critical path ----
+
+    def get_cupti_counter_data_with_operators(self, ranks=None):
+        """One frame a rank that has counters: each kernel with its counters and the operators around its launch."""
+        table = self._ask('cupti-counter-data-with-operators').table
+        if not len(table):
+            return []
+        frame = _frame(table)
+        frame['op_stack'] = frame['op_stack'].map(ast.literal_eval)
+        made = _by_rank(frame, self._ranks(ranks))
+        return [one.set_index('index', drop=False).rename_axis(None) for one in made.values() if len(one)]
+
+    def critical_path_analysis(self, rank, annotation, instance_id, data_load_events=None):
+        """(graph, whether it is sound) of the annotation's instance; None where nothing is named so."""
+        from .analyzers.critical_path_analysis import CriticalPathAnalysis
+        return CriticalPathAnalysis.critical_path_analysis(self, rank, annotation, instance_id, data_load_events)
+
+    def overlay_critical_path_analysis(self, rank, critical_path_graph, output_dir, only_show_critical_events=True, show_all_edges=False):
+        """Writes the rank's trace with the path marked; returns the file's path."""
+        from .analyzers.critical_path_analysis import CriticalPathAnalysis
+        return CriticalPathAnalysis.overlay_critical_path_analysis(self, rank, critical_path_graph, output_dir, only_show_critical_events,
+                                                                   show_all_edges)
+
+
+def _step_column(table):
+    names = [c.name for c in table.columns]
+    return next(n for n in ('iteration', 'step', 'profiler_step') if n in names)
+
+
+def _figure(make):
+    try:
+        import plotly.express as express
+    except ImportError:
+        warnings.warn('plotly is not installed: the frame comes without a figure (pip install plotly, or visualize=False)', stacklevel=4)
+        return
+    make(express).show()
+
+
+def _bars(frame, x, y, title, unit, colour=None):
+    _figure(lambda px: px.bar(frame, x=x, y=y if len(y) > 1 else y[0], color=colour, title=title, labels={'value': unit}))
+
+
+def _pie(frame, names, values, title, renderer):
+    _figure(lambda px: px.pie(frame, names=names, values=values, title=title))
+
+
+def _histogram(frame, columns, title):
+    for column in columns:
+        _figure(lambda px, column=column: px.histogram(frame, x=column, title=f'{title}: {column} (µs)'))

@@ -1,0 +1,1 @@
+"""Small helpers on names, folders and frames."""

@@ -1,0 +1,25 @@
+"""Whether a folder can be used."""
+import dataclasses
+import os
+
+
+@dataclasses.dataclass
+class OperationOutcome:
+    """Whether something can be done, and if not why."""
+    success: bool
+    reason: str = ''
+
+
+def is_valid_directory(path, must_be_writable=False):
+    """The folder exists, can be listed and, where asked, written to."""
+    if not isinstance(path, (str, os.PathLike)) or not str(path):
+        return OperationOutcome(False, 'the path of a folder is a non-empty string')
+    if not os.path.exists(path):
+        return OperationOutcome(False, f'{path} does not exist')
+    if not os.path.isdir(path):
+        return OperationOutcome(False, f'{path} is not a directory')
+    if not os.access(path, os.R_OK | os.X_OK):
+        return OperationOutcome(False, f'{path} is not readable')
+    if must_be_writable and not os.access(path, os.W_OK):
+        return OperationOutcome(False, f'{path} is not writable')
+    return OperationOutcome(True)
