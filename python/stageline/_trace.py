@@ -400,6 +400,18 @@ class Trace:
         from .filters import f
         return self.slices(where=f.on_device if where is None else f.on_device & where, columns=columns, batch_rows=batch_rows)
 
+    def slice(self, id):
+        """One slice by its id: facts, .args from the file, .parent, .children, .launch, .kernels, .stack."""
+        from ._calls import _COLUMNS, Slice
+        return Slice(self, Table(self._run.one_slice(int(id), list(_COLUMNS)))[0])
+
+    def calls(self, rank):
+        """Who called whom on a rank: a CallGraph with parent, children, path_to_root, leaves, kernels, find."""
+        from ._calls import CallGraph
+        if rank not in self.ranks:
+            raise _usage(f'the run has no rank {rank}', f'it has {", ".join(map(str, self.ranks))}')
+        return self._once(('calls', rank), lambda: CallGraph(self, rank))
+
     @property
     def cells(self):
         """The pipeline's cells: forward, backward, messages …"""

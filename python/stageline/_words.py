@@ -59,7 +59,7 @@ def _one(value):
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
-_REPEATED = {'scale', 'align-on'}
+_REPEATED = {'scale', 'align-on', 'fault'}
 _TIMES = {'latency'}
 
 

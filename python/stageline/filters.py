@@ -47,8 +47,8 @@ def _text(node):
         return f'~{_text(parts[0])}'
     if kind == 'between':
         return f'f.{column}.between({low}, {high})'
-    if kind == 'under':
-        return f'f.under({", ".join(map(repr, values))})'
+    if kind in ('under', 'before', 'after'):
+        return f'f.{kind}({", ".join(map(repr, values))})'
     return f'f.{column}.{ {"numbers": "isin", "texts": "isin"}.get(kind, kind)}({list(values)!r})'
 
 
@@ -102,6 +102,11 @@ class _Texts:
         """Fits one of these: * is any text, ? any letter."""
         return Filter(_node('glob', self.column, patterns))
 
+    def matches(self, *expressions):
+        """One of these regular expressions stands in it; ^ and $ are its ends, letters match either case. There are . [a-z] [^…] \\d \\w
+        \\s ( ) | * + ?: what the engine answers in time bounded by expression and text."""
+        return Filter(_node('matches', self.column, expressions))
+
     def __eq__(self, value):
         return self.isin([value])
 
@@ -123,6 +128,16 @@ class _Columns:
         return Filter(_node('under', values=names))
 
     @staticmethod
+    def before(*names):
+        """Had ended when the first slice of one of these names in the same step (and rank) began; of device work its launch counts."""
+        return Filter(_node('before', values=names))
+
+    @staticmethod
+    def after(*names):
+        """Began once the last such slice of the same step had ended."""
+        return Filter(_node('after', values=names))
+
+    @staticmethod
     def time(low, high):
         """Runs at some time from `low` to `high` (ns, as start_ns counts)."""
         return (_Columns.start_ns <= high) & (_Columns.end_ns >= low)
@@ -134,7 +149,7 @@ class _Columns:
 
     def __getattr__(self, name):
         raise AttributeError(f'slices have no column {name!r} to choose by; there are rank, step, stream, start_ns, end_ns, dur_ns, name, '
-                             'category, kernel_class, lane, and on_device, under(…), time(…)')
+                             'category, kernel_class, lane, and on_device, under(…), before(…), after(…), time(…)')
 
 
 f = _Columns()

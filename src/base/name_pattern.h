@@ -1,8 +1,8 @@
 // What a user looks for in names: a text, or a regular expression. ASCII letters match either case.
 //
 // Expressions: . [a-z] [^…] \d \w \s and their capitals, ( ) |, * + ?, ^ $, \ before anything else. They run as a set
-// of states (Thompson's construction), so the time is expression × text whatever both are: no expression makes the
-// server hang, which std::regex cannot promise.
+// of states (Thompson's construction), so the time is expression × text whatever both are: no expression makes a
+// program hang, which std::regex cannot promise.
 #pragma once
 
 #include <bitset>

@@ -1,5 +1,7 @@
 #include "base/parallel.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -87,9 +89,18 @@ class Crew {
   size_t threads_ = 0;
 };
 
+std::atomic<Crew*> g_crew{nullptr};
+
+// Threads wait in their crew until the process ends. Threads do not survive a fork: the child gets a crew of its own,
+// and what a thread of the parent held then stays with the old one.
 Crew& crew() {
-  static Crew* const kept = new Crew;  // its threads wait in it until the process ends
-  return *kept;
+  static const bool begun = [] {
+    g_crew = new Crew;
+    pthread_atfork(nullptr, nullptr, [] { g_crew = new Crew; });
+    return true;
+  }();
+  static_cast<void>(begun);
+  return *g_crew;
 }
 
 }  // namespace

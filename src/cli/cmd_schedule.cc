@@ -6,6 +6,7 @@
 #include "base/output_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/planned_runs.h"
 #include "cli/run_common.h"
 #include "cli/schedule_options.h"
 #include "cli/schedule_text.h"
@@ -32,7 +33,8 @@ struct Answer {
   int64_t bubble_ns = 0;  // that the published formula speaks of, without latency
 };
 
-Result<Schedule> chosen_schedule(const Arguments& a, const Terminal& terminal) {
+// `said`: what was left out of an order that was read.
+Result<Schedule> chosen_schedule(const Arguments& a, std::vector<std::string>& said) {
   if (!a.has("from-csv")) {
     if (a.has("layout")) return Error{ErrorCode::kUsage, "--layout goes with --from-csv", {}, ""};
     if (a.operands.empty())
@@ -59,8 +61,8 @@ Result<Schedule> chosen_schedule(const Arguments& a, const Terminal& terminal) {
   Result<ReadOrder> read = read_order(*text, path, layout);
   if (!read) return std::move(read).error();
   if (read->left_out > 0)
-    note(terminal,
-         path + "  " + grouped(read->left_out) + " actions are messages or parameter handling and were left out");
+    said.push_back(path + "  " + grouped(read->left_out) +
+                   " actions are messages or parameter handling and were left out");
   return std::move(read->schedule);
 }
 
@@ -233,6 +235,15 @@ Status measure_bubble(Answer& a) {
   return {};
 }
 
+// The times of the cells at these costs, and what they add up to.
+Status replay_answer(Answer& a) {
+  auto times = replay(a.schedule, a.costs);
+  if (!times) return std::move(times).error();
+  a.times = std::move(*times);
+  a.numbers = schedule_numbers(a.schedule, a.times);
+  return measure_bubble(a);
+}
+
 // --format says what is written, --to what is drawn; a name that says something else is an error.
 Status check_form(const Arguments& arguments, const std::string& format, const std::string& output) {
   if (!arguments.has("format")) return {};
@@ -248,6 +259,18 @@ Status check_form(const Arguments& arguments, const std::string& format, const s
 }
 
 }  // namespace
+
+Result<ScheduleTold> told_schedule(const Arguments& arguments) {
+  Result<UnitCosts> costs = costs_of(arguments, {});
+  if (!costs) return std::move(costs).error();
+  std::vector<std::string> said;
+  Result<Schedule> schedule = chosen_schedule(arguments, said);
+  if (!schedule) return std::move(schedule).error();
+  Answer a{std::move(*schedule), nullptr, *costs, {}, {}, 0};
+  a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);
+  if (Status s = replay_answer(a); !s) return std::move(s).error();
+  return ScheduleTold{answer_json(a), answer_text(a, Terminal{}, SIZE_MAX), order_csv(a.schedule), ranks_table(a)};
+}
 
 int run_schedule(const Arguments& arguments) {
   Result<Terminal> terminal = terminal_for(arguments);
@@ -267,7 +290,9 @@ int run_schedule(const Arguments& arguments) {
   if (Status s = check_writable(output, {arguments.get("from-csv")}); !s) return fail(s.error());
   Result<UnitCosts> costs = costs_of(arguments, {});
   if (!costs) return fail(costs.error());
-  Result<Schedule> schedule = chosen_schedule(arguments, *terminal);
+  std::vector<std::string> said;
+  Result<Schedule> schedule = chosen_schedule(arguments, said);
+  for (const std::string& line : said) note(*terminal, line);
   if (!schedule) return fail(schedule.error());
   Answer a{std::move(*schedule), nullptr, *costs, {}, {}, 0};
   a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);
@@ -279,11 +304,7 @@ int run_schedule(const Arguments& arguments) {
     if (!torch) return fail(torch.error());
     text = std::move(*torch);
   } else {
-    auto times = replay(a.schedule, a.costs);
-    if (!times) return fail(times.error());
-    a.times = std::move(*times);
-    a.numbers = schedule_numbers(a.schedule, a.times);
-    if (Status s = measure_bubble(a); !s) return fail(s.error());
+    if (Status s = replay_answer(a); !s) return fail(s.error());
     if (draws) {
       if (Status s = draw(a, arguments, *terminal, arguments.get("to"), output); !s) return fail(s.error());
       if (output != "-") note(*terminal, output + "  " + a.schedule.name + ", " + sizes_text(a.schedule));

@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/planned_runs.h"
 #include "cli/run_common.h"
 #include "cli/schedule_options.h"
 #include "cli/simulate_ascend.h"
@@ -101,62 +102,70 @@ Status clear_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-int run_simulate(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
+Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) {
   const std::string folder = arguments.get("output");
   if (folder.empty() || folder == "-")
-    return fail({ErrorCode::kUsage, "simulate needs a folder to write to", {}, "stageline simulate 1f1b -o logs"});
+    return Error{ErrorCode::kUsage, "simulate needs a folder to write to", {}, "stageline simulate 1f1b -o logs"};
   const std::string format = arguments.get("format", "paddle");
   const bool ascend = format == "ascend";
   if (format != "paddle" && format != "cells" && !ascend)
-    return fail({ErrorCode::kUsage, "--format is paddle, cells or ascend, not \"" + format + "\"", {}, ""});
+    return Error{ErrorCode::kUsage, "--format is paddle, cells or ascend, not \"" + format + "\"", {}, ""};
   if (const std::string flag = ascend_only_flag(arguments); !ascend && !flag.empty())
-    return fail({ErrorCode::kUsage, "--" + flag + " goes with --format ascend", {}, ""});
+    return Error{ErrorCode::kUsage, "--" + flag + " goes with --format ascend", {}, ""};
   Result<SimulateOptions> options = options_of(arguments);
-  if (!options) return fail(options.error());
+  if (!options) return std::move(options).error();
   for (const char* flag : {"messages", "reduce"})
     if (ascend && arguments.has(flag))
-      return fail({ErrorCode::kUsage,
+      return Error{ErrorCode::kUsage,
                    "--" + std::string(flag) + " is for --format paddle and cells; Ascend's profiles always have them",
                    {},
-                   ""});
+                   ""};
   for (const Fault& fault : options->faults)
     if (ascend && fault.kind == "slow-link")
-      return fail({ErrorCode::kUsage, "--fault slow-link is for --format paddle and cells", {}, ""});
+      return Error{ErrorCode::kUsage, "--fault slow-link is for --format paddle and cells", {}, ""};
   AscendDbOptions databases;
   databases.first_step = 0;
   if (ascend) {
     Result<AscendDbOptions> read = ascend_options_of(arguments, *options);
-    if (!read) return fail(read.error());
+    if (!read) return std::move(read).error();
     databases = std::move(*read);
   }
   Result<SimulatedRun> run = simulate_run(*options);
-  if (!run) return fail(run.error());
+  if (!run) return std::move(run).error();
   databases.schedule = run->schedule;
   namespace fs = std::filesystem;
   std::error_code ec;
   fs::create_directories(folder, ec);
-  if (ec) return fail({ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""});
-  if (Status s = clear_folder(folder); !s) return fail(s.error());
+  if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""};
+  if (Status s = clear_folder(folder); !s) return std::move(s).error();
   OutputSet together;
   const Status written = ascend ? write_ascend_databases(run->trace, run->clock_offset_ns, databases, folder)
                          : format == "paddle"
                              ? write_worker_logs(run->trace, folder)
                              : write_timings_csv(run->trace, {}, (fs::path(folder) / "cells.csv").string());
-  if (!written) return fail(written.error());
+  if (!written) return written.error();
   for (int32_t& step : run->trace.cells.step) step += static_cast<int32_t>(databases.first_step);  // as the databases
   if (Status s = write_timings_csv(run->trace, run->clock_offset_ns, (fs::path(folder) / "truth.csv").string()); !s)
-    return fail(s.error());
-  if (Status s = together.commit(); !s) return fail(s.error());
-  note(*terminal, folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +
-                      grouped(static_cast<int64_t>(run->trace.cells.size())) + " cells, truth.csv beside them");
+    return std::move(s).error();
+  if (Status s = together.commit(); !s) return std::move(s).error();
+  std::vector<std::string> said;
+  said.push_back(folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +
+                 grouped(static_cast<int64_t>(run->trace.cells.size())) + " cells, truth.csv beside them");
   const auto& kinds = run->trace.cells.kind;
   const auto unlogged =
       format == "paddle" && !ascend ? std::count(kinds.begin(), kinds.end(), CellKind::kCollective) : 0;
   if (unlogged > 0)
-    note(*terminal, "Paddle's logs hold no collectives: " + grouped(unlogged) +
-                        " of the cells are in truth.csv alone; --format ascend or csv holds them");
+    said.push_back("Paddle's logs hold no collectives: " + grouped(unlogged) +
+                   " of the cells are in truth.csv alone; --format ascend or csv holds them");
+  return said;
+}
+
+int run_simulate(const Arguments& arguments) {
+  Result<Terminal> terminal = terminal_for(arguments);
+  if (!terminal) return fail(terminal.error());
+  const Result<std::vector<std::string>> said = simulate_to_folder(arguments);
+  if (!said) return fail(said.error());
+  for (const std::string& line : *said) note(*terminal, line);
   return kExitGood;
 }
 

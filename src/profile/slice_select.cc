@@ -1,8 +1,10 @@
 #include "profile/slice_select.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
+#include "base/name_pattern.h"
 #include "base/text.h"
 #include "model/torch_facts.h"
 
@@ -41,7 +43,18 @@ bool fits_glob(std::string_view text, std::string_view pattern) {
   return p == pattern.size();
 }
 
-bool fits_text(const SliceCondition& c, std::string_view text) {
+// Expressions are read once for a condition; check_condition() has refused what is none.
+std::vector<NamePattern> patterns_of(const SliceCondition& c) {
+  std::vector<NamePattern> out;
+  if (c.kind != Kind::kMatches) return out;
+  for (const std::string& text : c.texts)
+    if (Result<NamePattern> pattern = NamePattern::expression(text)) out.push_back(std::move(*pattern));
+  return out;
+}
+
+bool fits_text(const SliceCondition& c, const std::vector<NamePattern>& patterns, std::string_view text) {
+  if (c.kind == Kind::kMatches)
+    return std::any_of(patterns.begin(), patterns.end(), [&](const NamePattern& p) { return p.matches(text); });
   return std::any_of(c.texts.begin(), c.texts.end(), [&](const std::string& wanted) {
     return c.kind == Kind::kGlob       ? fits_glob(text, wanted)
            : c.kind == Kind::kContains ? text.find(wanted) != std::string_view::npos
@@ -67,6 +80,8 @@ class Selector {
       case Kind::kNumbers:
       case Kind::kBetween: return of_numbers(c);
       case Kind::kUnder: return under(c);
+      case Kind::kBefore:
+      case Kind::kAfter: return beside(c);
       default: return of_texts(c);
     }
   }
@@ -131,26 +146,28 @@ class Selector {
   }
 
   Mask names_that_fit(const SliceCondition& c) const {
+    const std::vector<NamePattern> patterns = patterns_of(c);
     Mask fits(trace_.names.size(), 0);
-    for (StringId id = 0; id < fits.size(); ++id) fits[id] = fits_text(c, trace_.names.text(id));
+    for (StringId id = 0; id < fits.size(); ++id) fits[id] = fits_text(c, patterns, trace_.names.text(id));
     return fits;
   }
 
   Mask of_texts(const SliceCondition& c) const {
     Mask mask(slices_.size(), 0);
+    const std::vector<NamePattern> patterns = patterns_of(c);
     if (c.column == "name") {
       const Mask fits = names_that_fit(c);
       for (size_t i = 0; i < mask.size(); ++i) mask[i] = fits[slices_.name_id[i]];
     } else if (c.column == "lane") {
       for (const Lane& lane : part_.lanes)
         std::fill(mask.begin() + static_cast<ptrdiff_t>(lane.begin), mask.begin() + static_cast<ptrdiff_t>(lane.end),
-                  fits_text(c, lane.name));
+                  fits_text(c, patterns, lane.name));
     } else if (c.column == "category" && !slices_.category_id.empty()) {
       Mask fits;
-      for (const CategoryInfo& category : trace_.categories) fits.push_back(fits_text(c, category.text));
+      for (const CategoryInfo& category : trace_.categories) fits.push_back(fits_text(c, patterns, category.text));
       for (size_t i = 0; i < mask.size(); ++i) mask[i] = fits[slices_.category_id[i]];
     } else if (c.column == "class" && !slices_.kernel_class.empty()) {
-      for (size_t i = 0; i < mask.size(); ++i) mask[i] = fits_text(c, kernel_class_name(slices_.class_of(i)));
+      for (size_t i = 0; i < mask.size(); ++i) mask[i] = fits_text(c, patterns, kernel_class_name(slices_.class_of(i)));
     }
     return mask;
   }
@@ -181,6 +198,36 @@ class Selector {
     return mask;
   }
 
+  // Before and after an operator, step by step. Device work runs later than what asked for it, so its launch is
+  // compared.
+  //
+  //   step 7   | a |  op  | b |   op   | c |      before: a      after: c
+  Mask beside(const SliceCondition& c) const {
+    struct Span {
+      int64_t first_start = INT64_MAX, last_end = INT64_MIN;
+    };
+    const Mask fits = names_that_fit(c);
+    const auto step = [&](size_t i) { return slices_.step.empty() ? 0u : uint32_t{slices_.step[i]}; };
+    std::map<uint32_t, Span> spans;
+    for (size_t i = 0; i < slices_.size(); ++i) {
+      if (!fits[slices_.name_id[i]]) continue;
+      Span& span = spans[step(i)];
+      span.first_start = std::min(span.first_start, slices_.start_ns[i]);
+      span.last_end = std::max(span.last_end, slices_.end_ns(i));
+    }
+    Mask mask(slices_.size(), 0);
+    for (size_t i = 0; i < slices_.size(); ++i) {
+      const auto span = spans.find(step(i));
+      if (span == spans.end()) continue;
+      const bool launched = !slices_.partner.empty() && !slices_.kernel_class.empty() &&
+                            slices_.class_of(i) != KernelClass::kNone && slices_.partner[i] != kNoSliceIndex;
+      const size_t at = launched ? slices_.partner[i] : i;
+      mask[i] = c.kind == Kind::kBefore ? slices_.end_ns(at) <= span->second.first_start
+                                        : slices_.start_ns[at] >= span->second.last_end;
+    }
+    return mask;
+  }
+
   const Trace& trace_;
   size_t part_index_;
   const Part& part_;
@@ -193,7 +240,11 @@ Status check_condition(const SliceCondition& c) {
   for (const SliceCondition& part : c.parts)
     if (Status s = check_condition(part); !s) return s;
   const bool number = c.kind == Kind::kNumbers || c.kind == Kind::kBetween;
-  const bool text = c.kind == Kind::kTexts || c.kind == Kind::kGlob || c.kind == Kind::kContains;
+  const bool text =
+      c.kind == Kind::kTexts || c.kind == Kind::kGlob || c.kind == Kind::kContains || c.kind == Kind::kMatches;
+  if (c.kind == Kind::kMatches)
+    for (const std::string& expression : c.texts)
+      if (auto pattern = NamePattern::expression(expression); !pattern) return std::move(pattern).error();
   if (!number && !text) return {};
   if (is_one_of(c.column, number ? kNumberColumns : kTextColumns)) return {};
   const std::string wanted(number ? kNumberColumns : kTextColumns);

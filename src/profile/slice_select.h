@@ -26,6 +26,10 @@ struct SliceCondition {
     kTexts,     // `column` is one of `texts`
     kGlob,      // `column` fits one of `texts`, where * is any text and ? any letter
     kContains,  // `column` holds one of `texts`
+    kMatches,   // one of `texts`, as a regular expression (base/name_pattern.h), stands in `column`
+    kBefore,  // of the same step: had ended when the first slice named one of `texts` began. Of device work its launch
+              // counts
+    kAfter,   // of the same step: began once the last such slice had ended. Slices outside of all steps are one step
     kUnder,  // inside a slice whose name is one of `texts`: what it called, and the device work that was launched there
   };
   Kind kind = Kind::kAll;
@@ -37,7 +41,8 @@ struct SliceCondition {
   std::vector<SliceCondition> parts;
 };
 
-// Errors: kUsage for a column that is not there, with the nearest, or that holds the other kind of value.
+// Errors: kUsage for a column that is not there, with the nearest, or that holds the other kind of value; for a regular
+// expression that is none.
 Status check_condition(const SliceCondition& condition);
 
 // The slices of one part that fit, ascending; `condition` is checked. Of those that --ranks, --steps and --range leave.

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/name_pattern.h"
 #include "make_trace.h"
 #include "pipeline/cells/link_cells.h"
 #include "server/api.h"
@@ -11,7 +12,6 @@
 #include "server/http_server.h"
 #include "server/loopback_host.h"
 #include "server/name_index.h"
-#include "base/name_pattern.h"
 #include "server/query.h"
 
 namespace stageline {

@@ -195,6 +195,16 @@ class SliceFrame : public Frame {
     }
   }
 
+  // One slice.
+  SliceFrame(std::shared_ptr<const OpenRun> run, size_t part, uint32_t slice, const std::vector<size_t>& columns)
+      : Frame("slices", "Slices"), run_(std::move(run)), longest_(1), rows_(1) {
+    for (const size_t c : columns) {
+      columns_.push_back(slice_columns()[c]);
+      fields_.push_back(static_cast<SliceField>(c));
+    }
+    batches_.push_back({part, 0, 1, std::make_shared<const std::vector<uint32_t>>(1, slice)});
+  }
+
   int64_t row_count() const override { return rows_; }
   size_t batch_count() const override { return batches_.size(); }
   int64_t batch_rows(size_t batch) const override { return static_cast<int64_t>(batches_[batch].size()); }
@@ -437,6 +447,20 @@ Result<std::shared_ptr<const Frame>> slice_frame(std::shared_ptr<const OpenRun> 
   if (Status s = check_condition(where); !s) return std::move(s).error();
   return std::shared_ptr<const Frame>(
       std::make_shared<const SliceFrame>(std::move(run), where, *asked, static_cast<size_t>(batch_rows)));
+}
+
+Result<std::shared_ptr<const Frame>> one_slice_frame(std::shared_ptr<const OpenRun> run, uint64_t id,
+                                                     const std::vector<std::string>& columns) {
+  const uint64_t part = id >> 32;
+  const auto slice = static_cast<uint32_t>(id);
+  if (part >= run->trace.parts.size() || slice >= run->trace.parts[part].slices.size())
+    return Error{ErrorCode::kUsage,
+                 "the run has no slice " + std::to_string(static_cast<int64_t>(id)),
+                 {},
+                 "slices() lists them in its column id"};
+  Result<std::vector<size_t>> asked = chosen(slice_columns(), columns, "slices");
+  if (!asked) return std::move(asked).error();
+  return std::shared_ptr<const Frame>(std::make_shared<const SliceFrame>(std::move(run), part, slice, *asked));
 }
 
 Result<std::shared_ptr<const Frame>> cell_frame(std::shared_ptr<const OpenRun> run,

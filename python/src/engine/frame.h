@@ -92,6 +92,10 @@ std::shared_ptr<const Frame> sql_frame(std::shared_ptr<const sql::AnswerTable> a
 Result<std::shared_ptr<const Frame>> slice_frame(std::shared_ptr<const OpenRun> run, const SliceCondition& where,
                                                  const std::vector<std::string>& columns, int64_t batch_rows);
 
+// One slice by the id that slices have. Errors: kUsage for an id that the run does not have.
+Result<std::shared_ptr<const Frame>> one_slice_frame(std::shared_ptr<const OpenRun> run, uint64_t id,
+                                                     const std::vector<std::string>& columns);
+
 // The pipeline's cells. Errors: as slice_frame().
 Result<std::shared_ptr<const Frame>> cell_frame(std::shared_ptr<const OpenRun> run,
                                                 const std::vector<std::string>& columns);

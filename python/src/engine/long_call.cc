@@ -1,13 +1,31 @@
 #include "long_call.h"
 
+#include <pthread.h>
+
+#include <atomic>
 #include <chrono>
 
 namespace stageline::python {
 namespace {
 
-std::mutex g_left_mutex;
-std::condition_variable g_left_changed;
-int g_running = 0;
+// What runs in threads of its own. A child of fork() has none of them, so it begins with an empty one.
+struct Running {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int count = 0;
+};
+
+std::atomic<Running*> g_running{nullptr};
+
+Running& running() {
+  static const bool begun = [] {
+    g_running = new Running;
+    pthread_atfork(nullptr, nullptr, [] { g_running = new Running; });
+    return true;
+  }();
+  static_cast<void>(begun);
+  return *g_running;
+}
 
 }  // namespace
 
@@ -17,11 +35,12 @@ bool wait_for(std::function<void()> body, const std::shared_ptr<Wait>& wait, con
               PyObject* report) {
   using Clock = std::chrono::steady_clock;
   constexpr auto kSlice = std::chrono::milliseconds(50), kReport = std::chrono::milliseconds(100);
+  Running& left = running();
   {
-    const std::lock_guard lock(g_left_mutex);
-    ++g_running;
+    const std::lock_guard lock(left.mutex);
+    ++left.count;
   }
-  std::thread([body = std::move(body), wait]() mutable {
+  std::thread([body = std::move(body), wait, &left]() mutable {
     body();
     body = nullptr;
     {
@@ -29,9 +48,9 @@ bool wait_for(std::function<void()> body, const std::shared_ptr<Wait>& wait, con
       wait->done = true;
       wait->ended.notify_all();
     }
-    const std::lock_guard lock(g_left_mutex);
-    --g_running;
-    g_left_changed.notify_all();
+    const std::lock_guard lock(left.mutex);
+    --left.count;
+    left.changed.notify_all();
   }).detach();
 
   bool broken = false;
@@ -70,8 +89,9 @@ bool wait_for(std::function<void()> body, const std::shared_ptr<Wait>& wait, con
 void wait_for_leftovers() {
   PyThreadState* const state = PyEval_SaveThread();
   {
-    std::unique_lock lock(g_left_mutex);
-    g_left_changed.wait(lock, [] { return g_running == 0; });
+    Running& left = running();
+    std::unique_lock lock(left.mutex);
+    left.changed.wait(lock, [&] { return left.count == 0; });
   }
   PyEval_RestoreThread(state);
 }

@@ -8,6 +8,7 @@
 #include "cli/explain_text.h"
 #include "cli/export_question.h"
 #include "cli/info_text.h"
+#include "cli/planned_runs.h"
 #include "cli/run_common.h"
 #include "cli/what_if_question.h"
 #include "diagnosis/diff/diff_report.h"
@@ -19,6 +20,7 @@
 #include "engine/write_overlay.h"
 #include "frame_type.h"
 #include "long_call.h"
+#include "model/event_text.h"
 #include "server/page_export.h"
 #include "sql/session.h"
 
@@ -306,9 +308,11 @@ bool take_condition(PyObject* given, SliceCondition& out, int depth) {
     return false;
   }
   static constexpr std::pair<std::string_view, Kind> kinds[] = {
-      {"all", Kind::kAll},           {"and", Kind::kAnd},         {"or", Kind::kOr},       {"not", Kind::kNot},
-      {"numbers", Kind::kNumbers},   {"between", Kind::kBetween}, {"texts", Kind::kTexts}, {"glob", Kind::kGlob},
-      {"contains", Kind::kContains}, {"under", Kind::kUnder}};
+      {"all", Kind::kAll},     {"and", Kind::kAnd},         {"or", Kind::kOr},
+      {"not", Kind::kNot},     {"numbers", Kind::kNumbers}, {"between", Kind::kBetween},
+      {"texts", Kind::kTexts}, {"glob", Kind::kGlob},       {"contains", Kind::kContains},
+      {"under", Kind::kUnder}, {"matches", Kind::kMatches}, {"before", Kind::kBefore},
+      {"after", Kind::kAfter}};
   const auto* found = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return k.first == kind; });
   if (found == std::end(kinds)) {
     raise({ErrorCode::kUsage, std::string("no condition \"") + kind + "\"", {}, "build conditions with stageline.f"});
@@ -349,6 +353,29 @@ PyObject* slices(PyObject* self, PyObject* arguments) {
   auto frame = taken(
       long_call<Result<std::shared_ptr<const Frame>>>([=] { return slice_frame(run, where, columns, batch_rows); }));
   return frame ? frame_object(std::move(*frame)) : nullptr;
+}
+
+PyObject* one_slice(PyObject* self, PyObject* arguments) {
+  long long id = 0;
+  PyObject* column_list = nullptr;
+  std::vector<std::string> columns;
+  if (!PyArg_ParseTuple(arguments, "LO", &id, &column_list) || !take_texts(column_list, columns)) return nullptr;
+  const auto run = run_of(self);
+  if (!run) return nullptr;
+  Result<std::shared_ptr<const Frame>> frame = one_slice_frame(run, static_cast<uint64_t>(id), columns);
+  return frame ? frame_object(std::move(*frame)) : raise(frame.error());
+}
+
+// The event of a slice as its file has it: one JSON object, fetched now.
+PyObject* source_text(PyObject* self, PyObject* arguments) {
+  long long id = 0;
+  if (!PyArg_ParseTuple(arguments, "L", &id)) return nullptr;
+  const auto run = run_of(self);
+  if (!run) return nullptr;
+  if (auto known = one_slice_frame(run, static_cast<uint64_t>(id), {"id"}); !known) return raise(known.error());
+  const auto told = taken(long_call<Result<std::string>>(
+      [=] { return event_text(run->trace.parts[static_cast<uint64_t>(id) >> 32], static_cast<uint32_t>(id)); }));
+  return told ? text(*told) : nullptr;
 }
 
 PyObject* cells(PyObject* self, PyObject* arguments) {
@@ -513,6 +540,46 @@ PyObject* diff(PyObject*, PyObject* arguments) {
   })));
 }
 
+// ---- runs that never were
+// ----------------------------------------------------------------------------------------------------
+
+// (JSON, text for people, the order as CSV, [frame of its ranks])
+PyObject* schedule(PyObject*, PyObject* arguments) {
+  PyObject *operand_list = nullptr, *word_list = nullptr;
+  std::vector<std::string> operands, words;
+  if (!PyArg_ParseTuple(arguments, "OO", &operand_list, &word_list) || !take_texts(operand_list, operands) ||
+      !take_texts(word_list, words))
+    return nullptr;
+  auto told = taken(long_call<Result<ScheduleTold>>([=]() -> Result<ScheduleTold> {
+    Result<Arguments> given = arguments_of("schedule", words, operands);
+    if (!given) return std::move(given).error();
+    return told_schedule(*given);
+  }));
+  if (!told) return nullptr;
+  std::vector<Table> tables;
+  tables.push_back(std::move(told->ranks));
+  const Ref json(text(told->json)), words_text(text(told->text)), order(text(told->order_csv)),
+      frames(frame_list(std::move(tables)));
+  return json && words_text && order && frames
+             ? PyTuple_Pack(4, json.get(), words_text.get(), order.get(), frames.get())
+             : nullptr;
+}
+
+// Writes the logs of a run that never was; --output among the words names the folder.
+PyObject* simulate(PyObject*, PyObject* arguments) {
+  PyObject *operand_list = nullptr, *word_list = nullptr;
+  std::vector<std::string> operands, words;
+  if (!PyArg_ParseTuple(arguments, "OO", &operand_list, &word_list) || !take_texts(operand_list, operands) ||
+      !take_texts(word_list, words))
+    return nullptr;
+  const auto told = taken(long_call<Result<std::vector<std::string>>>([=]() -> Result<std::vector<std::string>> {
+    Result<Arguments> given = arguments_of("simulate", words, operands);
+    if (!given) return std::move(given).error();
+    return simulate_to_folder(*given);
+  }));
+  return told ? text_list(*told) : nullptr;
+}
+
 // ---- attributes
 // ------------------------------------------------------------------------------------------------------------
 
@@ -576,6 +643,8 @@ PyMethodDef run_methods[] = {
     {"diagnostics", diagnostics, METH_NOARGS, "(name, severity, message, count, place) of every kind of flaw."},
     {"model_table", model_table, METH_VARARGS, "model_table(name): steps, messages, devices or diagnostics."},
     {"slices", slices, METH_VARARGS, "slices(condition, columns, batch_rows): a Frame."},
+    {"one_slice", one_slice, METH_VARARGS, "one_slice(id, columns): a Frame of one row."},
+    {"source_text", source_text, METH_VARARGS, "source_text(id): the slice's event as its file has it, JSON."},
     {"cells", cells, METH_VARARGS, "cells(columns): a Frame."},
     {"sql", ask_sql, METH_VARARGS,
      "sql(query, parameters, timeout_ms, most_rows): a Frame, and whether there was more."},
@@ -599,6 +668,8 @@ PyMethodDef functions[] = {
      "open(paths, words, progress=None, raw=False): a Run."},
     {"analyze", analyze, METH_VARARGS, "analyze(run, test, files, name, words): frames, notes, foreign text."},
     {"diff", diff, METH_VARARGS, "diff(a, b): frames, notes, JSON."},
+    {"schedule", schedule, METH_VARARGS, "schedule(operands, words): JSON, text, the order as CSV, frames."},
+    {"simulate", simulate, METH_VARARGS, "simulate(operands, words): writes a folder; what there is to say of it."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -203,6 +203,13 @@ Table path_table(const Answer& a) {
   return table;
 }
 
+// HTA leaves out launches that weigh nothing, which it adds on request to keep its graph together; and unless all edges
+// are asked for, time inside of events and between kernels, which the events themselves show.
+bool hta_draws(const PathEdge& edge, bool all_edges) {
+  if (edge.kind == PathEdgeKind::kLaunchDelay && edge.weight_ns == 0) return false;
+  return all_edges || (edge.kind != PathEdgeKind::kOperator && edge.kind != PathEdgeKind::kKernelKernel);
+}
+
 // args.critical on the events of the path, and an arrow for every edge of it (or for all edges).
 TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool all_edges) {
   TraceOverlay overlay;
@@ -223,6 +230,7 @@ TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool a
   int64_t id = 0;
   for (const PathEdge& edge : a.graph.edges) {
     if (!all_edges && !edge.critical) continue;
+    if (a.hta && !hta_draws(edge, all_edges)) continue;
     ++id;
     for (const bool begins : {true, false}) {
       const uint32_t node = begins ? edge.from : edge.to;

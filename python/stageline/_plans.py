@@ -1,0 +1,79 @@
+"""Schedules at given costs, and runs that never were."""
+import csv
+import io
+import json
+import os
+import shutil
+import tempfile
+import weakref
+
+from . import _engine
+from ._table import Table
+from ._words import words
+
+
+class Schedule:
+    """An order of work and what it costs: .ranks is a table, .order the list of every rank, .to_dict() the figures; str() draws it."""
+
+    def __init__(self, told, text, order, frames):
+        self._values, self._text, self._order = json.loads(told), text, order
+        self.ranks = Table(frames[0])
+
+    def __getattr__(self, name):
+        if name.startswith('_') or name not in self._values or name == 'table':
+            raise AttributeError(f'a Schedule has no {name!r}')
+        return self._values[name]
+
+    def __dir__(self):
+        return [*(k for k in self._values if k != 'table'), 'ranks', 'order', 'to_csv', 'to_dict']
+
+    @property
+    def order(self):
+        """One list a rank: F0, B0 … as `stageline schedule --format csv` prints them."""
+        rows = list(csv.reader(io.StringIO(self._order)))
+        return [[cell for cell in row if cell] for row in rows if row and not row[0].startswith('#')]
+
+    def to_csv(self):
+        return self._order
+
+    def to_dict(self):
+        return {k: v for k, v in self._values.items() if k != 'table'}
+
+    def __str__(self):
+        return self._text
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        from ._notebook import table_html
+        return table_html(self.ranks, f'{self.schedule}: {self.stages} stages, {self.micro_batches} micro-batches')
+
+
+def schedule(name=None, stages=None, micro_batches=None, **flags):
+    """A schedule by its name, replayed: cost='10,20', latency='1ms', chunks=2 … as `stageline schedule`. from_csv reads an order.
+
+        stageline.schedule('1f1b', 4, 8).span_bubble_ns
+    """
+    asked = words('schedule', {'stages': stages, 'micro_batches': micro_batches, **flags})
+    return Schedule(*_engine.schedule([name] if name else [], asked))
+
+
+def simulate(name=None, stages=None, micro_batches=None, *, out=None, open_options=None, **flags):
+    """A run that never was, opened: faults, jitter and costs as `stageline simulate`. The logs go to the folder `out`, or to one that
+    is removed with the Trace.
+
+        trace = stageline.simulate('1f1b', 4, 8, steps=6, cost='10,20', fault='slow-stage:2,1.4', seed=7)
+    """
+    from ._trace import open as open_run
+    folder = os.fspath(out) if out is not None else tempfile.mkdtemp(prefix='stageline-')
+    try:
+        asked = words('simulate', {'stages': stages, 'micro_batches': micro_batches, **flags, 'output': folder})
+        _engine.simulate([name] if name else [], asked)
+        trace = open_run(folder, **(open_options or {}))
+    except BaseException:
+        if out is None:
+            shutil.rmtree(folder, True)
+        raise
+    if out is None:
+        weakref.finalize(trace, shutil.rmtree, folder, True)  # outputs read it again
+    return trace
