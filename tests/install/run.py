@@ -16,6 +16,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ['STAGELINE_BIN']).resolve()
 BUILD = BIN.parent
+os.environ['CMAKE_GENERATOR'] = 'Ninja'  # what the product is built with; make may not be there
 
 
 def run(*command, **options):

@@ -534,8 +534,12 @@ class LifeTest(unittest.TestCase):
         if os.access(closed, os.R_OK):  # root reads everything, and becomes nobody for this
             os.chmod(self.folder.name, 0o755)
             become = lambda: (os.setgid(65534), os.setuid(65534))
-            if subprocess.run([BIN, '--version'], preexec_fn=become, capture_output=True).returncode != 0:
-                return print('note: a folder without permission was not tried: nobody may not run the program here')
+            try:
+                runs = subprocess.run([BIN, '--version'], preexec_fn=become, capture_output=True).returncode == 0
+            except PermissionError:  # the checkout lies in a folder that root keeps for itself
+                runs = False
+            if not runs:
+                return print('skipped: a folder without permission, for no other user may run the program here')
         done = subprocess.run([BIN, 'view', closed, '--no-open', '--port', '0'], capture_output=True, text=True, timeout=60, preexec_fn=become)
         self.assertEqual((done.returncode, done.stdout), (2, ''))
         self.assertIn('closed', done.stderr)
