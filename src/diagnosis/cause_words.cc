@@ -77,7 +77,10 @@ class Words {
       case CauseKind::kRouting: routing(c, f); break;
       case CauseKind::kSlowGroup: slow_group(c, f); break;
       case CauseKind::kAllSlow: all_slow(c, f); break;
+      case CauseKind::kBlockingSends: blocking_sends(c, f); break;
     }
+    f.detail_en += when_en(c.lost_course);
+    f.detail_zh += when_zh(c.lost_course);
     f.lost_ns_per_step = c.lost_ns;
     f.uncertainty_ns = std::isnan(c.error_ns) ? 0 : c.error_ns;
     f.weight = list_.step_ns > 0 ? c.lost_ns / list_.step_ns : 0;
@@ -234,18 +237,20 @@ class Words {
     const std::string in_en = c.dp == kUnknown ? "" : (replicas ? " of replica " : " of pipeline ") + dp;
     const std::string in_zh = c.dp == kUnknown ? "" : (replicas ? "（副本 " : "（流水线 ") + dp + "）";
     f.id = "link.slow";
-    f.cause = "link:" + from + "-" + to;
+    f.cause = "link:" + from + "-" + to + (c.both_ways ? " link:" + to + "-" + from : "");
+    if (c.course.kind == CourseKind::kOnset && c.course.high > c.course.low)
+      f.cause += " onset:link:" + from + "-" + to;
     const bool recorded = t.others_ns > 0;
     const std::string who_en = c.both_ways ? "Messages between stages " + from + " and " + to
                                            : "Messages from stage " + from + " to stage " + to;
     f.title_en = who_en + in_en + " take " + ms(t.own_ns) + (c.both_ways ? " each way" : "") +
                  (recorded ? ", on the other links " + ms(t.others_ns) : " longer than on the other links") +
-                 ": check that link";
+                 link_course_en(c) + ": check that link";
     f.title_zh =
         (c.both_ways ? "第 " + from + " 级与第 " + to + " 级之间" : "第 " + from + " 级到第 " + to + " 级") + in_zh +
         "的消息" + (c.both_ways ? "每个方向" : "") +
         (recorded ? "用时 " + ms(t.own_ns) + "，其他链路为 " + ms(t.others_ns) : "比其他链路多用 " + ms(t.own_ns)) +
-        "：请检查该链路";
+        link_course_zh(c) + "：请检查该链路";
     f.detail_en =
         "Waiting for either side is not counted, only the transfer. Look at cable, port, switch and which network "
         "interface these two use. As fast as the others, a step takes " +
@@ -258,6 +263,29 @@ class Words {
     f.price.fix_en = "a link as fast as the others";
     f.price.fix_zh = "使该链路与其他链路一样快";
     f.evidence = {"links", ""};
+  }
+
+  // Of a link that is slow in some steps: in which.
+  std::string link_course_en(const Cause& c) const {
+    const std::string at = std::to_string(step_number(c.course.from));
+    switch (c.course.kind) {
+      case CourseKind::kOnset: return c.course.high > c.course.low ? " from step " + at + " on" : " until step " + at;
+      case CourseKind::kTrend: return c.course.high > c.course.low ? ", more with every step, a trend" : "";
+      case CourseKind::kEvery: return " in every " + nth(c.course.every) + " step, from step " + at;
+      default: break;
+    }
+    return c.slowest_in > 0 && c.slowest_in < c.steps ? " " + in_steps(c.slowest_in, c.steps) : "";
+  }
+  std::string link_course_zh(const Cause& c) const {
+    const std::string at = std::to_string(step_number(c.course.from));
+    switch (c.course.kind) {
+      case CourseKind::kOnset:
+        return c.course.high > c.course.low ? "（自第 " + at + " 步起）" : "（第 " + at + " 步之前）";
+      case CourseKind::kTrend: return c.course.high > c.course.low ? "（逐步上升）" : "";
+      case CourseKind::kEvery: return "（自第 " + at + " 步起，每 " + std::to_string(c.course.every) + " 步一次）";
+      default: break;
+    }
+    return c.slowest_in > 0 && c.slowest_in < c.steps ? "（" + in_steps_zh(c.slowest_in, c.steps) + "）" : "";
   }
 
   void long_sequences(const Cause& c, Finding& f) const {
@@ -293,7 +321,29 @@ class Words {
     const std::string saves_zh = "没有这些停顿，每步少用 " + share(c.lost_ns) + "。";
     f.id = "host.pauses";
     f.cause = "host";
-    if (!c.at.empty()) {  // nor would it choose one place
+    if (c.part != kUnknown) f.cause += " host:" + rank(c.part) + " rank:" + rank(c.part);
+    if (c.first_of_step) {  // of one rank: what it does before its step begins
+      f.rank = rank_number(c.part);
+      f.cause += " between-steps" + (c.name.empty() ? "" : ":" + dashed(c.name));
+      const std::string what_en = c.name.empty() ? "" : " (" + c.name + ")",
+                        what_zh = c.name.empty() ? "" : "（" + c.name + "）";
+      f.title_en = worker_en(c) + " begins its steps " + ms(c.pause_ns) + " after the others" + what_en +
+                   ": look at what it does between steps";
+      f.title_zh =
+          worker_zh(c) + " 每步比其他 rank 晚 " + ms(c.pause_ns) + " 开始" + what_zh + "：请看它在两步之间做什么";
+      f.detail_en = "Its first work of a step starts late though nothing holds it up, " + in_steps(c.count, c.steps) +
+                    ", and its other work does not" +
+                    (c.name.empty() ? ". Nobody recorded what it does then: its data loader, logging, checkpoints, "
+                                      "evaluation on one rank alone; rows of kind other around these would name it."
+                                    : "; " + c.name + " was recorded there.") +
+                    saves_en;
+      f.detail_zh =
+          "它每步的第一项工作在一切就绪后仍晚开始（" + in_steps_zh(c.count, c.steps) + "），其余工作则不然" +
+          (c.name.empty() ? "。没有记录说明它此时在做什么：该 rank 自己的数据加载、日志、检查点或评估；用 other "
+                            "类的行标出即可命名。"
+                          : "；此处记录了 " + c.name + "。") +
+          saves_zh;
+    } else if (!c.at.empty()) {  // nor would it choose one place
       f.rank = rank_number(trace_.cells.at(c.at[0]).part);
       const std::string where_en = places(c, " and ", "rank ", "'s "), where_zh = places(c, "、", "rank ", " 的 ");
       f.title_en = "In every step " + where_en + " start" + (c.at.size() == 1 ? "s " : " ") + ms(c.pause_ns) +
@@ -553,6 +603,31 @@ class Words {
     }
     return "";
   }
+  // " It is so from step 10 on, hardly before."; "" where it is alike in all of them, or has no plain shape.
+  std::string when_en(const Course& c) const {
+    const std::string at = std::to_string(step_number(c.from));
+    switch (c.kind) {
+      case CourseKind::kOnset:
+        return c.high > c.low ? " It is so from step " + at + " on, and hardly before."
+                              : " It is so until before step " + at + ", and hardly after.";
+      case CourseKind::kTrend:
+        return c.high > c.low ? " It grows with every step, a trend." : " It shrinks with every step, a trend.";
+      case CourseKind::kEvery:
+        return " It comes in every " + nth(c.every) + " step, from step " + at + ", and hardly in the others.";
+      default: return "";
+    }
+  }
+  std::string when_zh(const Course& c) const {
+    const std::string at = std::to_string(step_number(c.from));
+    switch (c.kind) {
+      case CourseKind::kOnset:
+        return c.high > c.low ? "自第 " + at + " 步起如此，之前几乎没有。" : "第 " + at + " 步之前如此，之后几乎没有。";
+      case CourseKind::kTrend: return c.high > c.low ? "它逐步增大。" : "它逐步减小。";
+      case CourseKind::kEvery:
+        return "自第 " + at + " 步起每 " + std::to_string(c.every) + " 步出现一次，其余步几乎没有。";
+      default: return "";
+    }
+  }
   static std::string nth(size_t every) {
     return every == 2 ? "second" : every == 3 ? "third" : every == 4 ? "fourth" : std::to_string(every) + "th";
   }
@@ -619,21 +694,25 @@ class Words {
       replicas.insert(part.dp), machines.insert(part.machine_name);
     }
     if (c.parts.size() > kShown) ranks += ", …";
-    std::set<int32_t> stages;
-    for (const Part& part : trace_.parts)
-      if (part.dp == *replicas.begin()) stages.insert(part.stage);
-    const bool replica = replicas.size() == 1 && c.parts.size() >= stages.size();
+    size_t ranks_of_them = 0;
+    for (const Part& part : trace_.parts) ranks_of_them += replicas.contains(part.dp);
+    const bool replica = replicas.size() < static_cast<size_t>(replicas_) && c.parts.size() == ranks_of_them;
     const bool machine = machines.size() == 1 && !machines.begin()->empty();
-    const std::string dp = std::to_string(*replicas.begin());
+    std::string dp, replica_keys;
+    for (const int32_t r : replicas) {
+      dp += (dp.empty() ? "" : ", ") + std::to_string(r);
+      replica_keys += "replica:" + std::to_string(r) + " ";
+    }
     std::string joined = ranks;
     std::erase(joined, ' ');
     std::replace(joined.begin(), joined.end(), ',', '+');
     f.id = "ranks.slow";
-    f.cause = (replica   ? "replica:" + dp + " ranks:"
+    f.cause = (replica   ? replica_keys + "ranks:"
                : machine ? "node:" + *machines.begin() + " ranks:"
                          : "ranks:") +
               joined + keys;
-    const std::string who_en = replica   ? "Replica " + dp + " (ranks " + ranks + ")"
+    const std::string who_en = replica
+                                   ? (replicas.size() > 1 ? "Replicas " : "Replica ") + dp + " (ranks " + ranks + ")"
                                : machine ? "The ranks of " + *machines.begin() + " (" + ranks + ")"
                                          : "Ranks " + ranks;
     const std::string who_zh = replica   ? "副本 " + dp + "（rank " + ranks + "）"
@@ -657,15 +736,35 @@ class Words {
   }
 
   void all_slow(const Cause& c, Finding& f) const {
-    const bool trend = c.course.kind == CourseKind::kTrend;
-    f.id = "run.slower";
-    f.cause = trend ? "trend all" : "onset:" + std::to_string(step_number(c.course.from)) + " onset all";
-    if (!trend) f.step = step_number(c.course.from);
+    const bool trend = c.course.kind == CourseKind::kTrend, every = c.course.kind == CourseKind::kEvery;
     const std::string by = times(c.ratio), at = std::to_string(step_number(c.course.from));
-    f.title_en = trend ? "Every step is slower than the one before, on all ranks: " + by + " by the end, a trend"
-                       : "From step " + at + " on all ranks take " + by + " the time of before, an onset";
-    f.title_zh = trend ? "在所有 rank 上，每一步都比前一步慢：到最后为起初的 " + times_zh(c.ratio)
-                       : "自第 " + at + " 步起，所有 rank 的用时是之前的 " + times_zh(c.ratio);
+    const std::string period = std::to_string(c.course.every);
+    f.id = "run.slower";
+    f.cause = trend ? "trend all" : every ? "every:" + period + " all" : "onset:" + at + " onset all";
+    if (!trend) f.step = step_number(c.course.from);
+    f.title_en = trend   ? "Every step is slower than the one before, on all ranks: " + by + " by the end, a trend"
+                 : every ? "In every " + nth(c.course.every) + " step, from step " + at + ", all ranks take " + by +
+                               " the time of the other steps"
+                         : "From step " + at + " on all ranks take " + by + " the time of before, an onset";
+    f.title_zh =
+        trend   ? "在所有 rank 上，每一步都比前一步慢：到最后为起初的 " + times_zh(c.ratio)
+        : every ? "自第 " + at + " 步起，每 " + period + " 步有一步，所有 rank 的用时是其他步的 " + times_zh(c.ratio)
+                : "自第 " + at + " 步起，所有 rank 的用时是之前的 " + times_zh(c.ratio);
+    if (every) {
+      f.detail_en =
+          "No stage and no rank alone, and at a fixed distance: what comes round by the step's number, as logging, "
+          "evaluation, a profiler's window, longer data, garbage collection by count. As quick as the other steps, a "
+          "step takes " +
+          share(c.lost_ns) + " less on average.";
+      f.detail_zh =
+          "不是某一级或某个 rank，且间隔固定：请看按步号轮到的工作，如日志、评估、剖析窗口、较长的数据、"
+          "按计数触发的垃圾回收。若与其他步一样快，平均每步少用 " +
+          share(c.lost_ns) + "。";
+      f.price.fix_en = "as quick as the other steps";
+      f.price.fix_zh = "与其他步一样快";
+      f.evidence = {"stragglers", ""};
+      return;
+    }
     f.detail_en =
         "No stage and no rank alone: clocks and heat of the whole machine room, memory that fragments, data that "
         "grows, a profiler that was switched on. As at first, a step takes " +
@@ -677,6 +776,27 @@ class Words {
     f.price.fix_en = "as fast as at first";
     f.price.fix_zh = "与起初一样快";
     f.evidence = {"stragglers", ""};
+  }
+
+  void blocking_sends(const Cause& c, Finding& f) const {
+    const std::string part = share_words(c.count, c.of);
+    f.id = "sends.blocking";
+    f.cause = "blocking";
+    f.title_en = part + " of all forwards and backwards start only when their rank's own send has ended, " +
+                 ms(c.pause_ns) + " later than they could: send without waiting";
+    f.title_zh = part + " 的前向与反向要等本 rank 自己的发送结束才开始，晚 " + ms(c.pause_ns) + "：请勿等待发送完成";
+    f.detail_en = "Their inputs are there and the device is free, on " + n(c.ranks) +
+                  " ranks, and they begin when the send that was recorded there ends. A send that nobody waits for "
+                  "(isend, a stream of its own, batched pairs) passes while the rank computes. Started at once, a "
+                  "step takes " +
+                  share(c.lost_ns) + " less.";
+    f.detail_zh = "输入已到、设备空闲，涉及 " + n(c.ranks) +
+                  " 个 rank，而它们正好在所记录的发送结束时开始。不等待的发送（isend、独立的流、成对批量收发）可与计算"
+                  "同时进行。若立即开始，每步少用 " +
+                  share(c.lost_ns) + "。";
+    f.price.fix_en = "sends that nobody waits for";
+    f.price.fix_zh = "不等待发送";
+    f.evidence = {"theory", "late-reasons"};
   }
 
   void message_tail(const Cause& c, Finding& f) const {

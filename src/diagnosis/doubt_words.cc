@@ -33,6 +33,7 @@ Suspicion suspicion(const Cause& c) {
     case CauseKind::kRouting: return {"work that varies with the data", "随数据变化的工作量"};
     case CauseKind::kSlowGroup: return {"ranks that are slow together", "一组 rank 同时偏慢"};
     case CauseKind::kAllSlow: return {"all ranks becoming slower", "所有 rank 变慢"};
+    case CauseKind::kBlockingSends: return {"ranks that wait for their own sends", "rank 等待自己的发送"};
     case CauseKind::kTail: return {"work after the pipeline", "流水线之后的工作"};
   }
   return {};

@@ -111,9 +111,11 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
   double of_links = 0, of_hosts = 0;  // what causes name already
   for (const Cause& c : causes.causes) {
     const double share = c.lost_ns / causes.step_ns;
-    if (c.kind == CauseKind::kSlowLink) of_links += share;
-    if (c.kind == CauseKind::kMessageTail || c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateWorker ||
-        c.kind == CauseKind::kLateStarts)
+    // A link that was found by late starts is counted where these are.
+    const bool by_starts = c.kind == CauseKind::kSlowLink && !c.times.empty() && !(c.times.front().others_ns > 0);
+    if (c.kind == CauseKind::kSlowLink && !by_starts) of_links += share;
+    if (by_starts || c.kind == CauseKind::kMessageTail || c.kind == CauseKind::kPauses ||
+        c.kind == CauseKind::kLateWorker || c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kBlockingSends)
       of_hosts += share;
   }
   const double messages = part_share(headline, "message"), rest = part_share(headline, "rest");

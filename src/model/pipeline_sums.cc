@@ -1,9 +1,12 @@
 #include "model/pipeline_sums.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/parallel.h"
+#include "model/course.h"
 #include "model/stage_costs.h"
+#include "model/statistics.h"
 #include "model/step_work.h"
 
 namespace stageline {
@@ -26,6 +29,38 @@ void part_steps(StepSums& before, StepSums& step) {
   before.end_ns = std::max(before.pipeline_end_ns, std::min(before.end_ns, step.start_ns));
 }
 
+// Long steps that the run's shape in time explains: all from one on, every n-th, or more with each step. They are how
+// the run is and no exception; what they take is looked for like everything else. Warm-up, where the first steps are
+// the long ones, is none: it ends by itself.
+std::vector<bool> in_shape(std::span<const double> spans, double limit) {
+  constexpr size_t kLeastShaped = 3;  // fewer are an exception each
+  constexpr int kMostExceptions = 8;  // single steps that may stand out of a shape
+  std::vector<bool> shaped(spans.size(), false);
+  std::vector<double> values(spans.begin(), spans.end());
+  for (int left = 0; left <= kMostExceptions; ++left) {
+    size_t longs = 0;
+    for (const double v : values) longs += v >= limit;
+    if (longs < kLeastShaped) return shaped;
+    const Course course = course_of(values);
+    const bool regular =
+        course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery || course.kind == CourseKind::kTrend;
+    const double rise = course.high - course.low;
+    if (!regular || !(rise > 0)) return shaped;
+    // As far above the lower level as its place in the shape says, by half at most more or less.
+    size_t worst = SIZE_MAX;
+    for (size_t s = 0; s < values.size(); ++s) {
+      if (!(values[s] >= limit) || std::abs(values[s] - course.level[s]) <= rise / 2) continue;
+      if (worst == SIZE_MAX || values[s] > values[worst]) worst = s;
+    }
+    if (worst == SIZE_MAX) {
+      for (size_t s = 0; s < values.size(); ++s) shaped[s] = values[s] >= limit;
+      return shaped;
+    }
+    values[worst] = kNaN;
+  }
+  return shaped;
+}
+
 std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums) {
   constexpr size_t kLeastSteps = 4;
   std::vector<int32_t> outliers;
@@ -41,8 +76,10 @@ std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums)
     spans.push_back(static_cast<double>(one_axis ? step.span_ns() : longest));
   }
   const double limit = median_of(spans) * kOutlierStep;
-  for (size_t s = 0; s < spans.size() && limit > 0; ++s)
-    if (spans[s] >= limit) outliers.push_back(sums.steps[s].step);
+  if (!(limit > 0)) return outliers;
+  const std::vector<bool> shaped = in_shape(spans, limit);
+  for (size_t s = 0; s < spans.size(); ++s)
+    if (spans[s] >= limit && !shaped[s]) outliers.push_back(sums.steps[s].step);
   return outliers;
 }
 

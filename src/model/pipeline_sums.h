@@ -37,7 +37,8 @@ struct PipelineSums {
   std::vector<StepSums> steps;  // in order
   std::vector<RankSums> ranks;  // by step, then part; ranks without compute cells in a step are absent
   // Steps, ascending, that are no measure for the others: of four or more those of at least kOutlierStep × the median
-  // span. Where ranks share no sure clock, a step's span is the longest that one rank has of it.
+  // span, but for those that a shape in time explains (from a step on, every n-th, a trend; model/course.h). Where
+  // ranks share no sure clock, a step's span is the longest that one rank has of it.
   std::vector<int32_t> outliers;
   bool is_outlier(int32_t step) const { return std::binary_search(outliers.begin(), outliers.end(), step); }
 };

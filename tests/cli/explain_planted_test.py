@@ -39,6 +39,20 @@ CASES = {
     'first micro-batch': (dict(cost=lambda st, d, s, k, mb: 2 if mb == 0 else 1), {}, 'micro-batch:0', 'every stage'),
     'first backward': (dict(cost=lambda st, d, s, k, mb: 4 if (s, k, mb) == (3, 'B', 0) else 1), {}, 'cell:3.B0', 'B0'),
     'a slow replica': (dict(cost=lambda st, d, s, k, mb: 1.2 if d == 1 else 1), dict(dp=4), 'replica:1', 'Replica 1'),
+    'slow every fifth step': (dict(cost=lambda st, d, s, k, mb: 1.5 if s == 3 and st % 5 == 2 else 1), dict(steps=20), 'stage:3', 'every 5th'),
+    'very slow from a late step on': (dict(cost=lambda st, d, s, k, mb: 1.6 if s == 0 and st >= 15 else 1), dict(steps=20), 'stage:0', 'from step 15'),
+    'slow in two steps': (dict(cost=lambda st, d, s, k, mb: 2 if s == 1 and st in (4, 11) else 1), dict(steps=16), 'stage:1', 'Steps 4, 11'),
+    'all slow every third step': (dict(cost=lambda st, d, s, k, mb: 1.4 if st % 3 == 0 else 1), dict(stages=1, steps=12), 'every:3', 'every third'),
+    'a replica slow in one step': (dict(cost=lambda st, d, s, k, mb: 2 if d == 3 and st == 5 else 1), dict(dp=4), 'replica:3', 'Step 5'),
+    'one hang in all replicas': (dict(message=lambda st, d, a, b, mb, k: 1500 if (st, a, b, mb, k) == (5, 1, 2, 4, 'F') else 0),
+                                 dict(messages=True, dp=4), 'hang:1-2', '3 other replicas'),
+    'a link slow from a step on': (dict(message=lambda st, d, a, b, mb, k: 8 if (a, b) == (1, 2) and st >= 10 else 0),
+                                   dict(messages=True, steps=20, micro_batches=16), 'link:1-2', 'from step 10'),
+    'a link slow every third step': (dict(message=lambda st, d, a, b, mb, k: 15 if (a, b) == (1, 2) and st % 3 == 0 else 0),
+                                     dict(messages=True, steps=12, micro_batches=16), 'link:1-2', 'every third'),
+    'one rank begins late': (dict(pause=lambda st, d, s, k, mb: 90 if (d, s, k, mb) == (1, 2, 'F', 0) else 0), dict(dp=4, micro_batches=16), 'rank:6',
+                             'between steps'),
+    'two replicas slow': (dict(cost=lambda st, d, s, k, mb: 1.2 if d >= 4 else 1), dict(dp=6, micro_batches=6), 'replica:4', 'Replicas 4, 5'),
     'two slow ranks': (dict(cost=lambda st, d, s, k, mb: 1.25 if d == 0 and s in (2, 3) else 1), dict(dp=4), 'rank:2', 'Ranks 2, 3'),
 }
 
@@ -71,6 +85,17 @@ class ExplainPlanted(Case):
                 if growth > 0.04:
                     self.assertEqual(changed.returncode, 1, f'diff does not see that the period grew by {growth:.3f}')
                 self.assertEqual(run('diff', path, base, '--fail-on', '3%', '-q').returncode, 0)
+
+    def test_sends_that_block_are_told_from_hosts(self):
+        options = dict(WELL, stages=3, micro_batches=12, messages=True, latency=4)
+        well, ill = Planted(**options), Planted(**options, blocking=True)
+        found = self.told('blocking', ill)[1]['findings']
+        told = next((f for f in found if 'blocking' in f['cause'].split()), None)
+        self.assertIsNotNone(told, [f['title_en'] for f in found])
+        true_ns = (ill.period - well.period) * 1e6
+        self.assertLess(abs(told['lost_ns'] - true_ns), max(POINTS * ill.period * 1e6, SHARE * true_ns))
+        self.assertFalse([f['title_en'] for f in found if 'rank:' in f['cause'] or 'host' in f['cause']])
+        self.assertFalse([f['title_en'] for f in self.told('not-blocking', well)[1]['findings'] if 'blocking' in f['cause'].split()])
 
     def test_healthy_runs_are_silent(self):
         for name, how in {'plain': {}, 'messages': dict(messages=True), 'replicas': dict(dp=4), 'jitter': dict(jitter=0.05), 'one stage': dict(stages=1),

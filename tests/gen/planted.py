@@ -18,10 +18,10 @@ def chance(*place):
 
 class Planted:
     """Hooks, all in milliseconds: cost(step, dp, stage, kind, mb) → factor; pause(same) → before a cell; message(step, dp, source, stage, mb,
-    kind) → more than `latency`; gaps(step) → [(name or '', ms)] after the step; tail(step) → (reduce, optimizer)."""
+    kind) → more than `latency`; blocking: a rank's next cell waits for its send; gaps(step) → [(name or '', ms)] after the step; tail(step) → (reduce, optimizer)."""
 
     def __init__(self, stages=4, micro_batches=8, dp=1, steps=10, jitter=0.01, seed=1, messages=False, latency=0.2, forward=10.0, backward=20.0,
-                 cost=None, pause=None, message=None, gaps=None, tail=None):
+                 cost=None, pause=None, message=None, gaps=None, tail=None, blocking=False):
         self.__dict__.update({k: v for k, v in locals().items() if k != 'self'})
         self.rows, self.periods, begin = [], [], 1000.0
         for step in range(steps):
@@ -72,6 +72,9 @@ class Planted:
                         length *= self.cost(step, d, s, kind, mb) if self.cost else 1
                         free[s] = done[d, s, kind, mb] = start + length
                         self.rows.append((d, s, step, kind, '', start, free[s], mb))
+                        to = s + 1 if kind == 'F' else s - 1
+                        if self.blocking and 0 <= to < p:
+                            free[s] += self.latency
                         at[s] += 1
             ends += [(d, s, free[s]) for s in range(p)]
         reduce, optimizer = self.tail(step) if self.tail else (2.0, 3.0)

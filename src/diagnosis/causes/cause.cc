@@ -22,6 +22,7 @@ std::string_view cause_name(CauseKind kind) {
     case CauseKind::kRouting: return "uneven data";
     case CauseKind::kSlowGroup: return "slow ranks together";
     case CauseKind::kAllSlow: return "all ranks slower";
+    case CauseKind::kBlockingSends: return "blocking sends";
   }
   return "";
 }

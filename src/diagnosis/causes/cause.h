@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/course.h"
 #include "model/trace.h"
-#include "pipeline/measure/course.h"
 
 namespace stageline {
 
@@ -28,6 +29,7 @@ enum class CauseKind : uint8_t {
   kRouting,
   kSlowGroup,
   kAllSlow,
+  kBlockingSends,
 };
 
 std::string_view cause_name(CauseKind kind);  // "slow stage", "slow worker", …, "late launches", "wrong order", …
@@ -46,7 +48,8 @@ struct Cause {
   int32_t micro_batch = kUnknown;  // of a position: always that one; stage kUnknown: on every stage
   double correlation = 0;          // of routing: of forwards with backwards of the same cells
   std::vector<int32_t> parts;      // of a slow group: the ranks that are slow together
-  Course course;                   // of a stage, worker, group or all of them: their ratio by step
+  Course course;  // of a stage, worker, group or all of them: their ratio by step; of a link: what it is late by, in ns
+  Course lost_course;  // what it costs by step, in ns, where that has a shape in time
   // Of time between steps: no optimizer was recorded, which then is part of it.
   bool guessed = false;     // of a message tail: nobody recorded messages, so the host may be it as well
   bool both_ways = false;   // of a link: nobody can tell which way is slow; from_stage < stage
@@ -58,11 +61,14 @@ struct Cause {
   std::string name;                       // between steps, tail: what it is called; "" of what nobody named
   CellKind cell_kind = CellKind::kOther;  // of a tail: collective or optimizer
   std::vector<int32_t> at_steps;          // between steps: those that it comes before
+  std::map<int32_t, double> held_ns;      // between steps: how long before each of the run's steps
   int64_t count = 0;                      // pauses, late starts: late cells; long sequences: long ones; order: lists
   int64_t of = 0;                         // all of them
   std::vector<uint32_t> at;  // pauses that stand at the same places of every step: one cell each, most late first
-  int64_t ranks = 0;         // pauses, late starts: on so many
-  double pause_ns = 0;       // mean delay of one, beyond the usual
+  bool first_of_step =
+      false;            // pauses of one rank: all at its first cell of a step; `name`: of what was recorded there
+  int64_t ranks = 0;    // pauses, late starts: on so many
+  double pause_ns = 0;  // mean delay of one, beyond the usual
   int64_t slowest_in = 0, steps = 0;  // steps in which it is beyond 1.05 × the others, of those looked at
   bool sometimes = false;  // between steps: before some steps, beyond the usual; a worker that is slow in `slowest_in`
                            // steps and like the others else; `ratio` is of these

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <string>
 #include <tuple>
 
@@ -50,6 +51,30 @@ bool may_be_chance(const Cause& c, const CauseList& list) {
                        c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kLongSequences;
   if ((c.certain || (counted && c.count >= kLeastPauses)) && c.lost_ns > c.error_ns) return false;
   return !beyond_noise(c.lost_ns, c.error_ns, list.steps);
+}
+
+// Of the kinds of compute cells, the mean of the one that is shortest.
+double shortest_kind_ns(const StepGraph& graph) {
+  std::map<CellKind, std::pair<double, double>> kinds;
+  for (uint32_t op = 0; op < graph.size(); ++op)
+    if (is_compute(graph.kind[op])) kinds[graph.kind[op]].first += graph.dur_ns[op], ++kinds[graph.kind[op]].second;
+  double least = 0;
+  for (const auto& [kind, sum] : kinds)
+    if (const double mean = sum.first / sum.second; least == 0 || mean < least) least = mean;
+  return least;
+}
+
+// When it is: the shape of what a cause costs by step, where the cause has no shape of its own and this one is plain,
+// next to nothing in the lower steps of an onset or of every n-th one.
+Course when_lost(const Cause& cause, const std::vector<double>& by_step) {
+  constexpr double kNextToNothing = 0.25;
+  if (cause.course.varies()) return {};
+  Course course = course_of(by_step);
+  const auto [low, high] = std::minmax(course.low, course.high);
+  const bool two_levels = course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery;
+  const bool plain =
+      two_levels ? low <= kNextToNothing * high : course.kind == CourseKind::kTrend && low <= 2 * kNextToNothing * high;
+  return high > 0 && plain ? course : Course{};
 }
 
 // What becomes of a suspicion: one of the list, perhaps chance, or too little to say.
@@ -213,10 +238,15 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
     }
     const bool hidden = cause.lost_ns < kLeastLost * list.step_ns;
     switch (take(cause, list, evened[d] > 0)) {
-      case Verdict::kTaken:
+      case Verdict::kTaken: {
+        std::vector<double> by_step(counts.size(), kNaN);
+        for (size_t s = 0; s < counts.size(); ++s)
+          if (counts[s]) by_step[s] = each.ns(s, 0) - each.ns(s, d + 1);
+        list.causes.back().lost_course = when_lost(list.causes.back(), by_step);
         all.push_back(&drafts[d].without);
         taken.push_back(d);
         break;
+      }
       case Verdict::kDoubtful: break;
       case Verdict::kLittle:
         if (hidden && little.size() < kMostHidden) little.emplace_back(std::move(cause), &drafts[d].without);
@@ -279,10 +309,18 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
     add_order_causes(trace, graph, theory, counts, beside);
     const bool optimizers =
         std::any_of(graph.kind.begin(), graph.kind.end(), [](CellKind kind) { return kind == CellKind::kOptimizer; });
+    const double shortest_ns = shortest_kind_ns(graph);
     for (Cause& cause : between_causes(periods)) {
       const bool usual = !cause.sometimes;
+      std::vector<double> by_step(list.step_numbers.size(), kNaN);
+      for (size_t i = 0; i < by_step.size(); ++i)
+        if (const auto at = cause.held_ns.find(list.step_numbers[i]); at != cause.held_ns.end())
+          by_step[i] = at->second;
+      cause.lost_course = when_lost(cause, by_step);
       cause.guessed = usual && !optimizers && cause.name.empty();  // the optimizer may be what fills the gap
-      if (usual && periods.usual_ns < (cause.guessed ? kLeastTail : kLeastGap) * list.step_ns)
+      // What nobody named and what is shorter than a cell is a loop's own: no step goes without some of it.
+      const bool short_one = cause.name.empty() && periods.usual_ns < shortest_ns;
+      if (usual && (short_one || periods.usual_ns < (cause.guessed ? kLeastTail : kLeastGap) * list.step_ns))
         left.push_back({"between", cause.name, CellKind::kOther, cause.lost_ns});
       else
         beside.push_back(std::move(cause));

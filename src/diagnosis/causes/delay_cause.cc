@@ -13,6 +13,7 @@
 
 #include "diagnosis/causes/cause_drafts.h"
 #include "diagnosis/causes/received_messages.h"
+#include "model/course.h"
 #include "model/stage_costs.h"
 #include "pipeline/measure/op_values.h"
 
@@ -31,6 +32,9 @@ constexpr int64_t kLeastOneWay = 3;     // late cells of one direction: fewer ar
 constexpr double kEverywhere = 0.8;  // of the steps in which a cell is late, and of the late cells that such cells are
 constexpr int64_t kLeastCertain = 16;  // late cells of a rank: fewer may be chance
 constexpr size_t kLeastSteps = 3;      // fewer say nothing of every step
+constexpr double kWholeStep = 0.5;     // of a direction's cells in a step: more are late, and the link is slow in it
+constexpr double kAtOnce = 0.05;       // of the median cell: a cell that starts so soon after a send waited for it
+constexpr double kByOwnSend = 0.8;     // of what starts late while an own send runs: that starts when it ends
 
 using WorkerWay = std::pair<uint32_t, bool>;                     // worker, forward
 using Place = std::tuple<uint32_t, CellKind, int32_t, int32_t>;  // worker, kind, micro-batch, chunk
@@ -69,6 +73,11 @@ class Delays {
         [&](uint32_t op, size_t at) { delays_.all()[at] = g_.delay_ns[op], durations[at] = g_.dur_ns[op]; });
     cells_ = durations.size();
     if (cells_ < kLeastCells) return;
+    find_own_sends(durations);
+    if (sends_)
+      delays_.arrange(
+          counted_, scene_.times.workers().size(), worker_of, [&](size_t total) { delays_.all().resize(total); },
+          [&](uint32_t op, size_t at) { delays_.all()[at] = delay_ns(op); });
     const std::vector<size_t> middle = middle_of(cells_);
     const std::vector<double> usual_cells = nth_values(durations, middle);
     durations = {};
@@ -83,6 +92,83 @@ class Delays {
         late_.emplace_back(worker, medians[worker] - usual_ns_);
     find_messages();
     count_late();
+  }
+
+  // Cells that start when an own send ends: the rank waits for its sends. Their part of the delays is no other's.
+  void draft_blocking(std::vector<CauseDraft>& out) const {
+    if (!sends_ || sends_->count < kLeastOneWay) return;
+    CauseDraft draft;
+    draft.cause.kind = CauseKind::kBlockingSends;
+    draft.cause.count = sends_->count;
+    draft.cause.of = static_cast<int64_t>(cells_);
+    draft.cause.ranks = sends_->ranks;
+    draft.cause.pause_ns = sends_->ns / static_cast<double>(sends_->count);
+    draft.cause.certain = true;
+    draft.without = [sends = sends_](uint32_t op, double&, double& delay) {
+      if (const auto at = sends->blocked_ns.find(op); at != sends->blocked_ns.end())
+        delay = std::max(0.0, delay - at->second);
+    };
+    out.push_back(std::move(draft));
+  }
+
+  // The first cell of a rank that waits for nobody, beside the same stage's of the other replicas: one that begins its
+  // steps late does something before them.
+  void draft_late_begins(std::vector<CauseDraft>& out) const {
+    const auto& workers = scene_.times.workers();
+    std::map<int32_t, std::vector<uint32_t>> by_stage;
+    for (uint32_t w = 0; w < workers.size(); ++w) by_stage[workers[w].stage].push_back(w);
+    std::vector<uint32_t> first(workers.size(), UINT32_MAX);  // operation, in the step looked at
+    struct Begin {
+      uint32_t op;
+      double late_ns;
+    };
+    std::vector<std::vector<Begin>> late(workers.size());
+    for (size_t s = 0; s < g_.steps.size(); ++s) {
+      if (!scene_.counts[s]) continue;
+      std::fill(first.begin(), first.end(), UINT32_MAX);
+      for (uint32_t op = g_.steps[s].begin; op < g_.steps[s].end; ++op) {
+        const uint32_t w = scene_.times.worker_of(op);
+        if (w != kNone && g_.waits(op).empty() && (first[w] == UINT32_MAX || g_.start_ns[op] < g_.start_ns[first[w]]))
+          first[w] = op;
+      }
+      for (const auto& [stage, peers] : by_stage) {
+        std::vector<double> sorted;
+        for (const uint32_t w : peers)
+          if (first[w] != UINT32_MAX) sorted.push_back(g_.delay_ns[first[w]]);
+        if (sorted.size() < 2) continue;
+        std::sort(sorted.begin(), sorted.end());
+        for (const uint32_t w : peers) {
+          if (first[w] == UINT32_MAX) continue;
+          const double own = g_.delay_ns[first[w]];
+          const double others = median_of_others(
+              sorted, static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin()));
+          if (own - others > kLateStart * cell_ns_) late[w].push_back({first[w], own - others});
+        }
+      }
+    }
+    for (uint32_t w = 0; w < workers.size(); ++w) {
+      if (static_cast<int64_t>(late[w].size()) < kLeastOneWay) continue;
+      CauseDraft draft;
+      draft.cause.kind = CauseKind::kPauses;
+      draft.cause.part = workers[w].part;
+      draft.cause.ranks = 1;
+      draft.cause.count = static_cast<int64_t>(late[w].size());
+      draft.cause.of = static_cast<int64_t>(cells_);
+      std::vector<Pause> pauses;
+      std::map<uint32_t, double> less;
+      for (const Begin& begin : late[w]) {
+        draft.cause.pause_ns += begin.late_ns / static_cast<double>(late[w].size());
+        less[begin.op] = begin.late_ns;
+        if (g_.cell[begin.op] == kNoCell) continue;
+        const int64_t start = scene_.trace.cells.start_ns[g_.cell[begin.op]];
+        pauses.push_back({start - static_cast<int64_t>(begin.late_ns), start});
+      }
+      name_what_comes_first(std::move(pauses), draft.cause);
+      draft.without = [less = std::move(less)](uint32_t op, double&, double& delay) {
+        if (const auto at = less.find(op); at != less.end()) delay -= at->second;
+      };
+      out.push_back(std::move(draft));
+    }
   }
 
   bool known() const { return cells_ >= kLeastCells; }
@@ -159,20 +245,30 @@ class Delays {
     pauses.cause.kind = CauseKind::kPauses;
     std::set<WorkerWay> linked;
     std::set<int32_t> parts;
+    std::vector<WorkerWay> left;
+    size_t told = 0;
     for (size_t way = 0; way < by_way_.size(); ++way) {
       const WorkerWay key(static_cast<uint32_t>(way / 2), way % 2 != 0);
       const Late& late = by_way_[way];
       if (late.count == 0) continue;
-      if (is_message_late(key, late)) {
+      if (is_message_late(key, late) || is_message_late_in_whole_steps(key, late)) {
         linked.insert(key);
-        if (linked.size() <= kMostWorkerCauses) draft_link(key, late, false, out);
+        if (++told <= kMostWorkerCauses) draft_link({key}, false, out);
         continue;
       }
-      if (is_message_tail(key, late)) {
-        linked.insert(key);
-        if (linked.size() <= kMostWorkerCauses) draft_link(key, late, true, out);
-        continue;
-      }
+      left.push_back(key);
+    }
+    // Now and then late messages of a link: in the same direction of all replicas, for one of them shows too few.
+    std::map<std::pair<int32_t, bool>, std::vector<WorkerWay>> links;
+    for (const WorkerWay& key : left) links[{scene_.times.workers()[key.first].stage, key.second}].push_back(key);
+    for (const auto& [link, keys] : links) {
+      if (!is_message_tail(keys)) continue;
+      linked.insert(keys.begin(), keys.end());
+      if (++told <= kMostWorkerCauses) draft_link(keys, true, out);
+    }
+    for (const WorkerWay& key : left) {
+      if (linked.contains(key)) continue;
+      const Late& late = by_way_[way_of(key)];
       pauses.cause.count += late.count;
       pauses.cause.pause_ns += late.ns;
       parts.insert(scene_.times.workers()[key.first].part);
@@ -184,6 +280,9 @@ class Delays {
     if (parts.size() == 1) pauses.cause.part = *parts.begin();
     const bool rare = static_cast<double>(pauses.cause.count) <= kRare * static_cast<double>(cells_);
     if (rare) pauses.cause.at = same_places(linked);
+    // Where micro-batches were not numbered, what a rank's first cell waits for is a guess.
+    if (pauses.cause.part != kUnknown && scene_.trace.diagnostics.count("cells.schedule") == 0)
+      find_what_comes_first(linked, pauses.cause);
     pauses.cause.collector =
         rare && parts.size() > 1 && pauses.cause.at.empty() && pauses.cause.pause_ns >= kLongPause * cell_ns_;
     pauses.without = [excess = excess(), linked, &scene = scene_](uint32_t op, double&, double& delay) {
@@ -203,12 +302,77 @@ class Delays {
   // What a cell starts later than usual on its rank; 0 below the limit.
   std::function<double(uint32_t)> excess() const {
     return [&scene = scene_, late = std::map<uint32_t, double>(late_.begin(), late_.end()), usual = usual_ns_,
-            limit = usual_ns_ + kLateStart * cell_ns_](uint32_t op) {
+            limit = usual_ns_ + kLateStart * cell_ns_, sends = sends_](uint32_t op) {
       if (!scene.tells_delay(op)) return 0.0;
       const auto of = late.find(scene.times.worker_of(op));
-      const double delay = scene.graph.delay_ns[op] - (of == late.end() ? 0 : of->second);
+      const double blocked = sends ? sends->of(op) : 0;
+      const double delay = scene.graph.delay_ns[op] - blocked - (of == late.end() ? 0 : of->second);
       return delay > limit ? delay - usual : 0.0;
     };
+  }
+
+  // Own sends that were recorded, and the compute cells that began when one of them ended.
+  struct OwnSends {
+    std::map<uint32_t, double> blocked_ns;  // by operation: of its delay, an own send was under way
+    int64_t count = 0, ranks = 0;
+    double ns = 0;
+    double of(uint32_t op) const {
+      const auto at = blocked_ns.find(op);
+      return at == blocked_ns.end() ? 0 : at->second;
+    }
+  };
+  double delay_ns(uint32_t op) const { return g_.delay_ns[op] - (sends_ ? sends_->of(op) : 0); }
+
+  // A send that does not block runs beside whatever the rank does: of cells that are late while one runs, few start
+  // just when it ends. Where nearly all do, that is what they waited for.
+  void find_own_sends(const RawValues<double>& durations) {
+    if (g_.source != GraphSource::kComputeCells) return;
+    struct Send {
+      int32_t part, step;
+      int64_t start_ns, end_ns;
+      auto place() const { return std::pair(part, step); }
+    };
+    std::vector<Send> sends;
+    const Cells& cells = scene_.trace.cells;
+    for (size_t i = 0; i < cells.size(); ++i)
+      if (cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kSendBackward)
+        sends.push_back({cells.part[i], cells.step[i], cells.start_ns[i], cells.end_ns[i]});
+    if (sends.empty()) return;
+    std::sort(sends.begin(), sends.end(), [](const Send& a, const Send& b) {
+      return std::tuple(a.part, a.step, a.end_ns, a.start_ns) < std::tuple(b.part, b.step, b.end_ns, b.start_ns);
+    });
+    RawValues<double> copy;
+    copy.resize(durations.size());
+    for (size_t i = 0; i < durations.size(); ++i) copy[i] = durations[i];
+    const double cell_ns = nth_values(copy, {durations.size() / 2}).front();
+    auto found = std::make_shared<OwnSends>();
+    std::set<int32_t> ranks;
+    double late_ns = 0;  // of cells that started while an own send ran or when it ended
+    scene_.each_op([&](uint32_t op, size_t) {
+      if (!scene_.tells_delay(op) || g_.cell[op] == kNoCell || !(g_.delay_ns[op] > kLateStart * cell_ns)) return;
+      const Cell cell = scene_.trace.cells.at(g_.cell[op]);
+      const auto begin = cell.start_ns - static_cast<int64_t>(g_.delay_ns[op]);
+      const auto slack = static_cast<int64_t>(kAtOnce * cell_ns);
+      // The last send that ends by the start, and any that still runs then.
+      auto at = std::partition_point(sends.begin(), sends.end(), [&](const Send& s) {
+        return std::tuple(s.part, s.step, s.end_ns) <= std::tuple(cell.part, cell.step, cell.start_ns + slack);
+      });
+      if (at != sends.end() && at->place() == std::pair(cell.part, cell.step) && at->start_ns < cell.start_ns) {
+        late_ns += g_.delay_ns[op];  // one runs on: nothing waits for it
+        return;
+      }
+      if (at == sends.begin() || (--at)->place() != std::pair(cell.part, cell.step) || at->end_ns <= begin) return;
+      late_ns += g_.delay_ns[op];
+      if (cell.start_ns - at->end_ns > slack) return;
+      const auto blocked = static_cast<double>(std::min(at->end_ns, cell.start_ns) - std::max(begin, at->start_ns));
+      if (!(blocked > 0)) return;
+      found->blocked_ns[op] = std::min(blocked, g_.delay_ns[op]);
+      found->ns += found->blocked_ns[op];
+      ++found->count;
+      ranks.insert(cell.part);
+    });
+    found->ranks = static_cast<int64_t>(ranks.size());
+    if (found->count >= kLeastOneWay && found->ns >= kByOwnSend * late_ns) sends_ = std::move(found);
   }
 
   void find_messages() {
@@ -239,6 +403,55 @@ class Delays {
       if (back != message_ns_.end()) less[back->first] = std::clamp(back_ns - usual, 0.0, by - less[pair]);
     }
     return less;
+  }
+
+  // Pauses of one rank that all stand at its first cell of a step lie between its steps: what it does there, by the
+  // rows of kind "other" that were recorded.
+  void find_what_comes_first(const std::set<WorkerWay>& but, Cause& cause) const {
+    const Cells& cells = scene_.trace.cells;
+    std::vector<int64_t> first(g_.steps.size(), INT64_MAX);
+    scene_.each_op([&](uint32_t op, size_t s) {
+      if (g_.part[op] == cause.part && g_.cell[op] != kNoCell && is_compute(g_.kind[op]))
+        first[s] = std::min(first[s], cells.start_ns[g_.cell[op]]);
+    });
+    const auto by = excess();
+    std::vector<Pause> pauses;
+    int64_t late = 0;
+    scene_.each_op([&](uint32_t op, size_t s) {
+      if (g_.part[op] != cause.part || but.contains({scene_.times.worker_of(op), g_.kind[op] == CellKind::kForward}))
+        return;
+      const double ns = by(op);
+      if (!(ns > 0)) return;
+      ++late;
+      if (g_.cell[op] == kNoCell || cells.start_ns[g_.cell[op]] != first[s]) return;
+      pauses.push_back({first[s] - static_cast<int64_t>(ns), first[s]});
+    });
+    if (pauses.empty() || static_cast<double>(pauses.size()) < kEverywhere * static_cast<double>(late)) return;
+    name_what_comes_first(std::move(pauses), cause);
+  }
+
+  // [from, to) before first cells of its steps, and the rows of kind "other" of that rank in it.
+  struct Pause {
+    int64_t from_ns, to_ns;
+  };
+  void name_what_comes_first(std::vector<Pause> pauses, Cause& cause) const {
+    const Cells& cells = scene_.trace.cells;
+    cause.first_of_step = true;
+    cause.steps = std::count(scene_.counts.begin(), scene_.counts.end(), true);
+    std::sort(pauses.begin(), pauses.end(), [](const Pause& a, const Pause& b) { return a.from_ns < b.from_ns; });
+    std::map<std::string_view, double> names;
+    double all = 0;
+    for (const Pause& pause : pauses) all += static_cast<double>(pause.to_ns - pause.from_ns);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (cells.kind[i] != CellKind::kOther || cells.part[i] != cause.part) continue;
+      auto at = std::partition_point(pauses.begin(), pauses.end(),
+                                     [&](const Pause& p) { return p.to_ns <= cells.start_ns[i]; });
+      for (; at != pauses.end() && at->from_ns < cells.end_ns[i]; ++at)
+        names[scene_.trace.slice_name(cells.at(i))] +=
+            static_cast<double>(std::min(at->to_ns, cells.end_ns[i]) - std::max(at->from_ns, cells.start_ns[i]));
+    }
+    for (const auto& [name, ns] : names)
+      if (ns >= kWholeStep * all) cause.name = name;
   }
 
   // One late cell of each place, where nearly all late cells stand at places that are late in nearly every step; else
@@ -281,7 +494,7 @@ class Delays {
       const uint32_t worker = scene_.times.worker_of(op);
       Late& late = of_block[b * by_way_.size() + way_of({worker, g_.kind[op] == CellKind::kForward})];
       ++late.of;
-      const double delay = g_.delay_ns[op] - late_by[worker];  // as excess()
+      const double delay = delay_ns(op) - late_by[worker];  // as excess()
       if (!(delay > limit)) return;
       ++late.count;
       late.ns += delay - usual_ns_;
@@ -306,29 +519,95 @@ class Delays {
   bool is_message_late(const WorkerWay& key, const Late& late) const {
     if (g_.source != GraphSource::kComputeCells) return false;
     const Late& other = by_way_[way_of({key.first, !key.second})];
-    if (other.count * 5 > other.of) return false;
+    if (other.count * 5 > other.of || late.count < kLeastOneWay || sender_of(key) == kUnknown ||
+        static_cast<double>(late.count) < kMostOneWay * static_cast<double>(late.of))
+      return false;
+    // Of few micro-batches the first one alone is many: a slow link makes no difference between them.
+    const Places places = places_of({key});
+    return static_cast<double>(places.late.size()) >= kWholeStep * static_cast<double>(places.all.size());
+  }
+
+  // The stage that cells of this direction get their input from; kUnknown where there is none.
+  int32_t sender_of(const WorkerWay& key) const {
     const int32_t from = scene_.times.workers()[key.first].stage + (key.second ? -1 : 1);
-    return from >= 0 && from < scene_.times.stages() && late.count >= kLeastOneWay &&
-           static_cast<double>(late.count) >= kMostOneWay * static_cast<double>(late.of);
+    return from >= 0 && from < scene_.times.stages() ? from : kUnknown;
+  }
+  Late sum_of(const std::vector<WorkerWay>& keys) const {
+    Late sum;
+    for (const WorkerWay& key : keys) {
+      const Late& late = by_way_[way_of(key)];
+      sum.count += late.count, sum.of += late.of, sum.ns += late.ns;
+      sum.message_ns += late.message_ns, sum.received += late.received;
+    }
+    return sum;
+  }
+  // Of steps: where cells of these directions stand that tell their delay, and where those that are late do.
+  struct Places {
+    std::set<Place> all, late;
+  };
+  Places places_of(const std::vector<WorkerWay>& keys) const {
+    const std::set<WorkerWay> ways(keys.begin(), keys.end());
+    Places places;
+    const auto by = excess();
+    scene_.each_op([&](uint32_t op, size_t) {
+      if (!scene_.tells_delay(op)) return;
+      const WorkerWay key(scene_.times.worker_of(op), g_.kind[op] == CellKind::kForward);
+      if (!ways.contains(key)) return;
+      const Place place{key.first, g_.kind[op], g_.micro_batch[op], g_.chunk[op]};
+      places.all.insert(place);
+      if (by(op) > 0) places.late.insert(place);
+    });
+    return places;
+  }
+
+  struct StepLate {
+    int64_t count = 0, of = 0;
+    double ns = 0;
+  };
+  std::vector<StepLate> late_by_step(const WorkerWay& key) const {
+    std::vector<StepLate> steps(g_.steps.size());
+    const auto by = excess();
+    scene_.each_op([&](uint32_t op, size_t s) {
+      if (!scene_.tells_delay(op) || scene_.times.worker_of(op) != key.first ||
+          (g_.kind[op] == CellKind::kForward) != key.second)
+        return;
+      ++steps[s].of;
+      if (const double ns = by(op); ns > 0) ++steps[s].count, steps[s].ns += ns;
+    });
+    return steps;
+  }
+
+  // Not often over the run, but in some steps most of them are, and hardly any in the others: the link is slow then.
+  // One by chance comes at any step.
+  bool is_message_late_in_whole_steps(const WorkerWay& key, const Late& late) const {
+    if (g_.source != GraphSource::kComputeCells || late.count < kLeastOneWay) return false;
+    if (sender_of(key) == kUnknown) return false;
+    const Late& other = by_way_[way_of({key.first, !key.second})];
+    if (5 * other.count > late.count) return false;  // the host stops whatever comes
+    if (messages_.any() && late.received > 0 && late.message_ns < kByMessage * late.ns) return false;
+    int64_t in_whole = 0, whole = 0;
+    for (const StepLate& step : late_by_step(key)) {
+      if (step.count < kLeastOneWay || static_cast<double>(step.count) < kWholeStep * static_cast<double>(step.of))
+        continue;
+      in_whole += step.count, ++whole;
+    }
+    return whole > 0 && static_cast<double>(in_whole) >= kEverywhere * static_cast<double>(late.count);
   }
 
   // Rarely late, and it is the message: its recorded receive was under way, or, where nobody recorded messages, only
   // cells of the direction that it comes from are late, more often than pauses of a host would hit them alone.
-  bool is_message_tail(const WorkerWay& key, const Late& late) const {
+  bool is_message_tail(const std::vector<WorkerWay>& keys) const {
+    const Late late = sum_of(keys);
     if (g_.source != GraphSource::kComputeCells || late.count < kLeastOneWay) return false;
-    const int32_t from = scene_.times.workers()[key.first].stage + (key.second ? -1 : 1);
-    if (from < 0 || from >= scene_.times.stages()) return false;
+    if (sender_of(keys.front()) == kUnknown) return false;
     // What is late at the same places of every step is the order of work, or the loop: a link knows no places.
-    std::set<Place> places;
-    const auto by = excess();
-    scene_.each_op([&](uint32_t op, size_t) {
-      if (scene_.times.worker_of(op) == key.first && (g_.kind[op] == CellKind::kForward) == key.second && by(op) > 0)
-        places.insert({key.first, g_.kind[op], g_.micro_batch[op], g_.chunk[op]});
-    });
+    const Places places = places_of(keys);
     const auto steps = std::count(scene_.counts.begin(), scene_.counts.end(), true);
-    if (2 * late.count >= steps * static_cast<int64_t>(places.size())) return false;
+    if (2 * late.count >= steps * static_cast<int64_t>(places.late.size())) return false;
     if (messages_.any()) return late.received > 0 && late.message_ns >= kByMessage * late.ns;
-    const Late& other = by_way_[way_of({key.first, !key.second})];
+    std::vector<WorkerWay> back;
+    for (const WorkerWay& key : keys) back.emplace_back(key.first, !key.second);
+    const Late other = sum_of(back);
     if (late.of == 0 || other.of == 0) return false;
     // At least so many of all late cells in this direction, by a binomial distribution.
     const double own = static_cast<double>(late.of) / static_cast<double>(late.of + other.of);
@@ -342,8 +621,13 @@ class Delays {
     return chance * static_cast<double>(by_way_.size()) < kChanceOneWay;
   }
 
-  void draft_link(const WorkerWay& key, const Late& late, bool tail, std::vector<CauseDraft>& out) const {
-    const CellTimes::Worker& worker = scene_.times.workers()[key.first];
+  // The messages that cells of these directions wait for: the same two stages, in one replica or in several.
+  void draft_link(const std::vector<WorkerWay>& keys, bool tail, std::vector<CauseDraft>& out) const {
+    const Late late = sum_of(keys);
+    WorkerWay worst = keys.front();
+    for (const WorkerWay& key : keys)
+      if (by_way_[way_of(key)].ns > by_way_[way_of(worst)].ns) worst = key;
+    const CellTimes::Worker& worker = scene_.times.workers()[worst.first];
     CauseDraft link;
     link.cause.kind = tail ? CauseKind::kMessageTail : CauseKind::kSlowLink;
     link.cause.guessed = tail && !messages_.any();
@@ -353,13 +637,25 @@ class Delays {
       link.cause.part = worker.part;
       link.cause.pause_ns = late.ns / static_cast<double>(late.count);
     }
-    link.cause.from_stage = worker.stage + (key.second ? -1 : 1);
+    link.cause.from_stage = sender_of(worst);
     link.cause.stage = worker.stage;
-    if (g_.dp_count > 1) link.cause.dp = worker.dp;
+    if (g_.dp_count > 1 && keys.size() == 1) link.cause.dp = worker.dp;
     link.cause.times = {{CellKind::kOther, late.ns / static_cast<double>(late.count), 0}};
-    link.without = [excess = excess(), key, &scene = scene_](uint32_t op, double&, double& delay) {
-      if (scene.times.worker_of(op) == key.first && (scene.graph.kind[op] == CellKind::kForward) == key.second)
-        delay -= excess(op);
+    if (!tail) {
+      std::vector<double> late_ns;  // mean of a step's messages
+      for (const StepLate& step : late_by_step(worst)) {
+        late_ns.push_back(step.of > 0 ? step.ns / static_cast<double>(step.of) : kNaN);
+        link.cause.slowest_in +=
+            step.of > 0 && static_cast<double>(step.count) >= kWholeStep * static_cast<double>(step.of);
+        link.cause.steps += step.of > 0;
+      }
+      link.cause.course = course_of(late_ns);
+      // Slow in whole steps: how much that costs differs from step to step, that it is so does not.
+      link.cause.certain = link.cause.slowest_in < link.cause.steps && late.count >= kLeastCertain;
+    }
+    link.without = [excess = excess(), ways = std::set<WorkerWay>(keys.begin(), keys.end()), &scene = scene_](
+                       uint32_t op, double&, double& delay) {
+      if (ways.contains({scene.times.worker_of(op), scene.graph.kind[op] == CellKind::kForward})) delay -= excess(op);
     };
     out.push_back(std::move(link));
   }
@@ -375,7 +671,8 @@ class Delays {
   size_t cells_ = 0;
   double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;  // median cell; lower quartile and median of delays
   std::shared_ptr<WorkerAt> worker_at_ = std::make_shared<WorkerAt>();
-  std::map<Pair, double> message_ns_;  // medians
+  std::map<Pair, double> message_ns_;      // medians
+  std::shared_ptr<const OwnSends> sends_;  // empty: ranks do not wait for them, or nobody recorded them
 };
 
 }  // namespace
@@ -383,6 +680,8 @@ class Delays {
 LateWorkers draft_delays(const CauseScene& scene, std::vector<CauseDraft>& out) {
   const Delays delays(scene);
   if (!delays.known()) return {};
+  delays.draft_blocking(out);
+  delays.draft_late_begins(out);
   if (delays.everywhere()) {
     delays.draft_everywhere(out);
     return {};

@@ -23,41 +23,99 @@ class Words {
     const std::string rank =
         step.part == kUnknown ? "" : std::to_string(trace_.parts[static_cast<size_t>(step.part)].rank);
     const std::string what = label(step), link = from + "-" + to;
+    const std::string also_en =
+        step.replicas > 1 ? ", and as long in " + std::to_string(step.replicas - 1) + " other replicas" : "";
+    const std::string also_zh = step.replicas > 1 ? "，另有 " + std::to_string(step.replicas - 1) + " 个副本同样" : "";
     switch (step.by) {
       case LongBy::kMessage:
-        return {"a message from stage " + from + " to stage " + to + what_for(what) + " took " + own,
+        return {"a message from stage " + from + " to stage " + to + what_for(what) + " took " + own + also_en,
                 "从第 " + from + " 级到第 " + to + " 级的一条消息" + (what.empty() ? "" : "（" + what + "）") +
-                    "用了 " + own,
+                    "用了 " + own + also_zh,
                 "hang:" + link + " message-tail:" + link};
       case LongBy::kPause:
-        return {"rank " + rank + " started " + what + " " + own + " late, though everything was there",
-                "rank " + rank + " 在一切就绪后仍晚 " + own + " 才开始 " + what,
+        return {"rank " + rank + " started " + what + " " + own + " late, though everything was there" + also_en,
+                "rank " + rank + " 在一切就绪后仍晚 " + own + " 才开始 " + what + also_zh,
                 "rank:" + rank + " host:" + rank + " host"};
       case LongBy::kLate:
         return {"rank " + rank + " started " + what + " " + own + " late: its message from stage " + from +
-                    ", which nobody recorded, or its host",
+                    ", which nobody recorded, or its host" + also_en,
                 "rank " + rank + " 晚 " + own + " 才开始 " + what + "：可能是来自第 " + from +
-                    " 级的消息（未记录），也可能是其主机",
+                    " 级的消息（未记录），也可能是其主机" + also_zh,
                 "hang:" + link + " message-tail:" + link + " rank:" + rank + " host:" + rank};
       case LongBy::kCell:
-        return {what + " of rank " + rank + " took " + own + ", its usual time is " + others,
-                "rank " + rank + " 的 " + what + " 用了 " + own + "，通常为 " + others, "rank:" + rank};
+        return {what + " of rank " + rank + " took " + own + ", its usual time is " + others + also_en,
+                "rank " + rank + " 的 " + what + " 用了 " + own + "，通常为 " + others + also_zh,
+                "rank:" + rank + only_of_its_stage(step)};
       case LongBy::kTail:
         return {(what.empty() ? "a collective" : what) + " took " + own + ", its usual time is " + others,
                 (what.empty() ? "集合通信" : what) + "用了 " + own + "，通常为 " + others,
                 "tail:" + dashed(what) + " tail"};
       case LongBy::kRank:
-        return {"the work of rank " + rank + " took " + own + " in sum, usually " + others,
-                "rank " + rank + " 的工作合计用了 " + own + "，通常为 " + others, "rank:" + rank + " host:" + rank};
-      case LongBy::kAll:
-        return {"all ranks took long: " + fixed(step.own_ns / step.others_ns, 2) + "× their usual time",
-                "所有 rank 都变慢：为通常用时的 " + fixed(step.own_ns / step.others_ns, 2) + " 倍", "all"};
+        return {took_en("rank " + rank, step), took_zh("rank " + rank, step),
+                "rank:" + rank + (step.by_host() ? " host:" + rank : only_of_its_stage(step))};
+      case LongBy::kReplica: {
+        const std::string dp = std::to_string(trace_.parts[static_cast<size_t>(step.parts.front())].dp);
+        return {took_en("replica " + dp + " (ranks " + ranks(step, ", ") + ")", step),
+                took_zh("副本 " + dp + "（rank " + ranks(step, "、") + "）", step),
+                "replica:" + dp + " ranks:" + ranks(step, "+")};
+      }
+      case LongBy::kStage:
+        return {took_en("stage " + to + " in all replicas", step), took_zh("所有副本的第 " + to + " 级", step),
+                "stage:" + to + " ranks:" + ranks(step, "+")};
+      case LongBy::kMachine: {
+        const std::string& machine = trace_.parts[static_cast<size_t>(step.parts.front())].machine_name;
+        return {took_en(machine + " (ranks " + ranks(step, ", ") + ")", step),
+                took_zh(machine + "（rank " + ranks(step, "、") + "）", step),
+                "node:" + machine + " ranks:" + ranks(step, "+")};
+      }
+      case LongBy::kLink:
+        return {grouped(step.count) + " messages from stage " + from + " to stage " + to + " took " + own +
+                    " on average, usually " + others,
+                "从第 " + from + " 级到第 " + to + " 级的 " + grouped(step.count) + " 条消息平均用了 " + own +
+                    "，通常为 " + others,
+                "link:" + link};
+      case LongBy::kHosts:
+        return {"on " + grouped(static_cast<int64_t>(step.parts.size())) + " ranks work started late " +
+                    grouped(step.count) + " times, by " + human_duration(step.late_ns) +
+                    " in sum, though everything was there",
+                grouped(static_cast<int64_t>(step.parts.size())) + " 个 rank 上有 " + grouped(step.count) +
+                    " 次工作在一切就绪后仍晚开始，合计 " + human_duration(step.late_ns),
+                "host"};
+      case LongBy::kAll: return {took_en("all ranks", step), took_zh("所有 rank", step), "all"};
       case LongBy::kNothing: break;
     }
     return {};
   }
 
  private:
+  // Who took so long, and what: their cells, or the time before these.
+  static std::string took_en(const std::string& who, const LongStep& step) {
+    if (step.by_host())
+      return who + " started work late, by " + human_duration(step.late_ns) + " in sum, though everything was there";
+    return who + (step.parts.size() > 1 ? " took long: their work is " : " took long: its work is ") +
+           fixed(step.own_ns / step.others_ns, 2) + "× the usual, " + human_duration(step.own_ns) + " against " +
+           human_duration(step.others_ns) + (step.parts.size() > 1 ? " over all of them" : "");
+  }
+  static std::string took_zh(const std::string& who, const LongStep& step) {
+    if (step.by_host()) return who + "在一切就绪后仍晚开始，合计 " + human_duration(step.late_ns);
+    return who + "变慢：工作用时合计 " + human_duration(step.own_ns) + "，通常为 " + human_duration(step.others_ns) +
+           "（" + fixed(step.own_ns / step.others_ns, 2) + " 倍）";
+  }
+  std::string ranks(const LongStep& step, std::string_view between) const {
+    constexpr size_t kShown = 8;
+    std::string text;
+    for (size_t i = 0; i < std::min(step.parts.size(), kShown); ++i)
+      text +=
+          (i == 0 ? "" : std::string(between)) + std::to_string(trace_.parts[static_cast<size_t>(step.parts[i])].rank);
+    return text + (step.parts.size() > kShown ? std::string(between) + "…" : "");
+  }
+  // With one replica a slow rank and a heavy stage are the same.
+  std::string only_of_its_stage(const LongStep& step) const {
+    const int32_t stage = trace_.parts[static_cast<size_t>(step.part)].stage;
+    const auto alike =
+        std::count_if(trace_.parts.begin(), trace_.parts.end(), [&](const Part& p) { return p.stage == stage; });
+    return alike == 1 ? " stage:" + std::to_string(stage) : "";
+  }
   static std::string what_for(const std::string& what) { return what.empty() ? "" : " (for " + what + ")"; }
   std::string label(const LongStep& step) const {
     if (step.cell == kNoCell) return "";

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <set>
+#include <string>
+#include <tuple>
 
 #include "model/stage_costs.h"
 #include "pipeline/measure/op_values.h"
@@ -14,6 +18,11 @@ constexpr size_t kMostSuspects = 12;    // operations, and ranks, that are tried
 constexpr double kLeastOfExcess = 0.1;  // of a step's excess, that an operation must have itself to be tried
 constexpr double kMostOfExcess = 0.5;   // of the excess, that goes with what is named
 constexpr size_t kMostSteps = 16;       // long steps that are looked into
+constexpr double kMuchMore = 1.25;      // of what one operation explains: what it has to be in all replicas
+constexpr double kNearlyAll = 0.8;      // of what cells take longer and start later; of the ranks
+constexpr double kLateTime = 0.1;       // of a cell's usual time, that a start is late by to be counted
+constexpr double kLong = 1.1;           // of a rank's usual time, for it to be long
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Finder {
  public:
@@ -39,45 +48,87 @@ class Finder {
     const double whole = end_of(step, base);
     struct Suspect {
       double excess;
-      uint32_t op;
+      std::vector<uint32_t> ops;
       bool delay;
     };
     std::vector<Suspect> suspects;
-    std::map<int32_t, double> by_part;
+    std::map<Place, Suspect> places;  // of all replicas
+    Excesses excesses;
     for (size_t i = 0; i < n; ++i) {
       const auto op = step.begin + static_cast<uint32_t>(i);
       const auto [dur, delay] = usual(op);
+      const bool computes = scene_.times.worker_of(op) != CellTimes::kNone;
+      if (computes) {
+        PartExcess& part = excesses.by_part[g_.part[op]];
+        part.own_ns += base.dur_ns[i], part.usual_ns += dur;
+        part.late_ns += std::max(0.0, base.delay_ns[i] - delay);
+        part.excess_ns += std::max(0.0, base.delay_ns[i] - delay) + std::max(0.0, base.dur_ns[i] - dur);
+      }
       for (const bool is_delay : {false, true}) {
         const double excess = is_delay ? base.delay_ns[i] - delay : base.dur_ns[i] - dur;
         if (!(excess > 0)) continue;
-        if (scene_.times.worker_of(op) != CellTimes::kNone) by_part[g_.part[op]] += excess;
-        if (excess >= kLeastOfExcess * found.excess_ns) suspects.push_back({excess, op, is_delay});
+        if (!is_delay && is_message(g_.kind[op])) excesses.by_link[link_of(op)].push_back(op);
+        if (excess < kLeastOfExcess * found.excess_ns) continue;
+        suspects.push_back({excess, members_of(op), is_delay});
+        Suspect& place =
+            places.try_emplace(Place{g_.stage(op), g_.kind[op], g_.micro_batch[op], g_.chunk[op], is_delay}, Suspect{})
+                .first->second;
+        place.excess = std::max(place.excess, excess);
+        place.delay = is_delay;
+        place.ops.insert(place.ops.end(), suspects.back().ops.begin(), suspects.back().ops.end());
       }
     }
-    std::stable_sort(suspects.begin(), suspects.end(),
-                     [](const Suspect& a, const Suspect& b) { return a.excess > b.excess; });
-    if (suspects.size() > kMostSuspects) suspects.resize(kMostSuspects);
+    const auto most_first = [](std::vector<Suspect>& list) {
+      std::stable_sort(list.begin(), list.end(),
+                       [](const Suspect& a, const Suspect& b) { return a.excess > b.excess; });
+      if (list.size() > kMostSuspects) list.resize(kMostSuspects);
+    };
+    most_first(suspects);
+    std::vector<Suspect> everywhere;
+    for (auto& [place, suspect] : places)
+      if (replicas_of(suspect.ops) > 1) everywhere.push_back(std::move(suspect));
+    most_first(everywhere);
     const Suspect* best = nullptr;
     double most = 0;
-    for (const Suspect& s : suspects) {
-      OpTimes world = base;
-      const auto [dur, delay] = usual(s.op);
-      const std::vector<uint32_t> members = members_of(s.op);
-      for (const uint32_t op : members)
-        (s.delay ? world.delay_ns : world.dur_ns)[op - step.begin] = s.delay ? delay : dur;
-      const double gain = whole - end_of(step, world);
-      if (gain <= most) continue;
-      most = gain, best = &s;
-    }
+    // The same in several replicas explains more than one of them by much, or one of them is it.
+    const auto try_all = [&](const std::vector<Suspect>& list, double least) {
+      for (const Suspect& s : list) {
+        OpTimes world = base;
+        for (const uint32_t op : s.ops) {
+          const auto [dur, delay] = usual(op);
+          (s.delay ? world.delay_ns : world.dur_ns)[op - step.begin] = s.delay ? delay : dur;
+        }
+        const double gain = whole - end_of(step, world);
+        if (gain <= least * most) continue;
+        most = gain, best = &s;
+      }
+    };
+    try_all(suspects, 1);
+    try_all(everywhere, kMuchMore);
     if (best && most >= kMostOfExcess * found.excess_ns) {
-      name(best->op, best->delay, best->excess, base, step, found);
+      uint32_t worst = best->ops.front();
+      const auto of = [&](uint32_t op) { return (best->delay ? base.delay_ns : base.dur_ns)[op - step.begin]; };
+      for (const uint32_t op : best->ops)
+        if (of(op) > of(worst)) worst = op;
+      name(worst, best->delay, best->excess, base, step, found);
+      found.replicas = replicas_of(best->ops);
       found.share = most / found.excess_ns;
       return;
     }
-    by_rank(step, base, whole, by_part, found);
+    by_ranks(step, base, whole, excesses, found);
   }
 
  private:
+  using Link = std::pair<int32_t, int32_t>;
+  using Place = std::tuple<int32_t, CellKind, int32_t, int32_t, bool>;  // stage, kind, micro-batch, chunk, its delay
+  struct PartExcess {  // of compute cells: what they take, usually take, start late by, and both beyond usual
+    double own_ns = 0, usual_ns = 0, late_ns = 0, excess_ns = 0;
+  };
+  struct Excesses {
+    std::map<int32_t, PartExcess> by_part;
+    std::map<Link, std::vector<uint32_t>> by_link;  // messages that took longer than usual
+  };
+
   std::pair<double, double> times(uint32_t op) const {
     double dur = 0, delay = 0;
     world_(op, dur, delay);
@@ -137,42 +188,134 @@ class Finder {
                                                       : LongBy::kPause;
   }
 
-  void by_rank(const GraphStep& step, const OpTimes& base, double whole, const std::map<int32_t, double>& by_part,
-               LongStep& found) const {
-    const auto without = [&](int32_t part) {  // kUnknown: all of them, and what is no compute too
-      OpTimes world = base;
-      double own = 0, theirs = 0;
-      for (uint32_t op = step.begin; op < step.end; ++op) {
-        if (part != kUnknown && (g_.part[op] != part || scene_.times.worker_of(op) == CellTimes::kNone)) continue;
-        const auto [dur, delay] = usual(op);
-        double& d = world.dur_ns[op - step.begin];
-        if (scene_.times.worker_of(op) != CellTimes::kNone) own += d, theirs += dur;
-        d = std::min(d, dur);
-        world.delay_ns[op - step.begin] = std::min(world.delay_ns[op - step.begin], delay);
-      }
-      return std::tuple(whole - end_of(step, world), own, theirs);
-    };
-    std::vector<std::pair<double, int32_t>> parts;
-    for (const auto& [part, excess] : by_part) parts.emplace_back(-excess, part);
-    std::sort(parts.begin(), parts.end());
-    if (parts.size() > kMostSuspects) parts.resize(kMostSuspects);
-    double most = 0, second = 0;
-    int32_t best = kUnknown;
-    for (const auto& [excess, part] : parts) {
-      const double gain = std::get<0>(without(part));
-      if (gain > most)
-        second = most, most = gain, best = part;
-      else
-        second = std::max(second, gain);
+  size_t replicas_of(const std::vector<uint32_t>& ops) const {
+    std::set<int32_t> replicas;
+    for (const uint32_t op : ops) replicas.insert(g_.dp(op));
+    return replicas.size();
+  }
+  // (from, to) of a message's stages; kUnknown where nobody says.
+  Link link_of(uint32_t op) const {
+    int32_t other = kUnknown;
+    for (const uint32_t member : members_of(op))
+      if (g_.stage(member) != g_.stage(op)) other = g_.stage(member);
+    for (const uint32_t on : g_.waits(op))
+      if (other == kUnknown && g_.stage(on) != g_.stage(op)) other = g_.stage(on);
+    const bool sends = g_.kind[op] == CellKind::kSendForward || g_.kind[op] == CellKind::kSendBackward;
+    return sends ? Link{g_.stage(op), other} : Link{other, g_.stage(op)};
+  }
+
+  // No single operation: ranks that belong together and hold nearly all that cells take longer and start later, the
+  // smallest such set first; else the messages of one link; else nearly all ranks.
+  void by_ranks(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses,
+                LongStep& found) const {
+    double sum = 0;
+    for (const auto& [part, excess] : excesses.by_part) sum += excess.excess_ns;
+    std::map<std::pair<LongBy, std::string>, std::vector<int32_t>> sets;
+    for (const auto& [part, excess] : excesses.by_part) {
+      const Part& p = scene_.trace.parts[static_cast<size_t>(part)];
+      const int32_t stage = g_.stage_of[static_cast<size_t>(part)];
+      sets[{LongBy::kRank, std::to_string(part)}].push_back(part);
+      sets[{LongBy::kReplica, std::to_string(p.dp)}].push_back(part);
+      sets[{LongBy::kStage, std::to_string(stage)}].push_back(part);
+      sets[{LongBy::kMachine, p.machine_name}].push_back(part);
     }
-    const bool one = best != kUnknown && most >= kMostOfExcess * found.excess_ns && second < most / 2;
-    const auto [gain, own, theirs] = without(one ? best : kUnknown);
-    if (gain < kMostOfExcess * found.excess_ns) return;
-    found.by = one ? LongBy::kRank : LongBy::kAll;
-    found.part = one ? best : kUnknown;
-    if (one) found.stage = g_.stage_of[static_cast<size_t>(best)];
-    found.own_ns = own, found.others_ns = theirs;
+    struct Choice {
+      LongBy by = LongBy::kNothing;
+      const std::vector<int32_t>* parts = nullptr;
+      double held = 0;
+    } choice;
+    for (const auto& [key, parts] : sets) {
+      if (key.first != LongBy::kRank && (parts.size() < 2 || parts.size() == excesses.by_part.size())) continue;
+      if (key.first == LongBy::kMachine && key.second.empty()) continue;
+      double held = 0, least = kInfinity, all = 0;
+      for (const int32_t part : parts) {
+        const double excess = excesses.by_part.at(part).excess_ns;
+        held += excess, least = std::min(least, excess), all += 1;
+      }
+      // Each of them has its share of it: else it is one of them, or another set.
+      if (held < kNearlyAll * sum || least < kMostOfExcess * held / all) continue;
+      if (!choice.parts || parts.size() < choice.parts->size()) choice = {key.first, &parts, held};
+    }
+    if (choice.parts && take_ranks(step, base, whole, excesses, *choice.parts, found)) {
+      found.by = choice.by;
+      return;
+    }
+    double most = 0;
+    for (const auto& [link, ops] : excesses.by_link) {
+      if (link.first == kUnknown || link.second == kUnknown) continue;
+      OpTimes world = base;
+      for (const uint32_t op : ops) world.dur_ns[op - step.begin] = usual(op).first;
+      const double gain = whole - end_of(step, world);
+      if (gain < kMostOfExcess * found.excess_ns || gain <= most) continue;
+      most = gain;
+      found.by = LongBy::kLink;
+      std::tie(found.from_stage, found.stage) = link;
+      found.share = gain / found.excess_ns;
+      found.count = static_cast<int64_t>(ops.size());
+      found.own_ns = found.others_ns = 0;
+      for (const uint32_t op : ops) {
+        found.own_ns += base.dur_ns[op - step.begin] / static_cast<double>(ops.size());
+        found.others_ns += usual(op).first / static_cast<double>(ops.size());
+      }
+    }
+    if (found.by == LongBy::kLink) return;
+    if (take_late_starts(step, base, whole, excesses, sum, found)) return;
+    std::vector<int32_t> long_ones;
+    for (const auto& [part, excess] : excesses.by_part)
+      if (excess.own_ns + excess.late_ns >= kLong * excess.usual_ns) long_ones.push_back(part);
+    if (static_cast<double>(long_ones.size()) < kNearlyAll * static_cast<double>(excesses.by_part.size())) return;
+    if (take_ranks(step, base, whole, excesses, long_ones, found)) found.by = LongBy::kAll;
+  }
+
+  // The step with all its work started as usual; false, and nothing said, where that is not nearly all of it.
+  bool take_late_starts(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses, double sum,
+                        LongStep& found) const {
+    double late = 0;
+    for (const auto& [part, excess] : excesses.by_part) late += excess.late_ns;
+    if (late < kNearlyAll * sum) return false;
+    OpTimes world = base;
+    int64_t count = 0;
+    std::set<int32_t> parts;
+    for (uint32_t op = step.begin; op < step.end; ++op) {
+      if (scene_.times.worker_of(op) == CellTimes::kNone) continue;
+      const auto [dur, delay] = usual(op);
+      double& own = world.delay_ns[op - step.begin];
+      if (own - delay >= kLateTime * dur) ++count, parts.insert(g_.part[op]);
+      own = std::min(own, delay);
+    }
+    const double gain = whole - end_of(step, world);
+    if (gain < kMostOfExcess * found.excess_ns || count == 0) return false;
+    found.by = LongBy::kHosts;
     found.share = gain / found.excess_ns;
+    found.count = count;
+    found.late_ns = late;
+    found.parts.assign(parts.begin(), parts.end());
+    return true;
+  }
+
+  // The step with the usual times of these ranks; false, and nothing said, where it is hardly shorter.
+  bool take_ranks(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses,
+                  const std::vector<int32_t>& parts, LongStep& found) const {
+    const std::set<int32_t> own(parts.begin(), parts.end());
+    OpTimes world = base;
+    for (uint32_t op = step.begin; op < step.end; ++op) {
+      if (scene_.times.worker_of(op) == CellTimes::kNone || !own.contains(g_.part[op])) continue;
+      const auto [dur, delay] = usual(op);
+      double& d = world.dur_ns[op - step.begin];
+      d = std::min(d, dur);
+      world.delay_ns[op - step.begin] = std::min(world.delay_ns[op - step.begin], delay);
+    }
+    const double gain = whole - end_of(step, world);
+    if (gain < kMostOfExcess * found.excess_ns) return false;
+    found.share = gain / found.excess_ns;
+    found.parts = parts;
+    found.part = parts.size() == 1 ? parts.front() : kUnknown;
+    found.stage = g_.stage_of[static_cast<size_t>(parts.front())];
+    for (const int32_t part : parts) {
+      const PartExcess& excess = excesses.by_part.at(part);
+      found.own_ns += excess.own_ns, found.others_ns += excess.usual_ns, found.late_ns += excess.late_ns;
+    }
+    return true;
   }
 
   const CauseScene& scene_;

@@ -1,5 +1,5 @@
 // Steps that took far longer than the others, each with what made it so, where one thing did: a message, a late start,
-// a cell, a rank, or all of it together. Part of causes.
+// a cell, a rank, ranks that belong together, a link, or all of it together. Part of causes.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,12 @@ enum class LongBy : uint8_t {
   kCell,     // one cell took long
   kTail,     // one collective or optimizer did
   kRank,     // the cells and starts of one rank
-  kAll,      // everything took longer
+  kReplica,  // those of all ranks of one replica
+  kStage,    // of one stage, in several replicas
+  kMachine,  // of one machine
+  kLink,     // the messages from one stage to another
+  kHosts,    // work that started late on several ranks
+  kAll,      // on nearly all ranks
 };
 
 struct LongStep {
@@ -30,8 +35,15 @@ struct LongStep {
   int32_t from_stage = kUnknown, stage = kUnknown, part = kUnknown;
   uint32_t op = UINT32_MAX;  // of the graph: the message, the cell
   uint32_t cell = kNoCell;
-  double own_ns = 0, others_ns = 0;  // what took so long, and what it usually takes
-  double share = 0;                  // of the excess, that goes with it
+  size_t replicas = 1;         // of a message, start or cell: as many had the same one so long
+  std::vector<int32_t> parts;  // of ranks together
+  int64_t count = 0;           // of a link: longer messages; of hosts: late starts
+  double own_ns = 0,
+         others_ns = 0;  // what took so long, and what it usually takes; of ranks their compute cells in sum
+  double late_ns = 0;    // of ranks: what their cells started later than usual, in sum
+  double share = 0;      // of the excess, that goes with it
+  // Of ranks: their host rather than their devices, for they start late more than they compute long.
+  bool by_host() const { return late_ns > own_ns - others_ns; }
 };
 
 // Times of an operation in the world without the causes that were found.

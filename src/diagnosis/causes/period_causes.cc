@@ -17,10 +17,12 @@ struct Held {
   double ns = 0;
   int32_t part = kUnknown;
   std::vector<int32_t> steps;
+  std::map<int32_t, double> by_step;
   void add(double more_ns, int32_t by_part, int32_t step) {
     if (!(more_ns > 0)) return;
     part = steps.empty() || part == by_part ? by_part : kUnknown;
     ns += more_ns;
+    by_step[step] += more_ns;
     steps.push_back(step);
   }
 };
@@ -59,8 +61,12 @@ std::vector<Cause> between_causes(const StepPeriods& periods) {
   }
   std::vector<Cause> causes;
   for (const auto* held : {&usual, &extra})
-    for (const auto& [name, sum] : *held)
-      if (sum.ns > 0) causes.push_back(between_cause(name, sum, periods.gaps.size(), held == &extra));
+    for (const auto& [name, sum] : *held) {
+      if (!(sum.ns > 0)) continue;
+      causes.push_back(between_cause(name, sum, periods.gaps.size(), held == &extra));
+      causes.back().held_ns = sum.by_step;
+      for (const StepGap& gap : periods.gaps) causes.back().held_ns.try_emplace(gap.step, 0.0);
+    }
   return causes;
 }
 

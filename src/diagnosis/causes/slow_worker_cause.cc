@@ -142,10 +142,28 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
     const bool same_machine = !machine(a).empty() && machine(a) == machine(b) && workers_of.size() > 1;
     return less >= kAlikeSlow * more || (less >= kAlikeSlow / 2 * more && (same_replica || same_machine));
   };
+  // Where all stages of a replica are slow it is the replica, as a whole: graded data, one machine each.
+  std::map<int32_t, size_t> workers_of_replica, slow_of_replica;
+  std::map<int32_t, double> beyond_of_replica;  // what its workers are above 1, in sum
+  for (const CellTimes::Worker& w : scene.times.workers()) ++workers_of_replica[w.dp];
+  for (const Slow& s : slow) {
+    const int32_t dp = scene.times.workers()[s.worker].dp;
+    ++slow_of_replica[dp], beyond_of_replica[dp] += s.mean - 1;
+  }
+  const auto whole_replica = [&](const Slow& s) {
+    const int32_t dp = scene.times.workers()[s.worker].dp;
+    return workers_of_replica[dp] > 1 && slow_of_replica[dp] == workers_of_replica[dp] && !s.sometimes;
+  };
+  const auto alike = [&](const Slow& a, const Slow& b) {
+    if (whole_replica(a) != whole_replica(b)) return false;
+    if (!whole_replica(a)) return together(a, b);
+    const int32_t own = scene.times.workers()[a.worker].dp, other = scene.times.workers()[b.worker].dp;
+    const auto [less, more] = std::minmax(beyond_of_replica[own], beyond_of_replica[other]);
+    return own == other || less >= kAlikeSlow * more;
+  };
   std::vector<std::vector<Slow>> groups;
   for (const Slow& one : slow) {  // the slowest first
-    const auto group =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return together(g.front(), one); });
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return alike(g.front(), one); });
     if (group == groups.end())
       groups.push_back({one});
     else
@@ -241,8 +259,8 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
   }
 }
 
-// Everything, on all ranks, from a step on or more and more: heat, a slower file system under a lazy loader, longer
-// data.
+// Everything, on all ranks, from a step on, more and more, or in every n-th step: heat, a slower file system under a
+// lazy loader, longer data, an evaluation or a profiler that comes round.
 void draft_all_slow(const CauseScene& scene, std::vector<CauseDraft>& out) {
   const auto loads = scene.times.worker_loads();
   std::vector<double> by_step(scene.graph.steps.size(), std::nan(""));
@@ -253,7 +271,7 @@ void draft_all_slow(const CauseScene& scene, std::vector<CauseDraft>& out) {
     if (!values.empty()) by_step[s] = median_of(std::move(values));  // whatever one stage does
   }
   Course course = course_of(by_step);
-  if (course.kind != CourseKind::kOnset && course.kind != CourseKind::kTrend) return;
+  if (!course.varies() || course.kind == CourseKind::kSome) return;
   if (!(course.high >= kSlowCause * course.low) || course.high - course.low < kSureShape * course.noise) return;
   // All of them: of hardly any worker did the later half of the shape rise by less than half of that.
   const double middle = (course.low + course.high) / 2;

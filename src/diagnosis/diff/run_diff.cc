@@ -16,9 +16,9 @@
 #include "diagnosis/diff/diff_groups.h"
 #include "diagnosis/diff/diff_match.h"
 #include "diagnosis/diff/diff_shape.h"
+#include "model/course.h"
 #include "model/pipeline_sums.h"
 #include "model/statistics.h"
-#include "pipeline/measure/course.h"
 #include "pipeline/measure/step_periods.h"
 #include "pipeline/replay/step_graph.h"
 

@@ -1,4 +1,4 @@
-#include "pipeline/measure/course.h"
+#include "model/course.h"
 
 #include <algorithm>
 #include <cmath>
