@@ -1,6 +1,6 @@
 """./dev bench incidents: how often `explain` names what was planted, at what price. Runs with one planted cause (tests/gen/planted.py, the cases of
-tests/cli/explain_planted_test.py) and, where ../shared/tools/incidents is there, the runs of its independent simulator, by its own rules.
-The truth is the run without the cause: the same random numbers, one difference."""
+tests/cli/explain_planted_test.py) and, where ../shared/tools/incidents is there, the runs of its independent simulator, by its own rules: those that
+come with it, and others drawn by chance (bench/drawn_incidents.py). The truth is the run without the cause: the same random numbers, one difference."""
 import json
 import os
 import statistics
@@ -53,14 +53,12 @@ def planted(tool, folder):
         print(f"\nMedian error of a price {100 * statistics.median(errors):.1f} %, largest {100 * max(errors):.0f} %.\n")
 
 
-def simulated(tool, folder):
+def simulated(tool, folder, title, cases):
     """The shared scorer's own counts, and what it leaves out: shares of what is missed and false, and whether ± covers the truth."""
-    sys.path.insert(0, SHARED)
-    import cases_shared  # noqa: PLC0415
     import score  # noqa: PLC0415
     import simulate  # noqa: PLC0415
     rows, findings, covered, priced = [], 0, 0, 0
-    for case in cases_shared.cases():
+    for case in cases:
         path = os.path.join(folder, case.name + ".csv")
         true = simulate.truth(case, path)
         told = explained(tool, path)
@@ -82,7 +80,8 @@ def simulated(tool, folder):
     totals["missed"] = share(totals["missed"], due)
     totals["false findings"] = share(totals["false findings"], findings)
     totals["price ± two standard errors (or 1 point) covers the truth"] = share(covered, priced)
-    row("independent simulator", "")
+    print()
+    row(title, "")
     row("---", "---:")
     for name, value in totals.items():
         row(name, value)
@@ -92,7 +91,11 @@ def main(tool):
     with tempfile.TemporaryDirectory() as folder:
         planted(tool, folder)
         if os.path.isdir(SHARED):
-            simulated(tool, folder)
+            sys.path.insert(0, SHARED)
+            import cases_shared  # noqa: PLC0415
+            import drawn_incidents  # noqa: PLC0415
+            simulated(tool, folder, "independent simulator, its cases", cases_shared.cases())
+            simulated(tool, folder, "independent simulator, drawn by chance", drawn_incidents.cases())
         else:
             print("../shared/tools/incidents is not there: its runs are skipped.")
 
