@@ -238,54 +238,32 @@ class Words {
     const std::string in_zh = c.dp == kUnknown ? "" : (replicas ? "（副本 " : "（流水线 ") + dp + "）";
     f.id = "link.slow";
     f.cause = "link:" + from + "-" + to + (c.both_ways ? " link:" + to + "-" + from : "");
-    if (c.course.kind == CourseKind::kOnset && c.course.high > c.course.low)
-      f.cause += " onset:link:" + from + "-" + to;
     const bool recorded = t.others_ns > 0;
     const std::string who_en = c.both_ways ? "Messages between stages " + from + " and " + to
                                            : "Messages from stage " + from + " to stage " + to;
     f.title_en = who_en + in_en + " take " + ms(t.own_ns) + (c.both_ways ? " each way" : "") +
                  (recorded ? ", on the other links " + ms(t.others_ns) : " longer than on the other links") +
-                 link_course_en(c) + ": check that link";
+                 ": check that link";
     f.title_zh =
         (c.both_ways ? "第 " + from + " 级与第 " + to + " 级之间" : "第 " + from + " 级到第 " + to + " 级") + in_zh +
         "的消息" + (c.both_ways ? "每个方向" : "") +
         (recorded ? "用时 " + ms(t.own_ns) + "，其他链路为 " + ms(t.others_ns) : "比其他链路多用 " + ms(t.own_ns)) +
-        link_course_zh(c) + "：请检查该链路";
+        "：请检查该链路";
     f.detail_en =
+        (c.slowest_in > 0 && c.slowest_in < c.steps ? "It is slow " + in_steps(c.slowest_in, c.steps) + ". "
+                                                    : std::string()) +
         "Waiting for either side is not counted, only the transfer. Look at cable, port, switch and which network "
         "interface these two use. As fast as the others, a step takes " +
         share(c.lost_ns) + " less." +
         (c.both_ways ? " Their clocks were put together by the same gaps, so one way alone may take all of it." : "");
     f.detail_zh =
+        (c.slowest_in > 0 && c.slowest_in < c.steps ? in_steps_zh(c.slowest_in, c.steps) + "。" : std::string()) +
         "只计传输本身，不含等待对方的时间。请检查线缆、端口、交换机，以及这两端所用的网卡。若与其他链路一样快，每步少用"
         " " +
         share(c.lost_ns) + "。" + (c.both_ways ? "两端的时钟正是按这些间隔对齐的，因此也可能全在其中一个方向。" : "");
     f.price.fix_en = "a link as fast as the others";
     f.price.fix_zh = "使该链路与其他链路一样快";
     f.evidence = {"links", ""};
-  }
-
-  // Of a link that is slow in some steps: in which.
-  std::string link_course_en(const Cause& c) const {
-    const std::string at = std::to_string(step_number(c.course.from));
-    switch (c.course.kind) {
-      case CourseKind::kOnset: return c.course.high > c.course.low ? " from step " + at + " on" : " until step " + at;
-      case CourseKind::kTrend: return c.course.high > c.course.low ? ", more with every step, a trend" : "";
-      case CourseKind::kEvery: return " in every " + nth(c.course.every) + " step, from step " + at;
-      default: break;
-    }
-    return c.slowest_in > 0 && c.slowest_in < c.steps ? " " + in_steps(c.slowest_in, c.steps) : "";
-  }
-  std::string link_course_zh(const Cause& c) const {
-    const std::string at = std::to_string(step_number(c.course.from));
-    switch (c.course.kind) {
-      case CourseKind::kOnset:
-        return c.course.high > c.course.low ? "（自第 " + at + " 步起）" : "（第 " + at + " 步之前）";
-      case CourseKind::kTrend: return c.course.high > c.course.low ? "（逐步上升）" : "";
-      case CourseKind::kEvery: return "（自第 " + at + " 步起，每 " + std::to_string(c.course.every) + " 步一次）";
-      default: break;
-    }
-    return c.slowest_in > 0 && c.slowest_in < c.steps ? "（" + in_steps_zh(c.slowest_in, c.steps) + "）" : "";
   }
 
   void long_sequences(const Cause& c, Finding& f) const {
@@ -322,6 +300,10 @@ class Words {
     f.id = "host.pauses";
     f.cause = "host";
     if (c.part != kUnknown) f.cause += " host:" + rank(c.part) + " rank:" + rank(c.part);
+    if (c.guessed) {
+      const std::string link = std::to_string(c.from_stage) + "-" + std::to_string(c.stage);
+      f.cause += " message-tail:" + link + " link:" + link;
+    }
     if (c.first_of_step) {  // of one rank: what it does before its step begins
       f.rank = rank_number(c.part);
       f.cause += " between-steps" + (c.name.empty() ? "" : ":" + dashed(c.name));
@@ -369,14 +351,25 @@ class Words {
           "请检查训练循环在该处做了什么：日志、数据加载、同步调用，或接收发起过晚。" + saves_zh;
     } else if (c.part != kUnknown) {  // one rank alone: no garbage collector would choose it
       f.title_en = worker_en(c) + " starts some of its work " + ms(c.pause_ns) +
-                   " late though nothing holds it up: look at what its host does then";
-      f.title_zh = worker_zh(c) + " 有些工作在一切就绪后仍晚 " + ms(c.pause_ns) + " 才开始：请检查其主机此时在做什么";
+                   " late though nothing that was recorded holds it up: look at what its host does then" +
+                   (c.guessed ? ", and at its messages from stage " + std::to_string(c.from_stage) : "");
+      f.title_zh = worker_zh(c) + " 有些工作在一切就绪后仍晚 " + ms(c.pause_ns) + " 才开始：请检查其主机此时在做什么" +
+                   (c.guessed ? "，以及来自第 " + std::to_string(c.from_stage) + " 级的消息" : "");
       f.detail_en = part + " of all forwards and backwards, " + each +
                     " a step, all on this rank: data loading, logging, checkpoints, another process, or a receive that "
                     "is posted late." +
+                    (c.guessed ? " All of it waits for stage " + std::to_string(c.from_stage) +
+                                     ", whose messages nobody recorded: with so few late starts these may be it as "
+                                     "well as the host; recorded messages tell."
+                               : "") +
                     saves_en;
-      f.detail_zh = "占全部前向与反向的 " + part + "，每步 " + each +
-                    " 次，都在这个 rank 上：可能是数据加载、日志、检查点、其他进程，或接收发起过晚。" + saves_zh;
+      f.detail_zh =
+          "占全部前向与反向的 " + part + "，每步 " + each +
+          " 次，都在这个 rank 上：可能是数据加载、日志、检查点、其他进程，或接收发起过晚。" +
+          (c.guessed ? "它们都在等第 " + std::to_string(c.from_stage) +
+                           " 级，而没有记录消息：晚开始的次数太少，可能是消息，也可能是主机；记录消息即可区分。"
+                     : "") +
+          saves_zh;
     } else if (c.collector) {
       f.title_en = part + " of all forwards and backwards start " + ms(c.pause_ns) +
                    " late though nothing holds them up: run garbage collection on all ranks at once";

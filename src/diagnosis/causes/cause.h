@@ -48,8 +48,8 @@ struct Cause {
   int32_t micro_batch = kUnknown;  // of a position: always that one; stage kUnknown: on every stage
   double correlation = 0;          // of routing: of forwards with backwards of the same cells
   std::vector<int32_t> parts;      // of a slow group: the ranks that are slow together
-  Course course;  // of a stage, worker, group or all of them: their ratio by step; of a link: what it is late by, in ns
-  Course lost_course;  // what it costs by step, in ns, where that has a shape in time
+  Course course;                   // of a stage, worker, group or all of them: their ratio by step
+  Course lost_course;              // what it costs by step, in ns, where that has a shape in time
   // Of time between steps: no optimizer was recorded, which then is part of it.
   bool guessed = false;     // of a message tail: nobody recorded messages, so the host may be it as well
   bool both_ways = false;   // of a link: nobody can tell which way is slow; from_stage < stage

@@ -13,7 +13,6 @@
 
 #include "diagnosis/causes/cause_drafts.h"
 #include "diagnosis/causes/received_messages.h"
-#include "model/course.h"
 #include "model/stage_costs.h"
 #include "pipeline/measure/op_values.h"
 
@@ -266,9 +265,11 @@ class Delays {
       linked.insert(keys.begin(), keys.end());
       if (++told <= kMostWorkerCauses) draft_link(keys, true, out);
     }
+    std::set<std::pair<int32_t, int32_t>> senders;  // (from, to) of what late cells wait for
     for (const WorkerWay& key : left) {
       if (linked.contains(key)) continue;
       const Late& late = by_way_[way_of(key)];
+      senders.emplace(sender_of(key), scene_.times.workers()[key.first].stage);
       pauses.cause.count += late.count;
       pauses.cause.pause_ns += late.ns;
       parts.insert(scene_.times.workers()[key.first].part);
@@ -278,6 +279,11 @@ class Delays {
     if (pauses.cause.count == 0) return;
     pauses.cause.pause_ns /= static_cast<double>(pauses.cause.count);
     if (parts.size() == 1) pauses.cause.part = *parts.begin();
+    // Too few to tell, and nobody recorded messages: all late cells wait for the same stage, which may be it as well.
+    if (parts.size() == 1 && senders.size() == 1 && senders.begin()->first != kUnknown && !messages_.any()) {
+      std::tie(pauses.cause.from_stage, pauses.cause.stage) = *senders.begin();
+      pauses.cause.guessed = true;
+    }
     const bool rare = static_cast<double>(pauses.cause.count) <= kRare * static_cast<double>(cells_);
     if (rare) pauses.cause.at = same_places(linked);
     // Where micro-batches were not numbered, what a rank's first cell waits for is a guess.
@@ -642,14 +648,11 @@ class Delays {
     if (g_.dp_count > 1 && keys.size() == 1) link.cause.dp = worker.dp;
     link.cause.times = {{CellKind::kOther, late.ns / static_cast<double>(late.count), 0}};
     if (!tail) {
-      std::vector<double> late_ns;  // mean of a step's messages
       for (const StepLate& step : late_by_step(worst)) {
-        late_ns.push_back(step.of > 0 ? step.ns / static_cast<double>(step.of) : kNaN);
         link.cause.slowest_in +=
             step.of > 0 && static_cast<double>(step.count) >= kWholeStep * static_cast<double>(step.of);
         link.cause.steps += step.of > 0;
       }
-      link.cause.course = course_of(late_ns);
       // Slow in whole steps: how much that costs differs from step to step, that it is so does not.
       link.cause.certain = link.cause.slowest_in < link.cause.steps && late.count >= kLeastCertain;
     }
