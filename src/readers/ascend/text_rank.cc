@@ -58,10 +58,14 @@ class Sums {
         failed(csv.error());
       }
     }
-    if (communication.ops.empty() && !files.communication.empty())
-      take(read_communication(files.communication, communication, notes), communication.ops.size());
-    if (communication.links.empty() && !files.communication_matrix.empty())
-      take(read_communication_matrix(files.communication_matrix, communication, notes), communication.links.size());
+    if (communication.ops.empty() && !files.communication.empty()) {
+      const Status status = read_communication(files.communication, communication, notes);
+      take(status, communication.ops.size());
+    }
+    if (communication.links.empty() && !files.communication_matrix.empty()) {
+      const Status status = read_communication_matrix(files.communication_matrix, communication, notes);
+      take(status, communication.links.size());
+    }
   }
 
   std::vector<StepSummary> steps;
