@@ -34,7 +34,13 @@ uint32_t by_tables(const uint8_t* at, size_t size, uint32_t c) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) uint32_t by_instruction(const uint8_t* at, size_t size, uint32_t c) {
+// Clang counts the instruction apart from SSE 4.2 since version 14; GCC before 11 does not know the word.
+#if defined(__clang__) && __clang_major__ >= 14
+#define SLR_CRC32_TARGET "sse4.2,crc32"
+#else
+#define SLR_CRC32_TARGET "sse4.2"
+#endif
+__attribute__((target(SLR_CRC32_TARGET))) uint32_t by_instruction(const uint8_t* at, size_t size, uint32_t c) {
   uint64_t wide = c;
   for (; size >= 8; at += 8, size -= 8) {
     uint64_t word;
