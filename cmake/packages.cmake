@@ -2,6 +2,7 @@
 # The program writes its own pages; compiled for another system, STAGELINE_HOST_PROGRAM, the same version for this one, does.
 set(STAGELINE_HOST_PROGRAM "" CACHE FILEPATH "Cross-compiling: a stageline that runs here, for the manual page and completions")
 set(STAGELINE_PAGES ${CMAKE_BINARY_DIR}/pages)
+set(CPACK_PACKAGE_CONTACT "Stageline authors <stageline@example.invalid>")
 configure_file(cmake/write_pages.cmake.in ${CMAKE_BINARY_DIR}/write_pages.cmake.in @ONLY)
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/write_pages.cmake INPUT ${CMAKE_BINARY_DIR}/write_pages.cmake.in)
 install(SCRIPT ${CMAKE_BINARY_DIR}/write_pages.cmake COMPONENT program)
@@ -13,11 +14,11 @@ install(FILES ${STAGELINE_PAGES}/copyright ${STAGELINE_PAGES}/changelog.gz DESTI
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME stageline)
-set(CPACK_PACKAGE_CONTACT "Stageline authors <stageline@example.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "where the time of a distributed training run goes")
-set(CPACK_PACKAGE_DESCRIPTION "Stageline shows where the time of a distributed training run goes: stage by stage, micro-batch by
-micro-batch, rank by rank, kernel by kernel. It reads Paddle's worker logs, PyTorch profiler traces,
-Ascend NPU profiles and recordings of its own, explains them in words, and draws and serves them.")
+set(CPACK_PACKAGE_DESCRIPTION "Stageline shows where the time of a distributed training run goes: stage
+by stage, micro-batch by micro-batch, rank by rank, kernel by kernel. It
+reads Paddle's worker logs, PyTorch profiler traces, Ascend NPU profiles
+and recordings of its own, explains them in words, draws and serves them.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES OFF)  # stripped when linked
 set(CPACK_COMPONENTS_ALL program python)
