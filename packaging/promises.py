@@ -1,0 +1,185 @@
+"""What is promised of what ./dev dist makes, held against it: each function returns rows of the table in bench/README.md, a bar
+that is missed is a fault. dist.py calls them; what needs a tool that is not installed is left out, and said."""
+import email
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import time
+import urllib.request
+import zipfile
+
+GLIBC = '2.17'
+GLIBCS_OWN = {'libc.so.6', 'libm.so.6', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1', 'libutil.so.1', 'libresolv.so.2'}
+PROGRAM_MB, FILE_MB = 20, 25
+# Complaints of lintian that are meant: a program that needs nothing carries its libraries and fonts, comes from no source package of
+# Debian's and has no entry in Debian's list of bugs to close.
+LINTIAN_MEANT = ('embedded-library', 'initial-upload-closes-no-bugs')
+RUN = ['simulate', '1f1b', '--stages', '4', '--micro-batches', '8', '--dp', '2', '--steps', '24', '--cost', '10,20', '--latency', '0.2', '--jitter', '0.03',
+       '--optimizer', '8', '--machines', '2', '--fault', 'slow-stage:2,1.4', '--seed', '7']  # as ./dev demo
+
+
+class Held:
+    """The rows of the table so far, and what of it was missed."""
+
+    def __init__(self):
+        self.rows, self.faults, self.left_out = [], [], []
+
+    def bar(self, name, value, good, promise):
+        self.rows.append((name, value, promise))
+        if not good:
+            self.faults.append(f'{name}: {value}, and {promise} is promised')
+
+
+def version_of(text):
+    return tuple(map(int, text.split('.')))
+
+
+def elf_files(folder):
+    return [path for path in sorted(folder.rglob('*')) if path.is_file() and not path.is_symlink() and path.open('rb').read(4) == b'\x7fELF']
+
+
+def symbols_of(path):
+    """(libraries that are needed, the newest version of glibc's that a symbol asks for)"""
+    said = subprocess.run(['readelf', '-dVW', path], capture_output=True, text=True, check=True).stdout
+    needed = re.findall(r'Shared library: \[(.*?)\]', said)
+    versions = [version_of(found) for found in re.findall(r'Name: GLIBC_([0-9.]+)', said)]
+    return needed, '.'.join(map(str, max(versions, default=(0,))))
+
+
+def libraries(held, stage):
+    """Nothing is needed but glibc, and none that is younger than GLIBC."""
+    for path in elf_files(stage):
+        needed, newest = symbols_of(path)
+        strange = [one for one in needed if one not in GLIBCS_OWN and not one.startswith('ld-linux')]
+        name = path.relative_to(stage)
+        held.bar(f'`{name}`: libraries needed', ', '.join(needed), not strange, 'glibc\'s own')
+        held.bar(f'`{name}`: newest symbol of glibc', newest, version_of(newest) <= version_of(GLIBC), f'≤ {GLIBC}')
+
+
+def sizes(held, stage, files):
+    megabytes = (stage / 'bin/stageline').stat().st_size / 1e6
+    held.bar('the program', f'{megabytes:.1f} MB', megabytes <= PROGRAM_MB, f'≤ {PROGRAM_MB} MB')
+    for path in files:
+        megabytes = path.stat().st_size / 1e6
+        held.bar(f'`{path.name}`', f'{megabytes:.1f} MB', megabytes <= FILE_MB, f'≤ {FILE_MB} MB')
+
+
+def wheels(held, tools, found):
+    """auditwheel says on which systems what is inside can run; metadata and licences are there; no file belongs to two wheels."""
+    owners = {}
+    for path in found:
+        said = subprocess.run([tools / 'bin/auditwheel', 'show', path], capture_output=True, text=True)
+        runs_on = re.search(r'"manylinux_(\d+_\d+)_', said.stdout)
+        tag = runs_on[1].replace('_', '.') if runs_on else 'none'
+        held.bar(f'`{path.name}`: manylinux by auditwheel', tag, runs_on and version_of(tag) <= version_of(GLIBC), f'≤ {GLIBC}')
+        with zipfile.ZipFile(path) as packed:
+            names = packed.namelist()
+            info = next(name for name in names if name.endswith('.dist-info/METADATA')).rpartition('/')[0]
+            metadata = email.message_from_bytes(packed.read(f'{info}/METADATA'))
+        missing = [field for field in ('Name', 'Version', 'Summary', 'License-Expression', 'Requires-Python', 'Classifier') if not metadata[field]]
+        missing += [file for file in metadata.get_all('License-File', ['LICENSE']) if f'{info}/licenses/{file}' not in names]
+        held.bar(f'`{path.name}`: metadata missing', ', '.join(missing) or 'none', not missing, 'none')
+        for name in names:
+            owners.setdefault(name, []).append(path.name)
+    twice = [name for name, by in owners.items() if len(by) > 1]
+    held.bar('files that two wheels own', str(len(twice)), not twice, '0')
+
+
+def package(held, deb):
+    """lintian's complaints of a .deb, less those that are meant."""
+    if not shutil.which('lintian'):
+        held.left_out.append(f'lintian is not installed: {deb.name} was not looked at')
+        return
+    said = subprocess.run(['lintian', '--allow-root', '--fail-on', 'none', '--suppress-tags', ','.join(LINTIAN_MEANT), deb], capture_output=True, text=True)
+    complaints = [line for line in said.stdout.splitlines() if re.match('[EW]: ', line)]
+    held.bar(f'`{deb.name}`: complaints of lintian', '; '.join(complaints) or 'none', not complaints, 'none')
+
+
+def archive(held, path):
+    """What belongs into the tar.gz, below one folder."""
+    with tarfile.open(path) as tar:
+        names = tar.getnames()
+    top = path.name.removesuffix('.tar.gz')
+    wanted = ['bin/stageline', 'LICENSE', 'NOTICE', 'README.md', 'CHANGELOG.md', 'share/man/man1/stageline.1.gz', 'share/bash-completion/completions/stageline',
+              'share/zsh/site-functions/_stageline', 'share/fish/vendor_completions.d/stageline.fish', 'lib/libstageline_record.so.1', 'include/stageline_record.h']
+    missing = [name for name in wanted if f'{top}/{name}' not in names] + [name for name in names if not name.startswith(top + '/')]
+    held.bar(f'`{path.name}`: missing or out of place', ', '.join(missing) or 'nothing', not missing, 'nothing')
+
+
+def said_by(command, **options):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600, **options)
+    return done.stdout if done.returncode == 0 else f'[status {done.returncode}] {done.stdout[-500:]}{done.stderr[-1500:]}'
+
+
+def answered_by_view(program, logs, environment):
+    """What the viewer's server sends for its page, asked as a browser would."""
+    with subprocess.Popen([*program, 'view', str(logs), '--port', '0', '--no-open'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env=environment) as server:
+        try:
+            for line in server.stdout:
+                if address := re.search(r'http://127\.0\.0\.1:\d+\S*', line):
+                    with urllib.request.urlopen(address[0], timeout=60) as page:
+                        return page.read()
+            return b''
+        finally:
+            server.terminate()
+
+
+def runs(held, program, name):
+    """The program, `program` being the words that start it, with nothing in its environment: a run made, explained, reported, drawn, shown."""
+    bare = {'PATH': '/nonexistent', 'LC_ALL': 'C'}
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        logs = scratch / 'logs'
+        said_by([*program, *RUN, '-o', logs], env=bare)
+        told = said_by([*program, 'explain', logs, '--format', 'json', '--quiet'], env=bare)
+        first = json.loads(told)['findings'][0] if told.startswith('{') else {'cause': told, 'causes': []}
+        held.bar(f'{name}: first finding of a run whose stage 2 is slow', first['cause'], first['cause'] == 'stage:2', 'stage:2')
+        made = []
+        for output, command in (('report.html', ['report', logs, '-o']), ('run.png', ['export', logs, '-o']), ('run.pdf', ['export', logs, '-o']),
+                                ('zh.png', ['export', logs, '--lang', 'zh', '-o'])):
+            said_by([*program, *command, scratch / output], env=bare)
+            if (scratch / output).exists() and (scratch / output).stat().st_size > 1000:
+                made.append(output)
+        held.bar(f'{name}: drawn', ', '.join(made), len(made) == 4, 'report.html, run.png, run.pdf, zh.png')
+        page = answered_by_view(program, logs, bare)
+        held.bar(f'{name}: `view` answers', f'{len(page)} B', b'<html' in page[:2000] or b'<!doctype' in page[:2000].lower(), 'its page')
+
+
+def goldens(held, root, program):
+    """The goldens of the source tree, by the program that is handed out."""
+    said = subprocess.run(['python3', root / 'tests/golden/run.py'], capture_output=True, text=True, env=dict(os.environ, STAGELINE_BIN=str(program)))
+    last = (said.stdout.strip() or said.stderr.strip()).splitlines()[-1]
+    held.bar('goldens', last, said.returncode == 0, 'all')
+
+
+def installed(held, python, found, simulate):
+    """Both wheels by pip into an environment that has nothing, without an index; the module and the program must tell the same."""
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        said_by([*simulate, *RUN, '-o', scratch / 'logs'])
+        clean = {'PATH': f'{scratch}/venv/bin:/usr/bin:/bin', 'HOME': str(scratch), 'LC_ALL': 'C.UTF-8'}
+        said_by([python, '-m', 'venv', scratch / 'venv'], env=clean)
+        begin = time.monotonic()
+        done = said_by(['pip', 'install', '--quiet', '--disable-pip-version-check', '--no-index', *found], env=clean, cwd=scratch)
+        told = said_by(['stageline', 'explain', 'logs', '--format', 'json', '--quiet'], env=clean, cwd=scratch)
+        took = time.monotonic() - begin
+        version = said_by([python, '--version']).split()[-1]
+        held.bar(f'pip install and `explain`, Python {version}', f'{took:.1f} s' if told.startswith('{') else done + told, told.startswith('{'), 'a finding; ≤ 10 s')
+        code = ('import stageline, stageline_record, stageline.record, json\n'
+                'assert stageline.record is stageline_record\n'
+                'print(stageline.open("logs").findings[0].cause)\n'
+                'stageline_record.init(rank=0)\n'
+                'assert stageline_record.recording(), stageline_record.why_not()\n'
+                'with stageline_record.job("F", micro_batch=0): pass\n'
+                'stageline_record.shutdown()\n')
+        module = said_by(['python', '-c', code], env=dict(clean, STAGELINE_DIR=str(scratch / 'recorded')), cwd=scratch).strip()
+        first = json.loads(told)['findings'][0]['cause'] if told.startswith('{') else '?'
+        held.bar(f'`stageline.open(…)`, `stageline_record`, Python {version}', module, module == first, 'the same finding, a recording')
+        read = said_by(['python', '-m', 'stageline', 'info', 'recorded'], env=clean, cwd=scratch)
+        held.bar(f'`python -m stageline` reads that recording, Python {version}', read.split('\n')[0], 'status' not in read[:8], 'yes')
