@@ -55,6 +55,19 @@ struct ProtoScan {
 
   // Reads a varint at `at`, below `end`. false: it is cut, or longer than ten bytes.
   static bool read_varint(const char*& at, const char* end, uint64_t& out) {
+    if (end - at >= kLongestVarint) {  // no byte needs a check of its own
+      uint64_t value = 0;
+      for (int i = 0; i < kLongestVarint; ++i) {
+        const auto byte = static_cast<unsigned char>(at[i]);
+        value |= uint64_t{byte & 127u} << (7 * i);
+        if (byte < 128) {
+          at += i + 1;
+          out = value;
+          return true;
+        }
+      }
+      return false;
+    }
     out = 0;
     for (unsigned shift = 0; at != end && shift < 70; shift += 7) {
       const auto byte = static_cast<unsigned char>(*at++);
@@ -65,6 +78,8 @@ struct ProtoScan {
   }
 
  private:
+  static constexpr int kLongestVarint = 10;
+
   bool varint(uint64_t& out) {
     if (at_ != end_ && static_cast<unsigned char>(*at_) < 128) {
       out = static_cast<unsigned char>(*at_++);

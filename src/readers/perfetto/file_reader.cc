@@ -71,9 +71,17 @@ Sequence& FileReader::sequence_of(uint32_t id) {
   return *(last_sequence_ = at.get());
 }
 
-Status FileReader::read(Progress* progress) {
+Status FileReader::read(int64_t size_bytes, Progress* progress) {
   Result<Input> input = Input::open(path_, progress);
   if (!input) return std::move(input).error();
+  // Room for as many events as fit into a plain file of this size, so that nothing is copied while they come in; what
+  // is not used is never touched.
+  if (!input->compressed()) {
+    constexpr size_t kBytesPerEvent = 22, kMostReserved = size_t{1} << 24;
+    const auto events = std::min(static_cast<size_t>(std::max<int64_t>(size_bytes, 0)) / kBytesPerEvent, kMostReserved);
+    log_.reserve(events);
+    builder_.reserve(events / 2);
+  }
   PacketFile file(*input, path_, notes_);
   std::string_view bytes;
   int64_t offset = 0;

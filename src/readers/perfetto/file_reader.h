@@ -57,13 +57,14 @@ struct FileResult {
 };
 
 // Errors: kNotFound, kIo; kBadInput when there is nothing in it that can be shown.
-Result<FileResult> read_file(const std::string& path, Progress* progress);
+// `size_bytes`: of the file, as a hint.
+Result<FileResult> read_file(const std::string& path, int64_t size_bytes, Progress* progress);
 
 class FileReader {
  public:
   // `book`: snapshots of an earlier reading of the same file; null at first.
   FileReader(std::string path, const ClockBook* book);
-  Status read(Progress* progress);
+  Status read(int64_t size_bytes, Progress* progress);
   // A stamp came before the snapshots that its clock needs: read again with clocks().
   bool wants_clocks() const { return late_clocks_ && !has_book_; }
   const ClockBook& clocks() const { return clocks_; }

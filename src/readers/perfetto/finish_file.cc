@@ -389,13 +389,13 @@ Result<FileResult> FileReader::finish() {
   return out;
 }
 
-Result<FileResult> read_file(const std::string& path, Progress* progress) {
+Result<FileResult> read_file(const std::string& path, int64_t size_bytes, Progress* progress) {
   FileReader first(path, nullptr);
-  if (Status s = first.read(progress); !s) return std::move(s).error();
+  if (Status s = first.read(size_bytes, progress); !s) return std::move(s).error();
   if (!first.wants_clocks() || first.clocks().empty()) return first.finish();
   // Stamps came before the snapshots that say what they mean: once more, with all snapshots.
   FileReader second(path, &first.clocks());
-  if (Status s = second.read(nullptr); !s) return std::move(s).error();
+  if (Status s = second.read(size_bytes, nullptr); !s) return std::move(s).error();
   return second.finish();
 }
 

@@ -177,8 +177,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (options.progress)
     for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
   std::vector<std::optional<Result<FileResult>>> results(chosen.size());
-  parallel_for(chosen.size(),
-               [&](size_t k) { results[k].emplace(read_file(source.files[chosen[k]].path, options.progress)); });
+  parallel_for(chosen.size(), [&](size_t k) {
+    results[k].emplace(read_file(source.files[chosen[k]].path, source.files[chosen[k]].size_bytes, options.progress));
+  });
   std::vector<FileResult> files;
   std::optional<Error> first_error;
   for (size_t k = 0; k < chosen.size(); ++k) {

@@ -23,6 +23,7 @@ class SliceLog {
   // Its number, for row_of_end().
   uint32_t end(int64_t time, uint32_t track, uint32_t sequence, bool needs_state);
   size_t size() const { return entries_.size(); }
+  void reserve(size_t entries) { entries_.reserve(entries); }
 
   struct Pairs {
     std::vector<uint32_t> open_rows;  // of begins without an end, in the order of the file
