@@ -201,6 +201,21 @@ class PerfettoTest(unittest.TestCase):
         said = [json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)['findings'] for path in (logs, self.folder / 'run.pftrace')]
         self.assertEqual([(f['id'], f['title_en']) for f in said[0]], [(f['id'], f['title_en']) for f in said[1]])
 
+    def test_ties_are_errors_that_name_both_and_copies_count_once(self):
+        logs, both = self.folder / 'logs', self.folder / 'both'
+        both.mkdir()
+        run('simulate', '1f1b', '--stages', 2, '--micro-batches', 3, '--steps', 2, '-o', logs, check=0)
+        for kind, name in (('perfetto', 'run.pftrace'), ('chrome', 'run.json')):
+            run('export', logs, '--to', kind, '-o', both / name, check=0)
+        err = run('info', both, check=2).err
+        self.assertIn('op-json', err)
+        self.assertIn('--reader perfetto', err)
+        (both / 'run.json').unlink()
+        (both / 'copy.pftrace').write_bytes((both / 'run.pftrace').read_bytes())
+        report = info(both)
+        self.assertEqual(report['cells'], info(both / 'run.pftrace')['cells'])
+        self.assertIn('pftrace.repeated_rank', flaws(report))
+
     def test_profiles_that_we_exported_keep_ranks_and_launches(self):
         (self.folder / 'json').mkdir()
         for rank in (0, 1):
@@ -230,6 +245,9 @@ class PerfettoTest(unittest.TestCase):
         for _ in range(10):
             path.write_bytes(b'\x0a' + rng.randbytes(3000))
             self.assertIn(run('info', path, '--reader', 'perfetto', timeout=20).returncode, (0, 2))
+        path.write_bytes(b'\xff' * 100 + whole)
+        self.assertIn('--reader perfetto', run('info', path, check=2).err)
+        self.assertGreater(info(path, '--reader', 'perfetto')['slices'], 0)
         path.write_bytes(whole + b'\x0a' * 100_000)
         self.assertEqual(run('info', path, timeout=20).returncode, 0)
         # A length beyond everything, in the middle: what follows is found again.

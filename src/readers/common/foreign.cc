@@ -59,6 +59,10 @@ constexpr ForeignFormat kParquet = {"this is a table in Parquet or Arrow, and St
                                     "python -c 'import pandas; pandas.read_parquet(\"FILE\").to_csv(\"timings.csv\", "
                                     "index=False)', then stageline info "
                                     "timings.csv"};
+constexpr ForeignFormat kBeheaded = {
+    "this file is called a Perfetto trace and does not begin with packets of one: its head is damaged, or it is "
+    "another's",
+    "stageline info --reader perfetto FILE looks for packets further on and keeps what it finds"};
 constexpr ForeignFormat kXplane = {
     "this is a profile of XLA (XPlane, .xplane.pb)",
     "JAX writes a trace beside it, PROFILE/HOST.trace.json.gz, which Stageline reads; xprof makes one of others"};
@@ -120,7 +124,9 @@ const ForeignFormat* foreign_format(std::string_view head, std::string_view path
                                                                                {"etl", &kEtl},
                                                                                {"nvvp", &kNvprof},
                                                                                {"nvprof", &kNvprof},
-                                                                               {"et", &kChakra}};
+                                                                               {"et", &kChakra},
+                                                                               {"pftrace", &kBeheaded},
+                                                                               {"perfetto-trace", &kBeheaded}};
   for (const auto& [end, format] : kExtensions)
     if (extension == end) return format;
   if (file_name(path).ends_with(".xplane.pb")) return &kXplane;

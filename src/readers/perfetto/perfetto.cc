@@ -49,6 +49,7 @@ void add_cells(const std::vector<FileResult>& files, Trace& trace) {
   std::vector<Op> ops;
   std::vector<std::string> paths;
   std::map<int32_t, std::string> machine_of;
+  std::map<int32_t, uint32_t> file_of;  // a rank's cells are one file's
   for (uint32_t f = 0; f < files.size(); ++f) {
     paths.push_back(files[f].path);
     for (const CellRow& row : files[f].cells) {
@@ -57,6 +58,11 @@ void add_cells(const std::vector<FileResult>& files, Trace& trace) {
       op.end_ns = op.start_ns + row.dur_ns;
       op.rank = small(row.cell.rank, kMaxRankNumber);
       if (op.rank == kUnknown) continue;
+      if (file_of.try_emplace(op.rank, f).first->second != f) {
+        trace.diagnostics.add("pftrace.repeated_rank", Severity::kLoss, "a rank that another file has too was left out",
+                              {files[f].path});
+        continue;
+      }
       op.dp = small(row.cell.dp, kMaxStageNumber);
       op.stage = small(row.cell.stage, kMaxStageNumber);
       op.step = small(row.cell.step, kMaxStepNumber);
