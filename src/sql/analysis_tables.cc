@@ -34,6 +34,9 @@ std::string why_not(const RunData& data, const Analysis& analysis) {
                                                            : " needs a profiler trace with slices");
 }
 
+using Option = std::pair<std::string, std::string>;
+using Options = std::vector<Option>;
+
 class AnalysisSource : public TableSource {
  public:
   AnalysisSource(std::shared_ptr<const RunData> data, const Analysis& analysis, const AnalysisTable& table)
@@ -49,11 +52,19 @@ class AnalysisSource : public TableSource {
     Result<std::shared_ptr<const Table>> table = answer({});
     if (!table && table.error().code == ErrorCode::kUsage) {
       // What must be told what to look for has columns all the same: those of an answer that found nothing.
-      std::vector<std::pair<std::string, std::string>> nothing;
+      Options nothing;
       for (const AnalysisOption& option : analysis_.options)
         if (std::string_view(option.help).find("; required") != std::string_view::npos)
           nothing.emplace_back(option.name, "-");
       if (!nothing.empty()) table = answer(nothing);
+    }
+    // A table of some options alone has those of the first that gives it, and takes it as given.
+    for (const Option& option : table || table.error().code != ErrorCode::kUnavailable ? Options() : single_options()) {
+      Result<std::shared_ptr<const Table>> with = answer({option});
+      if (!with) continue;
+      implied_ = {option};
+      table = std::move(with);
+      break;
     }
     if (!table) return std::move(table).error();
     std::vector<SqlColumn> columns = columns_of(**table);
@@ -84,8 +95,21 @@ class AnalysisSource : public TableSource {
     if (names_.size() < analysis_.options.size() + 2) names_.emplace_back(name);
   }
 
+  // What options may give a table that is not among the answers to none: each switch, each choice, each rival.
+  Options single_options() const {
+    Options out;
+    for (const AnalysisOption& option : analysis_.options) {
+      if (std::string_view(option.value) == "BOOL") out.emplace_back(option.name, "true");
+      for (const std::string_view choice : split(option.choices, ','))
+        if (!choice.empty() && choice != "true" && choice != "false") out.emplace_back(option.name, choice);
+    }
+    for (const std::string_view rival : split(analysis_.compat, ','))
+      if (!rival.empty()) out.emplace_back("compat", rival);
+    return out;
+  }
+
   // Of the analysis with these options, name and value by turns.
-  Result<std::shared_ptr<const Table>> answer(const std::vector<std::pair<std::string, std::string>>& options) const {
+  Result<std::shared_ptr<const Table>> answer(const Options& options) const {
     if (std::string why = this->why(); !why.empty())
       return Error{ErrorCode::kBadInput,
                    why,
@@ -136,7 +160,7 @@ class AnalysisSource : public TableSource {
   }
 
   RunData::Made rows(const std::vector<Argument>& arguments) const {
-    std::vector<std::pair<std::string, std::string>> options;
+    Options options;
     for (size_t i = 0; i < arguments.size() && i < names_.size(); ++i) {
       if (std::holds_alternative<std::monostate>(arguments[i])) continue;
       std::string value = argument_text(arguments[i]);
@@ -145,6 +169,10 @@ class AnalysisSource : public TableSource {
       if (is_switch && (value == "0" || value == "1")) value = value == "1" ? "true" : "false";
       options.emplace_back(names_[i], std::move(value));
     }
+    for (const Option& option : implied_)
+      if (std::none_of(options.begin(), options.end(),
+                       [&](const Option& given) { return given.first == option.first; }))
+        options.push_back(option);
     Result<std::shared_ptr<const Table>> table = answer(options);
     if (!table) return std::move(table).error();
     std::string key = name();
@@ -162,6 +190,7 @@ class AnalysisSource : public TableSource {
   const Analysis& analysis_;
   std::string table_;
   mutable std::vector<SqlColumn> columns_;  // of one connection's, by one thread
+  mutable Options implied_;
   mutable std::vector<std::string> names_;  // of options, as the analysis calls them
 };
 

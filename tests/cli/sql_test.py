@@ -610,6 +610,26 @@ class Pipeline(unittest.TestCase):
         self.assertEqual(steps, sorted(count.items()))
 
 
+class Sources(unittest.TestCase):
+    def test_every_table_of_every_format(self):
+        """A source with few columns has NULLs and empty tables, and says why it has no analysis: no query goes wrong by itself."""
+        seen = defaultdict(int)
+        for case in sorted((SOURCE / 'tests/golden/readers').iterdir()):
+            inputs = sorted((case / 'input').iterdir())
+            path = case / 'input' if len(inputs) > 1 or inputs[0].is_dir() else inputs[0]
+            rows = ask(path, 'SELECT name, kind FROM tables')
+            tables = [n for n, kind in rows if kind != 'analysis' and '(' not in n and n not in ('path', 'below', 'args')]
+            for table in tables:
+                seen[table] += len(ask(path, f'SELECT * FROM {table}')) > 0
+        never = sorted(t for t, n in seen.items() if n == 0)
+        self.assertLessEqual(set(never), {'marks', 'counters'}, 'each table has rows in some fixture')
+
+    def test_tables_that_only_an_option_gives(self):
+        path = SOURCE / 'tests/golden/readers/kineto/input'
+        for table in ('idle_time_breakdown__interval_stats', 'tb_operator__operators_by_shape', 'tb_kernel__kernels_by_operator'):
+            self.assertGreater(ask(path, f'SELECT count(*) FROM {table}')[0][0], 0, table)
+
+
 class Counters(Case):
     def test_22_counters_at_the_time_of_a_kernel(self):
         """The sample before each kernel, of several series that lie across each other."""
