@@ -90,6 +90,14 @@ def find_torch():
     return _python_with("torch", ["STAGELINE_RIVAL_TORCH_PYTHON"], TORCH_HOME, TORCH, [TORCH, "numpy"])
 
 
+DUCKDB_HOME = ".cache/rivals/duckdb"
+
+
+def find_duckdb():
+    """With pyarrow, which is what it reads our streams with."""
+    return _python_with("duckdb, pyarrow", ["STAGELINE_RIVAL_DUCKDB_PYTHON"], DUCKDB_HOME, "duckdb", ["duckdb", "pyarrow"])
+
+
 MSPROF = "msprof-analyze==26.2.0"
 MSPROF_HOME = ".cache/rivals/msprof"
 

@@ -18,12 +18,13 @@ import recorder_cases  # noqa: E402
 import rival as rivals  # noqa: E402
 import schedule_cases  # noqa: E402
 import slowdown_cases  # noqa: E402
+import sql_cases  # noqa: E402
 import viewer_cases  # noqa: E402
 
 SCAN = "build/release/stageline_scan_bench"
 SAID = os.path.join(cases.CACHE, "said.txt")
 ALIGN = "build/release/stageline_align_bench"
-NAMES = ("small", "noisy", "large", "junkline", "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist")
+NAMES = ("small", "noisy", "large", "junkline", "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql")
 FASTER = 100  # times less CPU than the rival
 MOST_MB = {"large": 450}
 MOST_MB_ELSE = 32
@@ -145,7 +146,7 @@ def main():
     wanted = args.names or NAMES
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     os.makedirs(cases.CACHE, exist_ok=True)
-    converts = [name for name in wanted if name not in ("scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist")]
+    converts = [name for name in wanted if name not in ("scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql")]
     print(f"Machine: {machine()}; load average before {load()}.", flush=True)
     if converts:
         rival = rivals.find()
@@ -178,6 +179,8 @@ def main():
         incidents.main(cases.STAGELINE)
     if "dist" in wanted:
         dist_cases.run(sys.modules[__name__])
+    if "sql" in wanted:
+        sql_cases.run(sys.modules[__name__], args.full, cases.CACHE)
     if "viewer" in wanted:
         viewer_cases.run(cases.STAGELINE, cases.CACHE, args.full)
     print(f"\nLoad average after: {load()}.\n")

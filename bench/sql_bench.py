@@ -1,0 +1,82 @@
+"""./dev bench sql: the queries of docs/howto/sql.md over a profile, beside DuckDB over our own Arrow streams in the same process.
+
+Run by sql_cases.py with a Python that has duckdb and pyarrow: sql_bench.py PACKAGE TRACES RUNS. Prints one JSON object a query: milliseconds of
+both, the least of RUNS, and whether the rows are the same. What DuckDB is asked is its own way of saying it; where it has none (holes,
+arguments, trees) its column is empty."""
+import json
+import math
+import sys
+import time
+
+# name, bar in ms on 10 M slices (None: none), ours, DuckDB's (None: none)
+QUERIES = [
+    ("count and sum", 600, "SELECT count(*), sum(dur_ns) FROM slices", "SELECT count(*), sum(dur_ns) FROM slices"),
+    ("one id", 0.1, "SELECT name, dur_ns FROM slices WHERE id = {id}", "SELECT name, dur_ns FROM slices WHERE id = {id}"),
+    ("a window of time", 2, "SELECT count(*), sum(dur_ns) FROM slices WHERE start_ns BETWEEN {from_ns} AND {to_ns}",
+     "SELECT count(*), sum(dur_ns) FROM slices WHERE start_ns BETWEEN {from_raw} AND {to_raw}"),
+    ("names by pattern", 30, "SELECT count(*), sum(dur_ns) FROM slices WHERE name GLOB '*softmax*'",
+     "SELECT count(*), sum(dur_ns) FROM slices WHERE name::VARCHAR GLOB '*softmax*'"),
+    ("totals('name')", 40, "SELECT key, sum(count), sum(total_ns) FROM totals('name') GROUP BY key ORDER BY 3 DESC, 1",
+     "SELECT name::VARCHAR AS n, count(*), sum(dur_ns) FROM slices GROUP BY n ORDER BY 3 DESC, 1"),
+    ("GROUP BY name", 2500, "SELECT name, count(*), sum(dur_ns) FROM slices GROUP BY name ORDER BY 3 DESC, 1",
+     "SELECT name::VARCHAR AS n, count(*), sum(dur_ns) FROM slices GROUP BY n ORDER BY 3 DESC, 1"),
+    ("kernels by name", None, "SELECT name, count(*), sum(dur_ns) FROM kernels GROUP BY name ORDER BY 3 DESC, 1",
+     "SELECT name::VARCHAR AS n, count(*), sum(dur_ns) FROM kernels GROUP BY n ORDER BY 3 DESC, 1"),
+    ("GROUP BY rank", None, "SELECT rank, count(*), max(dur_ns) FROM slices GROUP BY rank", "SELECT rank, count(*), max(dur_ns) FROM slices GROUP BY rank ORDER BY 1"),
+    ("ten longest", None, "SELECT id, dur_ns FROM slices ORDER BY dur_ns DESC, id LIMIT 10", "SELECT id, dur_ns FROM slices ORDER BY dur_ns DESC, id LIMIT 10"),
+    ("union_ns by rank", 1200, "SELECT rank, union_ns(start_ns, dur_ns) FROM kernels GROUP BY rank",
+     "WITH e AS (SELECT rank, start_ns AS s, start_ns + dur_ns AS t, max(start_ns + dur_ns) OVER (PARTITION BY rank ORDER BY start_ns, dur_ns ROWS BETWEEN "
+     "UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM kernels) SELECT rank, sum(greatest(t - greatest(s, coalesce(before, s)), 0))::BIGINT FROM e GROUP BY rank ORDER BY 1"),
+    ("launch delays", None, "SELECT c.name, quantile(k.launch_delay_ns, 0.5), count(*) FROM kernels k JOIN slices c ON c.id = k.call_id GROUP BY c.name ORDER BY 1",
+     "SELECT c.name::VARCHAR AS n, quantile_cont(greatest(k.start_ns - c.start_ns - c.dur_ns, 0), 0.5), count(*) FROM kernels k JOIN slices c ON c.id = k.launch_id "
+     "GROUP BY n ORDER BY 1"),
+    ("holes of rank 0", None, "SELECT dur_ns, before_id, after_id, cause FROM gaps(0) ORDER BY 1 DESC LIMIT 10", None),
+    ("self time of operators", None, "SELECT tid, name, sum(self_ns) FROM slices WHERE rank = 0 AND category = 'cpu_op' GROUP BY tid, name ORDER BY 3 DESC, 2 LIMIT 20", None),
+    ("arguments of the ten longest", None,
+     "SELECT k.name, a.key, a.value FROM (SELECT id, name FROM kernels ORDER BY dur_ns DESC LIMIT 10) k JOIN args a ON a.slice_id = k.id", None),
+]
+
+
+def same(a, b):
+    return len(a) == len(b) and all(len(x) == len(y) and all(
+        v == w or (isinstance(v, float) or isinstance(w, float)) and math.isclose(v, w, rel_tol=1e-9) for v, w in zip(x, y)) for x, y in zip(a, b))
+
+
+def least(runs, ask):
+    best, rows = math.inf, None
+    for _ in range(runs):
+        begin = time.perf_counter()
+        rows = ask()
+        best = min(best, time.perf_counter() - begin)
+    return best * 1000, rows
+
+
+def main(package, traces, runs):
+    sys.path.insert(0, package)
+    import duckdb
+    import stageline
+    begin = time.perf_counter()
+    trace = stageline.open(traces)
+    opened = time.perf_counter() - begin
+    slices, kernels = trace.slices(), trace.kernels()
+    db = duckdb.connect()
+    db.register("slices", slices.to_arrow())  # our own memory, but for chosen rows
+    db.register("kernels", kernels.to_arrow())
+    db.execute("SET threads = 2")
+    middle = trace.sql("SELECT max(end_ns) / 2 FROM slices")[0][0]
+    values = {"id": trace.sql("SELECT max(id) - 1000 FROM slices")[0][0], "from_ns": middle, "to_ns": middle + 1_000_000,
+              "from_raw": middle + trace.epoch_ns, "to_raw": middle + 1_000_000 + trace.epoch_ns}
+    print(json.dumps({"slices": len(slices), "kernels": len(kernels), "open_s": opened, "duckdb": duckdb.__version__}), flush=True)
+    for name, bar, ours, theirs in QUERIES:
+        query = ours.format(**values)
+        mine, rows = least(runs, lambda: trace.sql(query, timeout=None))
+        told = {"name": name, "bar_ms": bar, "ours_ms": mine, "theirs_ms": None, "same": None}
+        if theirs:
+            text = theirs.format(**values)
+            told["theirs_ms"], other = least(runs, lambda: db.sql(text).fetchall())
+            told["same"] = same([tuple(r) for r in rows], other)
+        print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
