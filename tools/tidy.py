@@ -34,9 +34,11 @@ MAY_INCLUDE = {
     'compat/paddle_timeline': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine',
     # SQL over a run: what engine knows of it, as tables.
     'sql': 'base model profile pipeline facts diagnosis analyses engine',
+    # Agents ask what engine and sql answer.
+    'mcp': 'base model profile pipeline facts diagnosis analyses engine sql',
     # The viewer and the command line list what is registered and write tables.
     'server': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine sql',
-    'cli': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine sql server '
+    'cli': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine sql mcp server '
            'compat/msprof compat/paddle_timeline',
 }
 MAY_INCLUDE = {room: set(others.split()) for room, others in MAY_INCLUDE.items()}

@@ -15,6 +15,7 @@ int run_align(const Arguments& arguments);
 Command what_if_command(const std::vector<const char*>& open_flags);  // with the flags of open_run()
 Command sql_command(const std::vector<const char*>& open_flags);      // likewise
 int run_sql(const Arguments& arguments);
+int run_mcp(const Arguments& arguments);
 int run_record(const Arguments& arguments);
 int run_recover(const Arguments& arguments);
 int run_tail(const Arguments& arguments);

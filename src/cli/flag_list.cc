@@ -36,6 +36,7 @@ const std::vector<Flag>& flag_table() {
        ""},
       {"file", "FILE", "Where the query stands; - is standard input", ""},
       {"timeout", "T", "Give a query up after this: 30s; without a unit, ms; default never", ""},
+      {"root", "DIR", "Runs below this folder may be opened; may be repeated; default the current one", ""},
       {"schema", "", "List tables and columns with their units", ""},
       {"output", "FILE", "Where to write; - is stdout", ""},
       {"to", "KIND", "Kind of output when the file's extension does not tell (stageline help exporters)", ""},

@@ -201,6 +201,18 @@ const std::vector<Command>& command_table() {
        {{"trust-clocks", "", "Exit 0 also when a rank cannot be tied to the others", ""}}},
       what_if_command(open),
       sql_command(open),
+      {"mcp",
+       "",
+       "Answer an agent over standard input and output: the Model Context Protocol",
+       "Tools open, analyses, schema, explain, ask, sql, verify and close over runs below --root, a JSON-RPC line "
+       "each. Nothing is "
+       "written, no program is started and the network is not used.",
+       {"root", "rows", "timeout"},
+       0,
+       0,
+       run_mcp,
+       {{"rows", "N", "Most rows of an answer, up to 200; default 200", ""},
+        {"timeout", "T", "Give a query up after this: 30s; without a unit, ms; default 60s", ""}}},
       {"info",
        "PATH…",
        "Say what was found, and what was wrong with it",
