@@ -1,0 +1,22 @@
+// Lines to the agents' interface, which may open nothing: each is answered by one line of JSON, or by none.
+#include "base/json_tree.h"
+#include "fuzz.h"
+#include "mcp/server.h"
+
+FUZZ_TARGET(mcp) {
+  using namespace stageline;
+  mcp::Server server(mcp::ToolLimits{});
+  std::string_view text(reinterpret_cast<const char*>(data), size);
+  for (int lines = 0; !text.empty() && lines < 50; ++lines) {
+    const size_t end = std::min(text.size(), text.find('\n'));
+    const std::string answer = server.answer(text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end + 1));
+    if (answer.empty()) continue;
+    FUZZ_CHECK(answer.find('\n') == std::string::npos, answer);
+    const Result<JsonTree> tree = parse_json_tree(answer, "answer");
+    FUZZ_CHECK(tree && tree->broken_at < 0, answer);
+    const Value told = tree->tree.root();
+    FUZZ_CHECK(told["jsonrpc"].text() == "2.0" && told["result"].is_dict() != told["error"].is_dict(), answer);
+  }
+  return 0;
+}
