@@ -15,13 +15,13 @@ MOST_PAGE_BYTES = 20_000_000  # browsers and notebook servers take no longer src
 
 
 def _style(scope):
-    """Light and dark as the reader's system is; nothing outside of this output is touched."""
-    return (f'<style>.{scope}{{font:13px/1.5 system-ui,sans-serif;color:#1c1e21}}.{scope} table{{border-collapse:collapse;font-size:12px}}'
-            f'.{scope} th,.{scope} td{{padding:2px 10px;text-align:right;border:0;background:none;white-space:nowrap}}'
-            f'.{scope} th{{font-weight:600;border-bottom:1px solid #9aa0a6}}.{scope} .t{{text-align:left;max-width:44em;overflow:hidden;'
-            f'text-overflow:ellipsis}}.{scope} .u{{font-weight:400;color:#5f6368}}.{scope} .m{{color:#5f6368}}.{scope} b{{font-weight:600}}'
-            f'.{scope} li{{margin:4px 0}}.{scope} img{{max-width:100%;background:#fff}}'
-            f'@media(prefers-color-scheme:dark){{.{scope}{{color:#e8eaed}}.{scope} .u,.{scope} .m{{color:#9aa0a6}}}}</style>')
+    """The colours of the page around it, whatever the reader's system prefers: a notebook may be light where the system is dark. Nothing
+    outside of this output is touched."""
+    return (f'<style>.{scope}{{font:13px/1.5 system-ui,sans-serif;color:inherit}}.{scope} table{{border-collapse:collapse;font-size:12px;color:inherit}}'
+            f'.{scope} th,.{scope} td{{padding:2px 10px;text-align:right;border:0;background:none;white-space:nowrap;color:inherit}}'
+            f'.{scope} th{{font-weight:600;border-bottom:1px solid #80868b}}.{scope} .t{{text-align:left;max-width:44em;overflow:hidden;'
+            f'text-overflow:ellipsis}}.{scope} .u{{font-weight:400;opacity:.7}}.{scope} .m{{opacity:.75}}.{scope} b{{font-weight:600}}'
+            f'.{scope} li{{margin:4px 0}}.{scope} img{{max-width:100%;background:#fff}}</style>')
 
 
 def _scoped(body):
