@@ -54,6 +54,8 @@ class AnalysisOptions {
 };
 
 // What a run is put to.
+class TorchRowStore;
+
 struct AnalysisInput {
   const Trace* trace = nullptr;  // kCells, kTorch
   // What is known of `trace`, shared by all questions of it. run() makes it where nobody gave one, so an analysis asks
@@ -63,6 +65,7 @@ struct AnalysisInput {
     if (!facts) facts = std::make_shared<const Run>(*trace);
     return *facts;
   }
+  TorchRowStore* rows = nullptr;   // of `trace`: rows that earlier questions laid out, where somebody keeps them
   const Trace* control = nullptr;  // kTwoRuns: the run compared with
   const Trace* test = nullptr;     // kTwoRuns: the run that is new
   std::vector<std::string> paths;  // kFiles

@@ -73,7 +73,8 @@ Status write_trace_with_counters(const ExportInput& input, const std::string& pa
   Result<TorchRun> run =
       make_torch_run(input.trace, {input.options.hta, !input.options.hta});  // HTA's counters end before the last step
   if (!run) return std::move(run).error();
-  const TorchRank rank = torch_rank(*run, input.options.part);
+  const auto held = torch_rank(*run, input.options.part);
+  const TorchRank& rank = *held;
   TraceOverlay overlay;
   overlay.part = input.options.part;
   if (input.options.hta) {

@@ -67,7 +67,8 @@ class Builder {
     kept_.assign(s_.size(), false);
     if (!run) return;
     run_zero_ns_ = run->zero_ns;
-    for (const TorchRow& row : torch_rank(*run, static_cast<size_t>(&part_ - trace_.parts.data())).rows)
+    for (const auto rank = torch_rank(*run, static_cast<size_t>(&part_ - trace_.parts.data()));
+         const TorchRow& row : rank->rows)
       kept_[row.slice] = true;
   }
 

@@ -110,7 +110,7 @@ std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const Torc
 
 std::vector<std::vector<BandwidthPoint>> hta_bandwidths(const TorchRun& run) {
   std::vector<std::vector<BandwidthPoint>> ranks(run.parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = hta_bandwidth_points(run, torch_rank(run, run.parts[k])); });
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = hta_bandwidth_points(run, *torch_rank(run, run.parts[k])); });
   return ranks;
 }
 

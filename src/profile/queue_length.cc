@@ -124,7 +124,7 @@ Result<std::vector<std::vector<QueuePoint>>> hta_queues(const TorchRun& run) {
   std::vector<std::vector<QueuePoint>> ranks(run.parts.size());
   std::vector<std::optional<Error>> failed(run.parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    Result<std::vector<QueuePoint>> points = hta_queue_points(run, torch_rank(run, run.parts[k]));
+    Result<std::vector<QueuePoint>> points = hta_queue_points(run, *torch_rank(run, run.parts[k]));
     if (points) {
       ranks[k] = std::move(*points);
     } else {

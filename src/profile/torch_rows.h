@@ -31,9 +31,12 @@ struct TorchRow {
   int64_t end_ns() const { return start_ns + dur_ns; }
 };
 
+class TorchRowStore;
+
 struct TorchOptions {
   bool hta = false;
   bool include_last_step = false;  // keep the last ProfilerStep, which HTA drops when there are several
+  TorchRowStore* store = nullptr;  // rows of earlier questions (torch_view.h); it outlives what is made with it
 };
 
 // Facts over all ranks.

@@ -87,6 +87,8 @@ TorchRank exact_rank(const TorchRun& run, size_t p) {
 }  // namespace
 
 Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options) {
+  if (options.store)
+    if (std::optional<TorchRun> kept = options.store->run(options)) return std::move(*kept);
   TorchRun run;
   run.trace = &trace;
   run.options = options;
@@ -111,7 +113,10 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
                  {},
                  options.hta ? "HTA finds ranks in its own way: docs/analyses/hta-loading.md"
                              : "stageline info lists the ranks"};
-  if (options.hta) return run;
+  if (options.hta) {
+    if (options.store) options.store->keep(run);
+    return run;
+  }
   run.zero_ns = INT64_MAX;
   std::set<int64_t> steps;
   for (const Part& part : trace.parts) {
@@ -122,16 +127,54 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
   if (run.zero_ns == INT64_MAX) run.zero_ns = 0;
   run.listed_steps.assign(steps.begin(), steps.end());
   run.drops_last_step = !options.include_last_step && run.listed_steps.size() >= 2;
+  if (options.store) options.store->keep(run);
   return run;
 }
 
-TorchRank torch_rank(const TorchRun& run, size_t part) {
+namespace {
+
+TorchRank laid_out(const TorchRun& run, size_t part) {
   if (!run.options.hta) return exact_rank(run, part);
   TorchRank rank = hta_rank_rows(run, part);
   if (run.trace->slice_filter.any())
     std::erase_if(rank.rows, [&](const TorchRow& row) { return !kept_by_filter(run, row); });
   hta_index_rows(rank);
   return rank;
+}
+
+}  // namespace
+
+std::shared_ptr<const TorchRank> torch_rank(const TorchRun& run, size_t part) {
+  TorchRowStore* const store = run.options.store;
+  if (store)
+    if (auto kept = store->rank(run.options, part)) return kept;
+  auto rank = std::make_shared<const TorchRank>(laid_out(run, part));
+  if (store) store->keep(run.options, part, rank);
+  return rank;
+}
+
+std::optional<TorchRun> TorchRowStore::run(const TorchOptions& options) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = runs_.find(mode(options));
+  return found == runs_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void TorchRowStore::keep(const TorchRun& run) {
+  const std::lock_guard lock(mutex_);
+  runs_.emplace(mode(run.options), run);
+}
+
+std::shared_ptr<const TorchRank> TorchRowStore::rank(const TorchOptions& options, size_t part) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = ranks_.find({mode(options), part});
+  return found == ranks_.end() ? nullptr : found->second;
+}
+
+void TorchRowStore::keep(const TorchOptions& options, size_t part, const std::shared_ptr<const TorchRank>& rank) {
+  const size_t bytes = rank->rows.capacity() * sizeof(TorchRow) + rank->row_of_index.capacity() * sizeof(int32_t);
+  const std::lock_guard lock(mutex_);
+  if (bytes_ + bytes > most_bytes_ || !ranks_.emplace(std::pair(mode(options), part), rank).second) return;
+  bytes_ += bytes;
 }
 
 }  // namespace stageline

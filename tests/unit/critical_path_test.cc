@@ -47,7 +47,7 @@ int64_t looks_with_threads(int threads) {
   const Trace trace = read_with("kineto", {folder.add("t.json", trace_of(events))});
   const auto run = make_torch_run(trace, {});
   REQUIRE(run);
-  const PathGraph graph = exact_path_graph(*run, torch_rank(*run, run->parts[0]), {});
+  const PathGraph graph = exact_path_graph(*run, *torch_rank(*run, run->parts[0]), {});
   CHECK(graph.path.size() == static_cast<size_t>(4 * threads));
   return graph.looks;
 }

@@ -10,7 +10,7 @@ namespace {
 TorchRank rows_of(const Trace& trace, bool hta, bool last = false) {
   auto run = make_torch_run(trace, {hta, last});
   REQUIRE(run);
-  return torch_rank(*run, run->parts[0]);
+  return *torch_rank(*run, run->parts[0]);
 }
 
 const TorchRow& named(const Trace& trace, const TorchRank& rank, std::string_view name) {
@@ -93,7 +93,7 @@ TEST_CASE("F13: a rank without steps keeps its rows") {
   for (const bool hta : {false, true}) {
     auto run = make_torch_run(trace, {hta, false});
     REQUIRE(run);
-    CHECK(torch_rank(*run, 1).rows.size() == (hta ? 0 : 1));
+    CHECK(torch_rank(*run, 1)->rows.size() == (hta ? 0 : 1));
   }
 }
 
@@ -162,8 +162,8 @@ TEST_CASE("F22: ranks of minified files are told apart, HTA takes them for one")
   const auto hta = make_torch_run(trace, {true, false});
   REQUIRE(hta);
   REQUIRE(hta->parts.size() == 1);
-  CHECK(torch_rank(*hta, hta->parts[0]).rank == 0);
-  CHECK(count_named(trace, torch_rank(*hta, hta->parts[0]), "x3") == 1);
+  CHECK(torch_rank(*hta, hta->parts[0])->rank == 0);
+  CHECK(count_named(trace, *torch_rank(*hta, hta->parts[0]), "x3") == 1);
 }
 
 TEST_CASE("a slice costs what the model says, and no more than 48 bytes") {

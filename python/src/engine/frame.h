@@ -11,6 +11,7 @@
 #include "model/table.h"
 #include "model/trace.h"
 #include "profile/slice_select.h"
+#include "profile/torch_view.h"
 #include "sql/answer.h"
 #include "sql/run_data.h"
 
@@ -19,10 +20,11 @@ namespace stageline::python {
 // A run that Python holds. Tables made of it share in it, so it lives as long as the last array that looks into it.
 struct OpenRun {
   Trace trace;
-  std::shared_ptr<const Run> run;                     // of `trace`
-  std::vector<std::string> paths;                     // what the user named
-  std::vector<std::string> words;                     // the flags that it was opened with
-  std::shared_ptr<const sql::RunData> sql = nullptr;  // what all queries of it share
+  std::shared_ptr<const Run> run;                                           // of `trace`
+  std::vector<std::string> paths;                                           // what the user named
+  std::vector<std::string> words;                                           // the flags that it was opened with
+  std::shared_ptr<const sql::RunData> sql = nullptr;                        // what all queries of it share
+  std::shared_ptr<TorchRowStore> rows = std::make_shared<TorchRowStore>();  // what questions to it share
 };
 
 enum class Form : uint8_t {

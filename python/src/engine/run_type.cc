@@ -109,7 +109,8 @@ Result<std::shared_ptr<OpenRun>> open_now(const std::vector<std::string>& paths,
   options->progress = progress.get();
   Result<Trace> trace = open_trace(paths, *options);
   if (!trace) return std::move(trace).error();
-  auto run = std::make_shared<OpenRun>(OpenRun{std::move(*trace), nullptr, paths, words, nullptr});
+  auto run = std::make_shared<OpenRun>(
+      OpenRun{std::move(*trace), nullptr, paths, words, nullptr, std::make_shared<TorchRowStore>()});
   run->run = std::make_shared<const Run>(run->trace);
   run->sql = std::make_shared<const sql::RunData>(run->run, nullptr, run->paths);
   return run;
@@ -198,6 +199,7 @@ Result<Answered> analyze_now(const std::shared_ptr<const OpenRun>& run, const st
     if (test) return Error{ErrorCode::kUsage, name + " takes one run, not two", {}, ""};
     input->trace = &run->trace;
     input->facts = run->run;
+    input->rows = run->rows.get();
     if (!suits(analysis, run->trace))
       return Error{ErrorCode::kBadInput,
                    name + (analysis.needs == AnalysisNeeds::kCells ? " needs pipeline cells, and this trace has none"

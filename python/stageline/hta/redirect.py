@@ -8,6 +8,7 @@ STAGELINE_HTA_ROOT, `hta.__file__` and hta.utils.test_utils are as if they stood
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import os
 import sys
 

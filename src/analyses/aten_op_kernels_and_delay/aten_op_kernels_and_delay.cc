@@ -294,7 +294,7 @@ Result<std::vector<Key>> sort_keys(const AnalysisInput& input) {
 Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input) {
   Result<std::vector<Key>> keys = sort_keys(input);
   if (!keys) return std::move(keys).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   const std::string prefix = input.options.text("operators", "aten::");
   std::vector<uint8_t> is_op;
@@ -303,7 +303,8 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
       is_op.push_back(torch->trace->names.text(id).starts_with(prefix));
   std::vector<RankResult> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    const TorchRank rank = torch_rank(*torch, torch->parts[k]);
+    const auto held = torch_rank(*torch, torch->parts[k]);
+    const TorchRank& rank = *held;
     ranks[k] = input.hta ? hta_result(*torch, rank) : exact_result(*torch, rank, is_op);
     const auto before = [&](const OpSequence& a, const OpSequence& b) {
       for (const Key key : *keys)

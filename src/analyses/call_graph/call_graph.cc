@@ -156,13 +156,14 @@ void append(Table& to, const Table& from) {
 }
 
 Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   const std::string builder = input.options.text("builder", "both");
   const Wanted wanted = {builder != "trace-call-graph", builder != "call-stack"};
   std::vector<GraphTables> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    const TorchRank rank = torch_rank(*torch, torch->parts[k]);
+    const auto held = torch_rank(*torch, torch->parts[k]);
+    const TorchRank& rank = *held;
     (input.hta ? hta_rows : exact_rows)(*torch, rank, wanted, ranks[k]);
   });
   Table stack("call-stack", input.hta ? "Call stack (HTA)" : "Who called whom",

@@ -218,7 +218,7 @@ Result<AnalysisResult> run_cann_api_sum(const AnalysisInput& input) {
   if (!torch) return std::move(torch).error();
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = answer_for(torch_rank(*torch, torch->parts[k]), input.msprof); });
+               [&](size_t k) { ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k]), input.msprof); });
   AnalysisResult result;
   if (input.msprof) {
     result.tables = rival_tables(*torch, ranks);

@@ -224,7 +224,7 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
   note_unmatched(matched, ops.size(), result.notes);
   std::vector<RankTimes> ranks(ops.size());
   parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = times_of(*torch, torch_rank(*torch, torch->parts[k]), ops[k]); });
+               [&](size_t k) { ranks[k] = times_of(*torch, *torch_rank(*torch, torch->parts[k]), ops[k]); });
   result.tables.push_back(exact_cluster_time_summary_table(*torch, ranks));
   result.tables.push_back(total_table(*torch, ranks));
   if (told.row_count() > 0) result.tables.push_back(std::move(told));

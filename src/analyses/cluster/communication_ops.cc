@@ -98,7 +98,7 @@ std::vector<std::vector<CommunicationOp>> all_communication_ops(const TorchRun& 
   const OpNames names(run.trace->names);
   std::vector<std::vector<CommunicationOp>> ranks(run.parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = communication_ops(torch_rank(run, run.parts[k]), static_cast<uint32_t>(k), names);
+    ranks[k] = communication_ops(*torch_rank(run, run.parts[k]), static_cast<uint32_t>(k), names);
   });
   return ranks;
 }

@@ -138,7 +138,7 @@ Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
   if (!torch) return std::move(torch).error();
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = answer_for(torch_rank(*torch, torch->parts[k]), input.msprof); });
+               [&](size_t k) { ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k]), input.msprof); });
   const Writer writer(torch->trace->names, input.msprof);
   std::map<Key, Key> types;
   AnalysisResult result;

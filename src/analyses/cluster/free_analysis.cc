@@ -240,7 +240,7 @@ Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
   const std::vector<Reason> reasons = host_reasons(torch->trace->names);
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = answer_for(torch_rank(*torch, torch->parts[k]), reasons, *least, static_cast<size_t>(*most));
+    ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k]), reasons, *least, static_cast<size_t>(*most));
   });
   AnalysisResult result;
   note_level_none(input, result.notes);

@@ -103,7 +103,7 @@ Result<AnalysisResult> run_mstx_sum(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
   if (!torch) return std::move(torch).error();
   std::vector<RankAnswer> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = answer_for(torch_rank(*torch, torch->parts[k])); });
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k])); });
   AnalysisResult result;
   for (const bool by_step : {true, false})
     for (const bool device : {false, true}) result.tables.push_back(table_of(*torch, ranks, by_step, device));

@@ -154,7 +154,7 @@ Table rival_time_summary(const TorchRun& run, const std::vector<std::vector<Comm
   std::vector<Rows> memory(run.parts.size());
   parallel_for(memory.size(), [&](size_t k) {
     const size_t p = run.parts[k];
-    add_memory(run, torch_rank(run, p), run.trace->parts[p], run.ranks[p], memory[k]);
+    add_memory(run, *torch_rank(run, p), run.trace->parts[p], run.ranks[p], memory[k]);
   });
   for (const Rows& own : memory) rows.insert(own.begin(), own.end());
   for (const size_t p : run.parts) {

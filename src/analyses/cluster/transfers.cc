@@ -134,7 +134,7 @@ RankTransfers transfers_of(const TorchRun& run, const TorchRank& rank) {
 
 std::vector<RankTransfers> all_transfers(const TorchRun& run) {
   std::vector<RankTransfers> ranks(run.parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = transfers_of(run, torch_rank(run, run.parts[k])); });
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = transfers_of(run, *torch_rank(run, run.parts[k])); });
   using Key = std::tuple<int32_t, int32_t, std::string_view>;  // sender, receiver, group
   const auto key_of = [](const Transfer& t) { return Key{t.src, t.dst, t.group}; };
   std::vector<Key> told;  // by senders

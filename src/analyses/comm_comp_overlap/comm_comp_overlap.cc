@@ -61,10 +61,10 @@ Table exact_comm_comp_overlap_table(const std::vector<Overlap>& ranks) {
 }
 
 Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   std::vector<Overlap> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = overlap_of(torch_rank(*torch, torch->parts[k])); });
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = overlap_of(*torch_rank(*torch, torch->parts[k])); });
   AnalysisResult result;
   result.tables.push_back(input.hta ? hta_comm_comp_overlap_table(ranks) : exact_comm_comp_overlap_table(ranks));
   return result;

@@ -351,7 +351,7 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   options.zero_launch = *zero;
   Result<int64_t> wanted = input.options.integer("rank", -1, 0);
   if (!wanted) return std::move(wanted).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   size_t part = torch->parts[0];
   if (*wanted >= 0) {
@@ -364,7 +364,8 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
                    "stageline info lists the ranks"};
     part = *at;
   }
-  const TorchRank rank = torch_rank(*torch, part);
+  const auto held = torch_rank(*torch, part);
+  const TorchRank& rank = *held;
   const PathGraph graph = (input.hta ? hta_path_graph : exact_path_graph)(*torch, rank, options);
   if (!input.hta && !options.annotation.empty() && graph.matches <= options.first)
     return no_instance(*torch, rank, options, graph.matches);

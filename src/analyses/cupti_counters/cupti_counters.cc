@@ -98,7 +98,8 @@ std::vector<StringId> operators_of(const TorchRun& run, const Part& part, const 
 
 RankCounters counters_of_rank(const TorchRun& run, size_t part, bool hta) {
   RankCounters out;
-  const TorchRank rank = torch_rank(run, part);
+  const auto held = torch_rank(run, part);
+  const TorchRank& rank = *held;
   out.part = rank.part;
   std::map<std::string_view, std::vector<int32_t>> ranges;  // by device; HTA: all together
   std::vector<int32_t> launches;
@@ -258,7 +259,7 @@ Table exact_cupti_counters_table(const TorchRun& run, const std::vector<RankCoun
 }
 
 Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   std::vector<RankCounters> ranks(torch->parts.size());
   std::vector<Status> read(ranks.size());

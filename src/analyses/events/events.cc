@@ -206,12 +206,12 @@ Table exact_symbols(const TorchRun& run) {
 }
 
 Result<AnalysisResult> run_events(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
   Table table = input.hta ? hta_events_table() : exact_events_table();
   for (const size_t part : torch->parts)  // one rank after the other: the table is in their order
-    (input.hta ? add_hta_rows : add_exact_rows)(*torch, torch_rank(*torch, part), table);
+    (input.hta ? add_hta_rows : add_exact_rows)(*torch, *torch_rank(*torch, part), table);
   result.tables.push_back(std::move(table));
   result.tables.push_back(input.hta ? hta_symbols(*torch) : exact_symbols(*torch));
   return result;

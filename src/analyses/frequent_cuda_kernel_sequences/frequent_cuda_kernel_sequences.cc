@@ -191,7 +191,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   options.least = *least;
   options.top_k = *top;
   options.compress = *compress;
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   if (*wanted >= 0) {
     std::erase_if(torch->parts, [&](size_t p) { return torch->ranks[p] != *wanted; });
@@ -206,7 +206,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
     named[id] = torch->trace->names.text(id).find(options.name) != std::string_view::npos;
   std::vector<RankPatterns> ranks(torch->parts.size());
   parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = patterns_of(*torch, torch_rank(*torch, torch->parts[k]), options, named); });
+               [&](size_t k) { ranks[k] = patterns_of(*torch, *torch_rank(*torch, torch->parts[k]), options, named); });
   AnalysisResult result;
   Table table = input.hta ? hta_frequent_cuda_kernel_sequences_table() : exact_frequent_cuda_kernel_sequences_table();
   for (size_t k = 0; k < ranks.size(); ++k) {
@@ -223,7 +223,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
     }
   }
   if (!ranks.empty())
-    result.overlay = overlay_of(torch_rank(*torch, torch->parts[0]), torch->parts[0], ranks[0], options);
+    result.overlay = overlay_of(*torch_rank(*torch, torch->parts[0]), torch->parts[0], ranks[0], options);
   result.tables.push_back(std::move(table));
   return result;
 }

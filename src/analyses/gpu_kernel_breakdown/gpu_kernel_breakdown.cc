@@ -248,11 +248,11 @@ Result<Options> options_of(const AnalysisInput& input) {
 Result<AnalysisResult> run_gpu_kernel_breakdown(const AnalysisInput& input) {
   Result<Options> options = options_of(input);
   if (!options) return std::move(options).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = answer_for(*torch, torch_rank(*torch, torch->parts[k]), *options); });
+               [&](size_t k) { ranks[k] = answer_for(*torch, *torch_rank(*torch, torch->parts[k]), *options); });
   AnalysisResult result;
   if (input.hta) {
     result.tables.push_back(hta_types(ranks));

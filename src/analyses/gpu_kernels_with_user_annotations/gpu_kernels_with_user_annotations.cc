@@ -290,20 +290,20 @@ Result<AnalysisResult> run_gpu_kernels_with_user_annotations(const AnalysisInput
   Result<bool> shorten = input.options.flag("shorten-names", input.hta);
   if (!shorten) return std::move(shorten).error();
   options = {*expand, *shorten};
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   const size_t count = torch->parts.size();
   AnalysisResult result;
   if (!input.hta) {
     std::vector<std::vector<Kernel>> ranks(count);
-    parallel_for(count, [&](size_t k) { ranks[k] = exact_rank(*torch, torch_rank(*torch, torch->parts[k])); });
+    parallel_for(count, [&](size_t k) { ranks[k] = exact_rank(*torch, *torch_rank(*torch, torch->parts[k])); });
     result.tables.push_back(exact_summary(*torch, ranks));
     if (!input.for_report)
       result.tables.push_back(exact_gpu_kernels_with_user_annotations_table(*torch, ranks, options));
     return result;
   }
   std::vector<HtaRank> ranks(count);
-  parallel_for(count, [&](size_t k) { ranks[k] = hta_rank(*torch, torch_rank(*torch, torch->parts[k])); });
+  parallel_for(count, [&](size_t k) { ranks[k] = hta_rank(*torch, *torch_rank(*torch, torch->parts[k])); });
   for (size_t k = 0; k < count; ++k)
     if (ranks[k].raises)
       return Error{ErrorCode::kBadInput,

@@ -149,15 +149,16 @@ Result<Options> options_of(const AnalysisInput& input) {
 Result<AnalysisResult> run_gpu_user_annotation_breakdown(const AnalysisInput& input) {
   Result<Options> options = options_of(input);
   if (!options) return std::move(options).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   std::vector<bool> wanted;
   for (const CategoryInfo& c : input.trace->categories)
     wanted.push_back(input.hta ? c.text == (options->gpu ? "gpu_user_annotation" : "user_annotation")
                                : c.kind == (options->gpu ? Category::kGpuAnnotation : Category::kUserAnnotation));
   std::vector<RankAnswer> ranks(torch->parts.size());
-  parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = answer_for(*torch, torch_rank(*torch, torch->parts[k]), wanted, *options); });
+  parallel_for(ranks.size(), [&](size_t k) {
+    ranks[k] = answer_for(*torch, *torch_rank(*torch, torch->parts[k]), wanted, *options);
+  });
   AnalysisResult result;
   result.tables.push_back(input.hta ? hta_gpu_user_annotation_breakdown_table(*torch, ranks, *options)
                                     : exact_gpu_user_annotation_breakdown_table(*torch, ranks, *options));

@@ -311,11 +311,12 @@ Result<Options> options_of(const AnalysisInput& input) {
 Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
   Result<Options> options = options_of(input);
   if (!options) return std::move(options).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   std::vector<RankIdle> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    const TorchRank rank = torch_rank(*torch, torch->parts[k]);
+    const auto held = torch_rank(*torch, torch->parts[k]);
+    const TorchRank& rank = *held;
     ranks[k] = input.hta ? hta_idle(*torch, rank, *options) : exact_idle(rank, *options);
   });
   for (const RankIdle& rank : ranks)

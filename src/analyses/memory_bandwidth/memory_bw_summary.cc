@@ -116,7 +116,7 @@ Table bin_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ran
 }
 
 Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
   if (input.hta) {
@@ -126,7 +126,8 @@ Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
   std::vector<std::vector<Copies>> ranks(torch->parts.size());
   std::vector<Diagnostics> notes(ranks.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    const TorchRank rank = torch_rank(*torch, torch->parts[k]);
+    const auto held = torch_rank(*torch, torch->parts[k]);
+    const TorchRank& rank = *held;
     std::vector<CopyBandwidth> copies = copy_bandwidths(*torch, rank);
     note_copy_flaws(copies, notes[k]);
     ranks[k] = copies_of(rank, std::move(copies));

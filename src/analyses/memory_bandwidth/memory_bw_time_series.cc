@@ -9,7 +9,7 @@ namespace {
 using Type = ColumnType;
 
 Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
   const auto part_of = [&](size_t k) -> const Part& { return torch->trace->parts[torch->parts[k]]; };
@@ -30,7 +30,7 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
   }
   std::vector<std::vector<CopyBandwidth>> ranks(torch->parts.size());
   parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = copy_bandwidths(*torch, torch_rank(*torch, torch->parts[k])); });
+               [&](size_t k) { ranks[k] = copy_bandwidths(*torch, *torch_rank(*torch, torch->parts[k])); });
   Table table("memory-bw-time-series", "Bandwidth of copies over time",
               {{"rank", "rank", Type::kInteger, "Global rank"},
                {"name", "kind", Type::kText, "Kind of copy, or Memset"},

@@ -240,7 +240,7 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
   if (!steps) return std::move(steps).error();
   Result<int64_t> candidates = input.options.integer("num-candidates", 2, input.hta ? INT64_MIN : 0);
   if (!candidates) return std::move(candidates).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
   if (input.hta) {
@@ -253,7 +253,7 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
   const NameFacts names = name_facts(torch->trace->names);
   std::vector<RankCollectives> ranks(torch->parts.size());
   parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = collectives_of(torch_rank(*torch, torch->parts[k]), k, *steps, names); });
+               [&](size_t k) { ranks[k] = collectives_of(*torch_rank(*torch, torch->parts[k]), k, *steps, names); });
   const Sums sums = sums_of(*torch, ranks);
   int64_t left_out = 0;
   for (const RankCollectives& rank : ranks) left_out += rank.left_out;

@@ -78,7 +78,7 @@ Table exact_profiler_steps_table(const TorchRun& run) {
 }
 
 Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
   if (!input.hta) {
@@ -87,7 +87,7 @@ Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
   }
   std::vector<std::set<int64_t>> found(torch->parts.size());
   parallel_for(found.size(), [&](size_t k) {
-    for (const TorchRow& row : torch_rank(*torch, torch->parts[k]).rows)
+    for (const auto rank = torch_rank(*torch, torch->parts[k]); const TorchRow& row : rank->rows)
       if (const int64_t number = torch->step_number[row.name]; number >= 0) found[k].insert(number);
   });
   result.tables.push_back(hta_profiler_steps_table(found));

@@ -114,7 +114,7 @@ Table bin_table(const TorchRun& run, const std::vector<std::vector<StreamSummary
 }
 
 Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
   if (input.hta) {
@@ -126,7 +126,7 @@ Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
   std::vector<std::vector<StreamSummary>> ranks(torch->parts.size());
   std::vector<Diagnostics> notes(ranks.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    const std::vector<StreamQueue> queues = stream_queues(*torch, torch_rank(*torch, torch->parts[k]));
+    const std::vector<StreamQueue> queues = stream_queues(*torch, *torch_rank(*torch, torch->parts[k]));
     note_queue_flaws(queues, notes[k]);
     ranks[k] = summaries_of(queues);
   });

@@ -43,7 +43,7 @@ Table exact_queue_length_time_series_table(const TorchRun& run, const std::vecto
 }
 
 Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
   if (input.hta) {
@@ -53,7 +53,7 @@ Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) 
     return result;
   }
   std::vector<std::vector<StreamQueue>> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = stream_queues(*torch, torch_rank(*torch, torch->parts[k])); });
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = stream_queues(*torch, *torch_rank(*torch, torch->parts[k])); });
   for (const auto& queues : ranks) note_queue_flaws(queues, result.notes);
   result.tables.push_back(exact_queue_length_time_series_table(*torch, ranks));
   return result;

@@ -95,7 +95,7 @@ std::vector<Blocked> blocked_of(const TorchRank& rank, const std::vector<StreamQ
 Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput& input) {
   Result<int64_t> most = input.options.integer("max-queue-length", kCudaQueueLength, input.hta ? INT64_MIN : 1);
   if (!most) return std::move(most).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   const size_t count = torch->parts.size();
   const auto rank_of = [&](size_t k) { return int64_t{torch->ranks[torch->parts[k]]}; };
@@ -103,7 +103,8 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
   if (input.hta) {
     std::vector<Result<std::vector<HtaBlocked>>> ranks(count, std::vector<HtaBlocked>());
     parallel_for(count, [&](size_t k) {
-      const TorchRank rank = torch_rank(*torch, torch->parts[k]);
+      const auto held = torch_rank(*torch, torch->parts[k]);
+      const TorchRank& rank = *held;
       Result<std::vector<QueuePoint>> points = hta_queue_points(*torch, rank);
       ranks[k] =
           points ? hta_blocked(rank, *points, *most) : Result<std::vector<HtaBlocked>>(std::move(points).error());
@@ -125,7 +126,8 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
   std::vector<std::vector<Blocked>> ranks(count);
   std::vector<Diagnostics> notes(count);
   parallel_for(count, [&](size_t k) {
-    const TorchRank rank = torch_rank(*torch, torch->parts[k]);
+    const auto held = torch_rank(*torch, torch->parts[k]);
+    const TorchRank& rank = *held;
     const std::vector<StreamQueue> queues = stream_queues(*torch, rank);
     note_queue_flaws(queues, notes[k]);
     ranks[k] = blocked_of(rank, queues, *most);

@@ -143,7 +143,7 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
   if (Result<TorchRun> torch = make_torch_run(trace, {false, true}); torch)  // no step is left out
     parallel_for(torch->parts.size(), [&](size_t k) {
       const auto part = static_cast<size_t>(torch->parts[k]);
-      work[part] = work_of(torch_rank(*torch, torch->parts[k]));
+      work[part] = work_of(*torch_rank(*torch, torch->parts[k]));
     });
   const PipelineSums& sums = sums_of(input.run());
   std::vector<int64_t> bubbles(trace.parts.size(), 0), spans = bubbles;

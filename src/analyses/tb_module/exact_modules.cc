@@ -25,7 +25,8 @@ class Exact {
   Exact(const TorchRun& run, size_t part)
       : trace_(*run.trace), part_(trace_.parts[part]), s_(part_.slices), n_(s_.size()) {
     answer_.rank = run.ranks[part];
-    const TorchRank rank = torch_rank(run, part);  // what --steps and --range leave
+    const auto held = torch_rank(run, part);  // what --steps and --range leave
+    const TorchRank& rank = *held;
     kept_.assign(n_, false);
     for (const TorchRow& row : rank.rows) kept_[row.slice] = true;
   }

@@ -88,11 +88,11 @@ Table hta_temporal_breakdown_table(const std::vector<Breakdown>& ranks) {
 }
 
 Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step});
+  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   std::vector<Breakdown> ranks(torch->parts.size());
   parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = breakdown_of(torch_rank(*torch, torch->parts[k]), input.hta); });
+               [&](size_t k) { ranks[k] = breakdown_of(*torch_rank(*torch, torch->parts[k]), input.hta); });
   for (const Breakdown& b : ranks)
     if (input.hta && !b.any)
       return Error{ErrorCode::kBadInput,

@@ -271,7 +271,7 @@ Result<AnalysisResult> run_tb_kernel(const AnalysisInput& input) {
   const TbRun& tb = *made;
   std::vector<RankKernels> ranks(tb.torch.parts.size());
   parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = kernels_of(tb, torch_rank(tb.torch, tb.torch.parts[k]), by_launch); });
+               [&](size_t k) { ranks[k] = kernels_of(tb, *torch_rank(tb.torch, tb.torch.parts[k]), by_launch); });
   AnalysisResult result;
   if (input.for_report) {
     Table use = use_table(tb, ranks);

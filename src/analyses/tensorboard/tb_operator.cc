@@ -148,7 +148,7 @@ Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
   const FunctionNames names(*input.trace);
   std::vector<RankOperators> ranks(tb.torch.parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = operators_of(tb, names, torch_rank(tb.torch, tb.torch.parts[k]), by_shape);
+    ranks[k] = operators_of(tb, names, *torch_rank(tb.torch, tb.torch.parts[k]), by_shape);
   });
   AnalysisResult result;
   result.tables.push_back(tb.plugin ? plugin_table(tb, ranks, by_shape) : exact_tb_operator_table(tb, ranks, by_shape));

@@ -310,7 +310,7 @@ Result<TbRun> make_tb_run(const AnalysisInput& input) {
 
 TbRank tb_rank(const TbRun& run, size_t part) {
   TbRank out;
-  out.rank = torch_rank(run.torch, part);
+  out.rank = *torch_rank(run.torch, part);
   Sorter sorter(run, out);
   for (const TorchRow& row : out.rank.rows) sorter.add(row);
   sorter.finish();

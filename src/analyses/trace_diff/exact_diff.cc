@@ -121,7 +121,8 @@ void choose_steps(Side& a, Side& b, const DiffOptions& options, Diagnostics& not
 
 // Sums of one rank by name id and category.
 std::map<std::pair<StringId, Category>, Sums> rank_sums(const Side& side, size_t p, DeviceSide devices) {
-  const TorchRank rank = torch_rank(side.run, p);
+  const auto held = torch_rank(side.run, p);
+  const TorchRank& rank = *held;
   const Slices& s = rank.part->slices;
   std::vector<int64_t> children(s.size());
   for (const TorchRow& row : rank.rows)

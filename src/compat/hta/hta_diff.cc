@@ -60,7 +60,7 @@ Result<SumsByName> sums_of(const Trace& trace, const char* label, const std::vec
 
   std::vector<Sums> by_name(trace.names.size());
   for (const size_t p : parts)
-    for (const TorchRank rank = torch_rank(*run, p); const TorchRow& row : rank.rows) {
+    for (const auto rank = torch_rank(*run, p); const TorchRow& row : rank->rows) {
       if (std::find(chosen.begin(), chosen.end(), row.iteration) == chosen.end()) continue;
       if (options.side != DeviceSide::kAll && (options.side == DeviceSide::kHost) == (row.stream != -1)) continue;
       ++by_name[row.name].count;

@@ -69,7 +69,8 @@ Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vect
   const auto count = static_cast<size_t>(std::max<int64_t>(1, candidates));
   std::vector<std::set<int64_t>> listed(run.parts.size());
   parallel_for(listed.size(), [&](size_t k) {
-    const TorchRank rank = torch_rank(run, run.parts[k]);
+    const auto held = torch_rank(run, run.parts[k]);
+    const TorchRank& rank = *held;
     for (const TorchRow& row : rank.rows)
       if (const std::string_view name = run.name(row); name.starts_with("ProfilerStep"))
         if (const int64_t number = profiler_step_number(name); number >= 0) listed[k].insert(number);
@@ -89,7 +90,7 @@ Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vect
                      "HTA looks at rows of profiler steps only");
 
   std::vector<StragglerFacts> ranks(run.parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = facts_of(run, torch_rank(run, run.parts[k]), chosen); });
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = facts_of(run, *torch_rank(run, run.parts[k]), chosen); });
   std::set<int32_t> iterations;
   double first = INFINITY, last = -INFINITY;
   for (const StragglerFacts& facts : ranks) {

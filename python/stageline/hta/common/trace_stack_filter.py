@@ -1,6 +1,7 @@
 """Rows under, before and after an operator. The frame has the column s_name (Trace.decode_symbol_ids)."""
 import abc
 
+from ..configs.config import logger
 from .trace_df import find_op_occurrence
 from .trace_filter import Filter, FirstIterationFilter
 
@@ -14,7 +15,7 @@ def _with_kernels(df, chosen, include):
 
 
 class OperatorFilter(Filter):
-    """By the position-th occurrence of an operator; without it no row stays."""
+    """By the position-th occurrence of an operator; without it all rows stay, and the log says so."""
 
     def __init__(self, op_name, position=0, include_gpu_kernels=True, name_column='s_name'):
         self.op_name, self.position, self.include_gpu_kernels, self.name_column = op_name, position, include_gpu_kernels, name_column
@@ -26,7 +27,8 @@ class OperatorFilter(Filter):
     def __call__(self, df, symbol_table=None):
         found, op = find_op_occurrence(df, self.op_name, self.position, self.name_column)
         if not found:
-            return df.iloc[:0]
+            logger.warning('%s: there is no occurrence %d of it among these rows, which stay all', self.op_name, self.position)
+            return df
         return _with_kernels(df, self._chosen(df, op) & df['stream'].eq(op['stream']), self.include_gpu_kernels)
 
 
