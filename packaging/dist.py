@@ -120,8 +120,9 @@ def zig_tools(work, tools, arch):
     folder.mkdir(parents=True, exist_ok=True)
     # Names of this machine's folders are no part of what is built.
     maps = ' '.join(f'-ffile-prefix-map={path}={name}' for path, name in ((work, 'build'), (ROOT, '.')))
+    # zig's clang describes every line for debuggers unless told not to, and the recorder's static archive is handed out as compiled.
     # -O2 also where CMake tries things out: without, zig would build its C++ library once more, for debugging.
-    flags = f'-target {arch}-linux-gnu.{promises.GLIBC} -O2 -fno-sanitize=undefined -Xclang -fno-pch-timestamp {maps}'
+    flags = f'-target {arch}-linux-gnu.{promises.GLIBC} -O2 -g0 -fno-sanitize=undefined -Xclang -fno-pch-timestamp {maps}'
     for name in ('cc', 'c++', 'ar', 'ranlib'):
         wrapper = folder / name
         # zig's version stands in the wrapper because the compiler cache knows a compiler by its file.
@@ -136,7 +137,8 @@ def zig_tools(work, tools, arch):
 def cmake(work, arch, source, build, *options):
     folder = work / arch
     launcher = ['-DCMAKE_C_COMPILER_LAUNCHER=ccache', '-DCMAKE_CXX_COMPILER_LAUNCHER=ccache'] if shutil.which('ccache') else []
-    environment = dict(os.environ, CCACHE_SLOPPINESS='pch_defines,time_macros,include_file_mtime,include_file_ctime', CCACHE_COMPILERTYPE='clang',
+    # A base folder of the compiler cache would make paths relative before the compiler maps them, and __FILE__ another word.
+    environment = dict(os.environ, CCACHE_BASEDIR='', CCACHE_SLOPPINESS='pch_defines,time_macros,include_file_mtime,include_file_ctime', CCACHE_COMPILERTYPE='clang',
                        CCACHE_COMPILERCHECK='content', SOURCE_DATE_EPOCH=str(source_date()))
     run('cmake', '-S', source, '-B', build, '-G', 'Ninja', f'-DCMAKE_TOOLCHAIN_FILE={ROOT}/packaging/zig.cmake',
         f'-DSTAGELINE_ZIG_TOOLS={folder}/zig', f'-DSTAGELINE_PROCESSOR={arch}', f'-DSTAGELINE_PREFIX={folder}/prefix', '-DCMAKE_BUILD_TYPE=Release',
