@@ -19,7 +19,9 @@ std::string word_after(std::string_view message, std::string_view what) {
   const size_t at = message.find(what);
   if (at == std::string_view::npos) return {};
   std::string_view word = message.substr(at + what.size());
-  return std::string(trim(word.substr(0, word.find(' '))));
+  std::string name(trim(word.substr(0, word.find(' '))));
+  std::erase(name, '"');  // newer versions of SQLite quote what was quoted
+  return name;
 }
 
 // What a wrong name may have meant: near in letters, else those that share its beginning or hold it.

@@ -460,6 +460,7 @@ class Profile(unittest.TestCase):
             lines = wrong.splitlines()
             self.assertEqual(lines[1].strip(), 'durns FROM kernels')
             self.assertEqual(lines[2].index('^'), lines[1].index('durns'))
+        self.assertIn('did you mean dur_ns?', refused(self.path, 'SELECT "durns" FROM kernels'))
         self.assertIn('did you mean kernels?', refused(self.path, 'SELECT * FROM kernel'))
         self.assertIn('did you mean union_ns?', refused(self.path, 'SELECT unoin_ns(1, 2)'))
         self.assertIn('start_ns', refused(self.path, 'SELECT start FROM slices'))
