@@ -1,10 +1,10 @@
 """HTA's side of ./dev bench kineto: run by a Python that holds HTA.
 
-  hta_run.py FOLDER CALL[,CALL…] RESULT.json
+  hta_run.py FOLDER CALL[,CALL…] RESULT.json [ours]
 
 Loads FOLDER as a user does and makes the calls; writes what each cost: CPU seconds of this process and its children, wall
 seconds, the reason where it failed; and the peak of all its processes in MB, with the CPU
-seconds that looking for it took. Drawing is off where HTA lets it be."""
+seconds that looking for it took. Drawing is off where HTA lets it be. With `ours` every import of hta is stageline.hta."""
 import json
 import logging
 import resource
@@ -81,15 +81,20 @@ def calls(run, ranks):
 
 
 def main():
-    folder, wanted, result = sys.argv[1:]
+    folder, wanted, result, *ours = sys.argv[1:]
+    if ours:
+        import stageline.hta.redirect  # noqa: F401
     warnings.filterwarnings("ignore")
     logging.disable(logging.ERROR)
     import plotly.graph_objects as go
     go.Figure.show = lambda *_, **__: None
+    import networkx  # noqa: F401  (HTA imports these two with its module; ours when they are needed)
+    import pandas  # noqa: F401
     from hta.trace_analysis import TraceAnalysis
     costs = {}
     peak = Peak()
-    peak.start()
+    if not ours:
+        peak.start()  # of one process the kernel knows the peak
 
     def timed(name, call):
         cpu, wall, failed, value = cpu_seconds(), time.perf_counter(), "", None
@@ -103,7 +108,7 @@ def main():
 
     run = timed("load", lambda: TraceAnalysis(trace_dir=folder))
     if run is not None:
-        known = calls(run, run.t.get_ranks())
+        known = calls(run, run._trace.ranks if ours else run.t.get_ranks())
         for name in filter(None, wanted.split(",")):
             timed(name, known[name])
     costs["peak_mb"], costs["peak_cpu"] = peak.mb, peak.cpu

@@ -72,6 +72,20 @@ class Frames(unittest.TestCase):
         del frame
         self.assertGreater(int(array[0]), 0)  # the array keeps what it looks into
 
+    @needs('polars', 'numpy')
+    def test_polars_copies_no_numbers(self):
+        """Counted, not timed: each chunk's values stand where the engine has them."""
+        import polars
+        for trace in (self.trace, stageline.open(GOLDEN / 'kineto/input', align='never')):
+            table = trace.slices(columns=['start_ns', 'dur_ns', 'file_index'], batch_rows=64)
+            frame, same = polars.DataFrame(table), 0
+            for place, name in enumerate(frame.columns):
+                chunks = frame[name].get_chunks()
+                self.assertEqual(len(chunks), len(table._frame.batch_rows()))
+                for batch, chunk in enumerate(chunks):
+                    same += chunk.to_numpy(allow_copy=False).__array_interface__['data'][0] == table._frame.data(batch, place)[0].address
+            self.assertEqual(same, 3 * len(table._frame.batch_rows()))
+
     @needs('pyarrow')
     def test_arrow(self):
         import pyarrow

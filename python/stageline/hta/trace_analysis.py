@@ -105,8 +105,8 @@ class TraceAnalysis:
         """HTA keeps streams in the smallest type that holds those of all its rows, -1 among them; 4294967295 is one in some traces."""
         if not hasattr(self, '_streams'):
             import pandas
-            streams = [s for s in set(self._trace.slices(columns=['stream'])['stream']) if s is not None]
-            self._streams = _smallest(pandas.Series([-1, *streams])).dtype
+            streams = self._trace.slices(columns=['stream']).to_pandas()['stream'].dropna()
+            self._streams = _smallest(pandas.Series([-1, *([streams.min(), streams.max()] if len(streams) else [])])).dtype
         return self._streams
 
     def _of(self, frame, ranks):
