@@ -253,6 +253,10 @@ TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool a
   for (const TorchRow& row : a.rank.rows)
     overlay.leave_out[row.index] =
         row.category != Category::kUserAnnotation && row.category != Category::kPythonFunction;
+  // The profiler's own span over all is no row; HTA leaves it out with the rest.
+  for (size_t i = 0; a.hta && i < p.slices.size(); ++i)
+    if (a.run.trace->categories[p.slices.category_id[i]].kind == Category::kSpan)
+      overlay.leave_out[p.slices.file_index[i]] = true;
   for (const auto& [index, args] : overlay.extra_args) overlay.leave_out[index] = false;
   return overlay;
 }
