@@ -27,6 +27,7 @@ WRITERS = {
     'align': [('logs', ['align'], ['-o', 'OUT'])],
     'what-if': [('logs', ['what-if'], ['-o', 'OUT'])],
     'info': [('logs', ['info'], ['-o', 'OUT']), (TORCH, ['info', '--json'], ['-o', 'OUT']), (RECORDING, ['info'], ['-o', 'OUT'])],
+    'sql': [('logs', ['sql'], ['SELECT count(*) FROM cells', '-o', 'OUT']), (TORCH, ['sql'], ['SELECT * FROM slices', '--format', 'arrow', '-o', 'OUT'])],
     'event': [(TORCH, ['event'], ['--rank', '0', '--index', '0', '-o', 'OUT'])],
     'schedule': [('order', ['schedule', '--from-csv'], ['--format', 'csv', '-o', 'OUT'])],
 }
