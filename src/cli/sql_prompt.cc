@@ -260,7 +260,6 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
   limits.cancelled = &g_interrupted;
   std::string statement;
   const auto ask = [&](const std::string& query) {
-    g_interrupted = false;
     sql::AnswerTable answer;
     const Result<sql::Outcome> outcome = session.ask(query, limits, answer);
     if (!outcome) {
@@ -290,6 +289,7 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
         print("^C\n");
         break;
       case LineEditor::Event::kLine: {
+        g_interrupted = false;  // from here on Ctrl-C means the query, before anybody sees that it runs
         print("\n");
         const std::string line = editor.take();
         const std::string_view word = trim(line);
