@@ -86,6 +86,14 @@ class ExplainPlanted(Case):
                     self.assertEqual(changed.returncode, 1, f'diff does not see that the period grew by {growth:.3f}')
                 self.assertEqual(run('diff', path, base, '--fail-on', '3%', '-q').returncode, 0)
 
+    def test_what_all_stages_do_is_no_stages_own(self):
+        for name, at in {'onset': lambda st: st >= 13, 'every third': lambda st: st % 3 == 0}.items():
+            for stages, dp, seed in ((2, 4, 1), (4, 3, 2), (3, 1, 3)):
+                with self.subTest(name, stages=stages):
+                    _, found = self.told(f'all-{name}-{stages}', Planted(**{**WELL, 'stages': stages, 'dp': dp, 'steps': 20, 'jitter': 0.05, 'seed': seed},
+                                                                         cost=lambda st, d, s, k, mb: 1.4 if at(st) else 1))
+                    self.assertEqual([f['id'] for f in found['findings']], ['run.slower'], [f['title_en'] for f in found['findings']])
+
     def test_sends_that_block_are_told_from_hosts(self):
         options = dict(WELL, stages=3, micro_batches=12, messages=True, latency=4)
         well, ill = Planted(**options), Planted(**options, blocking=True)

@@ -50,22 +50,54 @@ PlaceTimes place_times(const CauseScene& scene) {
   return t;
 }
 
+// By step of the graph, what a stage's cells, or those of one of its chunks, take and what the others' do on average.
+struct StepTimes {
+  std::vector<double> own, theirs;
+};
+StepTimes step_times(const CauseScene& scene, int32_t stage, int32_t chunk, const std::vector<double>& others) {
+  const size_t steps = scene.graph.steps.size();
+  StepTimes times{std::vector<double>(steps), std::vector<double>(steps)};
+  scene.each_op([&](uint32_t op, size_t s) {
+    if (scene.times.worker_of(op) == CellTimes::kNone || scene.graph.stage(op) != stage) return;
+    if (scene.times.left_out(op) || (chunk != kUnknown && scene.graph.chunk[op] != chunk)) return;
+    const double other = others[scene.times.place_of(op)];
+    if (std::isnan(other)) return;
+    times.own[s] += scene.times.time_ns(op);
+    times.theirs[s] += other;
+  });
+  return times;
+}
+
+// By stage and step, how much longer than usual the stage takes then: to the lower quarter of its steps.
+using StepLevels = std::vector<std::vector<double>>;
+StepLevels step_levels(const CauseScene& scene, const std::vector<double>& others) {
+  StepLevels levels;
+  for (int32_t stage = 0; stage < scene.times.stages(); ++stage) {
+    const StepTimes times = step_times(scene, stage, kUnknown, others);
+    std::vector<double> level(times.own.size(), std::nan("")), sorted;
+    for (size_t s = 0; s < level.size(); ++s)
+      if (times.theirs[s] > 0) sorted.push_back(level[s] = times.own[s] / times.theirs[s]);
+    std::sort(sorted.begin(), sorted.end());
+    for (double& value : level) value /= sorted.empty() ? 1 : sorted[sorted.size() / 4];
+    levels.push_back(std::move(level));
+  }
+  return levels;
+}
+
 // By step of the graph (NaN: it does not count), what the cells of the stage, or of one chunk of it, take to what the
-// others' do.
-std::vector<double> step_ratios(const CauseScene& scene, const Cause& cause, const std::vector<double>& others) {
-  std::vector<double> ratios(scene.graph.steps.size(), std::nan(""));
-  for (size_t s = 0; s < scene.graph.steps.size(); ++s) {
-    if (!scene.counts[s]) continue;
-    double own = 0, theirs = 0;
-    for (uint32_t op = scene.graph.steps[s].begin; op < scene.graph.steps[s].end; ++op) {
-      if (scene.times.worker_of(op) == CellTimes::kNone || scene.graph.stage(op) != cause.stage) continue;
-      if (scene.times.left_out(op) || (cause.chunk != kUnknown && scene.graph.chunk[op] != cause.chunk)) continue;
-      const double other = others[scene.times.place_of(op)];
-      if (std::isnan(other)) continue;
-      own += scene.times.time_ns(op);
-      theirs += other;
-    }
-    if (theirs > 0) ratios[s] = own / theirs;
+// others' do in that step: what all stages take longer in it is no stage's own.
+std::vector<double> step_ratios(const CauseScene& scene, const Cause& cause, const std::vector<double>& others,
+                                const StepLevels& levels) {
+  const StepTimes times = step_times(scene, cause.stage, cause.chunk, others);
+  std::vector<double> ratios(times.own.size(), std::nan(""));
+  for (size_t s = 0; s < ratios.size(); ++s) {
+    if (!(times.theirs[s] > 0)) continue;
+    std::vector<double> beside;  // levels of the other stages
+    for (size_t stage = 0; stage < levels.size(); ++stage)
+      if (static_cast<int32_t>(stage) != cause.stage && levels[stage][s] > 0) beside.push_back(levels[stage][s]);
+    std::sort(beside.begin(), beside.end());
+    const double all = beside.empty() ? 1 : beside[(beside.size() - 1) / 2];
+    ratios[s] = times.own[s] / times.theirs[s] / all;
   }
   return ratios;
 }
@@ -81,7 +113,8 @@ bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, i
 }
 
 // The stage as a cause, its time beyond the others' in `beyond_ns`; false where it is not slow.
-bool is_slow(const CauseScene& scene, const PlaceTimes& t, int32_t stage, Cause& cause, double& beyond_ns) {
+bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StepLevels& levels, int32_t stage, Cause& cause,
+             double& beyond_ns) {
   double own = 0, theirs = 0, chunk_ratio = 0, chunk_beyond = 0;
   int32_t slow_chunks = 0, slowest = kUnknown;
   using Kinds = std::map<size_t, std::array<double, 3>>;  // own and others' time, and cells
@@ -115,7 +148,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, int32_t stage, Cause&
   if (!whole && slow_chunks == 0) {
     // On average it is not, and yet it may be in some steps.
     cause.stage = stage;
-    if (!(theirs > 0) || !slow_course(course_of(step_ratios(scene, cause, t.others)))) return false;
+    if (!(theirs > 0) || !slow_course(course_of(step_ratios(scene, cause, t.others, levels)))) return false;
   }
   cause.kind = CauseKind::kSlowStage;
   cause.stage = stage;
@@ -131,7 +164,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, int32_t stage, Cause&
     if (sums[0] >= kSlowKind * sums[1])
       cause.times.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
   beyond_ns = own - theirs;
-  const std::vector<double> by_step = step_ratios(scene, cause, t.others);
+  const std::vector<double> by_step = step_ratios(scene, cause, t.others, levels);
   cause.course = course_of(by_step);
   std::vector<double> ratios;
   std::copy_if(by_step.begin(), by_step.end(), std::back_inserter(ratios), [](double r) { return !std::isnan(r); });
@@ -175,9 +208,10 @@ void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out) {
     if (t.mean[p] > 0 && t.others[p] < t.mean[p]) (*to_others)[p] = t.others[p] / t.mean[p];
     if (t.mean[p] > 0 && t.even[p] > 0) (*to_even)[p] = t.even[p] / t.mean[p];
   }
+  const StepLevels levels = step_levels(scene, t.others);
   std::vector<Slow> slow;
   for (int32_t stage = 0; stage < scene.times.stages(); ++stage)
-    if (Slow found; is_slow(scene, t, stage, found.cause, found.beyond_ns)) slow.push_back(std::move(found));
+    if (Slow found; is_slow(scene, t, levels, stage, found.cause, found.beyond_ns)) slow.push_back(std::move(found));
   if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
   std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.beyond_ns > b.beyond_ns; });
   if (slow.size() > kMostWorkerCauses) slow.resize(kMostWorkerCauses);
