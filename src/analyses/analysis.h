@@ -87,12 +87,18 @@ struct AnalysisResult {
 };
 
 enum class AnalysisNeeds : uint8_t {
-  kCells,    // pipeline cells, of any framework
-  kTorch,    // slices of profiler traces
-  kCalls,    // calls of a flight recorder
-  kTwoRuns,  // two of them: --control and --test
-  kFiles,    // files that are no traces
+  kCells,      // pipeline cells, of any framework
+  kTorch,      // slices of profiler traces
+  kCalls,      // calls of a flight recorder
+  kXla,        // a profile of XLA
+  kAllocator,  // snapshots of an allocator
+  kNodes,      // profiles with execution traces laid over them
+  kTwoRuns,    // two of them: --control and --test
+  kFiles,      // files that are no traces
 };
+
+// "needs pipeline cells, and this trace has none"
+const char* needs_text(AnalysisNeeds needs);
 
 struct Analysis {
   const char* name;  // "pipeline-summary"

@@ -22,4 +22,18 @@ const Analysis* find_analysis(std::string_view name) {
   return nullptr;
 }
 
+const char* needs_text(AnalysisNeeds needs) {
+  switch (needs) {
+    case AnalysisNeeds::kCells: return "needs pipeline cells, and this trace has none";
+    case AnalysisNeeds::kTorch: return "needs a profiler trace with slices";
+    case AnalysisNeeds::kCalls: return "needs dumps of a flight recorder";
+    case AnalysisNeeds::kXla: return "needs a profile of XLA";
+    case AnalysisNeeds::kAllocator: return "needs a snapshot of PyTorch's allocator";
+    case AnalysisNeeds::kNodes: return "needs a profile with an execution trace (ExecutionTraceObserver) beside it";
+    case AnalysisNeeds::kTwoRuns: return "compares two runs, and is not asked of one";
+    case AnalysisNeeds::kFiles: return "reads files that are no traces";
+  }
+  return "";
+}
+
 }  // namespace stageline

@@ -105,4 +105,10 @@ JsonWriter& JsonWriter::raw(std::string_view json) {
   return *this;
 }
 
+std::string json_quoted(std::string_view text) {
+  std::string out;
+  append_json_string(out, text);
+  return out;
+}
+
 }  // namespace stageline

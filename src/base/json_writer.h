@@ -11,6 +11,8 @@ namespace stageline {
 // becomes U+FFFD. `ascii` writes everything above 0x7e as \uXXXX (Python's json.dumps default).
 // "</" is written "<\/", so the text may stand inside an HTML script element.
 void append_json_string(std::string& out, std::string_view text, bool ascii = false);
+// "text" in quotes, as a whole value.
+std::string json_quoted(std::string_view text);
 
 class JsonWriter {
  public:

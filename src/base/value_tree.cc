@@ -29,6 +29,12 @@ std::optional<int64_t> Value::integer() const {
   }
 }
 
+std::optional<uint64_t> Value::unsigned_integer() const {
+  if (tag() == ValueTag::kUnsigned) return tree_->nodes_[node_].at;
+  const auto whole = integer();
+  return whole ? std::optional<uint64_t>(static_cast<uint64_t>(*whole)) : std::nullopt;
+}
+
 std::optional<double> Value::real() const {
   switch (tag()) {
     case ValueTag::kReal: return std::bit_cast<double>(tree_->nodes_[node_].at);

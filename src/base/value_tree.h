@@ -37,6 +37,8 @@ class Value {
   std::optional<bool> boolean() const;
   // Whole numbers, also as a decimal text ("12": JSON dumps write numbers so) and as a real without a fraction.
   std::optional<int64_t> integer() const;
+  // As integer(), and whole numbers from 2^63 on: addresses. In two's complement where it is negative.
+  std::optional<uint64_t> unsigned_integer() const;
   std::optional<double> real() const;
   std::string_view text() const;  // "" of what is no text
 

@@ -54,10 +54,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   for (const Analysis* analysis : chosen)
     if (!suits(*analysis, runs.trace))
       return Error{ErrorCode::kBadInput,
-                   std::string(analysis->name) +
-                       (analysis->needs == AnalysisNeeds::kCells   ? " needs pipeline cells, and this trace has none"
-                        : analysis->needs == AnalysisNeeds::kCalls ? " needs dumps of a flight recorder"
-                                                                   : " needs a profiler trace with slices"),
+                   std::string(analysis->name) + " " + needs_text(analysis->needs),
                    {input.paths[0]},
                    "it was read as " + runs.trace.format + "; stageline info says what it holds"};
   return {};

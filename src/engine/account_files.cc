@@ -184,7 +184,7 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
       shapes.insert(shape_of(path));
     }
   }
-  std::string names;
+  std::vector<std::pair<std::string, std::string>> by_reason;  // reason, names
   int64_t passed = 0;
   for (const size_t i : rest) {
     const std::string& path = source.files[i].path;
@@ -202,14 +202,19 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
       continue;
     }
     if (static_cast<size_t>(++passed) > kMostNamed) continue;
-    const char* why = is_unfinished_output(path)           ? "an unfinished output"
-                      : !flaw.empty()                      ? "empty"
-                      : is_page_or_picture(source.head(i)) ? "a page or picture"
-                      : trace.format == "ascend" && is_ascend_file(file_name(path))
-                          ? "the profiler's own, not needed beside what was"
-                          : "not of this format";
-    names += (names.empty() ? "" : ", ") + source.files[i].rel + " (" + why + ")";
+    const char* why = is_unfinished_output(path)                                    ? "an unfinished output"
+                      : !flaw.empty()                                               ? "empty"
+                      : is_page_or_picture(source.head(i))                          ? "a page or picture"
+                      : trace.format == "ascend" && is_ascend_file(file_name(path)) ? "the profiler's own, not needed"
+                                                                                    : "not of this format";
+    const auto at = std::find_if(by_reason.begin(), by_reason.end(), [&](const auto& one) { return one.first == why; });
+    if (at == by_reason.end())
+      by_reason.emplace_back(why, source.files[i].rel);
+    else
+      at->second += ", " + source.files[i].rel;
   }
+  std::string names;
+  for (const auto& [why, of] : by_reason) names += (names.empty() ? "" : "; ") + of + " (" + why + ")";
   if (passed > static_cast<int64_t>(kMostNamed))
     names += " and " + std::to_string(passed - static_cast<int64_t>(kMostNamed)) + " more";
   if (passed > 0)

@@ -74,7 +74,8 @@ bool find_recorded_cells(Trace& trace, const CellRules& rules, const OpenOptions
 Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOptions& options) {
   Result<Source> source = scan_source(paths);
   if (!source) return std::move(source).error();
-  Result<const Reader*> reader = choose_reader(*source, options.reader);
+  Diagnostics choice;
+  Result<const Reader*> reader = choose_reader(*source, options.reader, &choice);
   if (!reader) {
     if (reader.error().code == ErrorCode::kUnknownKind)
       if (std::optional<Error> damage = damage_of(*source)) return *std::move(damage);
@@ -92,6 +93,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   if (options.progress && options.progress->cancelled())
     return Error{ErrorCode::kUnavailable, "reading was given up", {paths.empty() ? "" : paths[0]}, ""};
   if (!trace) return with_names(std::move(trace).error(), *source);
+  trace->diagnostics.merge(choice);
   if (!options.devices.empty() && !(*reader)->takes_devices)
     trace->diagnostics.add("filter.no_devices", Severity::kWarning,
                            std::string("--devices means nothing to ") + (*reader)->name + "; --ranks chooses ranks");
@@ -128,6 +130,13 @@ bool suits(const Analysis& analysis, const Trace& trace) {
   switch (analysis.needs) {
     case AnalysisNeeds::kCells: return trace.cells.size() > 0;
     case AnalysisNeeds::kCalls: return has_flight_calls(trace);
+    case AnalysisNeeds::kXla: return trace.format == "xplane";
+    case AnalysisNeeds::kAllocator:
+      return std::any_of(trace.parts.begin(), trace.parts.end(),
+                         [](const Part& part) { return !part.allocator.empty(); });
+    case AnalysisNeeds::kNodes:
+      return std::any_of(trace.parts.begin(), trace.parts.end(),
+                         [](const Part& part) { return !part.graph_nodes.empty(); });
     case AnalysisNeeds::kTorch:
       return std::any_of(trace.parts.begin(), trace.parts.end(), [&](const Part& part) {
         return (part.slices.size() > 0 && part.slices.has_facts()) ||

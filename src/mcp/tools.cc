@@ -389,10 +389,7 @@ Result<std::string> Tools::ask(const Value& arguments) {
   if (analysis->needs == AnalysisNeeds::kTwoRuns || analysis->needs == AnalysisNeeds::kFiles ||
       !suits(*analysis, (*run)->trace))
     return Error{ErrorCode::kBadInput,
-                 name + (analysis->needs == AnalysisNeeds::kCells   ? " needs pipeline cells, and this trace has none"
-                         : analysis->needs == AnalysisNeeds::kCalls ? " needs dumps of a flight recorder"
-                         : analysis->needs == AnalysisNeeds::kTorch ? " needs a profiler trace with slices"
-                                                                    : " is not asked of one run"),
+                 name + " " + needs_text(analysis->needs),
                  {},
                  "call analyses for what this run can be asked"};
   AnalysisInput input;

@@ -174,6 +174,16 @@ struct TransferFact {
   int32_t src_rank = -1, dst_rank = -1;  // global where the group's members are known, else within the group
 };
 
+// The node of an execution trace (ExecutionTraceObserver, Chakra) that is this slice: its place in the operator tree
+// and its tensors.
+struct GraphNodeFact {
+  uint32_t slice = 0;
+  int64_t node = -1, parent = -1;  // ids of nodes; parent: the control dependency
+  StringId inputs = 0,
+           outputs = 0;  // "[[5,4,0,64,4,\"cuda:0\"],3,…]": of a tensor id, storage, offset, elements, item size
+  StringId schema = 0;   // "aten::add.Tensor(Tensor self, …) -> Tensor"
+};
+
 struct MemoryRecord {  // [memory] instants
   int64_t time_ns = 0;
   uint64_t address = 0;
@@ -214,6 +224,10 @@ void for_texts(TaskFact& f, Visit&& visit) {
 template <class Visit>
 void for_texts(TransferFact& f, Visit&& visit) {
   for (StringId* id : {&f.task, &f.transport, &f.link}) visit(*id);
+}
+template <class Visit>
+void for_texts(GraphNodeFact& f, Visit&& visit) {
+  for (StringId* id : {&f.inputs, &f.outputs, &f.schema}) visit(*id);
 }
 template <class Fact>
 void map_texts(std::vector<Fact>& facts, const std::vector<StringId>& new_id) {

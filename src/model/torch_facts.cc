@@ -43,8 +43,8 @@ std::string device_name(const Part& part) {
 }
 
 std::string torch_era(const Trace& trace, const Part& part) {
-  // The words of torch_npu's own rows, and those that a recording is given, say nothing of torch's version.
-  if (trace.device_family == DeviceFamily::kNpu || trace.format == "recording" || !trace.writer.empty()) return {};
+  // Kineto's words in a file of another kind (torch_npu's rows, a recording's, Perfetto's, Nsight's) say nothing of torch.
+  if (trace.device_family == DeviceFamily::kNpu || trace.format != "kineto" || !trace.writer.empty()) return {};
   std::vector<bool> used(trace.categories.size());
   for (const uint8_t id : part.slices.category_id)
     if (id < used.size()) used[id] = true;
@@ -53,13 +53,12 @@ std::string torch_era(const Trace& trace, const Part& part) {
   bool old = false, overhead = false, syncs = false;
   for (size_t c = 0; c < used.size(); ++c) {
     if (!used[c]) continue;
-    known |= trace.categories[c].kind != Category::kOther;
     old |= is_old_category(trace.categories[c].text);
     overhead |= trace.categories[c].kind == Category::kOverhead;
     syncs |= trace.categories[c].text == "xpu_sync" || trace.categories[c].text == "hardware_counters";
   }
-  if (!known) return {};
   if (old) return "1.8–1.11";
+  if (!known) return {};  // any tool can write a Chrome trace with Kineto's categories
   const bool numbered = std::any_of(part.collectives.begin(), part.collectives.end(),
                                     [](const CollectiveFact& fact) { return fact.seq >= 0 || fact.comms_id != 0; });
   // Forks wrote some of these earlier; no release did before 2026.

@@ -18,6 +18,7 @@
 
 #include "base/diagnostics.h"
 #include "base/string_pool.h"
+#include "model/allocator.h"
 #include "model/cells.h"
 #include "model/clock_map.h"
 #include "model/flight.h"
@@ -120,6 +121,15 @@ struct LinkSummary {
   int64_t transit_ns = 0;
 };
 
+// One step of one host as XProf's step graph splits it (XPlane alone): what its instants were spent on, in picoseconds.
+struct XlaStep {
+  int64_t number = -1;
+  std::string name;  // "train 0"
+  int64_t step_ps = 0;
+  int64_t device_compute_ps = 0, device_to_device_ps = 0, collectives_ps = 0, host_compute_ps = 0, host_prepare_ps = 0,
+          input_ps = 0, output_ps = 0, compile_ps = 0, other_ps = 0;
+};
+
 struct Part {
   int32_t rank = 0;            // global rank
   int32_t machine = kUnknown;  // index of the machine in natural order of the machines' names
@@ -149,6 +159,7 @@ struct Part {
   std::vector<RangeFact> ranges;
   std::vector<TransferFact> transfers;
   std::vector<TaskFact> tasks;
+  std::vector<GraphNodeFact> graph_nodes;
   std::vector<MemoryRecord> memory;
   std::vector<SliceLink> slice_links;
   std::vector<CounterSeries> counters;
@@ -156,10 +167,12 @@ struct Part {
   std::vector<MetaField> metadata;
   std::vector<StepSummary> step_summaries;
   std::vector<LinkSummary> link_summaries;
+  std::vector<XlaStep> xla_steps;        // of the host, at the first of its ranks
+  AllocatorSnapshot allocator;           // of snapshots alone
   std::vector<FlightCall> flight_calls;  // of flight recorders alone, which have no other facts
-  int64_t base_time_ns = 0;      // baseTimeNanoseconds: start_ns counts from the epoch, the file from here
-  int64_t event_count = 0;       // entries of traceEvents, of every kind
-  bool fractional_time = false;  // some event has a fractional or no ts (HTA then rounds every event)
+  int64_t base_time_ns = 0;              // baseTimeNanoseconds: start_ns counts from the epoch, the file from here
+  int64_t event_count = 0;               // entries of traceEvents, of every kind
+  bool fractional_time = false;          // some event has a fractional or no ts (HTA then rounds every event)
 
   // Appends a lane from unordered columns and puts it in order. Returns the permutation:
   // new slice index (within the part) of each given row.

@@ -22,7 +22,7 @@ struct SourceFile {
 };
 
 // What the user pointed at: files, or everything two levels deep in folders, in natural order. Below that, only files
-// whose names are an Ascend profiler's own count (is_ascend_file): its folders lie at any depth.
+// whose names are an Ascend profiler's own count (is_ascend_file) and profiles of XLA: their folders lie at any depth.
 // A truth.csv in a folder is passed over (see source.cc), and so is a folder with kPpChartMark, unless it is named
 // itself. Limits: kMaxSourceFiles files.
 inline constexpr size_t kMaxSourceFiles = 100'000;
@@ -89,7 +89,8 @@ const std::vector<const Reader*>& readers();
 const Reader* find_reader(std::string_view name);  // nullptr when there is none; `_` serves for `-`
 
 // The reader for a source: `forced` when not empty, else the surest one. Errors: kUnknownKind with
-// what each reader looks for, kAmbiguous naming both and suggesting --reader.
-Result<const Reader*> choose_reader(const Source& source, std::string_view forced);
+// what each reader looks for, kAmbiguous naming both and suggesting --reader. A general reader that knew the input as
+// surely and gave way is named in `notes` ("source.other_reader"), if given.
+Result<const Reader*> choose_reader(const Source& source, std::string_view forced, Diagnostics* notes = nullptr);
 
 }  // namespace stageline

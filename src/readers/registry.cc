@@ -28,7 +28,7 @@ const Reader* find_reader(std::string_view name) {
   return nullptr;
 }
 
-Result<const Reader*> choose_reader(const Source& source, std::string_view forced) {
+Result<const Reader*> choose_reader(const Source& source, std::string_view forced, Diagnostics* notes) {
   std::vector<std::string> names;
   for (const Reader* reader : readers()) names.emplace_back(reader->name);
   if (!forced.empty()) {
@@ -43,8 +43,21 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
     std::vector<const Reader*> found;
     for (const Reader* reader : readers())
       if (reader->sniff(source) == wanted) found.push_back(reader);
-    if (found.size() > 1) std::erase_if(found, [](const Reader* reader) { return reader->is_general; });
-    if (found.size() == 1) return found[0];
+    std::vector<const Reader*> general;
+    if (found.size() > 1)
+      std::erase_if(found, [&](const Reader* reader) {
+        if (reader->is_general) general.push_back(reader);
+        return reader->is_general;
+      });
+    if (found.size() == 1) {
+      for (const Reader* reader : general)
+        if (notes)
+          notes->add("source.other_reader", Severity::kInfo,
+                     std::string("the reader ") + reader->name + " would take this input too; " + found[0]->name +
+                         " was taken, which is made for it alone; --reader " + reader->name + " is the other",
+                     {source.roots.empty() ? "" : source.roots[0]});
+      return found[0];
+    }
     if (found.size() > 1) {
       return Error{ErrorCode::kAmbiguous,
                    std::string("both ") + found[0]->name + " and " + found[1]->name + " claim this input",

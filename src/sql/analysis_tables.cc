@@ -29,9 +29,7 @@ std::string why_not(const RunData& data, const Analysis& analysis) {
   if (analysis.needs == AnalysisNeeds::kTwoRuns) return name + " compares two runs, and SQL is asked of one";
   if (analysis.needs == AnalysisNeeds::kFiles) return name + " reads files that are no traces";
   if (suits(analysis, data.trace())) return "";
-  return name + (analysis.needs == AnalysisNeeds::kCells   ? " needs pipeline cells, and this trace has none"
-                 : analysis.needs == AnalysisNeeds::kCalls ? " needs dumps of a flight recorder"
-                                                           : " needs a profiler trace with slices");
+  return name + " " + needs_text(analysis.needs);
 }
 
 using Option = std::pair<std::string, std::string>;

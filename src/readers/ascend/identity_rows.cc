@@ -12,12 +12,6 @@ namespace {
 constexpr size_t kMostMetadata = 4096;
 constexpr size_t kMostFileBytes = size_t{1} << 24;
 
-std::string json_quoted(std::string_view text) {
-  std::string out;
-  append_json_string(out, text);
-  return out;
-}
-
 std::string read_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::string text;

@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/number.h"
 #include "model/torch_facts.h"
 #include "readers/common/exchange_names.h"
 
@@ -283,6 +284,17 @@ void rename_part(const std::vector<StringId>& name_map, const std::vector<uint8_
   map_texts(part.ranges, name_map);
   map_texts(part.transfers, name_map);
   map_texts(part.tasks, name_map);
+  map_texts(part.graph_nodes, name_map);
+}
+
+void shift_part(Part& part, int64_t by_ns) {
+  const auto shift = [&](int64_t& ns) { ns = sum_or_limit(ns, by_ns); };
+  for (int64_t& ns : part.slices.start_ns) shift(ns);
+  for (ProfilerStep& step : part.steps) shift(step.start_ns), shift(step.end_ns);
+  for (Mark& mark : part.marks) shift(mark.time_ns);
+  for (MemoryRecord& record : part.memory) shift(record.time_ns);
+  for (CounterSeries& series : part.counters)
+    for (int64_t& ns : series.time_ns) shift(ns);
 }
 
 }  // namespace stageline

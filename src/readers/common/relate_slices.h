@@ -48,4 +48,7 @@ void adopt_names(const FileNames& names, Trace& trace, std::vector<StringId>& na
 // Rewrites the part's ids; several parts can do so at once.
 void rename_part(const std::vector<StringId>& name_map, const std::vector<uint8_t>& category_map, Part& part);
 
+// Adds to every time of a part.
+void shift_part(Part& part, int64_t by_ns);
+
 }  // namespace stageline

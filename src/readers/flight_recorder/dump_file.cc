@@ -11,12 +11,12 @@
 #include "base/pickle.h"
 #include "base/text.h"
 #include "model/ops.h"
+#include "readers/common/frames.h"
 
 namespace stageline::flight_recorder {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{4} << 30;
-constexpr size_t kMostFrames = 128;  // of one call
 constexpr int64_t kMostElements = int64_t{1} << 60;
 
 bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
@@ -178,15 +178,7 @@ class DumpReader {
     if (!frames.is_list() || frames.size() == 0) return 0;
     const auto [at, is_new] = stacks_.try_emplace(frames.node(), 0);
     if (!is_new) return at->second;
-    std::string text;  // innermost first, as torch's own "Call stack" has it
-    for (size_t i = 0; i < std::min(frames.size(), kMostFrames); ++i) {
-      const Value frame = frames.item(i);
-      const std::string_view file = frame["filename"].text(), name = frame["name"].text();
-      if (file.empty() && name.empty()) continue;
-      text += (text.empty() ? "" : ";") + std::string(file) + "(" +
-              std::to_string(frame["line"].integer().value_or(0)) + "): " + std::string(name);
-    }
-    return at->second = out_.names.intern(valid_utf8(text));
+    return at->second = out_.names.intern(stack_text(frames));
   }
 
   void read_entry(Value entry, size_t index) {

@@ -36,9 +36,6 @@ struct Report {
   Diagnostics notes;
 };
 
-// Adds to every time of a part.
-void shift_part(Part& part, int64_t by_ns);
-
 // Whether an SQLite file is such an export.
 bool is_report(const std::string& path);
 

@@ -1,0 +1,26 @@
+#include "readers/common/frames.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace stageline {
+
+std::string stack_text(Value frames) {
+  constexpr size_t kMostFrames = 128;
+  std::string text;
+  for (size_t i = 0; i < std::min(frames.size(), kMostFrames); ++i) {
+    const Value frame = frames.item(i);
+    const std::string_view file = frame["filename"].text(), name = frame["name"].text();
+    if (file.empty() && name.empty()) continue;
+    if (!text.empty()) text += ";";
+    // Stacks of torch's profiler have the place within the name, and "none" for the file.
+    if (file == "none")
+      text += name;
+    else
+      text += std::string(file) + "(" + std::to_string(frame["line"].integer().value_or(0)) + "): " + std::string(name);
+  }
+  return valid_utf8(text);
+}
+
+}  // namespace stageline
