@@ -9,6 +9,7 @@
 #include "base/input.h"
 #include "base/input_files.h"
 #include "base/text.h"
+#include "readers/common/xspace_head.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kHeadBytes = size_t{1} << 16;
 constexpr int kFolderDepth = 2;     // where every file counts
-constexpr int kDeepestFolder = 64;  // where an Ascend profiler's own still do
+constexpr int kDeepestFolder = 64;  // where an Ascend profiler's own still do, and profiles of XLA
 constexpr size_t kMostFolders = 200'000;
 // `stageline simulate` leaves the answers beside the logs under this name. They are a table of
 // timings themselves, so in a folder they would be taken for input; named alone they are read.
@@ -57,7 +58,7 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
         if (Status s = scan_folder(entry.path(), rel + name + "/", depth + 1, source, seen); !s) return s;
     } else if (entry.is_regular_file(ignored)) {
       note_input_file(entry.path().string());
-      if (name == kTruthName || (depth > kFolderDepth && !is_ascend_file(name))) continue;
+      if (name == kTruthName || (depth > kFolderDepth && !is_ascend_file(name) && !is_xplane_name(name))) continue;
       const auto size = entry.file_size(ignored);
       files.push_back({entry.path().string(), rel + name, ignored ? 0 : static_cast<int64_t>(size), false});
       if (files.size() > kMaxSourceFiles)

@@ -73,6 +73,15 @@ constexpr const char* kNames[] = {
     "h.r00000.p1.1.slhot",
     "rank0.pftrace",
     "rank1.pftrace",
+    "host0.xplane.pb",
+    "host1.xplane.pb",
+    "rank0.pickle",
+    "4242_results.db",
+    "4243_results.db",
+    "report.sqlite",
+    "et_rank0.json",
+    "nccl_trace_rank_0",
+    "nccl_trace_rank_1",
 };
 constexpr size_t kMaxFiles = 8;
 

@@ -4,6 +4,7 @@
   readers/CASE/cells.csv  what `export --to csv` makes of it; where it has no pipeline cells,
   readers/CASE/events.csv what `analyze events` makes of it; of a flight recorder's dumps, which have neither,
   readers/CASE/calls.csv  what `analyze flight-recorder` makes of them
+  readers/CASE/timeline.csv  what `analyze allocator-snapshot` makes of a snapshot of an allocator
   readers/CASE/info.txt   what `info` says
   sql/schema.csv          tables and columns of SQL
   schedules/NAME.txt      the order on 4 stages with 8 micro-batches, one line a rank, as simulated logs have it; drawing and numbers
@@ -76,7 +77,8 @@ OPTIONS = {
 }
 # Analyses that need more than TORCH holds.
 INPUTS = {**dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-modules/input'), 'rank-map': 'readers/ascend-helper/input',
-          'flight-recorder': 'readers/flight-recorder/input'}
+          'flight-recorder': 'readers/flight-recorder/input', 'xla-steps': 'readers/xplane/input', 'allocator-snapshot': 'readers/memory-snapshot/input',
+          'execution-trace': 'files/execution_trace'}
 # Those that msprof-analyze has too.
 INPUTS |= dict.fromkeys(('compute-op-sum', 'hccl-sum', 'cann-api-sum', 'mstx-sum', 'cluster-time-summary', 'communication-matrix',
                          'communication-time-sum', 'slow-rank', 'slow-link', 'free-analysis'), 'readers/ascend/input')
@@ -333,6 +335,18 @@ def make_inputs():
     import flight_recorder
     wanted = flight_recorder.parse(['--fault', 'missing:2', '--messages'])
     flight_recorder.write(flight_recorder.make(wanted), HERE / 'readers' / 'flight-recorder' / 'input')
+    import memory_snapshot
+    (HERE / 'readers' / 'memory-snapshot' / 'input').mkdir(parents=True, exist_ok=True)
+    memory_snapshot.write(HERE / 'readers' / 'memory-snapshot' / 'input' / 'rank0.pickle', oom='fragmented', steps=1)
+    import rocpd
+    for rank in (0, 1):
+        (HERE / 'readers' / 'rocpd' / 'input').mkdir(parents=True, exist_ok=True)
+        rocpd.make(HERE / 'readers' / 'rocpd' / 'input' / f'{4242 + rank}_results.db', pid=4242 + rank, rank=rank, steps=1)
+    import xplane
+    (HERE / 'readers' / 'xplane' / 'input').mkdir(parents=True, exist_ok=True)
+    xplane.make(HERE / 'readers' / 'xplane' / 'input' / 'host0.xplane.pb', steps=2)
+    import execution_trace
+    execution_trace.write(HERE / 'files' / 'execution_trace')
     import nsys
     nsys.make(HERE / 'readers' / 'nsys' / 'input' / 'report.sqlite', steps=2)
     import perfetto
@@ -404,6 +418,8 @@ def main():
         about = json.loads(stageline('info', source, '--json'))
         if about['format'] == 'flight-recorder':
             compare(case / 'calls.csv', stageline('analyze', 'flight-recorder', source, '--table', 'flight-calls', '--format', 'csv', '-q').decode())
+        elif about['format'] == 'memory-snapshot':
+            compare(case / 'timeline.csv', stageline('analyze', 'allocator-snapshot', source, '--table', 'allocator-timeline', '--format', 'csv', '-q').decode())
         elif about['cells']:
             compare(case / 'cells.csv', stageline('export', source, '--to', 'csv', '-o', '-', '-q').decode())
         elif 'events' in topics['analyses']:

@@ -20,7 +20,7 @@ export type FamilyId = typeof FAMILY_IDS[number];
 export const CLOCKS = 'align';  // answered by the clocks, not by an analysis
 
 export const FAMILIES: readonly Family[] = [
-  {id: 'time', answers: ['waterfall', 'pipeline-summary', 'temporal-breakdown', 'tb-overview', 'profiler-steps'],
+  {id: 'time', answers: ['waterfall', 'pipeline-summary', 'temporal-breakdown', 'tb-overview', 'profiler-steps', 'xla-steps'],
    topics: [waterfall, breakdown, steps]},
   {id: 'idle', answers: ['idle-time-breakdown', 'free-analysis'], topics: [idle]},
   {id: 'schedule', answers: ['schedule', 'theory'], topics: [schedulePlot]},
@@ -29,10 +29,10 @@ export const FAMILIES: readonly Family[] = [
   {id: 'kernels', answers: ['gpu-kernel-breakdown', 'tb-kernel', 'frequent-cuda-kernel-sequences', 'gpu-user-annotation-breakdown',
                             'gpu-kernels-with-user-annotations', 'mstx-sum'], topics: [kernels, annotations]},
   {id: 'operators', answers: ['operators', 'aten-op-kernels-and-delay', 'tb-operator', 'tb-module', 'compute-op-sum', 'cann-api-sum',
-                              'call-graph'], topics: [operators, modules]},
+                              'call-graph', 'execution-trace'], topics: [operators, modules]},
   {id: 'communication', answers: ['comm-comp-overlap', 'tb-distributed', 'links', 'communication-matrix', 'communication-time-sum',
                                   'hccl-sum', 'slow-link', 'flight-recorder'], topics: [communication, transfers, links]},
-  {id: 'memory', answers: ['memory-categories', 'memory-timeline', 'tb-memory'], topics: [memory]},
+  {id: 'memory', answers: ['memory-categories', 'memory-timeline', 'tb-memory', 'allocator-snapshot'], topics: [memory]},
   {id: 'launches', answers: ['cuda-kernel-launch-stats'], topics: [launches]},
   {id: 'counters', answers: ['queue-length-summary', 'queue-length-time-series', 'time-spent-blocked-on-full-queue', 'memory-bw-summary',
                              'memory-bw-time-series', 'cupti-counter-data-with-operators'], topics: [queues, bandwidth]},

@@ -1,0 +1,59 @@
+// What the steps of a profile of XLA were spent on, as XProf's step graph has it. Definitions:
+// docs/analyses/xla-steps.md.
+#include <string>
+
+#include "analyses/analysis.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+Result<AnalysisResult> run_xla_steps(const AnalysisInput& input) {
+  const Trace& trace = input.run().trace();
+  const auto ms = [](const char* name, const char* title, const char* help) {
+    return ColumnSpec{name, title, Type::kReal, help};
+  };
+  Table table("xla-steps", "What each step was spent on",
+              {{"host", "host", Type::kText, "Whose step it is"},
+               {"step", "step", Type::kInteger, "As the program numbered it (step_num)"},
+               {"name", "name", Type::kText, "As the program called it, and the number"},
+               ms("step_ms", "step",
+                  "From the step's start to its end, ms: of the devices where they worked, else of the host"),
+               ms("device_compute_ms", "device compute", "Kernels that neither copy nor communicate, ms"),
+               ms("device_to_device_ms", "between devices", "Copies between devices, ms"),
+               ms("collectives_ms", "collectives", "NCCL's kernels, ms"),
+               ms("host_compute_ms", "host", "The host works, and no device is known to, ms"),
+               ms("host_prepare_ms", "launches", "The host launches work, and no device works, ms"),
+               ms("input_ms", "input", "Copies to devices, and waits for the input pipeline, ms"),
+               ms("output_ms", "output", "Copies from devices, ms"),
+               ms("compile_ms", "compilation", "XLA compiles, ms"),
+               ms("other_ms", "other", "What is left of the step, ms")});
+  bool any = false;
+  for (const Part& part : trace.parts)
+    for (const XlaStep& step : part.xla_steps) {
+      any = true;
+      const auto in_ms = [](int64_t ps) { return static_cast<double>(ps) / 1e9; };
+      table.add_row({part.machine_name, step.number, step.name, in_ms(step.step_ps), in_ms(step.device_compute_ps),
+                     in_ms(step.device_to_device_ps), in_ms(step.collectives_ps), in_ms(step.host_compute_ps),
+                     in_ms(step.host_prepare_ps), in_ms(step.input_ps), in_ms(step.output_ps), in_ms(step.compile_ps),
+                     in_ms(step.other_ps)});
+    }
+  AnalysisResult result;
+  if (!any)
+    result.notes.add("xla_steps.none", Severity::kInfo,
+                     "the program marked no steps; jax.profiler.StepTraceAnnotation does, with step_num");
+  result.tables.push_back(std::move(table));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis xla_steps_analysis;
+const Analysis xla_steps_analysis = {.name = "xla-steps",
+                                     .summary = "what the steps of a profile of XLA were spent on, as XProf has it",
+                                     .tables = {{"xla-steps", "one row per step and host"}},
+                                     .run = run_xla_steps,
+                                     .needs = AnalysisNeeds::kXla};
+
+}  // namespace stageline

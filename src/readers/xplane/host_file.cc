@@ -1,0 +1,755 @@
+#include "readers/xplane/host_file.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "base/json_writer.h"
+#include "base/number.h"
+#include "base/proto_scan.h"
+#include "base/text.h"
+#include "model/ops.h"
+#include "model/torch_facts.h"
+#include "readers/common/part_builder.h"
+#include "readers/xplane/steps.h"
+#include "readers/xplane/xspace.h"
+
+namespace stageline::xplane {
+namespace {
+
+enum Kind : uint8_t { kOperator, kAnnotation, kPython, kRuntime, kKernel, kMemcpy, kMemset, kDeviceRange, kOther };
+constexpr RowCategory kCategories[] = {
+    {"cpu_op", Category::kCpuOp, KernelClass::kNone},
+    {"user_annotation", Category::kUserAnnotation, KernelClass::kNone},
+    {"python_function", Category::kPythonFunction, KernelClass::kNone},
+    {"cuda_runtime", Category::kRuntime, KernelClass::kNone},
+    {"kernel", Category::kKernel, KernelClass::kNone},
+    {"gpu_memcpy", Category::kMemcpy, KernelClass::kNone},
+    {"gpu_memset", Category::kMemset, KernelClass::kNone},
+    {"gpu_user_annotation", Category::kGpuAnnotation, KernelClass::kNone},
+    {"system", Category::kOther, KernelClass::kNone},
+};
+
+// Below, times count from the profile's start; what is later is an epoch's (files of TensorFlow up to 2.4).
+constexpr int64_t kEpochTimes = 1'000'000'000'000'000;
+constexpr size_t kMostStepEvents = 20'000'000;
+constexpr size_t kMostCounters = 65'536;
+constexpr int64_t kMostPs = INT64_MAX / 4;
+
+enum class Key : uint8_t {
+  kOther,
+  kStepNumber,
+  kRoot,
+  kProducerType,
+  kProducer,
+  kConsumerType,
+  kConsumer,
+  kCorrelation,
+  kHloOp,
+  kHloModule,
+  kHloCategory,
+  kBytes,
+  kKernelDetails,
+  kCopyDetails,
+  kMemsetDetails,
+  kDeviceOffset,
+  kDeviceDuration,
+  kCounter,
+  kGroup,
+  kSource,
+};
+constexpr std::pair<std::string_view, Key> kKeys[] = {
+    {"step_num", Key::kStepNumber},
+    {"_r", Key::kRoot},
+    {"_pt", Key::kProducerType},
+    {"_p", Key::kProducer},
+    {"_ct", Key::kConsumerType},
+    {"_c", Key::kConsumer},
+    {"correlation_id", Key::kCorrelation},
+    {"hlo_op", Key::kHloOp},
+    {"hlo_module", Key::kHloModule},
+    {"hlo_category", Key::kHloCategory},
+    {"bytes_accessed", Key::kBytes},
+    {"kernel_details", Key::kKernelDetails},
+    {"memcpy_details", Key::kCopyDetails},
+    {"memset_details", Key::kMemsetDetails},
+    {"device_offset_ps", Key::kDeviceOffset},
+    {"device_duration_ps", Key::kDeviceDuration},
+    {"counter_value", Key::kCounter},
+    {"group_id", Key::kGroup},
+    {"_src", Key::kSource},
+};
+
+struct Facts {
+  int64_t step_number = -1, root = 0, correlation = -1, bytes = -1, group = -1;
+  int64_t producer_type = -1, producer = 0, consumer_type = -1, consumer = 0;
+  int64_t device_duration_ps = -1;
+  double counter = 0;
+  bool has_counter = false, has_source = false, has_hlo = false;
+  std::string_view hlo_category, kernel_details, copy_details, memset_details;
+  std::string arguments;  // of an annotation: "micro_batch=3,stage=0"
+  int32_t micro_batch = -1, chunk = -1, stage = -1;
+};
+
+// ps, and the whole ns before it, to ns: halves go to the even one.
+int64_t ns_of(int64_t base_ns, int64_t ps) {
+  int64_t ns = ps / 1000, rest = ps % 1000;
+  if (rest < 0) rest += 1000, --ns;
+  ns = sum_or_limit(base_ns, ns);
+  return rest > 500 || (rest == 500 && (ns & 1) != 0) ? sum_or_limit(ns, 1) : ns;
+}
+
+// "$profiler.py:151 start_trace" → "profiler.py(151): start_trace", as Kineto spells frames.
+std::string frame_name(std::string_view name) {
+  name.remove_prefix(1);
+  const size_t blank = name.find(' ');
+  if (blank == std::string_view::npos) return std::string(name);
+  const std::string_view where = name.substr(0, blank), function = name.substr(blank + 1);
+  const size_t colon = where.rfind(':');
+  if (colon == std::string_view::npos || !parse_int(where.substr(colon + 1)))
+    return std::string(where) + "(0): " + std::string(function);
+  return std::string(where.substr(0, colon)) + "(" + std::string(where.substr(colon + 1)) +
+         "): " + std::string(function);
+}
+
+// The number after "key:" in "regs:32 grid:8,1,1 block:256,1,1 occ_pct:75".
+std::string_view detail(std::string_view details, std::string_view key) {
+  for (size_t at = details.find(key); at != std::string_view::npos; at = details.find(key, at + 1)) {
+    const size_t colon = at + key.size();
+    if ((at > 0 && details[at - 1] != ' ') || colon >= details.size() || details[colon] != ':') continue;
+    const std::string_view rest = details.substr(colon + 1);
+    return rest.substr(0, rest.find(' '));
+  }
+  return {};
+}
+
+bool is_api_call(std::string_view name) {
+  return name.starts_with("cu") || name.starts_with("hip") || name.starts_with("cuda");
+}
+
+// What XLA's own code calls its spans, as against what a program's author wrote.
+bool is_internal(std::string_view name) {
+  constexpr std::string_view kOwn[] = {
+      "ParseArguments",          "Handle inputs", "AllocateOutputBuffersWithInputReuse",
+      "Wait for usage holds",    "D2D Dispatch",  "Handle input event recording",
+      "Wait for donation holds", "BufferAlloc",   "ConvertArguments"};
+  return name.find("::") != std::string_view::npos || name.starts_with("PjitFunction(") || name.starts_with("end: ") ||
+         name.starts_with("ExecutorState") || std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn);
+}
+
+// "/device:GPU:3", "/device:TPU:0 SparseCore 1" → kind, number, the rest.
+struct DeviceName {
+  std::string kind, rest;
+  int64_t number = -1;
+};
+std::optional<DeviceName> device_of(std::string_view plane) {
+  if (!plane.starts_with("/device:")) return std::nullopt;
+  plane.remove_prefix(8);
+  const size_t colon = plane.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const size_t end = plane.find_first_not_of("0123456789", colon + 1);
+  const auto number = parse_int(plane.substr(colon + 1, end == std::string_view::npos ? end : end - colon - 1));
+  if (!number || *number > 65'535) return std::nullopt;
+  return DeviceName{std::string(plane.substr(0, colon)),
+                    end == std::string_view::npos ? "" : std::string(trim(plane.substr(end))), *number};
+}
+
+bool is_derived(std::string_view line) {
+  constexpr std::string_view kDerived[] = {"Steps",         "XLA Modules",          "XLA TraceMe",
+                                           "Framework Ops", "Framework Name Scope", "TensorFlow Ops",
+                                           "Source code",   "Launch Stats",         "Step"};
+  return std::find(std::begin(kDerived), std::end(kDerived), line) != std::end(kDerived) ||
+         line.starts_with("TensorFlow Name Scope") || line.starts_with("Source");
+}
+
+class HostReader {
+ public:
+  HostReader(const std::string& path, HostFile& out) : path_(path), out_(out) {}
+
+  Result<bool> read(Progress* progress) {
+    Result<SpaceFacts> facts = read_facts(path_);
+    if (!facts) return std::move(facts).error();
+    facts_ = std::move(*facts);
+    out_.is_dated = facts_.start_ns > 0 && facts_.start_ns <= kMaxTimeNs;
+    base_ns_ = out_.is_dated ? facts_.start_ns : 0;
+    for (const std::string& plane : facts_.planes)
+      if (const auto device = device_of(plane); device && device->kind != "CUSTOM") devices_[device->number];
+    if (devices_.empty()) devices_[-1];
+    for (auto& [number, builder] : devices_) builder = std::make_unique<PartBuilder>(path_, kCategories, "xplane");
+    host_ = devices_.begin()->second.get();
+    pid_ = facts_.process_id >= 0 ? facts_.process_id : 0;
+    if (Status s = for_each_plane(path_, out_.notes, progress, [&](Plane& plane) { read_plane(plane); }); !s)
+      return std::move(s).error();
+    finish();
+    return true;
+  }
+
+ private:
+  struct LineHead {
+    int64_t id = 0, start_ns = 0;
+    std::string name;
+    std::vector<std::string_view> events;
+  };
+  static LineHead read_line(std::string_view bytes) {
+    LineHead line;
+    std::string display;
+    for (ProtoScan scan(bytes); scan.next();) {
+      switch (scan.id) {
+        case 1: line.id = scan.as_signed(); break;
+        case 2:
+          if (scan.is_bytes()) line.name = valid_utf8(scan.bytes);
+          break;
+        case 3: line.start_ns = scan.as_signed(); break;
+        case 4:
+          if (scan.is_bytes()) line.events.push_back(scan.bytes);
+          break;
+        case 11:
+          if (scan.is_bytes()) display = valid_utf8(scan.bytes);
+          break;
+        default: break;
+      }
+    }
+    if (line.name.empty()) line.name = display;
+    return line;
+  }
+
+  void learn_keys(const Plane& plane) {
+    keys_.clear();
+    for (const auto& [id, name] : plane.stats) {
+      const auto* at = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const auto& k) { return k.first == name; });
+      keys_[id] = at == std::end(kKeys) ? Key::kOther : at->second;
+    }
+  }
+
+  static int32_t small(int64_t value) { return value >= 0 && value < 1'000'000'000 ? static_cast<int32_t>(value) : -1; }
+
+  void take_stat(const Plane& plane, std::string_view message, bool with_arguments, Facts& facts) {
+    const Stat stat = read_stat(message, plane.stats);
+    const auto key = keys_.find(stat.id);
+    switch (key == keys_.end() ? Key::kOther : key->second) {
+      case Key::kStepNumber: facts.step_number = stat.integer; return;
+      case Key::kRoot: facts.root = stat.integer; return;
+      case Key::kProducerType: facts.producer_type = small(stat.integer); return;
+      case Key::kProducer: facts.producer = stat.integer; return;
+      case Key::kConsumerType: facts.consumer_type = small(stat.integer); return;
+      case Key::kConsumer: facts.consumer = stat.integer; return;
+      case Key::kCorrelation: facts.correlation = stat.integer; return;
+      case Key::kHloOp:
+      case Key::kHloModule: facts.has_hlo = true; return;
+      case Key::kHloCategory: facts.hlo_category = stat.text; return;
+      case Key::kBytes: facts.bytes = stat.integer; return;
+      case Key::kKernelDetails: facts.kernel_details = stat.text; return;
+      case Key::kCopyDetails: facts.copy_details = stat.text; return;
+      case Key::kMemsetDetails: facts.memset_details = stat.text; return;
+      case Key::kDeviceOffset: return;
+      case Key::kDeviceDuration: facts.device_duration_ps = stat.integer; return;
+      case Key::kCounter:
+        facts.counter = stat.kind == Stat::kReal ? stat.real : static_cast<double>(stat.integer);
+        facts.has_counter = true;
+        return;
+      case Key::kGroup: facts.group = stat.integer; return;
+      case Key::kSource: facts.has_source = true; return;
+      case Key::kOther: break;
+    }
+    if (!with_arguments || facts.arguments.size() > 1024) return;
+    const auto name = plane.stats.find(stat.id);
+    if (name == plane.stats.end() || name->second.starts_with("_") || stat.kind == Stat::kBytes) return;
+    const std::string text = stat.kind == Stat::kText   ? valid_utf8(stat.text)
+                             : stat.kind == Stat::kReal ? repr_double(stat.real)
+                                                        : std::to_string(stat.integer);
+    add_argument(name->second, text, facts);
+  }
+
+  static void add_argument(std::string_view key, std::string_view value, Facts& facts) {
+    facts.arguments += (facts.arguments.empty() ? "" : ",") + std::string(key) + "=" + std::string(value);
+    const auto number = parse_int(value);
+    if (!number) return;
+    if (key == "micro_batch" || key == "microbatch" || key == "mb" || key == "microbatch_id")
+      facts.micro_batch = small(*number);
+    if (key == "stage" || key == "stage_id") facts.stage = small(*number);
+    if (key == "chunk" || key == "virtual_stage") facts.chunk = small(*number);
+  }
+
+  struct Event {
+    int64_t name = 0, offset_ps = 0, dur_ps = 0;
+    bool is_aggregate = false, has_duration = false;
+    Facts facts;
+  };
+  Event read_event(const Plane& plane, std::string_view bytes, bool with_arguments) {
+    Event event;
+    for (ProtoScan scan(bytes); scan.next();)
+      if (scan.id == 1 && scan.wire == ProtoScan::kVarint) event.name = scan.as_signed();
+    if (const auto meta = plane.events.find(event.name); meta != plane.events.end())
+      for (const char *at = meta->second.stats.data(), *end = at + meta->second.stats.size(); at < end;) {
+        uint64_t length = 0;
+        if (!ProtoScan::read_varint(at, end, length) || length > static_cast<uint64_t>(end - at)) break;
+        take_stat(plane, {at, static_cast<size_t>(length)}, false, event.facts);
+        at += length;
+      }
+    for (ProtoScan scan(bytes); scan.next();) {
+      switch (scan.id) {
+        case 2: event.offset_ps = scan.as_signed(); break;
+        case 3:
+          event.dur_ps = scan.as_signed();
+          event.has_duration = true;
+          break;
+        case 4:
+          if (scan.is_bytes()) take_stat(plane, scan.bytes, with_arguments, event.facts);
+          break;
+        case 5: event.is_aggregate = true; break;
+        default: break;
+      }
+    }
+    return event;
+  }
+
+  std::string_view name_of(const Plane& plane, int64_t id) {
+    const auto at = plane.events.find(id);
+    if (at != plane.events.end() && !(at->second.name.empty() && at->second.display_name.empty()))
+      return at->second.name.empty() ? at->second.display_name : at->second.name;
+    ++unnamed_;
+    unnamed_name_ = "event " + std::to_string(id);
+    return unnamed_name_;
+  }
+
+  // A line's own zero: the whole ns before its events' offsets, since the epoch or the profile's start.
+  int64_t base_of(const LineHead& line) {
+    if (line.start_ns >= kEpochTimes) {
+      out_.is_dated = true;
+      return line.start_ns;
+    }
+    return sum_or_limit(base_ns_, line.start_ns);
+  }
+  // The same as ps that fit: since the profile's start.
+  int64_t base_ps(const LineHead& line) {
+    if (line.start_ns >= kEpochTimes && epoch_zero_ < 0) epoch_zero_ = base_ns_ > 0 ? base_ns_ : line.start_ns;
+    const int64_t ns = line.start_ns >= kEpochTimes ? between_ns(epoch_zero_, line.start_ns) : line.start_ns;
+    return std::clamp<int64_t>(ns, -kMostPs / 1000, kMostPs / 1000) * 1000;
+  }
+
+  void read_plane(Plane& plane) {
+    plane.name = valid_utf8(plane.name);
+    learn_keys(plane);
+    if (plane.name == "/host:metadata") {
+      if (plane.programs > 0)
+        out_.notes.add("xplane.programs", Severity::kInfo, "HLO programs lie in the profile; they are not read",
+                       {path_}, plane.programs);
+      return;
+    }
+    if (plane.name == "Task Environment") return;
+    if (const auto device = device_of(plane.name); device && devices_.count(device->number) > 0) {
+      read_device(plane, *device, *devices_[device->number]);
+      return;
+    }
+    const bool system = plane.name == "Host CPUs" || plane.name == "Syscalls" || plane.name.starts_with("#Chip");
+    for (size_t i = 0; i < plane.line_count(); ++i) {
+      const LineHead line = read_line(plane.line(i));
+      if (line.name.find("_counters_") != std::string::npos || plane.name.starts_with("#Chip"))
+        read_counters(plane, line);
+      else
+        read_host_line(plane, line, system);
+    }
+  }
+
+  // Times of an event, or false where they are none; counted.
+  bool times(const LineHead& line, const Event& event, int64_t& start_ns, int64_t& end_ns) {
+    if (event.is_aggregate) {
+      ++aggregates_;
+      return false;
+    }
+    const int64_t dur = event.facts.device_duration_ps > 0 ? event.facts.device_duration_ps : event.dur_ps;
+    if (event.offset_ps > kMostPs || event.offset_ps < -kMostPs || dur > kMostPs || dur < 0) {
+      ++bad_times_;
+      return false;
+    }
+    const int64_t base = base_of(line);
+    start_ns = ns_of(base, event.offset_ps);
+    end_ns = ns_of(base, event.offset_ps + dur);
+    return true;
+  }
+
+  void read_host_line(const Plane& plane, const LineHead& line, bool system) {
+    if (line.events.empty()) return;
+    ++line_number_;
+    const int64_t tid = line.id;
+    uint32_t lane = UINT32_MAX;
+    for (const std::string_view bytes : line.events) {
+      const Event event = read_event(plane, bytes, true);
+      std::string_view name = name_of(plane, event.name);
+      const Facts& facts = event.facts;
+      int64_t start = 0, end = 0;
+      if (!times(line, event, start, end)) continue;
+      if (!system) add_step_event(line, name, event);
+      if (name.starts_with("ThreadpoolListener::")) {
+        ++threadpool_marks_;
+        continue;
+      }
+      if (lane == UINT32_MAX) {
+        lane = host_->host_lane(pid_, tid);
+        Lane& made = host_->part.lanes[lane];
+        made.name = plane.name == "/host:CPU" || line.name.empty()
+                        ? (line.name.empty() ? "thread " + std::to_string(tid) : line.name)
+                        : plane.name.substr(plane.name[0] == '/' ? 6 : 0) + " " + line.name;
+      }
+      Facts said = facts;
+      std::string decoded;
+      if (name.ends_with('#') && name.find('#') + 1 < name.size()) {  // "forward#micro_batch=3,stage=0#"
+        const size_t hash = name.find('#');
+        for (const std::string_view pair : split(name.substr(hash + 1, name.size() - hash - 2), ','))
+          if (const size_t equals = pair.find('='); equals != std::string_view::npos) {
+            if (pair.substr(0, equals) == "step_num")
+              said.step_number = parse_int(pair.substr(equals + 1)).value_or(-1);
+            else if (!pair.starts_with("_"))
+              add_argument(pair.substr(0, equals), pair.substr(equals + 1), said);
+          }
+        name = name.substr(0, hash);
+      }
+      Kind kind = kAnnotation;
+      if (system) {
+        kind = kOther;
+      } else if (name.starts_with("$")) {
+        kind = kPython;
+        decoded = frame_name(name);
+        name = decoded;
+      } else if (facts.correlation >= 0 && is_api_call(name)) {
+        kind = kRuntime;
+      } else if (said.step_number < 0 && (facts.has_hlo || facts.has_source || facts.consumer_type >= 0 ||
+                                          facts.producer_type >= 0 || is_internal(name))) {
+        kind = kOperator;
+      }
+      const uint32_t number = facts.correlation > 0 && facts.correlation < int64_t{kNoCorrelation} && kind == kRuntime
+                                  ? static_cast<uint32_t>(facts.correlation)
+                                  : kNoCorrelation;
+      const uint32_t row = host_->add(lane, kind, start, end, host_->text(name), number);
+      if (row == kNoRow) continue;
+      ++host_rows_;
+      if (facts.producer_type >= 0) producers_.emplace(std::pair(facts.producer_type, facts.producer), row);
+      if (facts.consumer_type >= 0) consumers_.push_back({{facts.consumer_type, facts.consumer}, row});
+      if (kind == kAnnotation) {
+        const std::string message =
+            said.arguments.empty() ? std::string(name) : std::string(name) + "#" + said.arguments + "#";
+        host_->ranges.push_back({row, host_->text(message), host_->text("TraceMe"), said.micro_batch, said.chunk,
+                                 said.stage, small(said.step_number)});
+        if (said.step_number >= 0) {
+          host_->add(lane, kAnnotation, start, end,
+                     host_->text("ProfilerStep#" + std::to_string(small(said.step_number))));
+          ++host_steps_;
+        }
+      }
+    }
+  }
+
+  void add_step_event(const LineHead& line, std::string_view name, const Event& event) {
+    if (step_events_.size() >= kMostStepEvents) {
+      too_many_ = true;
+      return;
+    }
+    HostEvent out;
+    const Facts& facts = event.facts;
+    out.line = line_number_;
+    const auto [at, is_new] = step_name_ids_.try_emplace(std::string(name), static_cast<uint32_t>(step_names_.size()));
+    if (is_new) step_names_.emplace_back(name);
+    out.name = at->second;
+    out.start_ps = base_ps(line) + event.offset_ps;
+    out.dur_ps = event.dur_ps;
+    out.produced_type = static_cast<int32_t>(facts.producer_type);
+    out.produces = facts.producer;
+    out.consumed_type = static_cast<int32_t>(facts.consumer_type);
+    out.consumes = facts.consumer;
+    out.correlation = facts.correlation;
+    out.step_number = facts.step_number;
+    out.is_root = facts.step_number >= 0 || facts.root != 0;
+    step_events_.push_back(out);
+  }
+
+  void read_counters(const Plane& plane, const LineHead& line) {
+    for (const std::string_view bytes : line.events) {
+      const Event event = read_event(plane, bytes, false);
+      if (!event.facts.has_counter) continue;
+      int64_t start = 0, end = 0;
+      if (!times(line, event, start, end)) continue;
+      const std::string name = plane.name + " / " + std::string(name_of(plane, event.name));
+      const auto [at, is_new] = counter_of_.try_emplace(name, host_->part.counters.size());
+      if (is_new && host_->part.counters.size() >= kMostCounters) continue;
+      if (is_new) host_->part.counters.push_back({name, {}, {}});
+      CounterSeries& series = host_->part.counters[at->second];
+      series.time_ns.push_back(start);
+      series.value.push_back(event.facts.counter);
+    }
+  }
+
+  void read_device(const Plane& plane, const DeviceName& device, PartBuilder& out) {
+    describe(plane, device, out);
+    for (size_t i = 0; i < plane.line_count(); ++i) {
+      LineHead line = read_line(plane.line(i));
+      if (line.name.find("_counters_") != std::string::npos) {
+        read_counters(plane, line);
+        continue;
+      }
+      const bool is_stream = line.name.starts_with("Stream #");
+      const bool is_tpu = device.kind == "TPU" || device.kind != "GPU";
+      const bool is_ops = is_tpu && (line.name == "XLA Ops" || line.name == "Async XLA Ops" || !is_derived(line.name));
+      if (!device.rest.empty()) line.name = device.rest + " " + line.name;
+      if (is_stream || is_ops)
+        read_work(plane, device, line, is_stream, out);
+      else
+        read_derived(plane, device, line, out);
+    }
+  }
+
+  void describe(const Plane& plane, const DeviceName& device, PartBuilder& out) {
+    std::string type;
+    for (const std::string& message : plane.own_stats) {
+      const Stat stat = read_stat(message, plane.stats);
+      const auto name = plane.stats.find(stat.id);
+      if (name == plane.stats.end() || stat.kind != Stat::kText) continue;
+      if (name->second == "device_type_string" || name->second == "gpu_device_name" || name->second == "device_type")
+        type = valid_utf8(stat.text);
+    }
+    if (!type.empty() && meta_json(out.part, "deviceProperties").empty())
+      out.part.metadata.push_back(
+          {"deviceProperties", "[{\"id\":" + std::to_string(device.number) + ",\"name\":" + json_quoted(type) + "}]"});
+  }
+
+  // "Stream #16(MemcpyH2D)" → 16.
+  static int64_t stream_number(const std::string& line) {
+    const size_t at = line.find('#');
+    const size_t end = line.find_first_not_of("0123456789", at + 1);
+    return parse_int(std::string_view(line).substr(at + 1, end == std::string::npos ? end : end - at - 1)).value_or(-1);
+  }
+
+  void read_work(const Plane& plane, const DeviceName& device, const LineHead& line, bool is_stream, PartBuilder& out) {
+    if (line.events.empty()) return;
+    uint32_t lane = UINT32_MAX;
+    // Of XLA's ops a loop or a call encloses what it runs: the innermost are the work.
+    std::vector<bool> encloses(line.events.size());
+    if (!is_stream) mark_enclosing(plane, line, encloses);
+    for (size_t k = 0; k < line.events.size(); ++k) {
+      const Event event = read_event(plane, line.events[k], false);
+      const Facts& facts = event.facts;
+      int64_t start = 0, end = 0;
+      if (!times(line, event, start, end)) continue;
+      if (lane == UINT32_MAX) {
+        if (is_stream) {
+          lane = out.stream_lane(device.number, stream_number(line.name));
+          out.part.lanes[lane].name = line.name;
+        } else {
+          lane = out.named_stream_lane(device.number, line.name);
+        }
+      }
+      const std::string_view name = name_of(plane, event.name);
+      Kind kind = kKernel;
+      if (!facts.copy_details.empty() || name.starts_with("Memcpy")) kind = kMemcpy;
+      if (!facts.memset_details.empty() || name.starts_with("Memset")) kind = kMemset;
+      if (encloses[k]) kind = kDeviceRange;
+      const uint32_t number = facts.correlation > 0 && facts.correlation < int64_t{kNoCorrelation}
+                                  ? static_cast<uint32_t>(facts.correlation)
+                                  : kNoCorrelation;
+      const uint32_t row =
+          out.add(lane, kind, start, end, out.text(kind == kMemcpy ? copy_name(name) : std::string(name)), number);
+      if (row == kNoRow) continue;
+      ++device_rows_;
+      if (is_stream && device_events_.size() < kMostStepEvents)
+        device_events_.push_back(
+            {base_ps(line) + event.offset_ps, event.dur_ps, facts.correlation, device_event_type(name)});
+      if (kind == kMemcpy || kind == kMemset) {
+        const int64_t bytes = parse_int(detail(kind == kMemcpy ? facts.copy_details : facts.memset_details, "size"))
+                                  .value_or(parse_int(detail(facts.memset_details, "num_elements")).value_or(-1));
+        if (bytes >= 0)
+          out.copies.push_back(
+              {row, bytes, end > start ? static_cast<double>(bytes) / static_cast<double>(end - start) : 0});
+      }
+      if (kind == kKernel && !facts.kernel_details.empty()) add_kernel(facts.kernel_details, row, out);
+      if (kind == kKernel && is_collective(facts.hlo_category, name)) {
+        CollectiveFact fact;
+        fact.slice = row;
+        fact.name = out.text(facts.hlo_category.empty() ? std::string(name.substr(0, name.find('.')))
+                                                        : std::string(facts.hlo_category));
+        fact.bytes = facts.bytes;
+        out.collectives.push_back(fact);
+      }
+    }
+  }
+
+  void mark_enclosing(const Plane& plane, const LineHead& line, std::vector<bool>& encloses) {
+    struct Span {
+      int64_t start, end;
+      size_t event;
+    };
+    std::vector<Span> spans;
+    for (size_t k = 0; k < line.events.size(); ++k) {
+      const Event event = read_event(plane, line.events[k], false);
+      if (event.is_aggregate || event.dur_ps < 0 || event.dur_ps > kMostPs || std::abs(event.offset_ps) > kMostPs)
+        continue;
+      spans.push_back({event.offset_ps, event.offset_ps + event.dur_ps, k});
+    }
+    std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+      return a.start != b.start ? a.start < b.start : a.end != b.end ? a.end > b.end : a.event < b.event;
+    });
+    std::vector<const Span*> open;
+    for (const Span& span : spans) {
+      while (!open.empty() && span.end > open.back()->end) open.pop_back();
+      if (!open.empty() && span.start < open.back()->end && span.end > span.start) encloses[open.back()->event] = true;
+      open.push_back(&span);
+    }
+  }
+
+  static bool is_collective(std::string_view category, std::string_view name) {
+    for (const std::string_view word :
+         {"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast"})
+      if (category.find(word) != std::string_view::npos || (category.empty() && name.starts_with(word))) return true;
+    return false;
+  }
+  // "MemcpyH2D" → "Memcpy HtoD", as Kineto has it.
+  static std::string copy_name(std::string_view name) {
+    if (name.size() == 9 && name.starts_with("Memcpy") && name[7] == '2')
+      return std::string("Memcpy ") + name[6] + "to" + name[8];
+    return std::string(name);
+  }
+  static void add_kernel(std::string_view details, uint32_t row, PartBuilder& out) {
+    KernelFact fact;
+    fact.slice = row;
+    fact.registers =
+        static_cast<int32_t>(std::clamp<int64_t>(parse_int(detail(details, "regs")).value_or(-1), -1, 65'536));
+    const int64_t fixed_bytes = parse_int(detail(details, "static_shared")).value_or(-1);
+    const int64_t dynamic = parse_int(detail(details, "dynamic_shared")).value_or(-1);
+    if (fixed_bytes >= 0 || dynamic >= 0)
+      fact.shared_bytes = static_cast<int32_t>(std::clamp<int64_t>(
+          sum_or_limit(std::max<int64_t>(fixed_bytes, 0), std::max<int64_t>(dynamic, 0)), 0, INT32_MAX));
+    fact.occupancy_percent = static_cast<float>(parse_double(detail(details, "occ_pct")).value_or(-1));
+    const auto size = [&](std::string_view key) -> StringId {
+      const std::string_view text = detail(details, key);
+      if (text.empty()) return 0;
+      std::string spelt = "[";
+      for (const char c : text) spelt += c == ',' ? std::string(", ") : std::string(1, c);
+      return out.text(valid_utf8(spelt + "]"));
+    };
+    fact.grid = size("grid");
+    fact.block = size("block");
+    out.kernels.push_back(fact);
+  }
+
+  void read_derived(const Plane& plane, const DeviceName& device, const LineHead& line, PartBuilder& out) {
+    const bool is_steps = line.name == "Steps" || line.name == "Step";
+    uint32_t lane = UINT32_MAX;
+    for (const std::string_view bytes : line.events) {
+      const Event event = read_event(plane, bytes, false);
+      int64_t start = 0, end = 0;
+      if (!times(line, event, start, end)) continue;
+      if (lane == UINT32_MAX) lane = out.named_stream_lane(device.number, line.name);
+      const std::string_view name = name_of(plane, event.name);
+      out.add(lane, kDeviceRange, start, end, out.text(name));
+      if (!is_steps) continue;
+      const std::string_view digits = name.substr(name.find_last_not_of("0123456789") + 1);
+      const int64_t number = parse_int(digits).value_or(event.facts.group);
+      if (number < 0 || number > INT32_MAX) continue;
+      device_steps_.push_back({number, base_ps(line) + event.offset_ps, event.dur_ps});
+      steps_of_[device.number].push_back({number, start, end, 0});
+    }
+  }
+
+  void finish() {
+    for (const auto& [key, row] : consumers_)
+      if (const auto from = producers_.find(key); from != producers_.end() && from->second != row)
+        host_->link(from->second, row, SliceLinkKind::kFlow);
+    if (too_many_)
+      out_.notes.add("xplane.no_step_split", Severity::kLoss,
+                     "the host did so much that what its steps were spent on was not summed up", {path_});
+    else
+      host_->part.xla_steps = step_rows(step_events_, device_events_, device_steps_, step_names_);
+    out_.host = facts_.hostnames.empty() ? "" : facts_.hostnames.front();
+    for (const std::string& text : facts_.errors)
+      out_.notes.add("xplane.writer_error", Severity::kLoss, "the profiler says: " + text.substr(0, 300), {path_});
+    for (const std::string& text : facts_.warnings)
+      out_.notes.add("xplane.writer_warning", Severity::kWarning, "the profiler says: " + text.substr(0, 300), {path_});
+    if (aggregates_ > 0)
+      out_.notes.add("xplane.sums", Severity::kLoss,
+                     "events that only say how often something happened have no time; they were left out", {path_},
+                     aggregates_);
+    if (bad_times_ > 0)
+      out_.notes.add("xplane.bad_time", Severity::kLoss, "events with impossible times were left out", {path_},
+                     bad_times_);
+    if (unnamed_ > 0)
+      out_.notes.add("xplane.unnamed", Severity::kWarning,
+                     "events whose names the file does not have are called by their numbers", {path_}, unnamed_);
+    if (threadpool_marks_ > 0)
+      out_.notes.add("xplane.threadpool_marks", Severity::kInfo,
+                     "instants of XLA's thread pools (ThreadpoolListener) are not drawn", {path_}, threadpool_marks_);
+    if (!out_.is_dated)
+      out_.notes.add("xplane.undated", Severity::kWarning,
+                     "the file does not say when the profile began; times count from its start", {path_});
+    int64_t k = 0;
+    for (auto& [number, builder] : devices_) {
+      const bool has_rows = builder->row_count() > 0 || !builder->part.counters.empty();
+      if (!has_rows && devices_.size() > 1 && k > 0) continue;
+      finish_part(number, *builder, k++ == 0);
+    }
+    out_.shared_host = k - 1;
+  }
+
+  void finish_part(int64_t number, PartBuilder& builder, bool is_first) {
+    DevicePart done;
+    done.device = number;
+    const bool own_steps = !(is_first && host_steps_ > 0);
+    if (own_steps)
+      for (const ProfilerStep& step : steps_of_[number]) builder.step(step.number, step.start_ns, step.end_ns);
+    Part& part = builder.part;
+    part.machine_name = out_.host;
+    if (number >= 0) part.device = static_cast<int32_t>(number);
+    for (const auto& [key, value] : facts_.versions) part.metadata.push_back({key, json_quoted(value)});
+    part.event_count = static_cast<int64_t>(builder.row_count());
+    done.part = builder.finish(done.names);
+    // Work that no call of the host launched belongs to the step in which its device was.
+    Slices& s = done.part.slices;
+    const std::vector<ProfilerStep>& steps = done.part.steps;
+    for (const Lane& lane : done.part.lanes) {
+      if (lane.kind != LaneKind::kDeviceStream || steps.empty() || !own_steps) continue;
+      for (size_t i = lane.begin; i < lane.end; ++i) {
+        if (s.step[i] != 0 || s.partner[i] != kNoSliceIndex) continue;
+        const auto after = std::upper_bound(steps.begin(), steps.end(), s.start_ns[i],
+                                            [](int64_t at, const ProfilerStep& step) { return at < step.start_ns; });
+        if (after != steps.begin() && s.start_ns[i] < (after - 1)->end_ns)
+          s.step[i] = static_cast<uint16_t>(after - steps.begin());
+      }
+    }
+    done.notes = std::move(builder.notes);
+    out_.parts.push_back(std::move(done));
+  }
+
+  const std::string& path_;
+  HostFile& out_;
+  SpaceFacts facts_;
+  int64_t base_ns_ = 0, epoch_zero_ = -1, pid_ = 0;
+  std::map<int64_t, std::unique_ptr<PartBuilder>> devices_;  // by number; −1: the host alone
+  PartBuilder* host_ = nullptr;
+  std::unordered_map<int64_t, Key> keys_;  // of the plane that is read
+  std::string unnamed_name_;
+  int64_t unnamed_ = 0, aggregates_ = 0, bad_times_ = 0, threadpool_marks_ = 0;
+  int64_t host_rows_ = 0, device_rows_ = 0, host_steps_ = 0;
+  std::map<std::pair<int64_t, int64_t>, uint32_t> producers_;
+  std::vector<std::pair<std::pair<int64_t, int64_t>, uint32_t>> consumers_;
+  std::map<std::string, size_t> counter_of_;
+  std::map<int64_t, std::vector<ProfilerStep>> steps_of_;
+  // For the split of steps.
+  std::vector<HostEvent> step_events_;
+  std::vector<DeviceEvent> device_events_;
+  std::vector<DeviceStep> device_steps_;
+  std::vector<std::string> step_names_;
+  std::unordered_map<std::string, uint32_t> step_name_ids_;
+  uint32_t line_number_ = 0;  // several planes may number their lines alike
+  bool too_many_ = false;
+};
+
+}  // namespace
+
+Result<HostFile> read_host_file(const std::string& path, Progress* progress) {
+  HostFile out;
+  out.path = path;
+  Result<bool> read = HostReader(path, out).read(progress);
+  if (!read) return std::move(read).error();
+  return out;
+}
+
+}  // namespace stageline::xplane

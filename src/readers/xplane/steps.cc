@@ -1,0 +1,255 @@
+#include "readers/xplane/steps.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+
+namespace stageline::xplane {
+namespace {
+
+struct Boundary {
+  int64_t at_ps = 0;
+  EventType type = EventType::kUnknown;
+  bool is_start = false;
+};
+
+bool begins(std::string_view text, std::string_view with) {  // whatever the case
+  if (text.size() < with.size()) return false;
+  for (size_t i = 0; i < with.size(); ++i)
+    if ((text[i] | 32) != (with[i] | 32)) return false;
+  return true;
+}
+bool holds(std::string_view text, std::string_view what) {
+  for (size_t i = 0; i + what.size() <= text.size(); ++i)
+    if (begins(text.substr(i), what)) return true;
+  return false;
+}
+
+// "train 0", "test", "TraceContext": XProf takes these for the user's own marks of steps.
+bool is_marker(std::string_view name) {
+  return (name.starts_with("train") || name.starts_with("test") || name.starts_with("TraceContext")) &&
+         name.find('/') == std::string_view::npos;
+}
+// Calls of TensorFlow around others that compute.
+bool is_compute(std::string_view name) {
+  return !name.starts_with("EagerExecute") && !name.starts_with("EagerLocalExecute") &&
+         !name.starts_with("EagerKernelExecute") && !name.starts_with("FunctionRun");
+}
+
+EventType host_event_type(std::string_view name, bool has_device, bool has_correlation) {
+  if (name.starts_with("InfeedEnqueue") || begins(name, "MemcpyHToD")) return EventType::kHostToDevice;
+  if (begins(name, "MemcpyHToH")) return EventType::kHostToHost;
+  if (has_device && (has_correlation || begins(name, "ExecutorState::Process"))) return EventType::kHostPrepare;
+  if (begins(name, "IteratorGetNext")) return EventType::kWaitInput;
+  return EventType::kHostCompute;
+}
+
+// The events of a root: below it on its thread, consumers of what these produce, and what is below those.
+class Grouper {
+ public:
+  explicit Grouper(std::vector<HostEvent>& events) : events_(events), group_(events.size(), -1) {
+    std::sort(events_.begin(), events_.end(), [](const HostEvent& a, const HostEvent& b) {
+      if (a.line != b.line) return a.line < b.line;
+      if (a.start_ps != b.start_ps) return a.start_ps < b.start_ps;
+      return a.dur_ps > b.dur_ps;
+    });
+    // The last event that lies in each: events nested below one follow it without a gap.
+    last_.resize(events_.size());
+    std::vector<size_t> open;
+    const auto close = [&](size_t end) {
+      last_[open.back()] = end;
+      open.pop_back();
+    };
+    for (size_t i = 0; i < events_.size(); ++i) {
+      while (!open.empty() && (events_[open.back()].line != events_[i].line ||
+                               events_[i].start_ps + events_[i].dur_ps > end_of(open.back())))
+        close(i);
+      open.push_back(i);
+    }
+    while (!open.empty()) close(events_.size());
+    for (size_t i = 0; i < events_.size(); ++i)
+      if (events_[i].consumed_type >= 0)
+        consumers_[{events_[i].consumed_type, events_[i].consumes}].push_back(static_cast<uint32_t>(i));
+  }
+
+  std::vector<size_t> roots() const {
+    std::vector<size_t> out;
+    for (size_t i = 0; i < events_.size(); ++i)
+      if (events_[i].is_root) out.push_back(i);
+    std::stable_sort(out.begin(), out.end(),
+                     [&](size_t a, size_t b) { return events_[a].start_ps < events_[b].start_ps; });
+    return out;
+  }
+
+  // An event belongs to the first root that reaches it.
+  void spread(size_t root, int32_t group) {
+    std::vector<size_t> todo = {root};
+    while (!todo.empty()) {
+      const size_t at = todo.back();
+      todo.pop_back();
+      for (size_t i = at; i < last_[at]; ++i) {
+        if (group_[i] >= 0) {
+          i = last_[i] - 1;  // its own were reached with it
+          continue;
+        }
+        group_[i] = group;
+        if (events_[i].produced_type < 0) continue;
+        const auto found = consumers_.find({events_[i].produced_type, events_[i].produces});
+        if (found == consumers_.end()) continue;
+        for (const uint32_t consumer : found->second)
+          if (group_[consumer] < 0) todo.push_back(consumer);
+      }
+    }
+  }
+  int32_t group(size_t i) const { return group_[i]; }
+
+ private:
+  int64_t end_of(size_t i) const { return events_[i].start_ps + events_[i].dur_ps; }
+  std::vector<HostEvent>& events_;
+  std::vector<int32_t> group_;
+  std::vector<size_t> last_;
+  std::map<std::pair<int32_t, int64_t>, std::vector<uint32_t>> consumers_;
+};
+
+struct Group {
+  std::vector<Boundary> boundaries;
+  std::string name;
+  int64_t number = -1;
+  int64_t host_start = 0, host_end = -1, device_start = 0, device_end = -1;  // of the longest marker of either
+  int64_t work_start = 0, work_end = -1;                                     // of its work on devices
+};
+
+// What every instant between `from` and `to` was spent on. As XProf counts: an end stands before a begin of the same
+// time, so an event without length lasts until the next end of its type.
+std::array<int64_t, kEventTypes> spent(std::vector<Boundary>& all, int64_t from, int64_t to) {
+  std::sort(all.begin(), all.end(), [](const Boundary& a, const Boundary& b) {
+    if (a.at_ps != b.at_ps) return a.at_ps < b.at_ps;
+    if (a.is_start != b.is_start) return !a.is_start;
+    return a.type > b.type;
+  });
+  std::array<int64_t, kEventTypes> sum{}, open{};
+  EventType now = EventType::kUnknown;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Boundary& b = all[i];
+    int64_t& count = open[static_cast<size_t>(b.type)];
+    if (b.is_start) {
+      ++count;
+      now = std::max(now, b.type);
+    } else {
+      --count;
+      if (b.type == now && count == 0) {
+        size_t t = static_cast<size_t>(now);
+        while (t > 0 && open[t] <= 0) --t;
+        now = static_cast<EventType>(t);
+      }
+    }
+    if (i + 1 == all.size()) break;
+    const int64_t begin = std::max(b.at_ps, from), end = std::min(all[i + 1].at_ps, to);
+    if (end > begin) sum[static_cast<size_t>(now)] += end - begin;
+  }
+  return sum;
+}
+
+}  // namespace
+
+EventType device_event_type(std::string_view name) {
+  if (begins(name, "MemcpyH2D") || begins(name, "MemcpyHToD") || begins(name, "Memcpy HtoD"))
+    return EventType::kHostToDevice;
+  if (begins(name, "MemcpyD2H") || begins(name, "MemcpyDToH") || begins(name, "Memcpy DtoH"))
+    return EventType::kDeviceToHost;
+  if (begins(name, "MemcpyD2D") || begins(name, "MemcpyDToD") || begins(name, "Memcpy DtoD") ||
+      begins(name, "MemcpyP2P"))
+    return EventType::kDeviceToDevice;
+  if (begins(name, "nccl")) return EventType::kCollectives;
+  return holds(name, "half") || holds(name, "fp16") ? EventType::kDeviceCompute16 : EventType::kDeviceCompute32;
+}
+
+std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<DeviceEvent>& devices,
+                               const std::vector<DeviceStep>& device_steps, const std::vector<std::string>& names) {
+  Grouper grouper(hosts);
+  std::vector<Group> groups;
+  for (const size_t root : grouper.roots()) {
+    if (grouper.group(root) >= 0) continue;  // within the step of another
+    Group group;
+    group.number = hosts[root].step_number >= 0 ? hosts[root].step_number : static_cast<int64_t>(groups.size());
+    group.name = names[hosts[root].name] + " " + std::to_string(group.number);
+    grouper.spread(root, static_cast<int32_t>(groups.size()));
+    groups.push_back(std::move(group));
+  }
+  std::unordered_map<int64_t, int32_t> group_of_launch;
+  for (size_t i = 0; i < hosts.size(); ++i)
+    if (hosts[i].correlation >= 0 && grouper.group(i) >= 0)
+      group_of_launch.emplace(hosts[i].correlation, grouper.group(i));
+  std::vector<bool> on_device(groups.size(), false);
+  for (const DeviceEvent& event : devices) {
+    const auto at = group_of_launch.find(event.correlation);
+    if (event.correlation < 0 || at == group_of_launch.end()) continue;
+    Group& group = groups[static_cast<size_t>(at->second)];
+    on_device[static_cast<size_t>(at->second)] = true;
+    group.boundaries.push_back({event.start_ps, event.type, true});
+    group.boundaries.push_back({event.start_ps + event.dur_ps, event.type, false});
+    // Without a line "Steps" a device's step is what it did of the group, from the first start to the last end.
+    const int64_t end = event.start_ps + event.dur_ps;
+    const bool first = group.work_end < group.work_start;
+    group.work_start = first ? event.start_ps : std::min(group.work_start, event.start_ps);
+    group.work_end = first ? end : std::max(group.work_end, end);
+  }
+  const bool any_device = !devices.empty();
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    if (grouper.group(i) < 0) continue;
+    Group& group = groups[static_cast<size_t>(grouper.group(i))];
+    const HostEvent& event = hosts[i];
+    const int64_t end = event.start_ps + event.dur_ps;
+    const std::string& name = names[event.name];
+    const bool first_root = event.is_root && group.host_end < group.host_start;
+    if (is_marker(name) || first_root) {
+      if (end - event.start_ps > group.host_end - group.host_start || first_root)
+        group.host_start = event.start_ps, group.host_end = end;
+      continue;
+    }
+    // Host events of steps that no device saw count only where there is no device at all.
+    if ((any_device && !on_device[static_cast<size_t>(grouper.group(i))]) || !is_compute(name)) continue;
+    const EventType type = host_event_type(name, any_device, event.correlation >= 0);
+    if (any_device && type == EventType::kHostCompute) continue;  // what the device waits for then is not said
+    group.boundaries.push_back({event.start_ps, type, true});
+    group.boundaries.push_back({end, type, false});
+  }
+  for (const DeviceStep& step : device_steps)
+    for (Group& group : groups) {
+      if (group.number != step.number || step.dur_ps <= group.device_end - group.device_start) continue;
+      group.device_start = step.start_ps;
+      group.device_end = step.start_ps + step.dur_ps;
+    }
+  std::vector<XlaStep> out;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    Group& group = groups[g];
+    if (any_device && !on_device[g]) continue;
+    int64_t from = group.host_start, to = group.host_end;
+    if (group.device_end > group.device_start)
+      from = group.device_start, to = group.device_end;
+    else if (group.work_end > group.work_start)
+      from = group.work_start, to = group.work_end;
+    if (to < from) continue;
+    const auto sum = spent(group.boundaries, from, to);
+    const auto of = [&](EventType type) { return sum[static_cast<size_t>(type)]; };
+    XlaStep row;
+    row.number = group.number;
+    row.name = group.name;
+    row.step_ps = to - from;
+    row.device_compute_ps = of(EventType::kDeviceCompute32) + of(EventType::kDeviceCompute16);
+    row.device_to_device_ps = of(EventType::kDeviceToDevice);
+    row.collectives_ps = of(EventType::kCollectives);
+    row.host_compute_ps = of(EventType::kHostCompute);
+    row.host_prepare_ps = of(EventType::kHostPrepare);
+    row.input_ps = of(EventType::kHostToDevice) + of(EventType::kWaitInput);
+    row.output_ps = of(EventType::kDeviceToHost);
+    row.compile_ps = of(EventType::kHostCompile);
+    row.other_ps = row.step_ps - row.device_compute_ps - row.device_to_device_ps - row.collectives_ps -
+                   row.host_compute_ps - row.host_prepare_ps - row.input_ps - row.output_ps - row.compile_ps;
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+}  // namespace stageline::xplane

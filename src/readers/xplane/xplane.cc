@@ -1,0 +1,165 @@
+// Profiles of XLA (*.xplane.pb): docs/formats/xplane.md.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/counted.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "readers/common/machines.h"
+#include "readers/common/relate_slices.h"
+#include "readers/common/xspace_head.h"
+#include "readers/reader.h"
+#include "readers/xplane/host_file.h"
+
+namespace stageline {
+namespace xplane {
+namespace {
+
+Match sniff(const Source& source) {
+  if (!xplane_files(source).ours.empty()) return Match::kCertain;
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (is_xplane_name(source.files[i].path) && was_filtered_as_text(source.head(i))) return Match::kCertain;
+  return Match::kNo;
+}
+
+// Every run of a profiler has a folder of its own below plugins/profile, named by the time: the last one is read. Files
+// that were named one by one are all read.
+std::vector<size_t> of_last_run(const Source& source, std::vector<size_t> files, Diagnostics& notes) {
+  if (std::any_of(files.begin(), files.end(), [&](size_t i) { return source.files[i].given; })) return files;
+  std::map<std::string, std::set<std::string>> hosts;  // by folder
+  const auto folder = [&](size_t i) { return std::filesystem::path(source.files[i].path).parent_path().string(); };
+  for (const size_t i : files) hosts[folder(i)].insert(file_name(source.files[i].path));
+  if (hosts.size() < 2) return files;
+  // Folders with a host in common are runs; folders of different hosts are one run, gathered from several machines.
+  std::set<std::string> seen;
+  bool runs = false;
+  for (const auto& [path, names] : hosts)
+    for (const std::string& name : names) runs |= !seen.insert(name).second;
+  if (!runs) return files;
+  std::string last = hosts.begin()->first;
+  for (const auto& [path, names] : hosts)
+    if (natural_less(last, path)) last = path;
+  const size_t before = files.size();
+  std::erase_if(files, [&](size_t i) { return folder(i) != last; });
+  notes.add("xplane.other_runs", Severity::kInfo,
+            "profiles of earlier runs lie beside it and were left out; name another run's folder to see it", {last},
+            static_cast<int64_t>(before - files.size()));
+  return files;
+}
+
+Error filtered(const std::string& path) {
+  return Error{ErrorCode::kBadInput,
+               "this profile of XLA went through a filter for text: each byte that is no UTF-8 was replaced",
+               {path},
+               "its numbers are gone; copy the original as it is (binary, not as text)"};
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  Trace trace;
+  trace.format = "xplane";
+  trace.writer = "XLA's profiler";
+  trace.categories.push_back({"", Category::kOther});
+  const XplaneFiles sorted = xplane_files(source);
+  std::vector<size_t> chosen = of_last_run(source, sorted.ours, trace.diagnostics);
+  if (chosen.empty() && source.files.size() == 1) chosen.push_back(0);  // --reader xplane: it is tried
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    const std::string& path = source.files[i].path;
+    if (std::find(sorted.json_twins.begin(), sorted.json_twins.end(), i) != sorted.json_twins.end())
+      trace.diagnostics.add("xplane.json_twin", Severity::kInfo,
+                            "JSON of the same profile, which holds less, was left out", {path});
+    else if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
+      trace.diagnostics.add("xplane.unusable_file", Severity::kLoss, "a file was left out: it is no profile of XLA",
+                            {path});
+  }
+  if (options.progress)
+    for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
+  std::vector<std::optional<Result<HostFile>>> results(chosen.size());
+  parallel_for(chosen.size(),
+               [&](size_t k) { results[k].emplace(read_host_file(source.files[chosen[k]].path, options.progress)); });
+  std::vector<HostFile> files;
+  std::optional<Error> first_error;
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    if (*results[k]) {
+      files.push_back(std::move(**results[k]));
+      trace.diagnostics.merge(files.back().notes);
+      continue;
+    }
+    Error error = results[k]->error();
+    if (was_filtered_as_text(source.head(chosen[k]))) error = filtered(source.files[chosen[k]].path);
+    trace.diagnostics.add("xplane.unusable_file", Severity::kLoss, "a file was left out: " + error.what,
+                          {source.files[chosen[k]].path});
+    if (!first_error) first_error = std::move(error);
+  }
+  if (files.empty()) {
+    if (first_error) return std::move(*first_error);
+    return Error{ErrorCode::kBadInput,
+                 "no profile of XLA here",
+                 {source.roots.empty() ? "" : source.roots[0]},
+                 "name the folder of a run (LOG/plugins/profile/TIME) or a HOST.xplane.pb"};
+  }
+  std::stable_sort(files.begin(), files.end(), [](const HostFile& a, const HostFile& b) {
+    return a.host != b.host ? natural_less(a.host, b.host) : natural_less(a.path, b.path);
+  });
+  std::vector<DevicePart*> parts;
+  int64_t shared = 0;
+  bool undated = false;
+  for (HostFile& file : files) {
+    shared += file.shared_host;
+    undated |= !file.is_dated;
+    if (file.host.empty()) file.host = file_name(file.path).substr(0, file_name(file.path).find(".xplane.pb"));
+    for (DevicePart& part : file.parts) {
+      part.part.machine_name = file.host;
+      parts.push_back(&part);
+    }
+  }
+  if (shared > 0)
+    trace.diagnostics.add("xplane.shared_host", Severity::kInfo,
+                          "devices are ranks; what their host did stands at the first device of each host",
+                          {files.front().path}, shared);
+  size_t rows = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Part& part = parts[i]->part;
+    part.rank = static_cast<int32_t>(i);
+    part.source = part.source.empty() ? files.front().path : part.source;
+    trace.diagnostics.merge(parts[i]->notes);
+    std::vector<StringId> names;
+    std::vector<uint8_t> categories;
+    adopt_names(parts[i]->names, trace, names, categories);
+    rename_part(names, categories, part);
+    rows += part.slices.size();
+    for (const CounterSeries& series : part.counters) rows += series.time_ns.size();
+    trace.parts.push_back(std::move(part));
+  }
+  for (const size_t i : chosen)
+    if (rows == 0 && was_filtered_as_text(source.head(i))) return filtered(source.files[i].path);
+  if (rows == 0)
+    return Error{ErrorCode::kBadInput,
+                 "this profile of XLA has planes, and no events in them",
+                 {files.front().path},
+                 "was anything running between start_trace and stop_trace?"};
+  trace.clock = files.size() == 1 ? ClockState::kShared : undated ? ClockState::kPerRank : ClockState::kUnaligned;
+  const bool one_host = files.size() == 1;
+  const ClockState clock = trace.clock;
+  number_machines(trace);
+  if (!one_host) trace.clock = clock;  // several files of one host are several runs of the profiler
+  const bool devices =
+      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.device != kUnknown; });
+  trace.description = counted(static_cast<int64_t>(files.size()), "host", "hosts") +
+                      (devices ? ", " + counted(static_cast<int64_t>(trace.parts.size()), "device", "devices")
+                               : ", no devices: XLA's ops ran on the host");
+  return trace;
+}
+
+}  // namespace
+}  // namespace xplane
+
+extern const Reader xplane_reader;
+const Reader xplane_reader = {.name = "xplane",
+                              .summary = "profiles of XLA (*.xplane.pb): JAX, TensorFlow, PyTorch/XLA",
+                              .sniff = xplane::sniff,
+                              .read = xplane::read};
+
+}  // namespace stageline

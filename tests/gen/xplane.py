@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Profiles of XLA (*.xplane.pb) as JAX, TensorFlow and PyTorch/XLA write them, small and with planted facts.
+
+    xplane.py [--kind gpu|tpu|cpu] [--devices 2] [--steps 3] [--epoch] -o FILE
+
+gpu: a thread with a StepTraceAnnotation a step, launches by correlation id, kernels and copies on streams, an all-reduce, and the
+lines that XProf derives. tpu: XLA Ops nested in a loop, a collective with its bytes, Steps on the device alone. cpu: XLA's ops on
+threads of the host, handed over by producer and consumer ids, with a region that never ends. --epoch has times as TensorFlow 2.4.
+"""
+import argparse
+import pathlib
+import struct
+
+START_NS = 1_795_382_536_872_912_899
+
+
+def varint(value):
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def text(field, value):
+    value = value.encode() if isinstance(value, str) else value
+    return varint(field << 3 | 2) + varint(len(value)) + value
+
+
+class Plane:
+    def __init__(self, name, plane_id=0):
+        self.name, self.id, self.lines, self.stats, self.events, self.own = name, plane_id, [], {}, {}, b''
+        self.meta = {}
+
+    def stat_id(self, name):
+        return self.stats.setdefault(name, len(self.stats) + 1)
+
+    def stat(self, name, value):
+        body = number(1, self.stat_id(name))
+        if isinstance(value, tuple):  # a reference to a text
+            body += number(7, self.stat_id(value[0]))
+        elif isinstance(value, float):
+            body += varint(2 << 3 | 1) + struct.pack('<d', value)
+        elif isinstance(value, bytes):
+            body += text(6, value)
+        else:
+            body += text(5, value) if isinstance(value, str) else number(4, value)
+        return body
+
+    def name_event(self, name, **constants):
+        """Stats that all events of a name share: an HLO's flops, category, bytes."""
+        self.events.setdefault(name, len(self.events) + 1)
+        self.meta[name] = constants
+
+    def line(self, line_id, name, events, timestamp_ns=0, display=None):
+        """events: (name, start ps, duration ps or None, {stat: value})"""
+        body = number(1, line_id) + text(2, name) + number(3, timestamp_ns)
+        for event_name, start, dur, stats in events:
+            event = number(1, self.events.setdefault(event_name, len(self.events) + 1))
+            if start is not None:
+                event += number(2, start)
+            else:
+                event += number(5, 7)  # num_occurrences
+            if dur is not None:
+                event += number(3, dur)
+            for key, value in stats.items():
+                event += text(4, self.stat(key, value))
+            body += text(4, event)
+        if display:
+            body += text(11, display)
+        self.lines.append(body)
+
+    def set(self, name, value):
+        self.own += text(6, self.stat(name, value))
+
+    def bytes(self):
+        metas = b''
+        for name, at in self.events.items():
+            meta = number(1, at) + text(2, name)
+            for key, value in self.meta.get(name, {}).items():
+                meta += text(5, self.stat(key, value))
+            metas += text(4, number(1, at) + text(2, meta))
+        out = (number(1, self.id) if self.id else b'') + text(2, self.name)
+        for line in self.lines:
+            out += text(3, line)
+        out += metas
+        for name, at in self.stats.items():
+            out += text(5, number(1, at) + text(2, number(1, at) + text(2, name)))
+        return out + self.own
+
+
+def space(planes, host='host0', errors=(), warnings=(), dated=True):
+    if dated:
+        task = Plane('Task Environment')
+        task.set('profile_start_time', START_NS)
+        task.set('profile_stop_time', START_NS + 10_000_000)
+        planes = [*planes, task]
+    out = b''.join(text(1, plane.bytes()) for plane in planes)
+    return out + b''.join(text(2, e) for e in errors) + b''.join(text(3, w) for w in warnings) + (text(4, host) if host else b'')
+
+
+US = 1_000_000  # picoseconds
+
+
+def gpu(devices=2, steps=3, epoch=False):
+    ts = START_NS if epoch else 5000
+    host = Plane('/host:CPU', 1)
+    host.set('process_id', 4242)
+    events, planes, corr = [], [], 100
+    work = {d: ([], [], [], []) for d in range(devices)}  # compute, copies, Steps, XLA Ops
+    for step in range(steps):
+        at = (100 + step * 1000) * US
+        events.append(('train', at, 900 * US, {'_r': 1, 'step_num': step}))
+        events.append(('$train.py:31 step', at + 5 * US, 880 * US, {}))
+        events.append(('forward#micro_batch=%d,stage=0#' % step, at + 10 * US, 300 * US, {}))
+        events.append(('PjitFunction(step)', at + 20 * US, 200 * US, {}))
+        for d in range(devices):
+            compute, copies, marks, ops = work[d]
+            for k, (name, begin, dur) in enumerate((('fusion_%d' % d, 60, 200), ('gemm_fp16_tn', 270, 150), ('ncclDevKernel_AllReduce_Sum_bf16_RING_LL', 430, 100))):
+                corr += 1
+                events.append(('cuLaunchKernel', at + (30 + 20 * k + 5 * d) * US, 3 * US, {'correlation_id': corr}))
+                compute.append((name, at + begin * US + 500 * d, dur * US, {
+                    'correlation_id': corr, 'hlo_op': ('fusion.%d' % k,), 'hlo_module': ('jit_step',),
+                    'kernel_details': 'regs:32 static_shared:1024 dynamic_shared:0 grid:8,1,1 block:256,1,1 occ_pct:75'}))
+                ops.append(('fusion.%d' % k, at + begin * US, dur * US, {}))
+            corr += 1
+            events.append(('cuMemcpyHtoDAsync', at + (120 + 5 * d) * US, 4 * US, {'correlation_id': corr}))
+            copies.append(('MemcpyH2D', at + 540 * US, 40 * US, {'correlation_id': corr, 'memcpy_details': 'kind_src:pinned kind_dst:device size:4096 dest:%d async:1' % d}))
+            marks.append((str(step), at + 50 * US, 600 * US, {'group_id': step}))
+    host.line(-2646881467886733550, 'python', events, ts, 'python')
+    planes.append(host)
+    for d in range(devices):
+        plane = Plane('/device:GPU:%d' % d, 10 + d)
+        plane.set('device_type_string', 'NVIDIA H100 80GB HBM3')
+        compute, copies, marks, ops = work[d]
+        plane.line(7, 'Stream #7(Compute)', compute, ts)
+        plane.line(16, 'Stream #16(MemcpyH2D)', copies, ts)
+        plane.line(-1, 'Steps', marks, ts)
+        plane.line(-3, 'XLA Ops', ops, ts)
+        planes.append(plane)
+    return planes
+
+
+def tpu(devices=2, steps=3):
+    planes = []
+    for d in range(devices):
+        plane = Plane('/device:TPU:%d' % d, 20 + d)
+        plane.set('device_type_string', 'TPU v5 lite')
+        plane.name_event('while.1', hlo_category='while')
+        plane.name_event('fusion.7', hlo_category='convolution fusion', flops=1_000_000, bytes_accessed=4096)
+        plane.name_event('all-reduce.3', hlo_category='all-reduce', bytes_accessed=65_536)
+        marks, modules, ops = [], [], []
+        for step in range(steps):
+            at = (50 + step * 500) * US
+            marks.append((str(step), at, 400 * US, {'group_id': step}))
+            modules.append(('jit_step(4)', at + 10 * US, 380 * US, {'run_id': step}))
+            ops.append(('while.1', at + 20 * US, 300 * US, {}))
+            for k in range(3):
+                ops.append(('fusion.7', at + (30 + 80 * k) * US, 70 * US + 500, {'device_offset_ps': at + (30 + 80 * k) * US, 'device_duration_ps': 70 * US + 500}))
+            ops.append(('all-reduce.3', at + 330 * US, 40 * US, {}))
+        plane.line(1, 'Steps', marks, 3000)
+        plane.line(2, 'XLA Modules', modules, 3000)
+        plane.line(3, 'XLA Ops', ops, 3000)
+        planes.append(plane)
+    return planes
+
+
+def cpu(steps=2):
+    host = Plane('/host:CPU')
+    host.set('process_id', 77)
+    main, pool = [], []
+    for step in range(steps):
+        at = (100 + step * 1000) * US
+        main.append(('train', at, 800 * US, {'_r': 1, 'step_num': step}))
+        main.append(('PjitFunction(step)', at + 10 * US, 90 * US, {}))
+        main.append(('ThreadpoolListener::Record', at + 60 * US, None, {'_pt': 15, '_p': step + 1, '_src': ('threadpool_listener.cc',)}))
+        main.append(('Await', at + 700 * US, 10 * US, {'_src': ('client.cc',)}))
+        pool.append(('ThreadpoolListener::StartRegion', at + 120 * US, None, {'_ct': 15, '_c': step + 1}))
+        pool.append(('dot.1', at + 130 * US, 400 * US, {'hlo_op': ('dot.1',), 'hlo_module': ('jit_step',), 'device_ordinal': 0, '_pt': 0, '_p': 900 + step}))
+        pool.append(('end: dot.1', at + 531 * US, 1 * US, {'_ct': 0, '_c': 900 + step}))
+    main.append(('sums', None, None, {}))
+    host.line(5387615081405032937, 'python', main, 4867)
+    host.line(-551782670668545557, 'tf_XLAPjRtCpuClient/-551782670668545557', pool, 4867)
+    meta = Plane('/host:metadata')
+    meta.set('jax_version', '0.10.2')
+    meta.name_event('jit_step(4)', **{'Hlo Proto': bytes(300)})
+    return [host, meta]
+
+
+def make(path, kind='gpu', devices=2, steps=3, epoch=False, **more):
+    planes = gpu(devices, steps, epoch) if kind == 'gpu' else tpu(devices, steps) if kind == 'tpu' else cpu(steps)
+    pathlib.Path(path).write_bytes(space(planes, **more))
+
+
+if __name__ == '__main__':
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--kind', choices=('gpu', 'tpu', 'cpu'), default='gpu')
+    parser.add_argument('--devices', type=int, default=2)
+    parser.add_argument('--steps', type=int, default=3)
+    parser.add_argument('--epoch', action='store_true')
+    parser.add_argument('-o', '--output', required=True)
+    args = parser.parse_args()
+    make(args.output, args.kind, args.devices, args.steps, args.epoch)
