@@ -1,0 +1,233 @@
+#include "profile/allocator_replay.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMostOoms = 256;  // whose free pieces are looked at
+
+void add(int64_t& sum, int64_t bytes) { sum = sum_or_limit(sum, bytes); }
+
+bool takes_segment(AllocatorAction a) {
+  return a == AllocatorAction::kSegmentAlloc || a == AllocatorAction::kSegmentMap;
+}
+bool gives_segment(AllocatorAction a) {
+  return a == AllocatorAction::kSegmentFree || a == AllocatorAction::kSegmentUnmap;
+}
+
+// What one device holds at some moment.
+struct State {
+  struct Range {
+    int64_t bytes = 0, stream = 0;
+    bool expandable = false;
+  };
+  std::map<uint64_t, Range> segments;
+  std::map<uint64_t, int64_t> blocks;  // in use, or waiting for a stream
+  bool is_known = true;                // false where an event could not be undone
+
+  void undo(const AllocatorEvent& event) {
+    if (event.action == AllocatorAction::kAlloc) {
+      is_known &= blocks.erase(event.address) > 0;
+    } else if (event.action == AllocatorAction::kFreeCompleted) {
+      blocks[event.address] = event.bytes;
+    } else if (takes_segment(event.action)) {
+      unmap(event.address, event.bytes);
+    } else if (gives_segment(event.action)) {
+      segments[event.address] = {event.bytes, event.stream, event.action == AllocatorAction::kSegmentUnmap};
+    }
+  }
+  // Of an expandable segment the snapshot has all pieces as one, and events map them one by one.
+  void unmap(uint64_t address, int64_t bytes) {
+    auto at = segments.upper_bound(address);
+    if (at == segments.begin()) return void(is_known = false);
+    --at;
+    const Range whole = at->second;
+    const uint64_t begin = at->first, end = begin + static_cast<uint64_t>(whole.bytes);
+    const uint64_t last = address + static_cast<uint64_t>(bytes);
+    if (last > end || last < address) return void(is_known = false);
+    segments.erase(at);
+    if (address > begin) segments[begin] = {static_cast<int64_t>(address - begin), whole.stream, whole.expandable};
+    if (end > last) segments[last] = {static_cast<int64_t>(end - last), whole.stream, whole.expandable};
+  }
+
+  // Free pieces of the segments of a stream: their sum and the largest. Pieces of an expandable segment that touch are
+  // one.
+  void free_pieces(int64_t stream, int64_t& sum, int64_t& largest) const {
+    auto block = blocks.begin();
+    uint64_t open_end = 0;
+    int64_t open = 0;
+    for (const auto& [begin, range] : segments) {
+      const uint64_t end = begin + static_cast<uint64_t>(range.bytes);
+      if (!(range.expandable && begin == open_end)) open = 0;
+      while (block != blocks.end() && block->first < begin) ++block;
+      uint64_t at = begin;
+      const auto piece = [&](uint64_t to) {
+        if (to <= at || range.stream != stream) return;
+        open += static_cast<int64_t>(to - at);
+        add(sum, static_cast<int64_t>(to - at));
+        largest = std::max(largest, open);
+      };
+      for (; block != blocks.end() && block->first < end; ++block) {
+        piece(block->first);
+        open = 0;
+        at = std::max(at, std::min(end, block->first + static_cast<uint64_t>(block->second)));
+      }
+      piece(end);
+      open_end = end;
+      if (at >= end) open = 0;
+    }
+  }
+};
+
+OomReason reason_of(const AllocatorOom& oom, bool is_known) {
+  if (!is_known) return OomReason::kUnknown;
+  if (oom.largest_free_bytes >= oom.wanted_bytes) return OomReason::kElsewhere;
+  if (oom.free_bytes >= oom.wanted_bytes) return OomReason::kFragmented;
+  if (oom.device_free_bytes < 0) return OomReason::kUnknown;
+  if (oom.device_free_bytes >= oom.wanted_bytes) return OomReason::kElsewhere;
+  return sum_or_limit(oom.free_bytes, oom.device_free_bytes) >= oom.wanted_bytes ? OomReason::kSplit : OomReason::kFull;
+}
+
+}  // namespace
+
+const char* oom_reason_name(OomReason reason) {
+  switch (reason) {
+    case OomReason::kFull: return "full";
+    case OomReason::kFragmented: return "fragmented";
+    case OomReason::kSplit: return "split";
+    case OomReason::kElsewhere: return "elsewhere";
+    case OomReason::kUnknown: return "unknown";
+  }
+  return "";
+}
+
+AllocatorReplay replay_allocator(const AllocatorSnapshot& all) {
+  AllocatorReplay out;
+  std::map<int32_t, AllocatorSum> sums;
+  std::map<int32_t, State> states;
+  std::map<int32_t, int64_t> held, reserved;
+  // Lives by where they are: what is held at the end first, then undone event by event.
+  std::map<std::pair<int32_t, uint64_t>, uint32_t> alive;
+  const auto sum_of = [&](int32_t device) -> AllocatorSum& {
+    const auto [at, is_new] = sums.try_emplace(device);
+    if (is_new) at->second.device = device;
+    return at->second;
+  };
+  for (const AllocatorSegment& segment : all.segments) {
+    AllocatorSum& sum = sum_of(segment.device);
+    ++sum.segments;
+    add(sum.reserved_bytes, segment.bytes);
+    add(reserved[segment.device], segment.bytes);
+    State& state = states[segment.device];
+    state.segments[segment.address] = {segment.bytes, segment.stream, segment.is_expandable};
+    int64_t active = 0;
+    for (uint32_t b = segment.first_block; b < segment.first_block + segment.block_count; ++b) {
+      const AllocatorBlock& block = all.blocks[b];
+      ++sum.blocks;
+      if (block.state == BlockState::kActive) {
+        add(sum.allocated_bytes, block.requested);
+        add(sum.free_internal_bytes, block.bytes - block.requested);
+        add(active, block.bytes);
+      } else {
+        add(sum.free_external_bytes, block.bytes);
+        if (block.state == BlockState::kAwaitingFree) add(sum.awaiting_bytes, block.bytes);
+        if (block.state == BlockState::kInactive)
+          sum.largest_free_bytes = std::max(sum.largest_free_bytes, block.bytes);
+      }
+      if (block.state == BlockState::kInactive) continue;
+      add(held[segment.device], block.requested);
+      state.blocks[block.address] = block.bytes;
+      alive[{segment.device, block.address}] = static_cast<uint32_t>(out.lives.size());
+      out.lives.push_back({AllocatorLife::kNone, AllocatorLife::kNone, b, segment.device, block.requested});
+    }
+    if (active < segment.bytes / 10) ++sum.sparse_segments, add(sum.sparse_bytes, segment.bytes - active);
+  }
+  // Backwards: after this loop `held` and `reserved` are what was there before the history.
+  out.held.resize(all.events.size());
+  out.reserved.resize(all.events.size());
+  size_t looked = 0;
+  for (size_t i = all.events.size(); i-- > 0;) {
+    const AllocatorEvent& event = all.events[i];
+    AllocatorSum& sum = sum_of(event.device);
+    State& state = states[event.device];
+    int64_t &now = held[event.device], &cached = reserved[event.device];
+    out.held[i] = now;
+    out.reserved[i] = cached;
+    ++sum.events;
+    switch (event.action) {
+      case AllocatorAction::kAlloc: {
+        ++sum.allocations;
+        add(now, -event.bytes);
+        const auto at = alive.find({event.device, event.address});
+        if (at == alive.end()) {
+          add(out.unlike, event.bytes);  // neither freed nor held at the end
+        } else {
+          out.lives[at->second].allocated = static_cast<uint32_t>(i);
+          alive.erase(at);
+        }
+        break;
+      }
+      case AllocatorAction::kFreeCompleted: {
+        ++sum.frees;
+        add(now, event.bytes);
+        const auto [at, is_new] =
+            alive.try_emplace({event.device, event.address}, static_cast<uint32_t>(out.lives.size()));
+        if (!is_new) {  // freed, and held at the same time: the snapshot and the history are not of one run
+          add(out.unlike, event.bytes);
+          at->second = static_cast<uint32_t>(out.lives.size());
+        }
+        out.lives.push_back(
+            {AllocatorLife::kNone, static_cast<uint32_t>(i), AllocatorLife::kNone, event.device, event.bytes});
+        break;
+      }
+      case AllocatorAction::kSegmentAlloc:
+      case AllocatorAction::kSegmentMap: add(cached, -event.bytes); break;
+      case AllocatorAction::kSegmentFree:
+      case AllocatorAction::kSegmentUnmap: add(cached, event.bytes); break;
+      case AllocatorAction::kOutOfMemory: {
+        ++sum.ooms;
+        AllocatorOom oom;
+        oom.event = static_cast<uint32_t>(i);
+        oom.device = event.device;
+        oom.wanted_bytes = event.bytes;
+        oom.device_free_bytes = event.device_free;
+        oom.reserved_bytes = cached;
+        oom.allocated_bytes = now;
+        const bool looks = looked++ < kMostOoms;
+        if (looks) state.free_pieces(event.stream, oom.free_bytes, oom.largest_free_bytes);
+        oom.reason = reason_of(oom, looks && state.is_known && !state.segments.empty());
+        out.ooms.push_back(oom);
+        break;
+      }
+      default: break;
+    }
+    state.undo(event);
+  }
+  for (auto& [device, sum] : sums) {
+    sum.peak_bytes = sum.events > 0 ? held[device] : -1;
+    sum.peak_reserved_bytes = sum.events > 0 ? reserved[device] : -1;
+    sum.peak_ns = -1;
+  }
+  for (size_t i = 0; i < all.events.size(); ++i) {
+    AllocatorSum& sum = sums[all.events[i].device];
+    if (out.held[i] > sum.peak_bytes) sum.peak_bytes = out.held[i], sum.peak_ns = all.events[i].time_ns;
+    sum.peak_reserved_bytes = std::max(sum.peak_reserved_bytes, out.reserved[i]);
+  }
+  for (const auto& [device, sum] : sums) out.sums.push_back(sum);
+  std::reverse(out.ooms.begin(), out.ooms.end());
+  for (const AllocatorLife& life : out.lives)
+    out.unmatched_frees += life.allocated == AllocatorLife::kNone && life.freed != AllocatorLife::kNone;
+  const auto order = [](const AllocatorLife& life) {
+    return life.allocated == AllocatorLife::kNone ? 0 : int64_t{life.allocated} + 1;
+  };
+  std::stable_sort(out.lives.begin(), out.lives.end(),
+                   [&](const AllocatorLife& a, const AllocatorLife& b) { return order(a) < order(b); });
+  return out;
+}
+
+}  // namespace stageline

@@ -1,0 +1,108 @@
+// Snapshots of PyTorch's allocator: docs/formats/memory-snapshot.md.
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/counted.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "model/ops.h"
+#include "readers/common/rows/identity.h"
+#include "readers/memory_snapshot/snapshot_file.h"
+#include "readers/reader.h"
+
+namespace stageline {
+namespace memory_snapshot {
+namespace {
+
+std::vector<size_t> snapshots(const Source& source) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (looks_like_snapshot(source.head(i))) out.push_back(i);
+  return out;
+}
+
+Match sniff(const Source& source) { return snapshots(source).empty() ? Match::kNo : Match::kCertain; }
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  Trace trace;
+  trace.format = "memory-snapshot";
+  trace.writer = "PyTorch's allocator";
+  trace.categories.push_back({"", Category::kOther});
+  std::vector<size_t> chosen = snapshots(source);
+  if (chosen.empty() && source.files.size() == 1) chosen.push_back(0);  // --reader memory-snapshot: it is tried
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
+      trace.diagnostics.add("memory_snapshot.unusable_file", Severity::kLoss,
+                            "a file was left out: it is no snapshot of an allocator", {source.files[i].path});
+  if (options.progress)
+    for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
+  std::vector<std::optional<Result<SnapshotFile>>> results(chosen.size());
+  parallel_for(chosen.size(),
+               [&](size_t k) { results[k].emplace(read_snapshot(source.files[chosen[k]].path, options.progress)); });
+  std::vector<SnapshotFile> files;
+  std::vector<kineto::FileFacts> facts;
+  std::optional<Error> first_error;
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    const std::string& path = source.files[chosen[k]].path;
+    if (*results[k]) {
+      files.push_back(std::move(**results[k]));
+      facts.push_back({path, kineto::identify({}, path), 0, 0});
+      trace.diagnostics.merge(files.back().notes);
+      continue;
+    }
+    trace.diagnostics.add("memory_snapshot.unusable_file", Severity::kLoss,
+                          "a snapshot was left out: " + results[k]->error().what, {path});
+    if (!first_error) first_error = results[k]->error();
+  }
+  if (files.empty()) {
+    if (first_error) return std::move(*first_error);
+    return Error{ErrorCode::kBadInput,
+                 "no snapshot of an allocator here",
+                 {source.roots.empty() ? "" : source.roots[0]},
+                 "torch.cuda.memory._dump_snapshot(\"rank0.pickle\") writes one"};
+  }
+  const std::vector<int32_t> ranks = kineto::assign_ranks(facts, trace.diagnostics, "memory_snapshot");
+  std::vector<size_t> order(files.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ranks[a] < ranks[b]; });
+  std::set<int32_t> taken;
+  bool dated = true;
+  for (const size_t i : order) {
+    SnapshotFile& file = files[i];
+    if (!taken.insert(ranks[i]).second) {
+      trace.diagnostics.add("memory_snapshot.repeated_rank", Severity::kLoss,
+                            "a second snapshot of a rank was left out; name one of them", {file.part.source});
+      continue;
+    }
+    dated &= file.is_dated;
+    std::vector<StringId> id;
+    for (size_t k = 0; k < file.names.size(); ++k)
+      id.push_back(trace.names.intern(file.names.text(static_cast<StringId>(k))));
+    Part& part = file.part;
+    part.rank = ranks[i];
+    for (StringId& name : part.slices.name_id) name = id[name];
+    for (Mark& mark : part.marks) mark.name = id[mark.name];
+    for (AllocatorEvent& event : part.allocator.events)
+      event.stack = id[event.stack], event.category = id[event.category];
+    for (AllocatorSegment& segment : part.allocator.segments)
+      segment.pool = id[segment.pool], segment.stack = id[segment.stack];
+    for (AllocatorBlock& block : part.allocator.blocks) block.stack = id[block.stack];
+    part.event_count = static_cast<int64_t>(std::max<size_t>(1, part.allocator.events.size()));
+    trace.parts.push_back(std::move(part));
+  }
+  trace.clock = trace.parts.size() == 1 ? ClockState::kShared : dated ? ClockState::kUnaligned : ClockState::kPerRank;
+  trace.description = counted(static_cast<int64_t>(trace.parts.size()), "snapshot", "snapshots") + " of an allocator";
+  return trace;
+}
+
+}  // namespace
+}  // namespace memory_snapshot
+
+extern const Reader memory_snapshot_reader;
+const Reader memory_snapshot_reader = {.name = "memory-snapshot",
+                                       .summary = "snapshots of PyTorch's allocator (torch.cuda.memory._dump_snapshot)",
+                                       .sniff = memory_snapshot::sniff,
+                                       .read = memory_snapshot::read};
+
+}  // namespace stageline
