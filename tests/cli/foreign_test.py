@@ -23,7 +23,7 @@ class ForeignTest(unittest.TestCase):
     def test_by_name(self):
         for name, what, command in (('run.nsys-rep', 'Nsight Systems', 'nsys export --type sqlite'), ('run.qdrep', 'older Nsight Systems', 'nsys export --type sqlite'),
                                     ('run.qdstrm', 'has not made a report', 'QdstrmImporter'), ('run.ncu-rep', 'Nsight Compute', 'nsys profile'),
-                                    ('run.etl', 'Event Tracing for Windows', 'export_chrome_trace'), ('vm.xplane.pb', 'XLA', 'trace.json.gz'),
+                                    ('run.etl', 'Event Tracing for Windows', 'export_chrome_trace'), ('vm.xplane.pb', 'XLA', 'as it is (binary'),
                                     ('run.0.et', 'Chakra', 'export_chrome_trace'), ('old.nvvp', 'nvprof', 'nsys profile')):
             with self.subTest(name):
                 err = self.said(name)

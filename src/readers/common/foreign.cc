@@ -9,15 +9,13 @@ namespace {
 
 constexpr ForeignFormat kExecutionTrace = {
     "this is a PyTorch execution trace (Chakra): a graph of operators without device times",
-    "give the profiler trace of the same run: torch.profiler's *.pt.trace.json, or export_chrome_trace"};
+    "give the profiler trace of the same run beside it (torch.profiler's *.pt.trace.json, or export_chrome_trace): the "
+    "two "
+    "are joined"};
 constexpr ForeignFormat kRocprof = {
     "this is rocprofiler's own JSON, not a PyTorch profiler trace",
     "record with rocprofv3 --output-format pftrace, or convert what rocprofv3 kept: rocpd convert -i *_results.db "
     "--output-format pftrace"};
-constexpr ForeignFormat kMemorySnapshot = {"this is a snapshot of an allocator (torch.cuda.memory._dump_snapshot)",
-                                           "it holds allocations and no times of work; pytorch.org/memory_viz shows "
-                                           "it. Memory over time beside the work comes "
-                                           "with torch.profiler's profile_memory=True"};
 constexpr ForeignFormat kTorchSave = {
     "this is a file of torch.save or a pickle of tensors, with no times in it",
     "record with torch.profiler: prof.export_chrome_trace(\"rank0.pt.trace.json.gz\")"};
@@ -28,8 +26,9 @@ constexpr ForeignFormat kPickle = {
 constexpr ForeignFormat kNsys = {
     "this is an SQLite database of Nsight Systems without the tables that a timeline needs",
     "nsys export --type sqlite --include-blobs=true REPORT.nsys-rep makes one that Stageline reads"};
-constexpr ForeignFormat kRocpd = {"this is an SQLite database of rocprofiler (rocpd)",
-                                  "rocpd convert -i FILE.db --output-format pftrace makes a file that Stageline reads"};
+constexpr ForeignFormat kRocprofCsv = {
+    "this is a table of rocprofv3 (--output-format csv), one of several that belong together",
+    "record with rocprofv3 --output-format rocpd or pftrace, or rocpd convert -i *_results.db --output-format pftrace"};
 constexpr ForeignFormat kNvprof = {
     "this is an SQLite database of nvprof, which NVIDIA has given up",
     "record with nsys profile -t cuda,nvtx, then nsys export --type sqlite REPORT.nsys-rep"};
@@ -64,8 +63,8 @@ constexpr ForeignFormat kBeheaded = {
     "another's",
     "stageline info --reader perfetto FILE looks for packets further on and keeps what it finds"};
 constexpr ForeignFormat kXplane = {
-    "this is a profile of XLA (XPlane, .xplane.pb)",
-    "JAX writes a trace beside it, PROFILE/HOST.trace.json.gz, which Stageline reads; xprof makes one of others"};
+    "this is called a profile of XLA (.xplane.pb), and its bytes are none",
+    "copy the original as it is (binary, not as text); stageline reads HOST.xplane.pb, also gzipped"};
 constexpr ForeignFormat kChakra = {
     "this is an execution trace of Chakra (.et): a graph of operators without device times",
     "give the profiler trace of the same run: torch.profiler's *.pt.trace.json, or export_chrome_trace"};
@@ -105,15 +104,15 @@ bool is_foreign_json(std::string_view head) { return foreign_json(head) != nullp
 const ForeignFormat* foreign_format(std::string_view head, std::string_view path) {
   const std::string extension = file_extension(path);
   if (head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) {
-    if (has(head, "segments") && has(head, "device_traces")) return &kMemorySnapshot;
     return has(head, "torch._utils") || has(head, "_rebuild_tensor") ? &kTorchSave : &kPickle;
   }
   if (head.starts_with(std::string_view("PK\x03\x04", 4)) && has(head, "data.pkl")) return &kTorchSave;
   if (head.starts_with(std::string_view("SQLite format 3\0", 16))) {
-    if (has(head, "rocpd_")) return &kRocpd;
     if (extension == "nvvp" || extension == "nvprof") return &kNvprof;
     return has(head, "CUPTI_ACTIVITY") || file_name(path).find("nsys") != std::string::npos ? &kNsys : &kSqlite;
   }
+  if ((head.starts_with("\"Kind\",") || head.starts_with("\"Domain\",")) && has(head, "\"Start_Timestamp\""))
+    return &kRocprofCsv;
   if (head.starts_with("PERFILE2") || head.starts_with("2ELIFREP")) return &kPerf;
   if (head.starts_with(std::string_view("\x10\x00\x04\x46\x78\x54\x16\x00", 8))) return &kFuchsia;
   if (head.starts_with("PAR1") || head.starts_with("ARROW1")) return &kParquet;

@@ -13,10 +13,12 @@
 #include "readers/common/foreign.h"
 #include "readers/common/machines.h"
 #include "readers/common/perfetto_head.h"
+#include "readers/common/xspace_head.h"
 #include "readers/common/rows/finish_part.h"
 #include "readers/common/rows/identity.h"
 #include "readers/common/rows/merge_rows.h"
 #include "readers/kineto/early.h"
+#include "readers/kineto/execution_trace.h"
 #include "readers/kineto/read_file.h"
 #include "readers/kineto/sniff.h"
 #include "readers/reader.h"
@@ -27,8 +29,10 @@ namespace {
 
 Match sniff(const Source& source) {
   Match best = Match::kNo;
+  // JSON that JAX writes beside a profile of XLA is the same once more, with less in it.
+  const std::vector<size_t> twins = xplane_files(source).json_twins;
   for (size_t i = 0; i < source.files.size() && best != Match::kCertain; ++i)
-    best = std::max(best, sniff_file(source, i));
+    if (std::find(twins.begin(), twins.end(), i) == twins.end()) best = std::max(best, sniff_file(source, i));
   return best;
 }
 
@@ -283,9 +287,14 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       facts.push_back(file.facts);
     }
   }
+  std::vector<std::string> execution_traces;
   for (size_t i = 0; i < source.files.size(); ++i)
-    if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
-      unusable(source.files[i].path, "it is no Chrome trace");
+    if (std::find(chosen.begin(), chosen.end(), i) == chosen.end()) {
+      if (looks_like_execution_trace(source.head(i)))
+        execution_traces.push_back(source.files[i].path);
+      else if (source.files[i].given)
+        unusable(source.files[i].path, "it is no Chrome trace");
+    }
   if (std::none_of(usable.begin(), usable.end(), [&](size_t k) { return files[k].slices > 0; }))
     return nothing_usable(source, first_error);
   for (const size_t i : perfetto_files(source).with_twin)
@@ -322,6 +331,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     find_device(file.part);
     trace.parts.push_back(std::move(file.part));
   }
+  lay_over(execution_traces, trace);
   check_world(facts, ranks, trace.diagnostics);
   check_runs(facts, trace.diagnostics);
   number_machines(trace);

@@ -1,0 +1,136 @@
+// Nodes of an execution trace with the times of their events, and the tensors between them. Definitions:
+// docs/analyses/execution-trace.md.
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "analyses/analysis.h"
+#include "base/json_tree.h"
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+struct Tensor {
+  int64_t storage = -1, bytes = 0, producer = -1, uses = 0, first_ns = INT64_MAX, last_ns = INT64_MIN;
+  std::string device, made_by;
+};
+
+// Calls use(id, storage, elements, item size, device) for the tensors in "[[13,14,0,128,4,\"cpu\"],1,[[…],[…]]]".
+template <class Use>
+void for_tensors(Value value, int depth, Use&& use) {
+  if (!value.is_list() || depth > 4) return;
+  if (value.size() == 6 && value.item(0).integer() && value.item(3).integer() && !value.item(5).text().empty()) {
+    use(value.item(0).integer().value_or(-1), value.item(1).integer().value_or(-1), value.item(3).integer().value_or(0),
+        value.item(4).integer().value_or(0), std::string(value.item(5).text()));
+    return;
+  }
+  for (size_t i = 0; i < value.size(); ++i) for_tensors(value.item(i), depth + 1, use);
+}
+
+template <class Use>
+void for_tensors_of(std::string_view json, Use&& use) {
+  if (json.size() < 4) return;
+  if (const Result<JsonTree> tree = parse_json_tree(json, "")) for_tensors(tree->tree.root(), 0, use);
+}
+
+// By slice: what the devices did for it and for what lies within it.
+std::vector<int64_t> device_ns_of(const Part& part, const std::vector<CategoryInfo>& categories) {
+  const Slices& s = part.slices;
+  std::vector<int64_t> out(s.size(), 0);
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (!is_device_work(categories[s.category_id[i]].kind)) continue;
+    uint32_t up = s.parent[i] != kNoSliceIndex ? s.parent[i] : s.partner[i];
+    for (int depth = 0; up != kNoSliceIndex && depth < 4096; ++depth, up = s.parent[up])
+      out[up] = sum_or_limit(out[up], s.dur_ns[i]);
+  }
+  return out;
+}
+
+Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
+  const Trace& trace = input.run().trace();
+  Table nodes("execution-nodes", "Operators of the execution trace, with their times",
+              {{"rank", "rank", Type::kInteger, "Whose profile it is"},
+               {"node", "node", Type::kInteger, "The node's id in the execution trace"},
+               {"parent", "parent", Type::kInteger, "Id of the node that it is called by"},
+               {"name", "name", Type::kText, "The operator"},
+               {"start_ns", "start", Type::kTime, "When the host began it"},
+               {"dur_ns", "duration", Type::kDuration, "How long the host was in it"},
+               {"device_ns", "device time", Type::kDuration, "Work on devices that it and what it calls launched"},
+               {"inputs", "inputs", Type::kText,
+                "As the execution trace has them; of a tensor id, storage, offset, elements, item size, device"},
+               {"outputs", "outputs", Type::kText, "The same"},
+               {"schema", "schema", Type::kText, "The operator's schema"}});
+  Table tensors("execution-tensors", "Tensors of the execution trace",
+                {{"rank", "rank", Type::kInteger, "Whose profile it is"},
+                 {"tensor", "tensor", Type::kInteger, "The tensor's id"},
+                 {"storage", "storage", Type::kInteger, "The storage's id: tensors of one storage share memory"},
+                 {"bytes", "bytes", Type::kInteger, "Elements times the size of one"},
+                 {"device", "device", Type::kText, "Where it lies"},
+                 {"producer", "producer", Type::kInteger, "Node that first gave it out; empty: it was there before"},
+                 {"made_by", "made by", Type::kText, "That node's operator"},
+                 {"uses", "uses", Type::kInteger, "Nodes that took it as input"},
+                 {"first_ns", "first seen", Type::kTime, "Start of the first node that names it"},
+                 {"last_ns", "last seen", Type::kTime, "End of the last node that names it"}});
+  for (const Part& part : trace.parts) {
+    if (part.graph_nodes.empty()) continue;
+    const Slices& s = part.slices;
+    const std::vector<int64_t> device_ns = device_ns_of(part, trace.categories);
+    std::map<int64_t, Tensor> known;
+    std::vector<const GraphNodeFact*> order;
+    for (const GraphNodeFact& fact : part.graph_nodes) order.push_back(&fact);
+    std::stable_sort(order.begin(), order.end(), [&](const GraphNodeFact* a, const GraphNodeFact* b) {
+      return s.start_ns[a->slice] != s.start_ns[b->slice] ? s.start_ns[a->slice] < s.start_ns[b->slice]
+                                                          : a->node < b->node;
+    });
+    for (const GraphNodeFact* fact : order) {
+      const uint32_t i = fact->slice;
+      const std::string name(trace.names.text(s.name_id[i]));
+      nodes.add_row({int64_t{part.rank}, fact->node, fact->parent < 0 ? kNullInteger : fact->parent, name,
+                     s.start_ns[i], s.dur_ns[i], device_ns[i], std::string(trace.names.text(fact->inputs)),
+                     std::string(trace.names.text(fact->outputs)), std::string(trace.names.text(fact->schema))});
+      const auto see = [&](int64_t id, int64_t storage, int64_t elements, int64_t size,
+                           const std::string& device) -> Tensor& {
+        Tensor& tensor = known[id];
+        tensor.storage = storage;
+        if (elements >= 0 && size >= 0 && elements < (int64_t{1} << 48) && size < 4096) tensor.bytes = elements * size;
+        tensor.device = device;
+        tensor.first_ns = std::min(tensor.first_ns, s.start_ns[i]);
+        tensor.last_ns = std::max(tensor.last_ns, s.end_ns(i));
+        return tensor;
+      };
+      for_tensors_of(trace.names.text(fact->inputs),
+                     [&](int64_t id, int64_t storage, int64_t elements, int64_t size, const std::string& device) {
+                       Tensor& tensor = see(id, storage, elements, size, device);
+                       ++tensor.uses;
+                     });
+      for_tensors_of(trace.names.text(fact->outputs),
+                     [&](int64_t id, int64_t storage, int64_t elements, int64_t size, const std::string& device) {
+                       Tensor& tensor = see(id, storage, elements, size, device);
+                       if (tensor.producer < 0 && tensor.uses == 0) tensor.producer = fact->node, tensor.made_by = name;
+                     });
+    }
+    for (const auto& [id, tensor] : known)
+      tensors.add_row({int64_t{part.rank}, id, tensor.storage, tensor.bytes, tensor.device,
+                       tensor.producer < 0 ? kNullInteger : tensor.producer, tensor.made_by, tensor.uses,
+                       tensor.first_ns, tensor.last_ns});
+  }
+  AnalysisResult result;
+  result.tables.push_back(std::move(nodes));
+  result.tables.push_back(std::move(tensors));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis execution_trace_analysis;
+const Analysis execution_trace_analysis = {
+    .name = "execution-trace",
+    .summary = "operators of an execution trace with the times of the profile beside it, and their tensors",
+    .tables = {{"execution-nodes", "one row per node that has an event"}, {"execution-tensors", "one row per tensor"}},
+    .run = run_execution_trace,
+    .needs = AnalysisNeeds::kNodes};
+
+}  // namespace stageline

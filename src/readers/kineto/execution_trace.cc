@@ -1,0 +1,285 @@
+#include "readers/kineto/execution_trace.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+#include "base/input.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "readers/common/rows/identity.h"
+
+namespace stageline::kineto {
+namespace {
+
+namespace od = simdjson::ondemand;
+
+constexpr size_t kMaxBytes = (size_t{1} << 32) - simdjson::SIMDJSON_PADDING;  // what the JSON parser takes
+constexpr size_t kLongestText = size_t{1} << 16;                              // of a node's tensors
+constexpr double kAlike = 0.9;  // of the nodes that have an event, so many must bear its name
+
+struct Node {
+  int64_t id = -1, parent = -1, record = -1;
+  std::string name, inputs, outputs, schema;
+};
+
+std::string cut(std::string_view text) {
+  text = trim(text);
+  return valid_utf8(text.size() <= kLongestText ? text : text.substr(0, kLongestText));
+}
+
+// "inputs": {"values": […], …}; before schema 1.0.2 the list itself.
+void read_tensors(od::value value, std::string& to) {
+  od::json_type type;
+  if (value.type().get(type) != simdjson::SUCCESS) return;
+  std::string_view raw;
+  if (type == od::json_type::object) {
+    od::value values;
+    if (value["values"].get(values) != simdjson::SUCCESS) return;
+    if (simdjson::to_json_string(values).get(raw) == simdjson::SUCCESS) to = cut(raw);
+  } else if (simdjson::to_json_string(value).get(raw) == simdjson::SUCCESS) {
+    to = cut(raw);
+  }
+}
+
+void read_attribute(od::object attribute, Node& node) {
+  std::string name;
+  for (auto field : attribute) {
+    std::string_view key;
+    if (field.unescaped_key().get(key) != simdjson::SUCCESS) return;
+    if (key == "name") {
+      std::string_view text;
+      if (field.value().get_string().get(text) == simdjson::SUCCESS) name = text;
+    } else if (key == "value") {
+      int64_t number = 0;
+      std::string_view text;
+      if (name == "rf_id" && field.value().get_int64().get(number) == simdjson::SUCCESS) node.record = number;
+      if (name == "op_schema" && field.value().get_string().get(text) == simdjson::SUCCESS)
+        node.schema = valid_utf8(text);
+    }
+  }
+}
+
+bool read_node(od::object object, Node& node) {
+  for (auto field : object) {
+    std::string_view key;
+    od::value value;
+    if (field.unescaped_key().get(key) != simdjson::SUCCESS || field.value().get(value) != simdjson::SUCCESS)
+      return false;
+    int64_t number = 0;
+    std::string_view text;
+    if (key == "id") {
+      if (value.get_int64().get(number) == simdjson::SUCCESS) node.id = number;
+    } else if (key == "ctrl_deps" || key == "parent") {
+      if (value.get_int64().get(number) == simdjson::SUCCESS) node.parent = number;
+    } else if (key == "rf_id") {
+      if (value.get_int64().get(number) == simdjson::SUCCESS) node.record = number;
+    } else if (key == "name") {
+      if (value.get_string().get(text) == simdjson::SUCCESS) node.name = valid_utf8(text);
+    } else if (key == "op_schema") {
+      if (value.get_string().get(text) == simdjson::SUCCESS) node.schema = valid_utf8(text);
+    } else if (key == "inputs") {
+      read_tensors(value, node.inputs);
+    } else if (key == "outputs") {
+      read_tensors(value, node.outputs);
+    } else if (key == "attrs") {
+      od::array attributes;
+      if (value.get_array().get(attributes) != simdjson::SUCCESS) continue;
+      for (auto one : attributes) {
+        od::object attribute;
+        if (one.get_object().get(attribute) != simdjson::SUCCESS) break;
+        read_attribute(attribute, node);
+      }
+    }
+  }
+  return true;
+}
+
+// Appends the nodes of a whole JSON; false where it is damaged.
+bool parse_nodes(std::string& text, std::vector<Node>& nodes) {
+  text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+  od::parser parser;
+  od::document document;
+  od::array list;
+  if (parser.iterate(text).get(document) != simdjson::SUCCESS ||
+      document["nodes"].get_array().get(list) != simdjson::SUCCESS)
+    return false;
+  for (auto one : list) {
+    od::object object;
+    Node node;
+    if (one.get_object().get(object) != simdjson::SUCCESS || !read_node(object, node)) return false;
+    nodes.push_back(std::move(node));
+  }
+  return true;
+}
+
+// An observer that was not stopped leaves neither "]" nor "}", and perhaps half a node: the text up to the last whole
+// one, closed.
+std::string closed(const std::string& text) {
+  size_t depth = 0, last = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if ((c == '}' || c == ']') && depth > 0 && --depth == 2 && c == '}') {
+      last = i + 1;
+    }
+  }
+  return last == 0 ? std::string() : text.substr(0, last) + "]}";
+}
+
+std::vector<Node> read_nodes(const std::string& path, Diagnostics& notes) {
+  std::vector<Node> nodes;
+  Result<std::string> text = read_all(path, kMaxBytes);
+  const auto lose = [&](const std::string& why) {
+    notes.add("kineto.bad_execution_trace", Severity::kLoss, why, {path});
+  };
+  if (!text) {
+    lose("an execution trace could not be read: " + text.error().what);
+    return nodes;
+  }
+  if (parse_nodes(*text, nodes)) return nodes;
+  std::string whole = closed(*text);
+  nodes.clear();
+  if (whole.empty() || (!parse_nodes(whole, nodes) && nodes.empty()))
+    lose("an execution trace holds no nodes that could be read");
+  else
+    lose("an execution trace ends early (its observer was not stopped?); nodes before are kept");
+  return nodes;
+}
+
+// The record ids of a file's events, by the position of the words that say them.
+struct Said {
+  int64_t position = 0, record = 0;
+};
+std::vector<Said> find_records(const std::string& path, std::string_view word) {
+  std::vector<Said> out;
+  Result<Input> input = Input::open(path);
+  if (!input) return out;
+  constexpr size_t kWindow = size_t{1} << 20, kOverlap = 64;
+  std::string window;
+  int64_t offset = 0;  // of window[0]
+  for (;;) {
+    const size_t kept = window.size();
+    window.resize(kept + kWindow);
+    Result<size_t> got = input->read(window.data() + kept, kWindow);
+    window.resize(kept + (got ? *got : 0));
+    const bool ends = !got || *got == 0;
+    const size_t safe = ends ? window.size() : window.size() - std::min(kOverlap, window.size());
+    size_t at = 0;
+    while ((at = window.find(word, at)) != std::string::npos && at < safe) {
+      size_t digit = at + word.size();
+      while (digit < window.size() && (window[digit] == ' ' || window[digit] == ':')) ++digit;
+      size_t end = digit;
+      while (end < window.size() && window[end] >= '0' && window[end] <= '9') ++end;
+      if (const auto record = parse_int(std::string_view(window).substr(digit, end - digit)))
+        out.push_back({offset + static_cast<int64_t>(at), *record});
+      at += word.size();
+    }
+    if (ends) return out;
+    window.erase(0, safe);
+    offset += static_cast<int64_t>(safe);
+  }
+}
+
+// Record id → slice: whose event's text the words lie in.
+std::unordered_map<int64_t, uint32_t> slices_by_record(const Part& part, std::string_view word) {
+  std::unordered_map<int64_t, uint32_t> out;
+  const Slices& s = part.slices;
+  std::vector<uint32_t> order(s.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return s.args_offset(a) < s.args_offset(b); });
+  for (const SourceRef& file : part.files) {
+    size_t next = 0;
+    for (const Said& said : find_records(file.path, word)) {
+      const int64_t position = said.position + file.first_offset;
+      while (next < order.size() && s.args_offset(order[next]) <= position) ++next;
+      if (next > 0) out.try_emplace(said.record, order[next - 1]);
+    }
+  }
+  return out;
+}
+
+void lay_over_one(const std::string& path, Part& part, Trace& trace) {
+  const std::vector<Node> nodes = read_nodes(path, trace.diagnostics);
+  if (nodes.empty()) return;
+  std::unordered_map<int64_t, uint32_t> slice_of = slices_by_record(part, "\"Record function id\"");
+  if (slice_of.empty()) slice_of = slices_by_record(part, "\"External id\"");
+  int64_t found = 0, alike = 0, recorded = 0;
+  std::vector<GraphNodeFact> facts;
+  for (const Node& node : nodes) {
+    if (node.record <= 0) continue;
+    ++recorded;
+    const auto at = slice_of.find(node.record);
+    if (at == slice_of.end()) continue;
+    ++found;
+    alike += trace.names.text(part.slices.name_id[at->second]) == node.name;
+    GraphNodeFact fact;
+    fact.slice = at->second;
+    fact.node = node.id;
+    fact.parent = node.parent;
+    facts.push_back(fact);
+  }
+  if (found == 0 || static_cast<double>(alike) < kAlike * static_cast<double>(found)) {
+    trace.diagnostics.add("kineto.other_execution_trace", Severity::kLoss,
+                          found == 0
+                              ? "no node of this execution trace has an event in the profile; it was left out"
+                              : "nodes of this execution trace bear other names than the profile's events of their "
+                                "numbers: it is of another run, and was left out",
+                          {path});
+    return;
+  }
+  size_t k = 0;
+  for (const Node& node : nodes) {
+    if (node.record <= 0 || !slice_of.contains(node.record)) continue;
+    GraphNodeFact& fact = facts[k++];
+    fact.inputs = trace.names.intern(node.inputs);
+    fact.outputs = trace.names.intern(node.outputs);
+    fact.schema = trace.names.intern(node.schema);
+  }
+  std::stable_sort(facts.begin(), facts.end(),
+                   [](const GraphNodeFact& a, const GraphNodeFact& b) { return a.slice < b.slice; });
+  part.graph_nodes = std::move(facts);
+  trace.diagnostics.add("kineto.execution_trace", Severity::kInfo,
+                        "an execution trace was laid over the profile: " + std::to_string(found) + " of its " +
+                            std::to_string(recorded) + " numbered nodes have an event",
+                        {path});
+}
+
+}  // namespace
+
+bool looks_like_execution_trace(std::string_view head) {
+  const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  const auto has = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
+  return at != std::string_view::npos && head[at] == '{' && has("\"schema\"") && !has("\"schemaVersion\"") &&
+         !has("\"traceEvents\"") && (has("\"nodes\"") || has("\"op_schema\"") || has("\"rf_id\""));
+}
+
+void lay_over(const std::vector<std::string>& paths, Trace& trace) {
+  for (const std::string& path : paths) {
+    const auto rank = rank_in_name(file_name(path));
+    Part* of = nullptr;
+    if (paths.size() == 1 && trace.parts.size() == 1) of = &trace.parts[0];
+    for (Part& part : trace.parts)
+      if (!of && rank && part.rank == *rank) of = &part;
+    if (!of || !of->graph_nodes.empty()) {
+      trace.diagnostics.add(
+          "kineto.other_execution_trace", Severity::kLoss,
+          "an execution trace was left out: its name says no rank that is there, or another of that rank "
+          "was read",
+          {path});
+      continue;
+    }
+    lay_over_one(path, *of, trace);
+  }
+}
+
+}  // namespace stageline::kineto
