@@ -37,6 +37,18 @@ class NsysTest(unittest.TestCase):
         self.assertEqual(slow, {'1'})
         self.assertIn('nsys.ranks_by_device', flaws(info(self.make('b.sqlite', ranks=3, blobs=False))))
 
+    def test_metrics_of_gpus_stand_at_their_ranks(self):
+        path = self.make(ranks=2, metrics=True)
+        report = info(path)
+        self.assertEqual(report['counter_values'], 3 * 2 * 4)
+        self.assertEqual(flaws(report)['nsys.bad_metric']['count'], 1)
+        rows = list(csv.DictReader(io.StringIO(run('sql', path, 'SELECT rank, name, count(*) AS n, sum(value) AS s FROM counters GROUP BY rank, name ORDER BY name, rank', '--format', 'csv', '-q', check=0).out)))
+        sums = {r['name']: float(r['s']) for r in rows if r['name'].endswith('SM Active')}
+        self.assertEqual(sums, {f'GPU {g} / SM Active': 4 * (10 * g + 1) + 6 for g in range(3)})
+        ranks = {r['name']: r['rank'] for r in rows}
+        # NCCL numbers the processes backwards; GPU 2 is nobody's and stands at the first process.
+        self.assertEqual((ranks['GPU 0 / SM Active'], ranks['GPU 1 / SM Active']), ('1', '0'))
+
     def test_all_versions_give_the_same_work(self):
         keep = ('rank', 'category', 'name', 'dur_ns')
         base = [{k: r[k] for k in keep} for r in events(self.make(blobs=False))]

@@ -15,7 +15,7 @@ KERNEL = 'start INTEGER,end INTEGER,deviceId INTEGER,contextId INTEGER,{green}st
 GREEN = 'greenContextId INTEGER,'
 
 
-def make(path, ranks=2, steps=3, old=False, blobs=True, graphs=False, lost=False, normalized=False):
+def make(path, ranks=2, steps=3, old=False, blobs=True, graphs=False, lost=False, normalized=False, metrics=False):
     path = pathlib.Path(path)
     path.unlink(missing_ok=True)
     db = sqlite3.connect(path)
@@ -41,6 +41,16 @@ def make(path, ranks=2, steps=3, old=False, blobs=True, graphs=False, lost=False
     run('CREATE TABLE DIAGNOSTIC_EVENT (timestamp INTEGER,timestampType INTEGER,source INTEGER,severity INTEGER,text TEXT,globalPid INTEGER)')
     if graphs:
         run(f'CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE ({head}graphId INTEGER,graphExecId INTEGER)')
+    if metrics:
+        run('CREATE TABLE TARGET_INFO_GPU_METRICS (typeId INTEGER,sourceId INTEGER,typeName TEXT,metricId INTEGER,metricName TEXT)')
+        run('CREATE TABLE GPU_METRICS (timestamp INTEGER,typeId INTEGER,metricId INTEGER,value INTEGER)')
+        for gpu in range(ranks + 1):  # one GPU more than ranks work on
+            kind = 0x1230000 | gpu
+            for metric, name in ((1, 'SM Active'), (2, 'DRAM Read Throughput [Throughput %]')):
+                run('INSERT INTO TARGET_INFO_GPU_METRICS VALUES (?,0,?,?,?)', (kind, 'GPU', metric, name))
+                for k in range(4):
+                    run('INSERT INTO GPU_METRICS VALUES (?,?,?,?)', ((1_795_382_776_000_000_000 if normalized else 0) + 1_000_000 * (k + 1), kind, metric, 10 * gpu + metric + k))
+        run('INSERT INTO GPU_METRICS VALUES (5,7,9,1)')  # nothing says what this is
     texts = {}
 
     def text(value):

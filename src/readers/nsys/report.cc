@@ -130,12 +130,6 @@ std::optional<int64_t> step_of(std::string_view name, bool* counted) {
   return std::nullopt;
 }
 
-std::string json_quoted(std::string_view text) {
-  std::string out;
-  append_json_string(out, text);
-  return out;
-}
-
 // One process while its rows come in.
 struct Process {
   Process(const std::string& path, int64_t id) : out(path, kCategories, "nsys"), process(id) {}
@@ -191,6 +185,7 @@ class ReportReader {
     read_host_tables();
     read_nvtx();
     read_memory();
+    read_metrics();
     read_diagnostics();
     finish();
   }
@@ -546,6 +541,46 @@ class ReportReader {
          });
   }
 
+  // Hardware counters of whole GPUs (nsys profile --gpu-metrics-devices). The low byte of a type is the GPU's number.
+  void read_metrics() {
+    std::map<std::pair<int64_t, int64_t>, std::string> names;
+    scan("TARGET_INFO_GPU_METRICS", {"typeId", "metricId", "metricName"},
+         [&](const SqliteRows& rows) { names[{rows.integer(0), rows.integer(1)}] = valid_utf8(rows.text(2)); });
+    std::map<std::pair<int64_t, int64_t>, size_t> series;
+    int64_t unnamed = 0;
+    scan("GPU_METRICS", {"timestamp", "typeId", "metricId", "value"}, [&](const SqliteRows& rows) {
+      const std::pair key(rows.integer(1), rows.integer(2));
+      const int64_t at = time(rows, 0);
+      const auto name = names.find(key);
+      if (name == names.end() || at < 0 || at > kMaxTimeNs) {
+        ++unnamed;
+        return;
+      }
+      const auto [one, is_new] = series.try_emplace(key, metrics_.size());
+      if (is_new) {
+        const int64_t gpu = key.first & 0xff;
+        metrics_.push_back({gpu, {"GPU " + std::to_string(gpu) + " / " + name->second, {}, {}}});
+      }
+      metrics_[one->second].series.time_ns.push_back(at);
+      metrics_[one->second].series.value.push_back(rows.real(3));
+    });
+    if (unnamed > 0)
+      report_.notes.add("nsys.bad_metric", Severity::kLoss,
+                        "values of GPU metrics without a name or a time were left out", {report_.path}, unnamed);
+  }
+  struct Metric {
+    int64_t gpu = 0;
+    CounterSeries series;
+  };
+  // The metrics of a GPU stand at the rank that works on it; those of no rank's at the first.
+  void place_metrics(Part& part, bool is_last) {
+    for (Metric& metric : metrics_)
+      if (!metric.series.time_ns.empty() && (metric.gpu == part.device || is_last)) {
+        part.counters.push_back(std::move(metric.series));
+        metric.series = {};
+      }
+  }
+
   void read_diagnostics() {
     constexpr int64_t kWarning = 2, kError = 3;
     scan("DIAGNOSTIC_EVENT", {"severity", "text"}, [&](const SqliteRows& rows) {
@@ -664,6 +699,7 @@ class ReportReader {
       part.device =
           static_cast<int32_t>(std::clamp<int64_t>(gpu != gpu_of_.end() ? gpu->second : done.first_device, -1, 4096));
       const auto name = gpu_name_.find(part.device);
+      place_metrics(part, false);
       if (name != gpu_name_.end())
         part.metadata.push_back({"deviceProperties", "[{\"id\":" + std::to_string(part.device) +
                                                          ",\"name\":" + json_quoted(name->second) + "}]"});
@@ -674,6 +710,12 @@ class ReportReader {
       p.reset();
       report_.processes.push_back(std::move(done));
     }
+    if (report_.processes.empty()) return;
+    // Of GPUs on which no rank works: at the first rank, on its clock.
+    Part rest;
+    place_metrics(rest, true);
+    if (report_.utc_ns > 0 && !report_.is_normalized) shift_part(rest, report_.utc_ns - shift_ns_);
+    for (CounterSeries& series : rest.counters) report_.processes.front().part.counters.push_back(std::move(series));
   }
 
   const SqliteDb& db_;
@@ -688,6 +730,7 @@ class ReportReader {
   std::map<std::pair<int64_t, int64_t>, int64_t> gpu_of_;  // (pid, CUDA ordinal) → GPU
   std::map<int64_t, int64_t> real_pid_;
   std::unordered_map<int64_t, std::string_view> thread_name_;
+  std::vector<Metric> metrics_;  // in order of first value
   int64_t shift_ns_ = 0;
 };
 
@@ -695,16 +738,6 @@ constexpr const char* kTables[] = {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY
                                    "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "NVTX_EVENTS"};
 
 }  // namespace
-
-void shift_part(Part& part, int64_t by_ns) {
-  const auto shift = [&](int64_t& ns) { ns = sum_or_limit(ns, by_ns); };
-  for (int64_t& ns : part.slices.start_ns) shift(ns);
-  for (ProfilerStep& step : part.steps) shift(step.start_ns), shift(step.end_ns);
-  for (Mark& mark : part.marks) shift(mark.time_ns);
-  for (MemoryRecord& record : part.memory) shift(record.time_ns);
-  for (CounterSeries& series : part.counters)
-    for (int64_t& ns : series.time_ns) shift(ns);
-}
 
 bool is_report(const std::string& path) {
   Diagnostics ignored;
