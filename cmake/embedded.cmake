@@ -12,6 +12,11 @@ foreach(font dejavu/DejaVuSans.ttf dejavu/DejaVuSans-Bold.ttf wqy/wqy-microhei.t
   endif()
   list(APPEND STAGELINE_EMBEDDED_FILES ${name}=${STAGELINE_FONT_${name}})
 endforeach()
+# The skill for agents: `stageline skill` writes it, `stageline mcp` offers it.
+file(GLOB_RECURSE STAGELINE_SKILL CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/skills/stageline ${CMAKE_SOURCE_DIR}/skills/stageline/*.md)
+foreach(page ${STAGELINE_SKILL})
+  list(APPEND STAGELINE_EMBEDDED_FILES skill/${page}=${CMAKE_SOURCE_DIR}/skills/stageline/${page})
+endforeach()
 set(folder ${CMAKE_BINARY_DIR}/embedded)
 file(MAKE_DIRECTORY ${folder})
 list(TRANSFORM STAGELINE_EMBEDDED_FILES REPLACE "^[^=]*=" "" OUTPUT_VARIABLE files)

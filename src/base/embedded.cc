@@ -21,4 +21,11 @@ std::string embedded_file(std::string_view name) {
   return content;
 }
 
+std::vector<std::string> embedded_names(std::string_view prefix) {
+  std::vector<std::string> out;
+  for (const EmbeddedFile* file = kEmbeddedFiles; !file->name.empty(); ++file)
+    if (file->name.starts_with(prefix)) out.emplace_back(file->name);
+  return out;
+}
+
 }  // namespace stageline

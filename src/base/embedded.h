@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace stageline {
 
@@ -16,5 +17,7 @@ struct EmbeddedFile {
 // The content of a file that cmake/embedded.cmake lists by this name. Inflates anew at every call: 30 ms for the
 // largest, a font.
 std::string embedded_file(std::string_view name);
+// The names that begin so, in the order of cmake/embedded.cmake.
+std::vector<std::string> embedded_names(std::string_view prefix);
 
 }  // namespace stageline

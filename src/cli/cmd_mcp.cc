@@ -1,17 +1,33 @@
 // stageline mcp: the agents' interface on standard input and output, a line a message.
+//
+//   standard input ──▶ this thread ──lines──▶ worker: one request after the other ──▶ standard output
+//                        │ notifications/cancelled: the request at work is given up, one that waits is dropped
+//                        └ every fifth of a second: how far a run is read, where the request wants to know
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
 #include <new>
+#include <optional>
+#include <thread>
 
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "cli/terminal.h"
 #include "mcp/server.h"
+#include "server/page_export.h"
+#include "server/page_file.h"
 
 namespace stageline {
 namespace {
+
+using mcp::Server;
 
 bool send_line(std::string line) {
   line += '\n';
@@ -24,6 +40,138 @@ bool send_line(std::string line) {
   return true;
 }
 
+// What waits, and what is at work.
+struct Desk {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::pair<std::string, Server::Notice>> waiting;
+  size_t waiting_bytes = 0;
+  bool ended = false;  // no line comes any more
+  bool gone = false;   // nobody reads the answers any more
+  std::optional<Error> failed;
+  Server::Notice at_work;
+  std::unique_ptr<Progress> progress;  // of what is at work
+  bool dropped = false;                // what is at work was given up: no answer is sent
+  int64_t told_bytes = -1;
+};
+constexpr size_t kMostWaitingBytes = size_t{64} << 20;
+
+void work(Server& server, Desk& desk) {
+  for (;;) {
+    std::string line;
+    Progress* progress = nullptr;
+    {
+      std::unique_lock lock(desk.mutex);
+      desk.changed.wait(lock, [&] { return desk.ended || desk.gone || !desk.waiting.empty(); });
+      if (desk.gone || desk.waiting.empty()) return;
+      line = std::move(desk.waiting.front().first);
+      desk.at_work = std::move(desk.waiting.front().second);
+      desk.waiting.pop_front();
+      desk.waiting_bytes -= line.size();
+      desk.progress = std::make_unique<Progress>();
+      progress = desk.progress.get();
+      desk.dropped = false;
+      desk.told_bytes = -1;
+    }
+    std::string answer;
+    std::optional<Error> failed;
+    try {
+      answer = server.answer(line, progress);
+    } catch (const std::bad_alloc&) {
+      failed = Error{ErrorCode::kLimit, "there is not enough memory for this run", {}, "open fewer ranks or steps"};
+    }
+    const std::scoped_lock lock(desk.mutex);
+    desk.at_work = {};
+    if (failed) desk.failed = failed;
+    if (failed || (!answer.empty() && !desk.dropped && !send_line(std::move(answer)))) desk.gone = true;
+    desk.changed.notify_all();
+    if (desk.gone) return;
+  }
+}
+
+// A line that came.
+void take_line(Desk& desk, std::string line) {
+  Server::Notice notice = Server::notice_of(line);
+  std::unique_lock lock(desk.mutex);
+  if (!notice.cancels.empty()) {
+    if (desk.at_work.id == notice.cancels) {
+      desk.dropped = true;
+      desk.progress->cancel();
+    }
+    std::erase_if(desk.waiting, [&](const auto& one) {
+      const bool gone = one.second.id == notice.cancels;
+      if (gone) desk.waiting_bytes -= one.first.size();
+      return gone;
+    });
+    return;
+  }
+  desk.changed.wait(lock, [&] { return desk.gone || desk.waiting_bytes < kMostWaitingBytes; });
+  desk.waiting_bytes += line.size();
+  desk.waiting.emplace_back(std::move(line), std::move(notice));
+  desk.changed.notify_all();
+}
+
+void tell_progress(Desk& desk) {
+  const std::scoped_lock lock(desk.mutex);
+  if (desk.at_work.progress_token.empty() || desk.dropped) return;
+  const int64_t done = desk.progress->done_bytes();
+  if (done <= desk.told_bytes || done == 0) return;
+  desk.told_bytes = done;
+  desk.gone |= !send_line(Server::progress_line(desk.at_work.progress_token, *desk.progress));
+}
+
+// Lines from standard input until it ends, or nobody reads the answers.
+void read_lines(Desk& desk) {
+  std::string line;
+  char buffer[1 << 16];
+  for (;;) {
+    pollfd input = {STDIN_FILENO, POLLIN, 0};
+    const int ready = poll(&input, 1, 200);
+    tell_progress(desk);
+    {
+      const std::scoped_lock lock(desk.mutex);
+      if (desk.gone) return;
+    }
+    if (ready <= 0) continue;
+    const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    std::string_view bytes(buffer, static_cast<size_t>(got));
+    while (!bytes.empty()) {
+      const size_t end = bytes.find('\n');
+      // Of a line that is too long only that it is one is kept.
+      if (line.size() <= Server::kMostLineBytes) line += bytes.substr(0, end);
+      if (end == std::string_view::npos) break;
+      bytes.remove_prefix(end + 1);
+      take_line(desk, std::move(line));
+      line.clear();
+    }
+  }
+}
+
+// Real paths of folders that a flag names.
+Result<std::vector<std::string>> folders(const std::vector<std::string>& named, const char* flag) {
+  std::vector<std::string> out;
+  for (const std::string& folder : named) {
+    char* const real = realpath(folder.c_str(), nullptr);
+    if (!real)
+      return Error{ErrorCode::kNotFound, "there is no such folder", {folder}, std::string("--") + flag + " names one"};
+    out.emplace_back(real);
+    free(real);
+  }
+  return out;
+}
+
+Status write_report(Trace trace, const std::vector<std::string>& paths, const std::string& output) {
+  PageOptions options;
+  options.paths = paths;
+  options.command = view_command(paths);
+  options.title = run_name(paths);
+  if (const Result<WrittenPage> written = write_page_file(std::move(trace), output, options); !written)
+    return written.error();
+  return {};
+}
+
 }  // namespace
 
 int run_mcp(const Arguments& arguments) {
@@ -32,47 +180,37 @@ int run_mcp(const Arguments& arguments) {
   mcp::ToolLimits limits;
   std::vector<std::string> roots = arguments.all("root");
   if (roots.empty()) roots.emplace_back(".");
-  for (const std::string& root : roots) {
-    char* const real = realpath(root.c_str(), nullptr);
-    if (!real)
-      return fail(
-          {ErrorCode::kNotFound, "there is no such folder", {root}, "--root names a folder whose runs may be read"});
-    limits.roots.emplace_back(real);
-    free(real);
-  }
+  Result<std::vector<std::string>> real = folders(roots, "root");
+  if (!real) return fail(real.error());
+  limits.roots = std::move(*real);
+  Result<std::vector<std::string>> writes = folders(arguments.all("allow-write"), "allow-write");
+  if (!writes) return fail(writes.error());
+  limits.writes = std::move(*writes);
+  limits.report = write_report;
   Result<int64_t> rows = arguments.integer("rows", limits.most_rows, 1, 200);
   if (!rows) return fail(rows.error());
   limits.most_rows = *rows;
+  Result<int64_t> chars = arguments.integer("chars", limits.most_chars, 1000, 1'000'000);
+  if (!chars) return fail(chars.error());
+  limits.most_chars = *chars;
+  const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  Result<int64_t> memory = arguments.integer("memory", machine / 2 >> 20, 1, int64_t{1} << 40);
+  if (!memory) return fail(memory.error());
+  limits.most_bytes = *memory << 20;
   Result<int64_t> timeout = arguments.duration_ns("timeout", int64_t{60} * 1'000'000'000);
   if (!timeout) return fail(timeout.error());
   limits.timeout = std::chrono::milliseconds(std::max<int64_t>(1, *timeout / 1'000'000));
-  mcp::Server server(std::move(limits));
-  std::string waiting;
-  bool too_long = false;
-  char buffer[1 << 16];
-  for (;;) {
-    const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return kExitGood;
-    std::string_view bytes(buffer, static_cast<size_t>(got));
-    while (!bytes.empty()) {
-      const size_t end = bytes.find('\n');
-      // Of a line that is too long only that it is one is kept.
-      if (!too_long) waiting += bytes.substr(0, end);
-      too_long |= waiting.size() > mcp::Server::kMostLineBytes;
-      if (end == std::string_view::npos) break;
-      bytes.remove_prefix(end + 1);
-      std::string answer;
-      try {
-        answer = server.answer(waiting);
-      } catch (const std::bad_alloc&) {
-        return fail({ErrorCode::kLimit, "there is not enough memory for this run", {}, "open fewer ranks or steps"});
-      }
-      waiting.clear();
-      too_long = false;
-      if (!answer.empty() && !send_line(std::move(answer))) return kExitGood;
-    }
+  Server server(std::move(limits));
+  Desk desk;
+  std::thread worker([&] { work(server, desk); });
+  read_lines(desk);
+  {
+    const std::scoped_lock lock(desk.mutex);
+    desk.ended = true;
+    desk.changed.notify_all();
   }
+  worker.join();
+  return desk.failed ? fail(*desk.failed) : kExitGood;
 }
 
 }  // namespace stageline

@@ -16,6 +16,7 @@ Command what_if_command(const std::vector<const char*>& open_flags);  // with th
 Command sql_command(const std::vector<const char*>& open_flags);      // likewise
 int run_sql(const Arguments& arguments);
 int run_mcp(const Arguments& arguments);
+int run_skill(const Arguments& arguments);
 int run_record(const Arguments& arguments);
 int run_recover(const Arguments& arguments);
 int run_tail(const Arguments& arguments);

@@ -204,15 +204,24 @@ const std::vector<Command>& command_table() {
       {"mcp",
        "",
        "Answer an agent over standard input and output: the Model Context Protocol",
-       "Tools open, analyses, schema, explain, ask, sql, verify and close over runs below --root, a JSON-RPC line "
-       "each. Nothing is "
-       "written, no program is started and the network is not used.",
-       {"root", "rows", "timeout"},
+       "Tools to open runs below --root, explain, query, price, compare, draw and verify them, a JSON-RPC line each. "
+       "Nothing is written (but reports, below --allow-write), no program is started and the network is not used.",
+       {"root", "allow-write", "rows", "chars", "memory", "timeout"},
        0,
        0,
        run_mcp,
        {{"rows", "N", "Most rows of an answer, up to 200; default 200", ""},
         {"timeout", "T", "Give a query up after this: 30s; without a unit, ms; default 60s", ""}}},
+      {"skill",
+       "",
+       "Teach an agent to use this program: print its skill, or install it",
+       "A skill is a folder of pages that agents load when a question needs them: SKILL.md first, then a page for each "
+       "kind of question, the tables of SQL, the analyses and the reasons for which a run cannot say something. "
+       "stageline mcp offers the same pages.",
+       {"install"},
+       0,
+       0,
+       run_skill},
       {"info",
        "PATH…",
        "Say what was found, and what was wrong with it",

@@ -2,116 +2,26 @@
 
 #include <utility>
 
-#include "base/json_writer.h"
-#include "base/text.h"
-#include "diagnosis/what_if/what_if_answer.h"
-#include "exporters/table_text.h"
-#include "schedules/registry.h"
-
 namespace stageline {
-namespace {
-
-// A change of cells that are not there would be priced at nothing.
-Status check_scales(const WhatIf& model, const std::vector<std::string>& texts, const Changes& own) {
-  for (size_t i = 0; i < own.scales.size(); ++i)
-    if (model.touched(own.scales[i]) == 0)
-      return Error{ErrorCode::kUsage,
-                   "--scale " + valid_utf8(texts[i]) + " fits no operation of this run",
-                   {},
-                   "stageline info says which stages, ranks and steps there are"};
-  return {};
-}
-
-}  // namespace
 
 Result<WhatIfQuestion> what_if_question(const Arguments& arguments) {
-  WhatIfQuestion a;
-  const auto also = [&](const std::string& text) { a.name += (a.name.empty() ? "" : "; ") + text; };
-  for (const std::string& text : arguments.all("scale")) {
-    const Result<CellScale> scale = parse_scale(text);
-    if (!scale) return std::move(scale).error();
-    a.own.scales.push_back(*scale);
-    also(valid_utf8(text));
-  }
-  if (arguments.has("schedule")) {
-    const std::string name = dashed(arguments.get("schedule"));
-    if (!find_schedule(name)) {
-      std::vector<std::string> names;
-      for (const ScheduleDef* def : schedules()) names.emplace_back(def->name);
-      const std::string near = nearest(name, names);
-      return Error{ErrorCode::kUsage,
-                   "no schedule \"" + valid_utf8(name) + "\"",
-                   {},
-                   near.empty() ? "stageline help schedules lists them" : "did you mean \"" + near + "\"?"};
-    }
-    a.own.schedule = name;
-    also("schedule " + name);
-  }
-  for (const auto& [flag, place] : {std::pair("micro-batches", &a.own.micro_batches),
-                                    std::pair("chunks", &a.own.chunks), std::pair("group", &a.own.group)}) {
+  WhatIfWish wish;
+  wish.scales = arguments.all("scale");
+  if (arguments.has("schedule")) wish.schedule = arguments.get("schedule");
+  for (const auto& [flag, place] : {std::pair("micro-batches", &wish.micro_batches), std::pair("chunks", &wish.chunks),
+                                    std::pair("group", &wish.group)}) {
     if (!arguments.has(flag)) continue;
     Result<int64_t> value = arguments.integer(flag, 0, 1, 65'536);
     if (!value) return std::move(value).error();
-    *place = static_cast<int32_t>(*value);
-    const std::string noun = std::string(flag) == "chunks" ? "chunk" : "micro-batch";
-    also(std::to_string(*value) + " " + noun +
-         (*value == 1       ? ""
-          : noun == "chunk" ? "s"
-                            : "es") +
-         (std::string(flag) == "group" ? " a group" : ""));
+    *place = *value;
   }
-  if (a.own.schedule.empty() && (a.own.chunks > 0 || a.own.group > 0))
-    return Error{ErrorCode::kUsage, "--chunks and --group go with --schedule", {}, ""};
   if (arguments.has("latency")) {
-    Result<int64_t> latency = arguments.duration_ns("latency", 0);
-    if (!latency) return std::move(latency).error();
-    if (*latency < 0 || *latency > 3'600'000'000'000)
-      return Error{ErrorCode::kUsage, "--latency is a time from 0 to an hour", {}, ""};
-    a.own.latency_ns = static_cast<double>(*latency);
-    also("latency " + arguments.get("latency"));
+    if (Result<int64_t> latency = arguments.duration_ns("latency", 0); !latency) return std::move(latency).error();
+    wish.latency = arguments.get("latency");
   }
-  a.more_memory = arguments.has("more-memory");
-  a.layers = arguments.get("layers");
-  a.scales = arguments.all("scale");
-  return a;
-}
-
-Result<FixList> price_question(WhatIf& model, const WhatIfQuestion& question) {
-  if (Status s = check_scales(model, question.scales, question.own); !s) return std::move(s).error();
-  FixOptions options;
-  options.more_memory = question.more_memory;
-  if (!question.layers.empty()) {
-    const OrderModel& order = model.order();
-    if (!order.known())
-      return Error{ErrorCode::kUnavailable,
-                   "--layers needs a recognised schedule: " + order.why_not(),
-                   {},
-                   "stageline analyze schedule shows what was compared"};
-    Result<std::vector<int32_t>> layers =
-        parse_layers(question.layers, order.sizes().stages, order.sizes().chunks, order.layout());
-    if (!layers) return std::move(layers).error();
-    options.layers = std::move(*layers);
-  }
-  if (!(question.own == Changes{})) {
-    options.own = {question.own};
-    options.own_names = {question.name};
-  }
-  FixList list = price_fixes(model, options);
-  for (const Fix& fix : list.fixes)
-    if (fix.id == "own" && !fix.price.why_not.empty())
-      return Error{ErrorCode::kUsage, fix.name.en + ": " + fix.price.why_not, {}, "stageline help schedules"};
-  return list;
-}
-
-std::string what_if_json(const FixList& list, const std::vector<Table>& tables) {
-  JsonWriter json;
-  json.begin_object();
-  json.field("sentence", list.sentence.en).field("sentence_zh", list.sentence.zh);
-  json.field("tried", list.tried).field("no_gain", list.no_gain).field("over_memory", list.over_memory);
-  json.key("tables").begin_array();
-  for (const Table& table : tables) append_table_json(json, table);
-  json.end_array().end_object();
-  return json.take();
+  wish.layers = arguments.get("layers");
+  wish.more_memory = arguments.has("more-memory");
+  return what_if_question(wish);
 }
 
 }  // namespace stageline

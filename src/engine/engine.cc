@@ -21,6 +21,7 @@
 #include "engine/filter_run.h"
 #include "engine/merge_notes.h"
 #include "engine/model_tables.h"
+#include "exporters/chart/chart_file.h"
 #include "facts/flight_facts.h"
 #include "facts/pipeline_facts.h"
 #include "model/torch_facts.h"
@@ -237,6 +238,19 @@ Status export_ranks(const Exporter& exporter, const Trace& trace, const std::str
 }
 
 }  // namespace
+
+Result<ChartPicture> chart_picture(Trace& trace, const ExportOptions& options) {
+  drop_other_ranks(trace);
+  draw_on_one_clock(trace);
+  const Run drawn(trace);
+  const std::vector<Table> tables;
+  const Findings findings;
+  const ExportInput input{trace,         tables,  findings.headline,
+                          findings.list, options, [&]() -> const Theory& { return theory_of(drawn).theory; }};
+  Result<PngChart> made = png_chart(input, "");
+  if (!made) return std::move(made).error();
+  return ChartPicture{std::move(made->bytes), made->width, made->height};
+}
 
 Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,
                     std::vector<std::string>* written) {

@@ -65,6 +65,14 @@ Explanation explain_run(const std::shared_ptr<const Run>& run, Diagnostics& diag
 Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,
                     std::vector<std::string>* written = nullptr);
 
+// The pipeline's chart as a PNG, what export_trace() writes; the trace is as it was drawn afterwards. Errors: kBadInput
+// without cells, kLimit.
+struct ChartPicture {
+  std::string png;
+  int width = 0, height = 0;
+};
+Result<ChartPicture> chart_picture(Trace& trace, const ExportOptions& options);
+
 // "A:B", "A:", ":B" or "A" as inclusive numbers. Errors: kUsage.
 Status parse_step_range(std::string_view text, int64_t& first, int64_t& last);
 // "T0:T1" with units ns, us, ms, s; without one, milliseconds. Errors: kUsage.

@@ -27,6 +27,7 @@ struct ExportOptions {
   // The run's, as a shell reads them, each after a space; "": not known.
   std::string paths = {};         // NOLINT(readability-redundant-member-init): GCC wants it
   double width_px = 0;            // charts: 0 chooses from the content
+  double most_width_px = 0;       // of charts that choose; 0: as wide as they like
   Ghosts ghosts = Ghosts::kAuto;  // theory beside fact, of those that draw it
   bool hta = false;               // --compat hta, of those that have it
   size_t part = 0;                // of those that write one file per rank: which, of Trace::parts

@@ -10,19 +10,36 @@ constexpr double kMostPixels = 32767;  // Cairo's limit for one side of an image
 constexpr double kMostArea = 100e6;    // 4 bytes each
 constexpr double kHandyWidth = 4400;   // sharper than this nobody needs
 
+cairo_status_t append_to(void* closure, const unsigned char* data, unsigned int length) {
+  static_cast<std::string*>(closure)->append(reinterpret_cast<const char*>(data), length);
+  return CAIRO_STATUS_SUCCESS;
+}
+
 Status write_png(const ExportInput& input, const std::string& path) {
   if (input.options.width_px > kMostPixels)
     return Error{ErrorCode::kUsage, "a PNG is at most 32767 pixels wide", {path}, "SVG and PDF have no such limit"};
   Result<OutputFile> out = OutputFile::create(path);
   if (!out) return std::move(out).error();
+  Result<PngChart> chart = png_chart(input, path);
+  if (!chart) return std::move(chart).error();
+  out->write(chart->bytes);
+  return out->commit();
+}
+
+}  // namespace
+
+Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
   ChartOptions options;
   options.max_objects = 400'000;
+  if (input.options.width_px == 0 && input.options.most_width_px > 0)
+    options.max_width_px = input.options.most_width_px;
   Result<Chart> chart = make_chart(input, options);
   if (!chart) return std::move(chart).error();
   const ChartLayout& layout = chart->layout;
   // A width that was asked for is meant in pixels.
-  const bool fine = input.options.width_px == 0 && layout.width * 2 <= kHandyWidth &&
-                    layout.height * 2 <= kMostPixels && layout.width * layout.height * 4 <= kMostArea;
+  const bool fine = input.options.width_px == 0 && input.options.most_width_px == 0 &&
+                    layout.width * 2 <= kHandyWidth && layout.height * 2 <= kMostPixels &&
+                    layout.width * layout.height * 4 <= kMostArea;
   const double scale = fine ? 2 : 1;
   const double width = layout.width * scale, height = layout.height * scale;
   if (width > kMostPixels || height > kMostPixels || width * height > kMostArea)
@@ -30,17 +47,17 @@ Status write_png(const ExportInput& input, const std::string& path) {
                  "the picture would have more pixels than a PNG can hold here",
                  {path},
                  "choose fewer ranks or a smaller width, or write SVG or PDF"};
-  cairo_surface_t* image =
-      cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(width), static_cast<int>(height));
+  PngChart png;
+  png.width = static_cast<int>(width);
+  png.height = static_cast<int>(height);
+  cairo_surface_t* image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, png.width, png.height);
   const Status painted = paint_chart(*chart, image, scale, [&](cairo_surface_t* surface) {
     cairo_surface_flush(surface);
-    return cairo_surface_write_to_png_stream(surface, write_to_output, &*out);
+    return cairo_surface_write_to_png_stream(surface, append_to, &png.bytes);
   });
   if (!painted) return painted.error();
-  return out->commit();
+  return png;
 }
-
-}  // namespace
 
 extern const Exporter png_exporter;
 const Exporter png_exporter = {

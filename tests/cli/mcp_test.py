@@ -1,8 +1,11 @@
 """stageline mcp: both eras of clients by raw JSON-RPC, tools against the program's own answers, refusals, confinement, damage."""
+import base64
 import json
 import os
 import pathlib
 import random
+import shutil
+import struct
 import subprocess
 import sys
 import unittest
@@ -70,7 +73,7 @@ class McpTest(Case):
     def test_handshakes_and_envelopes(self):
         for asked, given in {'2024-11-05': '2024-11-05', '2025-03-26': '2025-03-26', '2025-06-18': '2025-06-18', '2025-11-25': '2025-11-25', '1999-01-01': '2025-11-25'}.items():
             told = self.client.request('initialize', {'protocolVersion': asked, 'capabilities': {}, 'clientInfo': {'name': 't', 'version': '1'}})['result']
-            self.assertEqual((told['protocolVersion'], told['serverInfo']['name'], told['capabilities']), (given, 'stageline', {'tools': {}}))
+            self.assertEqual((told['protocolVersion'], told['serverInfo']['name'], told['capabilities']), (given, 'stageline', {'tools': {}, 'resources': {}, 'prompts': {}}))
             self.client.line('{"jsonrpc": "2.0", "method": "notifications/initialized"}')
         self.assertEqual(self.client.request('ping')['result'], {})
         meta = {'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientInfo': {'name': 't', 'version': '1'},
@@ -128,15 +131,26 @@ class McpTest(Case):
             {'text': 'nothing', 'expect': {'value': 5}}])
         self.assertEqual([c['verdict'] for c in told['claims']], ['holds', 'does_not', 'holds', 'does_not'] + ['cannot_tell'] * 4)
         self.assertEqual(told['claims'][0]['number'], number)
-        self.assertTrue(self.client.call('verify', trace='t1', claims=[{'text': 'x', 'expect': {'value': 'many'}}])[1])
+        self.assertTrue(self.client.call('verify', trace='t1', claims=[{'text': 'x', 'expect': {'value': None}}])[1])
+        self.assertTrue(self.client.call('verify', trace='t1', claims=[{'text': 'x', 'sql': 'SELECT 1', 'expect': {'value': 1, 'unit': 'parsec'}}])[1])
 
     def test_what_a_run_cannot_say_is_an_answer(self):
         self.good('open', paths=[str(PROFILE)])
         told = self.good('ask', trace='t1', analysis='waterfall')
         self.assertTrue(told['cannot_answer'])
-        self.assertEqual(told['reason'], 'not_recorded')
-        self.assertIn('needs pipeline cells', told['why'])
-        self.assertTrue(self.good('ask', trace='t1', analysis='trace-diff')['cannot_answer'])
+        self.assertEqual(told['reason'], 'no_pipeline_cells')
+        self.assertEqual(self.good('ask', trace='t1', analysis='trace-diff')['reason'], 'needs_two_runs')
+        for tool in ('what_if', 'chart'):
+            self.assertEqual(self.good(tool, trace='t1')['reason'], 'no_pipeline_cells')
+        self.assertEqual(self.good('diff', a='t1', b='t1')['reason'], 'no_pipeline_cells')
+        self.assertEqual(self.good('ask', trace='t1', analysis='tb-module')['reason'], 'not_recorded:modules')
+        self.assertEqual(self.good('sql', trace='t1', query='SELECT max(dur_ns) FROM cells')['reason'], 'no_pipeline_cells')
+        self.assertEqual(self.good('sql', trace='t1', query="SELECT sum(transfer_ns) FROM messages WHERE 'collectives' <> ''")['reason'], 'no_pipeline_cells')
+        self.assertIn('holds nothing', self.good('sql', trace='t1', query='SELECT count(*) FROM cells')['notes'][0])
+        self.good('open', paths=[str(PIPELINE)])
+        self.assertEqual(self.good('slices', trace='t2', name='x')['count'], 0)
+        self.assertEqual(self.good('ask', trace='t2', analysis='operators')['reason'], 'no_profiler_slices')
+        self.assertEqual(self.good('sql', trace='t2', query='SELECT max(allocated_bytes) FROM memory')['reason'], 'not_recorded:memory')
         for tool, arguments, words in (('ask', {'analysis': 'waterfal'}, 'waterfall'), ('sql', {'query': 'SELECT durns FROM kernels'}, 'dur_ns'),
                                        ('sql', {'query': 'DELETE FROM slices'}, 'may not be modified'), ('ask', {'analysis': 'links', 'option': 1}, 'options'),
                                        ('ask', {'analysis': 'idle-time-breakdown', 'table': 'none'}, 'device-idle'),
@@ -146,6 +160,206 @@ class McpTest(Case):
             self.assertIn(words, told['error'] + told['hint'])
         told, wrong = self.client.call('sql', trace='t9', query='SELECT 1')
         self.assertTrue(wrong and 't1' in told['hint'], told)
+
+    def test_slices_and_one_slice(self):
+        self.good('open', paths=[str(PROFILE)])
+        sums = lambda where: json.loads(run('sql', PROFILE, f'SELECT count(*), coalesce(sum(dur_ns), 0) FROM slices WHERE {where}', '--format', 'json', '-q').out)['rows'][0]
+        for arguments, where in (({'name': 'aten::linear'}, "name = 'aten::linear'"), ({'name': 'aten::*', 'rank': 1}, "name LIKE 'aten::%' AND rank = 1"),
+                                 ({'class': 'COMMUNICATION', 'step': 101}, "class = 'COMMUNICATION' AND step = 101"), ({'name': '[none]?*'}, '0'),
+                                 ({'least_ns': 100_000, 'from_ns': 0, 'to_ns': 1_000_000}, 'dur_ns >= 100000 AND end_ns > 0 AND start_ns < 1000000'),
+                                 ({'under': 'aten::linear'}, "id IN (SELECT b.id FROM slices p, below(p.id) b WHERE p.name = 'aten::linear' AND b.distance > 0)")):
+            told = self.good('slices', trace='t1', rows=200, **arguments)
+            self.assertEqual([told['count'], told['total_ns']], sums(where), arguments)
+            self.assertEqual(len(told['rows']), min(200, told['count']))
+            durations = [r[5] for r in told['rows']]
+            self.assertEqual(durations, sorted(durations, reverse=True))
+        told = self.good('slices', trace='t1', order='start', rows=5)
+        self.assertTrue(told['truncated'])
+        self.assertEqual(told['rows'][0][4], min(r[4] for r in told['rows']))
+        kernel = self.good('slices', trace='t1', under='aten::linear', rows=1)['rows'][0][0]
+        told = self.good('slice', trace='t1', id=kernel)
+        self.assertEqual((told['slice']['id'], told['path'][0]['id']), (kernel, kernel))
+        self.assertIn('aten::linear', [p['name'] for p in told['path']])
+        self.assertEqual(told['device_work']['op_name'], 'aten::addmm')
+        arguments = {a['key']: a['value'] for a in told['arguments']}
+        event = json.loads(run('event', PROFILE, '--rank', told['slice']['rank'], '--index', told['slice']['file_index'], '-q').out)['args']
+        self.assertEqual(arguments['correlation'], str(event['correlation']))
+        self.assertEqual(set(arguments), set(event))
+        linear = self.good('slices', trace='t1', name='aten::linear', rows=1)['rows'][0][0]
+        told = self.good('slice', trace='t1', id=linear)
+        self.assertEqual((told['kernel_count'], told['kernel_total_ns']), (len(told['kernels']), sum(k['dur_ns'] for k in told['kernels'])))
+        self.assertGreater(told['kernel_count'], 0)
+        self.assertTrue(self.client.call('slice', trace='t1', id=10**15)[1])
+
+    def test_fixes_and_differences_are_those_of_the_program(self):
+        self.good('open', paths=[str(PIPELINE)])
+        own = json.loads(run('what-if', PIPELINE, '--scale', 'stage=1,kind=F,by=0.5', '--micro-batches', '4', '--latency', '1ms', '--json', '-q').out)
+        told = self.good('what_if', trace='t1', scale=['stage=1,kind=F,by=0.5'], micro_batches=4, latency='1ms')
+        fixes = [t for t in own['tables'] if t['name'] == 'fixes'][0]['rows']
+        self.assertEqual([(f['fix'], f['what'], f['saving_ns'], f['step_ns']) for f in told['fixes']], [(f['fix'], f['what'], f['saving_ns'], f['step_ns']) for f in fixes])
+        self.assertEqual(told['fixes'][0]['fix'], 'own')
+        self.assertEqual(told['sentence'], own['sentence'])
+        for arguments, words in (({'scale': ['stage=9,kind=F,by=0.5']}, 'fits no operation'), ({'schedule': '1f2b'}, 'no schedule'), ({'latency': 'soon'}, 'latency'),
+                                 ({'chunks': 2}, 'go with')):
+            told, wrong = self.client.call('what_if', trace='t1', **arguments)
+            self.assertTrue(wrong and words in told['error'], told)
+        run('simulate', '1f1b', '-o', self.dir / 'slow', '--stages', '2', '--micro-batches', '3', '--steps', '2', '-q', check=0)
+        self.good('open', paths=[str(self.dir / 'slow')])
+        told = self.good('diff', a='t1', b='t2', fail_on='1%')
+        done = run('diff', PIPELINE, self.dir / 'slow', '--json', '-q', '--fail-on', '1%')
+        own = json.loads(done.out)
+        self.assertEqual((told['change_ns'], told['headline'], told['fails']), (own['change_ns'], own['headline_en'], done.returncode == 1))
+        self.assertEqual([g['what'] for g in told['groups']], [g['en'] for g in own['told']])
+        claim = {'text': 'changed', 'handle': told['handle'], 'at': '/change_ns', 'expect': {'value': told['change_ns']}}
+        self.assertEqual(self.good('verify', trace='t1', claims=[claim])['claims'][0]['verdict'], 'holds')
+
+    def test_charts_and_reports(self):
+        self.good('open', paths=[str(PIPELINE)])
+        result = self.client.request('tools/call', {'name': 'chart', 'arguments': {'trace': 't1', 'step': 1, 'width': 700}})['result']
+        png = base64.b64decode(result['content'][1]['data'])
+        told = result['structuredContent']
+        self.assertEqual((png[:8], struct.unpack('>II', png[16:24]), result['content'][1]['mimeType']), (b'\x89PNG\r\n\x1a\n', (told['width'], told['height']), 'image/png'))
+        rows = json.loads(run('sql', PIPELINE, "SELECT rank, count(*), sum(iif(kind IN ('F', 'B'), dur_ns, 0)) FROM cells WHERE step = 1 GROUP BY rank", '--format', 'json', '-q').out)['rows']
+        self.assertEqual([[r['rank'], r['cells'], r['compute_ns']] for r in told['ranks']], rows)
+        self.assertEqual(self.good('chart', trace='t1', step=99)['reason'], 'not_recorded')
+        self.assertNotIn('report', [t['name'] for t in self.client.request('tools/list')['result']['tools']])
+        self.assertIn('no tool', self.client.request('tools/call', {'name': 'report', 'arguments': {'trace': 't1', 'path': 'x.html'}})['error']['message'])
+        writer = Client('--root', SOURCE / 'tests/golden', '--allow-write', self.dir)
+        try:
+            writer.call('open', paths=[str(PIPELINE)])
+            told, wrong = writer.call('report', trace='t1', path=str(self.dir / 'page.html'))
+            self.assertFalse(wrong, told)
+            page = (self.dir / 'page.html').read_bytes()
+            self.assertEqual((len(page), page[:15]), (told['bytes'], b'<!doctype html>'))
+            (self.dir / 'out.html').symlink_to('/etc/hostname')
+            for path in ('/tmp/page.html', str(self.dir / '..' / 'page.html'), str(self.dir / 'page.txt'), str(self.dir / 'out.html'), str(self.dir / 'none' / 'x.html'), '.html', ''):
+                self.assertTrue(writer.call('report', trace='t1', path=path)[1], path)
+        finally:
+            writer.close()
+
+    def test_claims_with_units_places_and_names(self):
+        self.good('open', paths=[str(PROFILE)])
+        top = self.good('sql', trace='t1', query='SELECT name, dur_ns FROM kernels ORDER BY dur_ns DESC, id LIMIT 2')
+        name, dur_ns = top['rows'][0]
+        h = top['handle']
+        told = self.good('verify', trace='t1', claims=[
+            {'text': 'in us', 'handle': h, 'at': '/rows/0/1', 'expect': {'value': dur_ns / 1000, 'unit': 'us'}},
+            {'text': 'the second', 'handle': h, 'at': '/rows/1/1', 'expect': {'value': dur_ns, 'unit': 'ns'}},
+            {'text': 'rounded', 'handle': h, 'expect': {'value': round(dur_ns / 1e6, 2), 'unit': 'ms', 'tolerance': 0.01}},
+            {'text': 'of another kind', 'handle': h, 'at': '/rows/0/1', 'expect': {'value': dur_ns, 'unit': 'GiB'}},
+            {'text': 'its name', 'handle': h, 'at': '/rows/0/0', 'expect': {'value': name}},
+            {'text': 'another name', 'handle': h, 'expect': {'value': 'nonesuch'}},
+            {'text': 'nowhere', 'handle': h, 'at': '/rows/7/0', 'expect': {'value': 1}},
+            {'text': 'a name is no number', 'handle': h, 'at': '/rows/0/0', 'expect': {'value': 1}},
+            {'text': 'cut', 'handle': h, 'at': '/truncated', 'expect': {'value': False}}])['claims']
+        self.assertEqual([c['verdict'] for c in told], ['holds', 'does_not', 'holds', 'cannot_tell', 'holds', 'does_not', 'cannot_tell', 'cannot_tell', 'holds'], told)
+        self.assertEqual((told[0]['number'], told[0]['unit'], told[4]['number']), (dur_ns, 'ns', name))
+
+    def test_files_that_changed_prove_nothing(self):
+        shutil.copytree(PIPELINE, self.dir / 'run')
+        self.good('open', paths=[str(self.dir / 'run')])
+        count = self.good('sql', trace='t1', query='SELECT count(*) FROM cells')
+        claim = [{'text': 'cells', 'handle': count['handle'], 'expect': {'value': count['rows'][0][0]}}]
+        self.assertEqual(self.good('verify', trace='t1', claims=claim)['claims'][0]['verdict'], 'holds')
+        with (self.dir / 'run' / 'workerlog.0').open('a') as log:
+            log.write('more\n')
+        told = self.good('verify', trace='t1', claims=claim)['claims'][0]
+        self.assertEqual(told['verdict'], 'cannot_tell')
+        self.assertIn('changed since', told['why'])
+        self.assertTrue(self.client.call('chart', trace='t1')[1])
+
+    def test_resources_and_prompts(self):
+        self.good('open', paths=[str(PIPELINE)])
+        count = self.good('sql', trace='t1', query='SELECT count(*) FROM cells')
+        uris = [r['uri'] for r in self.client.request('resources/list')['result']['resources']]
+        self.assertIn('stageline://run/t1', uris)
+        self.assertIn('stageline://skill/SKILL.md', uris)
+        for uri in uris:
+            self.assertTrue(self.client.request('resources/read', {'uri': uri})['result']['contents'][0]['text'])
+        told = self.client.request('resources/read', {'uri': 'stageline://handle/' + count['handle']})['result']['contents'][0]
+        self.assertEqual(json.loads(told['text']), count)
+        self.assertEqual(self.client.request('resources/templates/list')['result']['resourceTemplates'][0]['uriTemplate'], 'stageline://handle/{handle}')
+        for uri in ('stageline://handle/h:t1:0', 'stageline://run/t9', 'file:///etc/passwd', 'stageline://skill/../../NOTICE', 'stageline://NOTICE', ''):
+            self.assertEqual(self.client.request('resources/read', {'uri': uri})['error']['code'], -32002, uri)
+        prompts = self.client.request('prompts/list')['result']['prompts']
+        self.assertIn('first_look', [p['name'] for p in prompts])
+        for prompt in prompts:
+            told = self.client.request('prompts/get', {'name': prompt['name'], 'arguments': {'paths': '/data/run'}})['result']
+            self.assertIn('/data/run', told['messages'][0]['content']['text'])
+        self.assertEqual(self.client.request('prompts/get', {'name': 'none'})['error']['code'], -32602)
+
+    def test_answers_are_what_their_schema_says(self):
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest('needs jsonschema')
+        tools = {t['name']: t for t in self.client.request('tools/list')['result']['tools']}
+        for tool in tools.values():
+            jsonschema.Draft202012Validator.check_schema(tool['inputSchema'])
+            jsonschema.Draft202012Validator.check_schema(tool['outputSchema'])
+        calls = [('open', {'paths': [str(PROFILE)]}), ('open', {'paths': [str(PIPELINE)]}), ('open', {'paths': ['/']}), ('slice', {'trace': 't1', 'id': 5})]
+        for trace in ('t1', 't2', 't9'):
+            calls += [(tool, {'trace': trace}) for tool in ('analyses', 'schema', 'explain', 'slices', 'what_if', 'chart')]
+            calls += [('sql', {'trace': trace, 'query': 'SELECT * FROM slices'}), ('diff', {'a': trace, 'b': 't2'}), ('ask', {'trace': trace, 'analysis': 'waterfall'}),
+                      ('ask', {'trace': trace, 'analysis': 'idle-time-breakdown', 'sort': 'idle_ns'}),
+                      ('verify', {'trace': trace, 'claims': [{'text': 'x', 'sql': 'SELECT 1', 'expect': {'value': 1}}]})]
+        calls += [('close', {'trace': 't1'})]
+        for tool, arguments in calls:
+            told, _ = self.client.call(tool, **arguments)
+            jsonschema.validate(arguments, tools[tool]['inputSchema'])
+            jsonschema.validate(told, tools[tool]['outputSchema'])
+
+    def test_sorted_tables(self):
+        self.good('open', paths=[str(PROFILE)])
+        told = self.good('ask', trace='t1', analysis='gpu-kernel-breakdown', table='kernels', sort='sum_ns', rows=200)
+        column = [c['name'] for c in told['columns']].index('sum_ns')
+        values = [r[column] for r in told['rows']]
+        self.assertEqual(values, sorted(values, reverse=True))
+        told = self.good('ask', trace='t1', analysis='gpu-kernel-breakdown', table='kernels', sort='-sum_ns', rows=2)
+        self.assertEqual([r[column] for r in told['rows']], sorted(values)[:2])
+        self.assertIn('rows more', told['more'])
+        told, wrong = self.client.call('ask', trace='t1', analysis='gpu-kernel-breakdown', table='kernels', sort='sum')
+        self.assertTrue(wrong and 'sum_ns' in told['hint'], told)
+
+    def test_requests_can_be_given_up(self):
+        """The request at work ends early and gets no answer; one that waits is dropped; others go on."""
+        self.good('open', paths=[str(PIPELINE)])
+        endless = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n'
+        call = lambda number, query: json.dumps({'jsonrpc': '2.0', 'id': number, 'method': 'tools/call', 'params': {'name': 'sql', 'arguments': {'trace': 't1', 'query': query}}})
+        cancel = lambda number: json.dumps({'jsonrpc': '2.0', 'method': 'notifications/cancelled', 'params': {'requestId': number}})
+        self.client.line(call('endless', endless))
+        self.client.line(call('dropped', endless))
+        self.client.line(cancel('dropped'))
+        self.client.line(cancel('none'))
+        self.client.line(cancel('endless'))
+        self.client.line(call('last', 'SELECT 7'))
+        told = self.client.read()
+        self.assertEqual((told['id'], told['result']['structuredContent']['rows']), ('last', [[7]]))
+
+    def test_progress_is_told(self):
+        count = 400_000
+        lines = ['step,rank,stage,kind,micro_batch,start_ns,end_ns'] + [f'{i // 8},0,0,F,{i % 8},{i * 10},{i * 10 + 5}' for i in range(count)]
+        (self.dir / 'cells.csv').write_text('\n'.join(lines) + '\n')
+        self.client.line(json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call', 'params': {
+            '_meta': {'progressToken': 'p1'}, 'name': 'open', 'arguments': {'paths': [str(self.dir / 'cells.csv')]}}}))
+        told = self.client.read()
+        last = 0
+        while 'id' not in told:  # as many as it takes time for; none on a quick machine
+            self.assertEqual((told['method'], told['params']['progressToken']), ('notifications/progress', 'p1'))
+            self.assertGreater(told['params']['progress'], last)
+            last = told['params']['progress']
+            told = self.client.read()
+        self.assertEqual(told['result']['structuredContent']['cells'], count)
+
+    def test_memory_is_bounded(self):
+        small = Client('--root', SOURCE / 'tests/golden', '--memory', '1')
+        try:
+            for number in (1, 2, 3):
+                told, _ = small.call('open', paths=[str(PIPELINE)])
+            self.assertEqual(told['closed'], ['t2'])
+            self.assertFalse(small.call('sql', trace='t3', query='SELECT 1')[1])
+        finally:
+            small.close()
 
     def test_caps(self):
         self.good('open', paths=[str(PROFILE)])
@@ -179,7 +393,7 @@ class McpTest(Case):
         for number in range(1, 19):
             told = self.good('open', paths=[str(PIPELINE)])
             self.assertEqual(told['trace'], f't{number}')
-        self.assertEqual(told['closed'], 't2')
+        self.assertEqual(told['closed'], ['t2'])
         self.assertTrue(self.client.call('sql', trace='t1', query='SELECT 1')[1])
         self.good('close', trace='t18')
         self.assertTrue(self.client.call('sql', trace='t18', query='SELECT 1')[1])

@@ -1,0 +1,38 @@
+// stageline skill: what an agent has to know to use this program, as files that agents load.
+#include <filesystem>
+
+#include "base/embedded.h"
+#include "base/output_file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_common.h"
+
+namespace stageline {
+
+int run_skill(const Arguments& arguments) {
+  constexpr std::string_view kPrefix = "skill/";
+  const std::vector<std::string> names = embedded_names(kPrefix);
+  if (!arguments.has("install")) {
+    const std::string text = embedded_file("skill/SKILL.md");
+    fwrite(text.data(), 1, text.size(), stdout);
+    return kExitGood;
+  }
+  const std::filesystem::path folder = std::filesystem::path(arguments.get("install")) / "stageline";
+  OutputSet together;
+  for (const std::string& name : names) {
+    const std::filesystem::path path = folder / name.substr(kPrefix.size());
+    std::error_code error;
+    std::filesystem::create_directories(path.parent_path(), error);
+    if (error)
+      return fail({ErrorCode::kIo, "the folder cannot be made: " + error.message(), {path.parent_path().string()}, ""});
+    Result<OutputFile> out = OutputFile::create(path.string());
+    if (!out) return fail(out.error());
+    out->write(embedded_file(name));
+    if (Status s = out->commit(); !s) return fail(s.error());
+  }
+  if (Status s = together.commit(); !s) return fail(s.error());
+  printf("%s  %zu files\n", valid_utf8((folder / "SKILL.md").string()).c_str(), names.size());
+  return kExitGood;
+}
+
+}  // namespace stageline

@@ -1,0 +1,113 @@
+#include "mcp/reasons.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "engine/engine.h"
+
+namespace stageline::mcp {
+
+const std::vector<Reason>& reasons() {
+  static const std::vector<Reason> list = {
+      {"no_pipeline_cells", "The question is about pipeline work (forward, backward, messages), and none was found.",
+       "name the ranges of micro-batches (docs/howto/torch-pipelines.md), give --pp or --cell-rules, or ask what "
+       "needs no pipeline"},
+      {"no_numbered_steps", "Pipeline work was found, but none of it belongs to a numbered step.",
+       "record the step's number with each cell, or a range around each step"},
+      {"no_schedule", "No schedule was recognised, so nothing can be compared with one.",
+       "ask the analysis schedule what was compared"},
+      {"no_profiler_slices", "The question is about operators and kernels, and the files hold none.",
+       "record with a profiler (docs/howto/pytorch.md)"},
+      {"no_flight_recorder", "The question is about calls of NCCL's flight recorder, and the files are no such dumps.",
+       "dump the flight recorder (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT)"},
+      {"needs_two_runs", "The question compares two runs.", "open both and call diff"},
+      {"needs_two_ranks", "The question compares ranks, and the run has one.",
+       "open the files of the other ranks, too"},
+      {"needs_files", "The question is asked of files that are no run.", "stageline analyze takes such files"},
+      {"clocks_not_comparable",
+       "Every rank counts time from its own zero, and nothing ties the clocks together: nobody can say who waited.",
+       "record messages or collectives of all ranks, or a common clock (docs/howto/clocks.md)"},
+      {"replay_misses_run", "A replay of the run's own times misses its steps, so nothing can be priced with it.",
+       "ask what needs no replay: sql, pipeline-summary, idle-time-breakdown"},
+      {"not_recorded:memory", "The profiler was not told to record memory.", "profile with profile_memory=True"},
+      {"not_recorded:modules", "The profiler was not told to record modules.",
+       "profile with with_stack=True (with_modules=True for TorchScript)"},
+      {"not_recorded:counters", "The files hold no counters.", "record them: profilers write power, memory, hardware"},
+      {"not_recorded:collectives", "The files hold no collective with its group and size.",
+       "torch 2.2 and newer write them; record with NCCL's events on"},
+      {"not_recorded:device_work", "The files hold no work of a device.",
+       "profile with ProfilerActivity.CUDA (or the device's own)"},
+      {"not_recorded:messages", "The run holds no messages between stages.",
+       "record sends and receives, or open the ranks of all stages"},
+      {"not_recorded:steps", "The run holds no steps.", "call profiler.step(), or record the step's number"},
+      {"not_recorded", "The files do not hold what the question is about.", "why says what is missing"},
+      {"limit", "A documented limit was passed: time, memory, rows.", "narrow by rank, step or time"},
+      {"not_in_this_run", "The run or this program has no such thing.", "call analyses for what can be asked"},
+      {"cancelled", "The client gave the question up.", "ask again"},
+  };
+  return list;
+}
+
+const Reason& reason(std::string_view name) {
+  for (const Reason& one : reasons())
+    if (name == one.name) return one;
+  assert(false && "every reason stands in the list");
+  return reasons().back();
+}
+
+const Reason* reason_against(const Analysis& analysis, const Trace& trace) {
+  switch (analysis.needs) {
+    case AnalysisNeeds::kTwoRuns: return &reason("needs_two_runs");
+    case AnalysisNeeds::kFiles: return &reason("needs_files");
+    case AnalysisNeeds::kCells:
+      if (trace.cells.size() == 0) return &reason("no_pipeline_cells");
+      break;
+    case AnalysisNeeds::kTorch:
+      if (!suits(analysis, trace)) return &reason("no_profiler_slices");
+      break;
+    case AnalysisNeeds::kCalls:
+      if (!suits(analysis, trace)) return &reason("no_flight_recorder");
+      break;
+  }
+  return suits(analysis, trace) ? nullptr : &reason("not_in_this_run");
+}
+
+const Reason* reason_of(const Error& error, const Trace& trace, const Analysis* analysis) {
+  const auto says = [&](std::string_view words) { return error.what.find(words) != std::string::npos; };
+  switch (error.code) {
+    case ErrorCode::kLimit: return &reason("limit");
+    case ErrorCode::kUnavailable:
+      if (says("given up")) return &reason("cancelled");
+      break;
+    case ErrorCode::kBadInput: break;
+    default: return nullptr;
+  }
+  // Sentences of those who refuse; tests/cli/mcp_test.py has a run for each.
+  if (says("memory records")) return &reason("not_recorded:memory");
+  if (says("nn.Module")) return &reason("not_recorded:modules");
+  if (says("its own zero")) return &reason("clocks_not_comparable");
+  if (says("misses its steps")) return &reason("replay_misses_run");
+  if (trace.cells.size() == 0 && (says("pipeline") || says("cells"))) return &reason("no_pipeline_cells");
+  if (says("numbered step")) return &reason("no_numbered_steps");
+  if (says("schedule") || says("no waterfall") || says("no order can be tried")) return &reason("no_schedule");
+  if (analysis) {
+    const Reason* const against = reason_against(*analysis, trace);
+    if (against) return against;
+  }
+  return error.code == ErrorCode::kBadInput ? &reason("not_recorded") : &reason("not_in_this_run");
+}
+
+const Reason* reason_empty(std::string_view table, const Trace& trace) {
+  if (table == "memory") return &reason("not_recorded:memory");
+  if (table == "counters") return &reason("not_recorded:counters");
+  if (table == "collectives") return &reason("not_recorded:collectives");
+  if (table == "kernels" || table == "gaps") return &reason("not_recorded:device_work");
+  if (table == "messages")
+    return trace.cells.size() == 0 ? &reason("no_pipeline_cells") : &reason("not_recorded:messages");
+  if (table == "cells" || table == "cell_links") return &reason("no_pipeline_cells");
+  if (table == "steps") return &reason("not_recorded:steps");
+  if (table == "slices") return &reason("no_profiler_slices");
+  return nullptr;
+}
+
+}  // namespace stageline::mcp

@@ -1,0 +1,28 @@
+// Why a run cannot say something: a closed list, the same in answers, in the page and in the skill.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "analyses/analysis.h"
+#include "base/result.h"
+#include "model/trace.h"
+
+namespace stageline::mcp {
+
+struct Reason {
+  const char* name;     // "no_pipeline_cells"
+  const char* meaning;  // one sentence
+  const char* help;     // what would make it answerable
+};
+const std::vector<Reason>& reasons();
+const Reason& reason(std::string_view name);  // of the list
+
+// Why an analysis cannot be asked of this run at all; nullptr: it can.
+const Reason* reason_against(const Analysis& analysis, const Trace& trace);
+// Why an answer was refused; nullptr: who asks made a mistake. `analysis` may be nullptr.
+const Reason* reason_of(const Error& error, const Trace& trace, const Analysis* analysis);
+// What a table of SQL holds nothing of in this run; nullptr: something, or it is no such table.
+const Reason* reason_empty(std::string_view table, const Trace& trace);
+
+}  // namespace stageline::mcp

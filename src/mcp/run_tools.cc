@@ -1,0 +1,296 @@
+// Tools that put a run's own questions: explain, ask, what_if, diff.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "diagnosis/diff/diff_report.h"
+#include "diagnosis/explain_json.h"
+#include "diagnosis/what_if/what_if_answer.h"
+#include "engine/engine.h"
+#include "engine/what_if_question.h"
+#include "mcp/reasons.h"
+#include "mcp/tools.h"
+#include "mcp/words.h"
+
+namespace stageline::mcp {
+namespace {
+
+// "total_ns", "-total_ns": the smallest first.
+std::string sorted_column(std::string_view sort) { return std::string(sort.starts_with("-") ? sort.substr(1) : sort); }
+
+// Whether a column's value in row a stands before that in row b, the largest first; unknown ones last.
+bool stands_before(const Table& table, size_t column, bool ascending, size_t a, size_t b) {
+  const bool null_a = table.is_null(a, column), null_b = table.is_null(b, column);
+  if (null_a || null_b) return !null_a && null_b;
+  if (ascending) std::swap(a, b);
+  switch (table.column(column).index()) {
+    case 0: return table.integer(a, column) > table.integer(b, column);
+    case 1: return table.real(a, column) > table.real(b, column);
+    default: return table.text(a, column) > table.text(b, column);
+  }
+}
+
+void append_texts(JsonWriter& json, const char* name, const std::vector<std::string>& texts) {
+  json.key(name).begin_array();
+  for (const std::string& text : texts) json.value(clean_text(text, 500));
+  json.end_array();
+}
+
+std::vector<std::string> messages(const Diagnostics& notes) {
+  std::vector<std::string> out;
+  for (const Diagnostic& d : notes.items()) out.push_back(d.message);
+  return out;
+}
+
+}  // namespace
+
+void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std::string_view sort) const {
+  json.key("columns").begin_array();
+  for (const ColumnSpec& c : table.columns())
+    json.begin_object().field("name", c.name).field("unit", raw_unit(c.type)).field("help", c.help).end_object();
+  json.end_array();
+  std::vector<size_t> order(table.row_count());
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (size_t c = 0; !sort.empty() && c < table.columns().size(); ++c)
+    if (table.columns()[c].name == sorted_column(sort))
+      std::stable_sort(order.begin(), order.end(),
+                       [&](size_t a, size_t b) { return stands_before(table, c, sort.starts_with("-"), a, b); });
+  CappedRows sink(limits_.most_chars);
+  sink.begin({});
+  for (const size_t row : order) {
+    if (sink.count == rows) break;
+    std::vector<sql::SqlValue> values;
+    for (size_t c = 0; c < table.columns().size(); ++c) {
+      if (table.is_null(row, c))
+        values.emplace_back();
+      else if (table.column(c).index() == 0)
+        values.emplace_back(table.integer(row, c));
+      else if (table.column(c).index() == 1)
+        values.emplace_back(table.real(row, c));
+      else
+        values.emplace_back(std::string_view(table.text(row, c)));
+    }
+    if (!sink.row(values)) break;
+  }
+  const int64_t left = static_cast<int64_t>(table.row_count()) - sink.count;
+  json.key("rows").raw(sink.rows.end_array().text()).field("truncated", left > 0);
+  if (left > 0)
+    json.field("more", grouped(left) + " rows more: rows up to " + std::to_string(limits_.most_rows) +
+                           ", sort, or the same table in sql with WHERE and LIMIT");
+}
+
+Result<std::string> Tools::explain(const Value& arguments) {
+  Result<Opened*> run = opened(arguments);
+  if (!run) return std::move(run).error();
+  const bool zh = arguments["lang"].text() == "zh";
+  Diagnostics notes;
+  const Explanation e = explain_run((*run)->run, notes);
+  const auto pick = [&](const std::string& en, const std::string& chinese) {
+    return clean_text(zh ? chinese : en, 2000);
+  };
+  const auto whole = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
+  JsonWriter json;
+  json.begin_object()
+      .field("headline", pick(e.headline.title_en, e.headline.title_zh))
+      .field("lead", pick(e.headline.lead_en, e.headline.lead_zh))
+      .field("run", pick(e.run_en, e.run_zh));
+  json.field("step_ns", whole(e.step_ns > 0 ? e.step_ns : e.headline.step_ns))
+      .field("lost_ns", whole(e.lost_ns))
+      .field("steps", e.steps)
+      .key("parts")
+      .begin_array();
+  for (const SpanPart& part : e.parts.empty() ? e.headline.parts : e.parts)
+    json.begin_object()
+        .field("id", part.id)
+        .field("label", pick(part.label_en, part.label_zh))
+        .field("share", part.share)
+        .end_object();
+  json.end_array().key("findings").begin_array();
+  for (const Finding& f : e.findings) {
+    json.begin_object()
+        .field("id", f.id)
+        .field("title", pick(f.title_en, f.title_zh))
+        .field("detail", pick(f.detail_en, f.detail_zh));
+    json.field("value", clean_text(f.value))
+        .field("lost_ns", whole(f.lost_ns_per_step))
+        .field("uncertainty_ns", whole(f.uncertainty_ns));
+    json.field("saving_ns", whole(f.price.saving_ns)).field("fix", pick(f.price.fix_en, f.price.fix_zh));
+    json.field("assumption", pick(f.price.assumption_en, f.price.assumption_zh))
+        .field("command", clean_text(finding_command(f, (*run)->paths), 1000));
+    if (f.evidence.analysis.empty()) {
+      json.key("evidence").null();
+    } else {
+      json.key("evidence")
+          .begin_object()
+          .field("analysis", f.evidence.analysis)
+          .field("table", f.evidence.table)
+          .end_object();
+    }
+    json.end_object();
+  }
+  const ClosingWords closing = closing_words(e);
+  json.end_array().field("closing", pick(closing.en, closing.zh)).field("why_not", clean_text(e.why_not, 1000));
+  json.field("handle", handle_of(**run, "explain", arguments)).end_object();
+  return json.take();
+}
+
+Result<std::string> Tools::ask(const Value& arguments) {
+  Result<Opened*> run = opened(arguments);
+  if (!run) return std::move(run).error();
+  const std::string name(arguments["analysis"].text());
+  const Analysis* analysis = find_analysis(name);
+  std::vector<std::string> names;
+  for (const Analysis* known : stageline::analyses()) names.emplace_back(known->name);
+  if (!analysis) {
+    const std::string near = nearest(name, names);
+    return wrong("there is no analysis \"" + clean_text(name, 100) + "\"",
+                 near.empty() ? "call analyses" : "did you mean " + near + "?");
+  }
+  const Trace& trace = (*run)->trace;
+  if (const Reason* against = reason_against(*analysis, trace))
+    return cannot_answer(against->name, name + ": " + against->meaning, against->help);
+  AnalysisInput input;
+  input.trace = &trace;
+  input.facts = (*run)->run;
+  const Value options = arguments["options"];
+  for (size_t i = 0; i < options.size(); ++i) {
+    const std::string option = dashed(options.key(i).text());
+    const bool known = std::any_of(analysis->options.begin(), analysis->options.end(),
+                                   [&](const AnalysisOption& o) { return option == o.name; });
+    if (!known)
+      return wrong(name + " has no option \"" + clean_text(option, 60) + "\"", "call analyses for its options");
+    const Value value = options.item(i);
+    input.options.set(option, value.tag() == ValueTag::kText ? std::string(value.text()) : canonical_json(value));
+  }
+  Result<AnalysisResult> result = analysis->run(input);
+  if (!result) return std::move(result).error();
+  const std::string wanted(arguments["table"].text());
+  const Table* table = nullptr;
+  std::string list;
+  for (const Table& one : result->tables) {
+    if (!table && (wanted.empty() || one.name() == wanted)) table = &one;
+    list += (list.empty() ? "" : ", ") + one.name();
+  }
+  if (!table) return wrong(name + " has no table \"" + clean_text(wanted, 60) + "\" of this run", "it has " + list);
+  const int64_t rows = std::min<int64_t>(limits_.most_rows, arguments["rows"].integer().value_or(50));
+  if (!arguments["sort"].is_none()) {
+    std::vector<std::string> columns;
+    for (const ColumnSpec& c : table->columns()) columns.push_back(c.name);
+    const std::string column = sorted_column(arguments["sort"].text());
+    if (std::find(columns.begin(), columns.end(), column) == columns.end()) {
+      const std::string near = nearest(column, columns);
+      return wrong(table->name() + " has no column \"" + clean_text(column, 60) + "\"",
+                   near.empty() ? "schema lists columns" : "did you mean " + near + "?");
+    }
+  }
+  if (table->row_count() == 0 && trace.parts.size() == 1 && analysis->across_ranks) {
+    const Reason& why = reason("needs_two_ranks");
+    return cannot_answer(why.name, name + ": " + why.meaning, why.help);
+  }
+  JsonWriter json;
+  json.begin_object().field("analysis", analysis->name).field("table", table->name());
+  append_table(json, *table, rows, arguments["sort"].text());
+  json.field("row_count", static_cast<int64_t>(table->row_count())).key("tables").begin_array();
+  for (const Table& one : result->tables) json.value(one.name());
+  json.end_array().key("notes").begin_array();
+  for (const Diagnostic& d : result->notes.items()) json.value(clean_text(d.message, 500));
+  json.end_array().field("handle", handle_of(**run, "ask", arguments)).end_object();
+  return json.take();
+}
+
+Result<std::string> Tools::what_if(const Value& arguments) {
+  Result<Opened*> run = opened(arguments);
+  if (!run) return std::move(run).error();
+  WhatIfWish wish;
+  for (size_t i = 0; i < arguments["scale"].size(); ++i) wish.scales.emplace_back(arguments["scale"].item(i).text());
+  wish.schedule = std::string(arguments["schedule"].text());
+  wish.micro_batches = arguments["micro_batches"].integer();
+  wish.chunks = arguments["chunks"].integer();
+  wish.group = arguments["group"].integer();
+  wish.latency = std::string(arguments["latency"].text());
+  wish.layers = std::string(arguments["layers"].text());
+  wish.more_memory = arguments["more_memory"].boolean().value_or(false);
+  const Result<WhatIfQuestion> question = what_if_question(wish);
+  if (!question) return question.error();
+  if ((*run)->trace.cells.size() == 0) {
+    const Reason& why = reason("no_pipeline_cells");
+    return cannot_answer(why.name, why.meaning, why.help);
+  }
+  Diagnostics notes;
+  Result<WhatIf> model = what_if_of(*(*run)->run, notes);
+  if (!model) return std::move(model).error();
+  const Result<FixList> list = price_question(*model, *question);
+  if (!list) return list.error();
+  const ModelError& error = model->error();
+  JsonWriter json;
+  json.begin_object().field("sentence", clean_text(list->sentence.en, 1000));
+  append_ns(json, "recorded_ns", error.recorded_ns);
+  append_ns(json, "graph_ns", error.graph_ns);
+  append_share(json, "model_error_share", (error.graph_ns - error.recorded_ns) / error.recorded_ns);
+  json.field("schedule", model->order().known() ? model->order().recognition().best().name : std::string());
+  json.key("fixes").begin_array();
+  for (const Fix& fix : list->fixes) {
+    if (static_cast<int64_t>(json.text().size()) > limits_.most_chars) break;
+    json.begin_object().field("fix", fix.id).field("what", clean_text(fix.name.en, 500));
+    append_ns(json, "saving_ns", fix.price.saving_ns);
+    append_ns(json, "error_ns", fix.price.error_ns);
+    append_share(json, "saving_share", fix.price.share());
+    append_ns(json, "step_ns", fix.price.step_ns);
+    json.field("steps", fix.price.steps).field("bound", fix.bound);
+    json.field("assumption", clean_text(fix.assumes.en, 500)).field("how", clean_text(fix.how.en, 500)).end_object();
+  }
+  json.end_array().field("tried", list->tried).field("no_gain", list->no_gain).field("over_memory", list->over_memory);
+  append_texts(json, "notes", messages(notes));
+  json.field("handle", handle_of(**run, "what_if", arguments)).end_object();
+  return json.take();
+}
+
+Result<std::string> Tools::diff(const Value& arguments) {
+  Result<Opened*> b = opened(arguments, "b");
+  if (!b) return std::move(b).error();
+  Result<Opened*> a = opened(arguments, "a");
+  if (!a) return std::move(a).error();
+  double limit = 0;
+  if (!arguments["fail_on"].is_none()) {
+    std::string_view text = trim(arguments["fail_on"].text());
+    if (text.ends_with("%")) text = trim(text.substr(0, text.size() - 1));
+    const auto share = parse_double(text);
+    if (!share || *share < 0 || *share > 1e6) return wrong("diff: fail_on is a share of the step", "write 3%");
+    limit = *share / 100;
+  }
+  for (const Opened* run : {*a, *b})
+    if (run->trace.cells.size() == 0) {
+      const Reason& why = reason("no_pipeline_cells");
+      return cannot_answer(why.name, run->id + ": " + why.meaning,
+                           "of two profiles sql answers on each of them: totals('name')");
+    }
+  const Result<RunDiff> diff = diff_runs((*a)->trace, (*b)->trace);
+  if (!diff) return diff.error();
+  const double step = diff->a.step_ns;
+  JsonWriter json;
+  json.begin_object();
+  json.field("headline", clean_text(headline(*diff).en, 1000)).field("cause", clean_text(main_cause(*diff).en, 1000));
+  append_ns(json, "change_ns", diff->change_ns);
+  append_ns(json, "error_ns", diff->error_ns);
+  append_share(json, "change_share", diff->change_ns / step);
+  json.field("beyond_noise", diff->sure);
+  if (!arguments["fail_on"].is_none()) json.field("fails", slower_by_more(*diff, limit));
+  json.field("a", clean_text(run_line(diff->a).en, 500)).field("b", clean_text(run_line(diff->b).en, 500));
+  append_texts(json, "changes", diff->changes_en);
+  json.key("groups").begin_array();
+  for (const DiffGroup& group : told_groups(*diff)) {
+    json.begin_object().field("what", clean_text(group_line(*diff, group).en, 500));
+    append_ns(json, "effect_ns", group.effect_ns);
+    append_ns(json, "error_ns", group.error_ns);
+    append_share(json, "effect_share", group.effect_ns / step);
+    json.end_object();
+  }
+  json.end_array().field("matched", diff->matched).field("unmatched", diff->unmatched).field("unused", diff->unused);
+  append_texts(json, "notes", messages(diff->notes));
+  json.field("handle", handle_of(**a, "diff", arguments)).end_object();
+  return json.take();
+}
+
+}  // namespace stageline::mcp

@@ -1,0 +1,209 @@
+// Tools over SQL: schema, sql, slices, slice.
+#include <algorithm>
+
+#include "base/text.h"
+#include "mcp/reasons.h"
+#include "mcp/tools.h"
+#include "mcp/words.h"
+#include "sql/session.h"
+
+namespace stageline::mcp {
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
+  return out + "'";
+}
+
+// "name = 'x'"; with a star anywhere a pattern of SQLite's GLOB in which the star alone is special.
+std::string name_is(std::string_view name) {
+  if (name.find('*') == std::string_view::npos) return "name = " + quoted(name);
+  std::string pattern;
+  for (const char c : name) pattern += c == '[' || c == '?' ? std::string("[") + c + "]" : std::string(1, c);
+  return "name GLOB " + quoted(pattern);
+}
+
+// Words of a query outside quotes and comments, in small letters.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    if (text[i] == '\'') {
+      i = std::min(text.find('\'', i + 1), text.size());
+    } else if (text.substr(i, 2) == "--") {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (letter(text[i])) {
+      std::string word;
+      for (; i < text.size() && (letter(text[i]) || (text[i] >= '0' && text[i] <= '9')); ++i)
+        word += static_cast<char>(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
+      --i;
+      if (std::find(out.begin(), out.end(), word) == out.end()) out.push_back(word);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<sql::Outcome> Tools::rows_of(const Opened& run, std::string_view text, int64_t rows, sql::RowSink& sink) const {
+  Result<std::unique_ptr<sql::Session>> session = sql::Session::open(run.data);
+  if (!session) return std::move(session).error();
+  sql::Limits limits;
+  limits.most_rows = rows;
+  limits.timeout = limits_.timeout;
+  limits.most_memory = int64_t{256} << 20;
+  limits.progress = progress_;
+  return (*session)->ask(text, limits, sink);
+}
+
+std::vector<std::pair<std::string, std::string>> Tools::empty_tables(const Opened& run, std::string_view text,
+                                                                     const char** reason) const {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const std::string& word : words_of(text)) {
+    const Reason* const why = reason_empty(word, run.trace);
+    if (!why) continue;
+    CappedRows sink(limits_.most_chars);
+    const std::string of = word == "gaps" ? "kernels" : word;  // gaps() is asked of one rank
+    const Result<sql::Outcome> outcome = rows_of(run, "SELECT 1 FROM " + of + " LIMIT 1", 1, sink);
+    if (!outcome || outcome->rows > 0) continue;
+    *reason = why->name;
+    out.emplace_back(word, std::string(why->meaning) + " To have it: " + why->help + ".");
+  }
+  return out;
+}
+
+// Rows of a query with their handle.
+Result<std::string> Tools::query(const Opened& run, std::string_view text, int64_t rows,
+                                 const std::string& handle) const {
+  CappedRows sink(limits_.most_chars);
+  const Result<sql::Outcome> outcome = rows_of(run, text, std::min(rows, limits_.most_rows), sink);
+  if (!outcome) return outcome.error();
+  const char* reason = nullptr;
+  const auto empty = empty_tables(run, text, &reason);
+  if (!sink.any_value && !empty.empty())
+    return cannot_answer(reason, empty.front().first + " holds nothing in this run. " + empty.front().second,
+                         stageline::mcp::reason(reason).help);
+  JsonWriter json;
+  json.begin_object().key("columns").raw(sink.columns.text()).key("rows").raw(sink.rows.end_array().text());
+  json.field("truncated", outcome->truncated || sink.full);
+  if (outcome->truncated || sink.full)
+    json.field("more", "narrow the query or add up in it; LIMIT and OFFSET give the rest");
+  if (!empty.empty()) {
+    json.key("notes").begin_array();
+    for (const auto& [table, why] : empty) json.value(table + " holds nothing in this run. " + why);
+    json.end_array();
+  }
+  json.field("handle", handle).end_object();
+  return json.take();
+}
+
+Result<std::string> Tools::schema(const Value& arguments) {
+  Result<Opened*> run = opened(arguments);
+  if (!run) return std::move(run).error();
+  const std::string_view table = arguments["table"].text();
+  return query(**run,
+               table.empty() ? "SELECT name, kind, help FROM tables WHERE missing = '' ORDER BY kind DESC, name"
+                             : "SELECT name, type, unit, is_option, help FROM columns(" + quoted(table) + ")",
+               limits_.most_rows, handle_of(**run, "schema", arguments));
+}
+
+Result<std::string> Tools::sql(const Value& arguments) {
+  Result<Opened*> run = opened(arguments);
+  if (!run) return std::move(run).error();
+  return query(**run, arguments["query"].text(), arguments["rows"].integer().value_or(50),
+               handle_of(**run, "sql", arguments));
+}
+
+Result<std::string> Tools::slices(const Value& arguments) {
+  Result<Opened*> run = opened(arguments);
+  if (!run) return std::move(run).error();
+  if ((*run)->trace.slice_count() == 0) {
+    const Reason& why = reason("no_profiler_slices");
+    return cannot_answer(why.name, why.meaning, why.help);
+  }
+  std::string where;
+  const auto also = [&](const std::string& condition) { where += (where.empty() ? " WHERE " : " AND ") + condition; };
+  if (!arguments["name"].is_none()) also(name_is(arguments["name"].text()));
+  if (!arguments["class"].is_none()) also("class = " + quoted(arguments["class"].text()));
+  for (const auto& [argument, condition] :
+       {std::pair("rank", "rank = "), std::pair("step", "step = "), std::pair("from_ns", "end_ns > "),
+        std::pair("to_ns", "start_ns < "), std::pair("least_ns", "dur_ns >= ")})
+    if (!arguments[argument].is_none()) also(condition + std::to_string(arguments[argument].integer().value_or(0)));
+  if (!arguments["under"].is_none())
+    also("id IN (SELECT b.id FROM slices p, below(p.id) b WHERE p." + name_is(arguments["under"].text()) +
+         " AND b.distance > 0)");
+  CappedRows sums(limits_.most_chars);
+  const Result<sql::Outcome> added =
+      rows_of(**run, "SELECT count(*), coalesce(sum(dur_ns), 0) FROM slices" + where, 1, sums);
+  if (!added) return added.error();
+  const std::string text =
+      "SELECT id, rank, step, name, start_ns, dur_ns, lane, stream, class, category, parent_id, launch_id FROM slices" +
+      where + (arguments["order"].text() == "start" ? " ORDER BY start_ns, id" : " ORDER BY dur_ns DESC, id");
+  CappedRows sink(limits_.most_chars);
+  const Result<sql::Outcome> outcome =
+      rows_of(**run, text, std::min(arguments["rows"].integer().value_or(50), limits_.most_rows), sink);
+  if (!outcome) return outcome.error();
+  const std::string& both = sums.rows.text();  // [[count,sum]
+  const size_t comma = both.find(',');
+  JsonWriter json;
+  json.begin_object().key("count").raw(both.substr(2, comma - 2));
+  json.key("total_ns").raw(both.substr(comma + 1, both.size() - comma - 2));
+  json.key("columns").raw(sink.columns.text()).key("rows").raw(sink.rows.end_array().text());
+  const bool cut = outcome->truncated || sink.full;
+  json.field("truncated", cut);
+  if (cut) json.field("more", "count and total_ns are of all; query with LIMIT and OFFSET gives the rest");
+  json.field("query", text).field("handle", handle_of(**run, "slices", arguments)).end_object();
+  return json.take();
+}
+
+Result<std::string> Tools::slice(const Value& arguments) {
+  Result<Opened*> run = opened(arguments);
+  if (!run) return std::move(run).error();
+  const std::string id = std::to_string(arguments["id"].integer().value_or(0));
+  const int64_t most = limits_.most_chars / 5;
+  const auto asked = [&](const std::string& text, ObjectRows& into) {
+    const Result<sql::Outcome> outcome = rows_of(**run, text, INT64_MAX, into);
+    return outcome ? Status() : Status(outcome.error());
+  };
+  ObjectRows own(1, most);
+  if (Status s = asked("SELECT * FROM slices WHERE id = " + id, own); !s) return std::move(s).error();
+  if (own.count == 0) return wrong("there is no slice " + id, "slices and sql give ids; they hold in one opened run");
+  ObjectRows device(1, most), path(50, most), children(20, most), kernels(20, most), arguments_rows(100, most);
+  std::vector<std::string> notes;
+  if (Status s = asked("SELECT * FROM kernels WHERE id = " + id, device); !s) return std::move(s).error();
+  if (Status s = asked("SELECT key, value, type FROM args WHERE slice_id = " + id, arguments_rows); !s)
+    notes.push_back(s.error().what);  // a source that is gone still has columns
+  if (Status s = asked("SELECT id, name, start_ns, dur_ns FROM path(" + id + ") ORDER BY distance", path); !s)
+    return std::move(s).error();
+  if (Status s = asked(
+          "SELECT id, name, start_ns, dur_ns FROM slices WHERE parent_id = " + id + " ORDER BY dur_ns DESC", children);
+      !s)
+    return std::move(s).error();
+  const std::string below = " FROM kernels WHERE id IN (SELECT id FROM below(" + id + ") WHERE distance > 0)";
+  if (Status s = asked("SELECT id, name, class, start_ns, dur_ns" + below + " ORDER BY dur_ns DESC", kernels); !s)
+    return std::move(s).error();
+  CappedRows sums(most);
+  if (const auto s = rows_of(**run, "SELECT sum(dur_ns)" + below, 1, sums); !s) return s.error();
+  const auto cut = [&](const char* what, const ObjectRows& rows) {
+    if (rows.count > rows.most)
+      notes.push_back(std::string(what) + ": the first " + std::to_string(rows.most) + " of " +
+                      std::to_string(rows.count));
+  };
+  cut("children", children);
+  cut("kernels", kernels);
+  cut("path", path);
+  JsonWriter json;
+  json.begin_object().key("slice").raw(own.rows.text().substr(1));  // after "["
+  if (device.count > 0) json.key("device_work").raw(device.rows.text().substr(1));
+  json.key("arguments").raw(arguments_rows.rows.end_array().text());
+  json.key("path").raw(path.rows.end_array().text()).key("children").raw(children.rows.end_array().text());
+  json.key("kernels").raw(kernels.rows.end_array().text()).field("kernel_count", kernels.count);
+  json.key("kernel_total_ns").raw(sums.rows.text().substr(2, sums.rows.text().size() - 3));
+  json.key("notes").begin_array();
+  for (const std::string& note : notes) json.value(clean_text(note, 500));
+  json.end_array().field("handle", handle_of(**run, "slice", arguments)).end_object();
+  return json.take();
+}
+
+}  // namespace stageline::mcp

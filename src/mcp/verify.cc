@@ -1,0 +1,209 @@
+// The tool that holds claims to what they rest on.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/json_tree.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "mcp/tools.h"
+#include "mcp/words.h"
+
+namespace stageline::mcp {
+namespace {
+
+// What a unit counts, and how many of the raw ones it is: "ms" is 1e6 of "ns".
+struct Unit {
+  const char* name;
+  const char* raw;
+  double factor;
+};
+constexpr Unit kUnits[] = {
+    {"ns", "ns", 1},      {"us", "ns", 1e3},      {"\xc2\xb5s", "ns", 1e3},    {"ms", "ns", 1e6},
+    {"s", "ns", 1e9},     {"min", "ns", 6e10},    {"%", "share", 0.01},        {"share", "share", 1},
+    {"B", "bytes", 1},    {"bytes", "bytes", 1},  {"kB", "bytes", 1e3},        {"MB", "bytes", 1e6},
+    {"GB", "bytes", 1e9}, {"KiB", "bytes", 1024}, {"MiB", "bytes", 1048576.0}, {"GiB", "bytes", 1073741824.0},
+    {"count", "", 1},
+};
+const Unit* find_unit(std::string_view name) {
+  for (const Unit& unit : kUnits)
+    if (name == unit.name) return &unit;
+  return nullptr;
+}
+
+// A place in an answer, the value there and its unit where the answer says one.
+struct Found {
+  std::string at;
+  Value value;
+  std::string unit;
+};
+
+bool is_number(const Value& value) {
+  return value.tag() == ValueTag::kInteger || value.tag() == ValueTag::kUnsigned || value.tag() == ValueTag::kReal;
+}
+
+double number_of(const Value& value, double otherwise) {
+  if (value.is_none()) return otherwise;
+  if (const auto real = value.real()) return *real;
+  return static_cast<double>(value.integer().value_or(0));
+}
+
+// The raw unit of what stands at a place: of a row's value that of its column, of a member that of its name.
+std::string unit_at(const Value& answer, std::string_view at) {
+  const auto parts = split(at, '/');
+  if (parts.size() == 4 && parts[1] == "rows")
+    if (const auto column = parse_int(parts[3])) {
+      const Value spec = answer["columns"].item(static_cast<size_t>(std::max<int64_t>(0, *column)));
+      return std::string(spec["unit"].text());
+    }
+  const std::string_view name = parts.empty() ? std::string_view() : parts.back();
+  return name.ends_with("_ns") ? "ns" : name.ends_with("_share") ? "share" : name.ends_with("bytes") ? "bytes" : "";
+}
+
+// RFC 6901.
+std::optional<Value> at_pointer(Value value, std::string_view pointer) {
+  if (pointer.empty() || pointer[0] != '/') return std::nullopt;
+  for (const std::string_view part : split(pointer.substr(1), '/')) {
+    std::string name;
+    for (size_t i = 0; i < part.size(); ++i) {
+      if (part[i] == '~' && i + 1 < part.size() && (part[i + 1] == '0' || part[i + 1] == '1'))
+        name += part[++i] == '0' ? '~' : '/';
+      else
+        name += part[i];
+    }
+    if (value.is_list()) {
+      const auto index = parse_int(name);
+      if (!index || *index < 0 || *index >= static_cast<int64_t>(value.size())) return std::nullopt;
+      value = value.item(static_cast<size_t>(*index));
+      continue;
+    }
+    bool found = false;
+    for (size_t i = 0; value.is_dict() && i < value.size() && !found; ++i)
+      if (value.key(i).text() == name) value = value.item(i), found = true;
+    if (!found) return std::nullopt;
+  }
+  return value;
+}
+
+// Of an answer the number nearest to `wanted`, in its own unit, or the text that is equal. What says columns and how
+// much was left out is no answer.
+struct Search {
+  const Value answer, expect;
+  double wanted, factor;
+  const std::string raw;  // "": any unit
+  std::optional<Found> best;
+  double distance = 0;
+
+  void look(const Value& value, const std::string& at, int depth) {
+    if (depth > 20 || at == "/columns" || at == "/handle" || at == "/query") return;
+    if (value.is_list() || value.is_dict()) {
+      for (size_t i = 0; i < value.size(); ++i)
+        look(value.item(i), at + "/" + (value.is_dict() ? std::string(value.key(i).text()) : std::to_string(i)),
+             depth + 1);
+      return;
+    }
+    if (expect.tag() == ValueTag::kText || expect.tag() == ValueTag::kBool) {
+      if (value.tag() != expect.tag()) return;
+      const bool same =
+          expect.tag() == ValueTag::kText ? value.text() == expect.text() : value.boolean() == expect.boolean();
+      if (!best || (same && distance > 0)) best = Found{at, value, ""}, distance = same ? 0 : 1;
+      return;
+    }
+    if (!is_number(value)) return;
+    const std::string unit = unit_at(answer, at);
+    if (!raw.empty() && !unit.empty() && unit != raw) return;
+    if (const double away = std::abs(number_of(value, 0) - wanted * factor); !best || away < distance)
+      best = Found{at, value, unit}, distance = away;
+  }
+};
+
+}  // namespace
+
+Result<std::string> Tools::verify(const Value& arguments) {
+  Result<Opened*> run = opened(arguments);
+  if (!run) return std::move(run).error();
+  const std::string id = (*run)->id;
+  JsonWriter json;
+  json.begin_object().key("claims").begin_array();
+  const Value claims = arguments["claims"];
+  for (size_t i = 0; i < claims.size(); ++i) {
+    const Value claim = claims.item(i), expect = claim["expect"]["value"];
+    const bool is_text = expect.tag() == ValueTag::kText || expect.tag() == ValueTag::kBool;
+    if (claim["text"].tag() != ValueTag::kText || (!is_number(expect) && !is_text))
+      return wrong("verify: a claim has a text and expect.value, a number, a text or true or false");
+    const std::string unit_name(claim["expect"]["unit"].text());
+    const Unit* const unit = find_unit(unit_name);
+    if (!unit_name.empty() && !unit)
+      return wrong("verify: there is no unit \"" + clean_text(unit_name, 20) + "\"",
+                   "ns, us, ms, s, min, %, share, B, kB, MB, GB, KiB, MiB, GiB, count");
+    const double factor = unit ? unit->factor : 1, wanted = is_text ? 0 : number_of(expect, 0);
+    const double tolerance = std::max(0.0, number_of(claim["expect"]["tolerance"], 0)) * factor;
+    const std::string text(claim["sql"].text()), handle(claim["handle"].text()), at(claim["at"].text());
+    std::optional<Found> found;
+    std::optional<JsonTree> tree;
+    std::string why;
+    if (text.empty() == handle.empty()) {
+      why = "a claim rests on either sql or a handle";
+    } else if (!handle.empty() && !handle.starts_with("h:" + id + ":")) {
+      why = "the handle is not of this run";
+    } else {
+      const Result<std::string> made = text.empty() ? recompute(handle) : query(**run, text, 1, "");
+      if (!made) {
+        why = made.error().what + (made.error().hint.empty() ? "" : "; " + made.error().hint);
+      } else if (Result<JsonTree> parsed = parse_json_tree(*made, "answer")) {
+        tree = std::move(*parsed);
+        const Value answer = tree->tree.root();
+        if (answer["cannot_answer"].boolean().value_or(false)) {
+          why = "the run cannot say it: " + std::string(answer["why"].text());
+        } else if (!at.empty()) {
+          if (const auto value = at_pointer(answer, at))
+            found = Found{at, *value, unit_at(answer, at)};
+          else
+            why = "the answer has nothing at " + at;
+        } else if (text.empty()) {
+          Search search{answer, expect, wanted, factor, unit ? unit->raw : "", {}, 0};
+          search.look(answer, "", 0);
+          found = search.best;
+        } else {
+          const Value row = answer["rows"].item(0);
+          for (size_t c = 0; c < row.size() && !found; ++c)
+            if (is_text ? row.item(c).tag() == expect.tag() : is_number(row.item(c)))
+              found =
+                  Found{"/rows/0/" + std::to_string(c), row.item(c), unit_at(answer, "/rows/0/" + std::to_string(c))};
+        }
+        if (!found && why.empty()) why = is_text ? "the answer holds no such value" : "the answer holds no number";
+      }
+    }
+    const char* verdict = "cannot_tell";
+    if (found) {
+      if (is_text) {
+        const bool same = found->value.tag() == expect.tag() &&
+                          (expect.tag() == ValueTag::kText ? found->value.text() == expect.text()
+                                                           : found->value.boolean() == expect.boolean());
+        verdict = same ? "holds" : "does_not";
+      } else if (!is_number(found->value)) {
+        why = "what stands there is no number";
+      } else if (unit && !found->unit.empty() && found->unit != unit->raw) {
+        why = "the claim is in " + unit_name + ", the answer in " + found->unit;
+      } else {
+        const double off = std::abs(number_of(found->value, 0) - wanted * factor);
+        // Decimal claims in larger units are not exact in binary: 1.1 ms is 1 100 000.0000000001 ns.
+        verdict = off <= tolerance + std::abs(wanted * factor) * 1e-12 ? "holds" : "does_not";
+      }
+    }
+    json.begin_object().field("text", clean_text(claim["text"].text(), 500)).field("verdict", verdict).key("number");
+    if (!found)
+      json.null();
+    else if (found->value.tag() == ValueTag::kText)
+      json.value(clean_text(found->value.text()));
+    else
+      json.raw(canonical_json(found->value));
+    if (found) json.field("unit", found->unit).field("at", clean_text(found->at));
+    json.field("from", text.empty() ? clean_text(handle, 60) : clean_text(text)).field("why", clean_text(why, 1000));
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json.take();
+}
+
+}  // namespace stageline::mcp
