@@ -47,7 +47,7 @@ std::vector<std::string> words_of(std::string_view text) {
 }  // namespace
 
 Result<sql::Outcome> Tools::rows_of(const Opened& run, std::string_view text, int64_t rows, sql::RowSink& sink) const {
-  Result<std::unique_ptr<sql::Session>> session = sql::Session::open(run.data);
+  Result<sql::SessionPool::Lent> session = run.sessions->lend();
   if (!session) return std::move(session).error();
   sql::Limits limits;
   limits.most_rows = rows;

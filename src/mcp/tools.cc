@@ -283,6 +283,7 @@ Result<std::string> Tools::open(const Value& arguments) {
   run.trace = std::move(*trace);
   run.run = std::make_shared<const Run>(run.trace);
   run.data = std::make_shared<const sql::RunData>(run.run, nullptr, paths);
+  run.sessions = std::make_unique<sql::SessionPool>(run.data);
   run.paths = std::move(paths);
   run.options = options;
   run.files = std::move(files);

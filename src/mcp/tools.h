@@ -22,6 +22,7 @@
 #include "mcp/tool_table.h"
 #include "model/trace.h"
 #include "sql/run_data.h"
+#include "sql/session.h"
 
 namespace stageline::mcp {
 
@@ -64,6 +65,7 @@ class Tools {
     Trace trace;
     std::shared_ptr<const Run> run;
     std::shared_ptr<const sql::RunData> data;
+    std::unique_ptr<sql::SessionPool> sessions;
     std::vector<std::string> paths;
     OpenOptions options;  // as it was opened
     std::string files;    // what lay there then: a line a file with its size and time

@@ -229,14 +229,13 @@ Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
   if (!rows) return rows.error();
   if (text.empty()) return Error{ErrorCode::kUsage, "q has the query", {}, "/api/sql?q=SELECT%20name%20FROM%20tables"};
   return ask("sql " + std::to_string(*rows) + " " + text, [this, text, most = *rows]() -> Result<std::string> {
-    std::shared_ptr<const sql::RunData> data;
     {
       const std::lock_guard lock(sql_mutex_);
-      if (!sql_data_)
-        sql_data_ = std::make_shared<const sql::RunData>(std::make_shared<const Run>(trace_), nullptr, paths_);
-      data = sql_data_;
+      if (!sql_sessions_)
+        sql_sessions_ = std::make_shared<sql::SessionPool>(
+            std::make_shared<const sql::RunData>(std::make_shared<const Run>(trace_), nullptr, paths_));
     }
-    Result<std::unique_ptr<sql::Session>> session = sql::Session::open(data);
+    Result<sql::SessionPool::Lent> session = sql_sessions_->lend();
     if (!session) return std::move(session).error();
     sql::Limits limits;
     limits.most_rows = most;

@@ -21,7 +21,7 @@ namespace stageline {
 
 class PipelineView;
 namespace sql {
-class RunData;
+class SessionPool;
 }
 
 class RunAnswers {
@@ -78,7 +78,7 @@ class RunAnswers {
   std::string list_json_;
   std::atomic<bool> ending_{false};  // queries are given up
   std::mutex sql_mutex_;
-  std::shared_ptr<const sql::RunData> sql_data_;
+  std::shared_ptr<sql::SessionPool> sql_sessions_;
   AnswerDesk desk_;  // last: its threads end before what they use goes
 };
 

@@ -147,15 +147,16 @@ int authorize(void* stopped, int action, const char* first, const char* second, 
   const std::string what = first ? first : "";
   switch (action) {
     case SQLITE_SELECT:
-    case SQLITE_RECURSIVE:
+    case SQLITE_RECURSIVE: return SQLITE_OK;
     case SQLITE_CREATE_TEMP_TABLE:
     case SQLITE_CREATE_TEMP_VIEW:
     case SQLITE_CREATE_TEMP_INDEX:
     case SQLITE_DROP_TEMP_TABLE:
     case SQLITE_DROP_TEMP_VIEW:
     case SQLITE_DROP_TEMP_INDEX:
-    case SQLITE_REINDEX: return SQLITE_OK;
+    case SQLITE_REINDEX: static_cast<Stopped*>(stopped)->spent = true; return SQLITE_OK;
     case SQLITE_READ:
+      if (same(first, "args")) static_cast<Stopped*>(stopped)->spent = true;
       // SQLite's own pages and statistics say nothing of the run.
       if (sqlite3_strnicmp(what.c_str(), "sqlite_", 7) == 0 && !same(first, "sqlite_master") &&
           !same(first, "sqlite_schema") && !same(first, "sqlite_temp_master") && !same(first, "sqlite_temp_schema"))

@@ -64,6 +64,13 @@ Table messages_of(const RunData& data) {
                {"src_rank", "from", ColumnType::kInteger, "Global rank of the sender."},
                {"dst_rank", "to", ColumnType::kInteger, "Global rank of the receiver."},
                {"direction", "direction", ColumnType::kText, "forward: activations; backward: gradients."},
+               {"kind", "kind", ColumnType::kText, "F: what a forward needs; B: what a backward needs."},
+               {"micro_batch", "micro-batch", ColumnType::kInteger, "Of the receiver; NULL when unknown."},
+               {"chunk", "chunk", ColumnType::kInteger, "Model chunk of the receiver within its rank."},
+               {"send_id", "send", ColumnType::kInteger,
+                "Cell that sent it, of gaps the one that gave it; NULL when not told."},
+               {"recv_id", "receive", ColumnType::kInteger,
+                "Cell that received it, of gaps the one that waited; NULL when not told."},
                {"transfer_ns", "transfer", ColumnType::kDuration, "What it took; below 0 by what clocks are off."},
                {"bytes", "bytes", ColumnType::kInteger, "Its size; NULL when unknown."},
                {"evidence", "evidence", ColumnType::kText,
@@ -75,12 +82,18 @@ Table messages_of(const RunData& data) {
   if (!made.graph) return table;
   const LinkTransfers transfers = find_transfers(trace, *made.graph);
   const char* const evidence = transfers.evidence == LinkEvidence::kMessages ? "messages" : "gaps";
-  for (const LinkTransfer& t : transfers.list)
+  const auto id = [](uint32_t cell) { return cell == kNoSlice ? kNullInteger : int64_t{cell}; };
+  for (const LinkTransfer& t : transfers.list) {
+    const uint32_t told = t.to_cell != kNoSlice ? t.to_cell : t.from_cell;
     table.add_row({static_cast<int64_t>(table.row_count()), known_integer(t.step),
                    int64_t{trace.parts[static_cast<size_t>(t.from_part)].rank},
                    int64_t{trace.parts[static_cast<size_t>(t.to_part)].rank},
-                   std::string(t.forward ? "forward" : "backward"), whole_ns(t.ns),
-                   t.bytes < 0 ? kNullInteger : std::llround(t.bytes), std::string(evidence)});
+                   std::string(t.forward ? "forward" : "backward"), std::string(t.forward ? "F" : "B"),
+                   told == kNoSlice ? kNullInteger : known_integer(trace.cells.micro_batch[told]),
+                   told == kNoSlice ? kNullInteger : known_integer(trace.cells.chunk[told]), id(t.from_cell),
+                   id(t.to_cell), whole_ns(t.ns), t.bytes < 0 ? kNullInteger : std::llround(t.bytes),
+                   std::string(evidence)});
+  }
   return table;
 }
 

@@ -364,4 +364,24 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
   return outcome;
 }
 
+Result<SessionPool::Lent> SessionPool::lend() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!idle_.empty()) {
+      Lent lent(this, std::move(idle_.back()));
+      idle_.pop_back();
+      return lent;
+    }
+  }
+  Result<std::unique_ptr<Session>> made = Session::open(data_);
+  if (!made) return std::move(made).error();
+  return Lent(this, std::move(*made));
+}
+
+SessionPool::Lent::~Lent() {
+  if (!session_ || session_->is_spent()) return;
+  const std::scoped_lock lock(pool_->mutex_);
+  if (pool_->idle_.size() < kMostIdle) pool_->idle_.push_back(std::move(session_));
+}
+
 }  // namespace stageline::sql

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -78,6 +79,8 @@ class Session {
   const std::vector<std::shared_ptr<const TableSource>>& tables() const { return sources_; }
   // The columns of one; runs an analysis for its own. Errors: kUsage with the nearest name, those of the analysis.
   Result<std::vector<SqlColumn>> columns(std::string_view table) const;
+  // Its queries left something behind: another one may not go on with it.
+  bool is_spent() const { return stopped_.spent; }
 
  private:
   struct Watch;
@@ -90,6 +93,34 @@ class Session {
   std::vector<std::shared_ptr<const TableSource>> sources_;
   Stopped stopped_;
   sqlite3* db_ = nullptr;
+};
+
+// Connections to one run for whoever asks often: a connection costs as much as a hundred small queries. One that is
+// spent is not lent again. Any thread.
+class SessionPool {
+ public:
+  explicit SessionPool(std::shared_ptr<const RunData> data) : data_(std::move(data)) {}
+  // Gives itself back when it goes. It must not outlive the pool.
+  class Lent {
+   public:
+    Lent(SessionPool* pool, std::unique_ptr<Session> session) : pool_(pool), session_(std::move(session)) {}
+    Lent(Lent&&) noexcept = default;
+    Lent& operator=(Lent&&) = delete;
+    ~Lent();
+    Session* operator->() const { return session_.get(); }
+    Session& operator*() const { return *session_; }
+
+   private:
+    SessionPool* pool_;
+    std::unique_ptr<Session> session_;
+  };
+  Result<Lent> lend();
+
+ private:
+  static constexpr size_t kMostIdle = 4;
+  std::shared_ptr<const RunData> data_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Session>> idle_;
 };
 
 std::string unit_of(std::string_view column);

@@ -150,7 +150,7 @@ void show_slice(const RunData& data, size_t p, size_t l, size_t slice, SliceColu
       return show_text_or_null(
           out, s.category_id.empty() ? "" : std::string_view(trace.categories[s.category_id[slice]].text));
     case Field::kClass:
-      return show_text_or_null(out, s.kernel_class.empty() ? "" : kernel_class_name(s.class_of(slice)));
+      return show_text_or_null(out, data.is_device(p, slice) ? kernel_class_name(s.class_of(slice)) : "");
     case Field::kStart: return show(out, data.time_ns(p, s.start_ns[slice]));
     case Field::kDur: return show(out, s.dur_ns[slice]);
     case Field::kEnd: return show(out, sum_or_limit(data.time_ns(p, s.start_ns[slice]), s.dur_ns[slice]));

@@ -254,7 +254,7 @@ class SliceCursor : public Cursor {
     }
     if (test_.classes) {
       if (!facts) return 0;
-      only([&](uint32_t i) { return (*test_.classes)[s.kernel_class[i] & 7]; });
+      only([&](uint32_t i) { return (*test_.classes)[s.kernel_class[i] & 7] && data_->is_device(stretch.part, i); });
     }
     if (test_.any_step()) {
       if (s.step.empty()) return 0;

@@ -1,4 +1,4 @@
-// gaps(), below(), path(), args(): questions with an argument, answered natively.
+// gaps(), busy(), below(), path(), args(): questions with an argument, answered natively.
 #include "sql/table_functions.h"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "model/event_text.h"
+#include "model/statistics.h"
 #include "sql/run_tables.h"
 #include "sql/slice_rows.h"
 
@@ -103,6 +104,73 @@ RunData::Made gaps(const RunData& data, const std::vector<Argument>& arguments) 
   if (!any && rank)
     return Error{ErrorCode::kUsage,
                  "gaps(): there is no rank " + std::to_string(*rank),
+                 {},
+                 "SELECT rank FROM ranks lists them"};
+  return table_rows(std::move(table));
+}
+
+// ---- busy: how long a device worked
+// -------------------------------------------------------------------------------------------
+
+Table empty_busy() {
+  return Table("busy", "Busy",
+               {{"rank", "rank", Type::kInteger, "Global rank."},
+                {"class", "class", Type::kText, "Class of work that was asked for; NULL: all."},
+                {"count", "count", Type::kInteger, "Pieces of work that touch the time."},
+                {"busy_ns", "busy", Type::kDuration, "In which at least one of them ran: concurrent ones count once."},
+                {"span_ns", "span", Type::kDuration,
+                 "The time asked about; without ends from the first start to the last end of any work of the rank."},
+                {"busy_share", "share", Type::kShare, "busy_ns / span_ns."}});
+}
+
+RunData::Made busy(const RunData& data, const std::vector<Argument>& arguments) {
+  static const char* const what[] = {"the rank", "the start", "the end"};
+  for (size_t i = 0; i < 3; ++i)
+    if (is_given(arguments[i]) && !number(arguments[i])) return no_number("busy", what[i], arguments[i]);
+  const std::optional<int64_t> rank = number(arguments[0]), from = number(arguments[1]), to = number(arguments[2]);
+  const std::string wanted = argument_text(arguments[3]);
+  std::vector<std::string> names;
+  for (const KernelClass c :
+       {KernelClass::kComputation, KernelClass::kCommunication, KernelClass::kMemory, KernelClass::kOther})
+    names.emplace_back(kernel_class_name(c));
+  if (!wanted.empty() && std::find(names.begin(), names.end(), wanted) == names.end())
+    return Error{ErrorCode::kUsage,
+                 "busy(): there is no class \"" + wanted + "\"",
+                 {},
+                 "COMPUTATION, COMMUNICATION, MEMORY, OTHER"};
+  Table table = empty_busy();
+  bool any = false;
+  for (size_t p = 0; p < data.trace().parts.size(); ++p) {
+    const Part& part = data.trace().parts[p];
+    if (!data.has_part(p) || (rank && part.rank != *rank)) continue;
+    any = true;
+    const Slices& s = part.slices;
+    std::vector<std::pair<int64_t, int64_t>> spans;
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    for (const uint32_t i : data.device_rows(p)) {
+      int64_t start = data.time_ns(p, s.start_ns[i]), end = sum_or_limit(start, s.dur_ns[i]);
+      first = std::min(first, start);
+      last = std::max(last, end);
+      if (!wanted.empty() && kernel_class_name(s.class_of(i)) != wanted) continue;
+      if (from) start = std::max(start, *from);
+      if (to) end = std::min(end, *to);
+      if (start <= end && (!to || start < *to) && (!from || end > *from)) spans.emplace_back(start, end);
+    }
+    std::sort(spans.begin(), spans.end());
+    int64_t covered = 0, reached = INT64_MIN;
+    for (const auto& [start, end] : spans) {
+      if (end <= reached) continue;
+      covered = sum_or_limit(covered, between_ns(std::max(start, reached), end));
+      reached = end;
+    }
+    const bool nothing = first > last && (!from || !to);
+    const int64_t span = nothing ? 0 : std::max<int64_t>(0, between_ns(from.value_or(first), to.value_or(last)));
+    table.add_row(
+        {int64_t{part.rank}, wanted, static_cast<int64_t>(spans.size()), covered, span, share_of(covered, span)});
+  }
+  if (!any && rank)
+    return Error{ErrorCode::kUsage,
+                 "busy(): there is no rank " + std::to_string(*rank),
                  {},
                  "SELECT rank FROM ranks lists them"};
   return table_rows(std::move(table));
@@ -255,6 +323,14 @@ void add_table_functions(const std::shared_ptr<const RunData>& data,
                     {"of_stream", SqlType::kInteger, "", "Only this stream; default when none of the rank's worked."},
                     {"least_ns", SqlType::kInteger, "ns", "Only gaps of this length or more."}}),
       [data](const std::vector<Argument>& arguments) { return gaps(*data, arguments); }));
+  out.push_back(std::make_shared<RowTable>(
+      "busy", "busy(of_rank, from_ns, to_ns, of_class): how long devices worked, concurrent work counted once.",
+      with_options(columns_of(empty_busy()),
+                   {{"of_rank", SqlType::kInteger, "", "Only this rank; default all."},
+                    {"from_ns", SqlType::kInteger, "ns", "Only time from then on."},
+                    {"to_ns", SqlType::kInteger, "ns", "Only time before."},
+                    {"of_class", SqlType::kText, "", "Only COMPUTATION, COMMUNICATION, MEMORY or OTHER."}}),
+      [data](const std::vector<Argument>& arguments) { return busy(*data, arguments); }));
   const std::vector<SqlColumn> id = {{"of_id", SqlType::kInteger, "", "Id of a slice."}};
   out.push_back(std::make_shared<RowTable>(
       "path", "path(of_id): a slice and what is around it, outwards; of device work its operator first.",

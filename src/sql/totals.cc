@@ -32,10 +32,11 @@ struct Sums {
   }
 };
 
-enum class By : uint8_t { kName, kOpName, kClass, kCategory, kRank, kStep, kStream };
+enum class By : uint8_t { kName, kOpName, kClass, kCategory, kRank, kStep, kStream, kStage, kKind };
 constexpr std::pair<const char*, By> kBys[] = {
-    {"name", By::kName}, {"op_name", By::kOpName}, {"class", By::kClass},  {"category", By::kCategory},
-    {"rank", By::kRank}, {"step", By::kStep},      {"stream", By::kStream}};
+    {"name", By::kName},         {"op_name", By::kOpName}, {"class", By::kClass},
+    {"category", By::kCategory}, {"rank", By::kRank},      {"step", By::kStep},
+    {"stream", By::kStream},     {"stage", By::kStage},    {"kind", By::kKind}};
 
 struct Asked {
   By by = By::kName;
@@ -57,11 +58,12 @@ Groups sums_of_part(const RunData& data, size_t p, const Asked& asked) {
   std::vector<uint8_t> categories(trace.categories.size(), 1);
   if (asked.category)
     for (size_t c = 0; c < categories.size(); ++c) categories[c] = trace.categories[c].text == *asked.category;
-  const auto class_of = [&](size_t i) { return facts ? static_cast<int64_t>(s.class_of(i)) : 0; };
+  // Waits for a device have a class of their own, and are no work of it.
+  const auto kernel_class = [&](size_t i) { return data.is_device(p, i) ? s.class_of(i) : KernelClass::kNone; };
+  const auto class_of = [&](size_t i) { return static_cast<int64_t>(kernel_class(i)); };
   const auto passes = [&](size_t i) {
     if (asked.category && (!facts || !categories[s.category_id[i]])) return false;
-    if (asked.kernel_class && kernel_class_name(facts ? s.class_of(i) : KernelClass::kNone) != *asked.kernel_class)
-      return false;
+    if (asked.kernel_class && kernel_class_name(kernel_class(i)) != *asked.kernel_class) return false;
     if (asked.step && (s.step.empty() || s.step[i] == 0 || part.steps[s.step[i] - 1u].number != *asked.step))
       return false;
     if (asked.from_ns != INT64_MIN || asked.to_ns != INT64_MAX) {
@@ -81,6 +83,8 @@ Groups sums_of_part(const RunData& data, size_t p, const Asked& asked) {
       case By::kRank: return part.rank;
       case By::kStep: return s.step.empty() || s.step[i] == 0 ? kNoKey : part.steps[s.step[i] - 1u].number;
       case By::kStream: return s.stream_id.empty() || s.stream_id[i] == 0 ? kNoKey : part.streams[s.stream_id[i]];
+      case By::kStage:
+      case By::kKind: break;  // of cells
     }
     return kNoKey;
   };
@@ -124,8 +128,30 @@ struct Total {
   KernelClass kernel_class;
   Sums sums;
 };
+// Cells nest in nothing: their time is their own.
+std::vector<Total> totals_of_cells(const RunData& data, const Asked& asked) {
+  const Trace& trace = data.trace();
+  const Cells& cells = trace.cells;
+  std::map<int64_t, Sums> all;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const auto p = static_cast<size_t>(cells.part[i]);
+    const Part& part = trace.parts[p];
+    if ((asked.rank && part.rank != *asked.rank) || (asked.step && cells.step[i] != *asked.step)) continue;
+    if (asked.from_ns != INT64_MIN || asked.to_ns != INT64_MAX) {
+      const int64_t at = data.time_ns(p, cells.start_ns[i]);
+      if (at < asked.from_ns || at >= asked.to_ns) continue;
+    }
+    const int64_t stage = part.stage == kUnknown ? kNoKey : part.stage;
+    all[asked.by == By::kKind ? static_cast<int64_t>(cells.kind[i]) : stage].add(cells.dur_ns(i));
+  }
+  std::vector<Total> out;
+  for (const auto& [key, sums] : all) out.push_back({key, KernelClass::kNone, sums});
+  return out;
+}
+
 std::vector<Total> totals_of(const RunData& data, const Asked& asked) {
   const Trace& trace = data.trace();
+  if (asked.by == By::kStage || asked.by == By::kKind) return totals_of_cells(data, asked);
   std::vector<size_t> parts;
   for (size_t p = 0; p < trace.parts.size(); ++p)
     if (data.has_part(p) && (!asked.rank || trace.parts[p].rank == *asked.rank)) parts.push_back(p);
@@ -164,6 +190,7 @@ Table totals_table(const RunData& data, const Asked& asked) {
         case By::kName:
         case By::kOpName: key = trace.names.text(static_cast<StringId>(t.key)); break;
         case By::kClass: key = kernel_class_name(static_cast<KernelClass>(t.key)); break;
+        case By::kKind: key = kind_code(static_cast<CellKind>(t.key)); break;
         case By::kCategory: key = trace.categories[static_cast<size_t>(t.key)].text; break;
         default: key = std::to_string(t.key);
       }
@@ -200,11 +227,12 @@ Result<Asked> asked_of(const std::vector<Argument>& arguments) {
   const auto found = std::find(names.begin(), names.end(), by);
   if (found == names.end()) {
     const std::string near = nearest(by, names);
-    return Error{
-        ErrorCode::kUsage,
-        "totals() does not add up by \"" + by + "\"",
-        {},
-        near.empty() ? "it does by name, op_name, class, category, rank, step, stream" : "did you mean " + near + "?"};
+    return Error{ErrorCode::kUsage,
+                 "totals() does not add up by \"" + by + "\"",
+                 {},
+                 near.empty()
+                     ? "it does by name, op_name, class, category, rank, step, stream; of cells by stage and kind"
+                     : "did you mean " + near + "?"};
   }
   asked.by = kBys[found - names.begin()].second;
   const auto number = [&](size_t i) -> std::optional<int64_t> {
@@ -218,6 +246,13 @@ Result<Asked> asked_of(const std::vector<Argument>& arguments) {
           "totals() takes whole numbers for ranks, steps and times, not \"" + argument_text(arguments[i]) + "\"",
           {},
           ""};
+  const bool of_cells = asked.by == By::kStage || asked.by == By::kKind;
+  for (const size_t i : {3, 4})
+    if (of_cells && !std::holds_alternative<std::monostate>(arguments[i]))
+      return Error{ErrorCode::kUsage,
+                   "totals() by " + by + " adds up cells, which have neither class nor category",
+                   {},
+                   "leave out of_class and of_category"};
   asked.rank = number(1);
   asked.step = number(2);
   if (!std::holds_alternative<std::monostate>(arguments[3])) asked.kernel_class = argument_text(arguments[3]);
@@ -242,9 +277,13 @@ void add_totals(const std::shared_ptr<const RunData>& data, std::vector<std::sha
   static const auto kNothing =
       std::make_shared<const RunData>(std::make_shared<const Run>(kEmpty), nullptr, std::vector<std::string>());
   out.push_back(std::make_shared<RowTable>(
-      "totals", "totals(by, of_rank, of_step, of_class, of_category, from_ns, to_ns): sums of slices, made natively.",
+      "totals",
+      "totals(by, of_rank, of_step, of_class, of_category, from_ns, to_ns): sums of slices, or of cells, made "
+      "natively.",
       with_options(columns_of(totals_table(*kNothing, {})),
-                   {{"by", SqlType::kText, "", "name (default), op_name, class, category, rank, step or stream."},
+                   {{"by", SqlType::kText, "",
+                     "name (default), op_name, class, category, rank, step or stream; of pipeline cells "
+                     "stage or kind."},
                     {"of_rank", SqlType::kInteger, "", "Only this rank."},
                     {"of_step", SqlType::kInteger, "", "Only this step."},
                     {"of_class", SqlType::kText, "", "Only this class."},

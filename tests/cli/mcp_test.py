@@ -321,6 +321,18 @@ class McpTest(Case):
         told, wrong = self.client.call('ask', trace='t1', analysis='gpu-kernel-breakdown', table='kernels', sort='sum')
         self.assertTrue(wrong and 'sum_ns' in told['hint'], told)
 
+    def test_queries_leave_nothing_behind(self):
+        """Connections are kept, and one query's temporary tables and counts are not the next one's."""
+        self.good('open', paths=[str(PROFILE)])
+        self.assertEqual(self.good('sql', trace='t1', query='CREATE TEMP TABLE mine AS SELECT 5 AS x; SELECT x FROM mine')['rows'], [[5]])
+        for _ in range(3):
+            self.assertTrue(self.client.call('sql', trace='t1', query='SELECT x FROM mine')[1])
+            self.assertTrue(self.client.call('sql', trace='t1', query='SELECT nothing')[1])
+            self.assertEqual(self.good('sql', trace='t1', query='CREATE TEMP VIEW mine AS SELECT 6 AS x; SELECT x FROM mine')['rows'], [[6]])
+        most = 10_000 // 410  # arguments of all slices, until their limit would have been passed by all queries together
+        for _ in range(most + 3):
+            self.assertGreater(self.good('sql', trace='t1', query='SELECT count(*) FROM slices s JOIN args a ON a.slice_id = s.id')['rows'][0][0], 410)
+
     def test_requests_can_be_given_up(self):
         """The request at work ends early and gets no answer; one that waits is dropped; others go on."""
         self.good('open', paths=[str(PIPELINE)])

@@ -110,6 +110,39 @@ class Profile(unittest.TestCase):
             truth.append((rank, length(union(mine)), max(e for _, e in mine) - min(s for s, _ in mine)))
         self.assertEqual(rows, truth)
 
+    def test_waits_for_a_device_are_no_work_of_it(self):
+        """The golden profile has synchronisations on its devices' rows: they have no class, anywhere."""
+        path = SOURCE / 'tests/golden/readers/kineto/input'
+        self.assertGreater(ask(path, "SELECT count(*) FROM slices WHERE name = 'Stream Sync'")[0][0], 0)
+        self.assertEqual(ask(path, "SELECT count(*) FROM slices WHERE category = 'cuda_sync' AND class IS NOT NULL"), [(0,)])
+        self.assertEqual(ask(path, "SELECT count(*) FROM slices WHERE class = 'OTHER'"), ask(path, "SELECT count(*) FROM kernels WHERE class = 'OTHER'"))
+        plain = ask(path, 'SELECT name, class, count(*), sum(dur_ns) FROM kernels GROUP BY name, class ORDER BY 1, 2')
+        self.assertEqual(ask(path, "SELECT key, class, count, total_ns FROM totals('name') WHERE class <> '' ORDER BY 1, 2"), plain)
+        self.assertEqual(ask(path, "SELECT sum(total_ns) FROM totals('class') WHERE key <> ''"), [(sum(r[3] for r in plain),)])
+        self.assertEqual(ask(path, "SELECT sum(count) FROM totals('name', NULL, NULL, 'OTHER')"), [(None,)])
+
+    def test_how_long_devices_worked(self):
+        kinds = {'COMMUNICATION': lambda e: e['name'].startswith('nccl'), 'MEMORY': lambda e: e['cat'] != 'kernel',
+                 'COMPUTATION': lambda e: e['cat'] == 'kernel' and not e['name'].startswith('nccl')}
+        mine = {rank: [e for e in self.work if e['rank'] == rank] for rank in range(2)}
+        truth = []
+        for rank, work in mine.items():
+            covered = length(union((e['start'], e['end']) for e in work))
+            span = max(e['end'] for e in work) - min(e['start'] for e in work)
+            truth.append((rank, None, len(work), covered, span))
+            self.assertAlmostEqual(ask(self.path, f'SELECT busy_share FROM busy({rank})')[0][0], covered / span, places=12)
+        self.assertEqual(ask(self.path, 'SELECT rank, nullif(class, \'\'), count, busy_ns, span_ns FROM busy()'), truth)
+        for kind, fits in kinds.items():
+            some = [e for e in mine[1] if fits(e)]
+            self.assertEqual(ask(self.path, f"SELECT count, busy_ns FROM busy(1, NULL, NULL, '{kind}')"), [(len(some), length(union((e['start'], e['end']) for e in some)))])
+        low, high = sorted(e['start'] - self.zero for e in mine[0])[len(mine[0]) // 3], sorted(e['end'] - self.zero for e in mine[0])[len(mine[0]) * 2 // 3]
+        cut = [(max(low, e['start'] - self.zero), min(high, e['end'] - self.zero)) for e in mine[0] if e['start'] - self.zero < high and e['end'] - self.zero > low]
+        self.assertEqual(ask(self.path, f'SELECT count, busy_ns, span_ns FROM busy(0, {low}, {high})'), [(len(cut), length(union(cut)), high - low)])
+        self.assertEqual(ask(self.path, f'SELECT count, busy_ns FROM busy(0, {high}, {low})'), [(0, 0)])
+        self.assertIn('no rank 7', refused(self.path, 'SELECT * FROM busy(7)'))
+        self.assertIn('COMPUTATION', refused(self.path, "SELECT * FROM busy(0, 0, 5, 'WORK')"))
+        self.assertIn('whole number', refused(self.path, "SELECT * FROM busy('x')"))
+
     def gaps(self, rank):
         mine, out = sorted((e for e in self.work if e['rank'] == rank), key=lambda e: e['start']), []
         end = last = None
@@ -562,6 +595,28 @@ class Pipeline(unittest.TestCase):
         for stage, kind, _, mean, high in rows:
             self.assertAlmostEqual(mean, statistics.fmean(cost[stage, kind]), delta=1)
             self.assertAlmostEqual(high, quantile(cost[stage, kind], 0.95), delta=1)
+
+    def test_totals_of_cells(self):
+        for by, of in (('stage', lambda c: str(c['stage'])), ('kind', lambda c: c['kind'])):
+            sums = defaultdict(list)
+            for c in self.cells:
+                sums[of(c)].append(c['dur_ns'])
+            truth = sorted((k, len(d), sum(d), sum(d), min(d), max(d)) for k, d in sums.items())
+            self.assertEqual(ask(self.path, f"SELECT key, count, total_ns, self_ns, min_ns, max_ns FROM totals('{by}') ORDER BY key"), truth)
+        self.assertEqual(ask(self.path, "SELECT key, count FROM totals('kind', 2, 3) WHERE key = 'F'"), [('F', sum(c['rank'] == 2 and c['step'] == 3 and c['kind'] == 'F' for c in self.cells))])
+        self.assertIn('neither class nor category', refused(self.path, "SELECT * FROM totals('stage', NULL, NULL, 'MEMORY')"))
+
+    def test_messages_name_the_cells_at_both_ends(self):
+        rows = ask(self.path, 'SELECT m.src_rank, m.dst_rank, m.kind, m.micro_batch, m.transfer_ns, a.rank, b.rank, a.kind, b.kind, b.micro_batch, min(a.end_ns, b.end_ns) - max(a.start_ns, b.start_ns), m.evidence '
+                              'FROM messages m JOIN cells a ON a.id = m.send_id JOIN cells b ON b.id = m.recv_id')
+        self.assertEqual(len(rows), ask(self.path, 'SELECT count(*) FROM messages')[0][0])
+        self.assertGreater(len(rows), 100)
+        for source, target, kind, micro_batch, took, a, b, send, receive, of_b, both, evidence in rows:
+            self.assertEqual((source, target, send, receive, micro_batch, evidence), (a, b, 'S' + kind, 'R' + kind, of_b, 'messages'))
+            self.assertEqual(took, both)
+        log = SOURCE / 'tests/golden/readers/paddle-log/input'  # no messages were recorded: gaps
+        for took, gap, evidence in ask(log, 'SELECT m.transfer_ns, b.start_ns - a.end_ns, m.evidence FROM messages m JOIN cells a ON a.id = m.send_id JOIN cells b ON b.id = m.recv_id'):
+            self.assertEqual((took, evidence), (gap, 'gaps'))
 
     def test_17_bubble_share_of_every_rank_and_step(self):
         rows = ask(self.path, 'SELECT step, rank, 1 - 1.0 * union_ns(start_ns, dur_ns) / (SELECT max(end_ns) - min(start_ns) FROM cells c2 WHERE c2.step = c.step AND '

@@ -13,7 +13,7 @@
 #include "profile/slice_select.h"
 #include "profile/torch_view.h"
 #include "sql/answer.h"
-#include "sql/run_data.h"
+#include "sql/session.h"
 
 namespace stageline::python {
 
@@ -23,7 +23,7 @@ struct OpenRun {
   std::shared_ptr<const Run> run;                                           // of `trace`
   std::vector<std::string> paths;                                           // what the user named
   std::vector<std::string> words;                                           // the flags that it was opened with
-  std::shared_ptr<const sql::RunData> sql = nullptr;                        // what all queries of it share
+  std::shared_ptr<sql::SessionPool> sql = nullptr;                          // connections for queries
   std::shared_ptr<TorchRowStore> rows = std::make_shared<TorchRowStore>();  // what questions to it share
 };
 

@@ -112,7 +112,7 @@ Result<std::shared_ptr<OpenRun>> open_now(const std::vector<std::string>& paths,
   auto run = std::make_shared<OpenRun>(
       OpenRun{std::move(*trace), nullptr, paths, words, nullptr, std::make_shared<TorchRowStore>()});
   run->run = std::make_shared<const Run>(run->trace);
-  run->sql = std::make_shared<const sql::RunData>(run->run, nullptr, run->paths);
+  run->sql = std::make_shared<sql::SessionPool>(std::make_shared<const sql::RunData>(run->run, nullptr, run->paths));
   return run;
 }
 
@@ -435,7 +435,7 @@ PyObject* ask_sql(PyObject* self, PyObject* arguments) {
   const auto progress = std::make_shared<Progress>();
   const auto rows = taken(long_call<Result<Rows>>(
       [=, text = std::string(query)]() -> Result<Rows> {
-        Result<std::unique_ptr<sql::Session>> session = sql::Session::open(run->sql);
+        Result<sql::SessionPool::Lent> session = run->sql->lend();
         if (!session) return std::move(session).error();
         sql::Limits limits;
         limits.timeout = std::chrono::milliseconds(timeout_ms);

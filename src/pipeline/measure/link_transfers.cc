@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <vector>
 
 #include "pipeline/clocks/match.h"
 
@@ -47,14 +49,44 @@ void from_groups(const Trace& trace, const StepGraph& graph, LinkTransfers& out)
             std::min(graph.end_ns[send], graph.end_ns[recv]) - std::max(graph.start_ns[send], graph.start_ns[recv]);
         out.list.push_back({graph.part[send], graph.part[recv], step.step, is_forward(graph.kind[send]),
                             static_cast<double>(took), message_bytes(trace, graph.cell[recv]),
-                            std::fabs(static_cast<double>(graph.end_ns[send] - graph.end_ns[recv]))});
+                            std::fabs(static_cast<double>(graph.end_ns[send] - graph.end_ns[recv])), graph.cell[send],
+                            graph.cell[recv]});
       }
       i = end;
     }
 }
 
+// Sends by where and when they ran, to find the one that a match knows by its times alone.
+class Sends {
+ public:
+  explicit Sends(const Cells& cells) : cells_(cells) {
+    for (uint32_t i = 0; i < cells.size(); ++i)
+      if (is_send(cells.kind[i])) sends_.push_back(i);
+    std::sort(sends_.begin(), sends_.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  }
+  // kNoSlice: none ran there from then to then. Of several the one of this micro-batch.
+  uint32_t find(int32_t part, int64_t start_ns, int64_t end_ns, int32_t micro_batch) const {
+    const Key wanted = {part, start_ns, end_ns, INT32_MIN, 0};
+    auto at =
+        std::lower_bound(sends_.begin(), sends_.end(), wanted, [&](uint32_t a, const Key& b) { return key(a) < b; });
+    uint32_t found = kNoSlice;
+    for (; at != sends_.end() && cells_.part[*at] == part && cells_.start_ns[*at] == start_ns &&
+           cells_.end_ns[*at] == end_ns;
+         ++at)
+      if (found == kNoSlice || cells_.micro_batch[*at] == micro_batch) found = *at;
+    return found;
+  }
+
+ private:
+  using Key = std::tuple<int32_t, int64_t, int64_t, int32_t, uint32_t>;
+  Key key(uint32_t i) const { return {cells_.part[i], cells_.start_ns[i], cells_.end_ns[i], cells_.micro_batch[i], i}; }
+  const Cells& cells_;
+  std::vector<uint32_t> sends_;
+};
+
 void from_messages(const Trace& trace, LinkTransfers& out) {
   const align::Matches matches = align::find_matches(trace, {});
+  const Sends sends(trace.cells);
   for (const align::Tie& tie : matches.ties) {
     if (tie.kind != align::TieKind::kMessages) continue;
     align::for_each_match(matches, tie, [&](const align::Match& m) {
@@ -65,7 +97,8 @@ void from_messages(const Trace& trace, LinkTransfers& out) {
       if (trace.cells.step[m.tag] == kUnknown) return;
       out.list.push_back({from, to, trace.cells.step[m.tag], is_forward(trace.cells.kind[m.tag]),
                           static_cast<double>(std::min(send_end, recv_end) - start), message_bytes(trace, m.tag),
-                          std::fabs(static_cast<double>(send_end - recv_end))});
+                          std::fabs(static_cast<double>(send_end - recv_end)),
+                          sends.find(from, m.send_start_ns, m.send_end_ns, trace.cells.micro_batch[m.tag]), m.tag});
     });
   }
 }
@@ -92,7 +125,8 @@ void from_gaps(const Trace& trace, LinkTransfers& out) {
         cells.kind[link.from_cell] == CellKind::kForward ||
         (cells.kind[link.from_cell] == CellKind::kForwardBackward && cells.kind[link.to_cell] == CellKind::kForward);
     out.list.push_back({from, to, cells.step[link.to_cell], forward,
-                        static_cast<double>(trace.common_ns(to, cells.start_ns[link.to_cell]) - sent), -1, -1});
+                        static_cast<double>(trace.common_ns(to, cells.start_ns[link.to_cell]) - sent), -1, -1,
+                        link.from_cell, link.to_cell});
   }
 }
 

@@ -21,6 +21,8 @@ struct LinkTransfer {
   double ns = 0;           // may be below 0 by what clocks are off
   double bytes = -1;       // −1: unknown
   double end_gap_ns = -1;  // between the ends of send and receive; −1: none was recorded
+  // Cells: the send and the receive, or, of gaps, what gave and what waited; kNoSlice: not told.
+  uint32_t from_cell = kNoSlice, to_cell = kNoSlice;
 };
 
 struct LinkTransfers {
