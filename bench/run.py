@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer recorder incidents dist sql python]: what stageline and its rival cost on the same
+"""./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer recorder incidents dist sql python ask]: what stageline and its rival cost on the same
 input, as a Markdown table on stdout. bench/README.md says how and keeps the last table."""
 import argparse
 import json
@@ -9,6 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import ascend_bench  # noqa: E402
+import ask_cases  # noqa: E402
 import cases  # noqa: E402
 import dist_cases  # noqa: E402
 import incidents  # noqa: E402
@@ -25,7 +26,7 @@ import viewer_cases  # noqa: E402
 SCAN = "build/release/stageline_scan_bench"
 SAID = os.path.join(cases.CACHE, "said.txt")
 ALIGN = "build/release/stageline_align_bench"
-NAMES = ("small", "noisy", "large", "junkline", "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python")
+NAMES = ("small", "noisy", "large", "junkline", "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask")
 FASTER = 100  # times less CPU than the rival
 MOST_MB = {"large": 450}
 MOST_MB_ELSE = 32
@@ -147,7 +148,7 @@ def main():
     wanted = args.names or NAMES
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     os.makedirs(cases.CACHE, exist_ok=True)
-    converts = [name for name in wanted if name not in ("scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python")]
+    converts = [name for name in wanted if name not in ("scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask")]
     print(f"Machine: {machine()}; load average before {load()}.", flush=True)
     if converts:
         rival = rivals.find()
@@ -182,6 +183,8 @@ def main():
         dist_cases.run(sys.modules[__name__])
     if "sql" in wanted:
         sql_cases.run(sys.modules[__name__], args.full, cases.CACHE)
+    if "ask" in wanted:
+        ask_cases.run(sys.modules[__name__], args.full, cases.CACHE)
     if "python" in wanted:
         python_bench.run(sys.modules[__name__], args.full)
     if "viewer" in wanted:

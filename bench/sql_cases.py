@@ -10,7 +10,7 @@ import rival
 PACKAGE = os.path.join("build", "release", "python")
 
 
-def _traces(events, cache):
+def traces(events, cache):
     folder = os.path.join(cache, f"sql-{events}")
     recipe = ["--ranks", 2, "--events", events // 2, "--steps", 6, "--format", "json"]
     if not os.path.exists(os.path.join(folder, "made")):
@@ -25,8 +25,8 @@ def run(bench, full, cache):
         print("\nSQL: skipped, DuckDB cannot be installed here.")
         return
     # Two events in five are arrows, and no slices.
-    traces = _traces(8_000_000 if full else 800_000, cache)
-    done = subprocess.run([python, os.path.join(os.path.dirname(os.path.abspath(__file__)), "sql_bench.py"), os.path.abspath(PACKAGE), traces, "3"],
+    made = traces(8_000_000 if full else 800_000, cache)
+    done = subprocess.run([python, os.path.join(os.path.dirname(os.path.abspath(__file__)), "sql_bench.py"), os.path.abspath(PACKAGE), made, "3"],
                           capture_output=True, text=True)
     if done.returncode != 0:
         print(done.stderr[-2000:], file=sys.stderr)
