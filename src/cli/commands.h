@@ -18,6 +18,7 @@ int run_sql(const Arguments& arguments);
 int run_mcp(const Arguments& arguments);
 int run_skill(const Arguments& arguments);
 int run_record(const Arguments& arguments);
+int run_digest(const Arguments& arguments);
 int run_recover(const Arguments& arguments);
 int run_tail(const Arguments& arguments);
 int run_info(const Arguments& arguments);

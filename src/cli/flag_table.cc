@@ -232,6 +232,22 @@ const std::vector<Command>& command_table() {
        -1,
        run_info,
        {{"format", "KIND", "text (default) or json", "text,json"}}},
+      {"digest",
+       "PATH…",
+       "Pack each rank of a run into a small file that every command reads as it reads the run",
+       "One file per rank, a few bytes a cell: what a cluster's nodes make of their own logs, and one machine then "
+       "reads "
+       "together. Digests that are there and whole are not made again, so a killed run goes on where it stopped; those "
+       "of "
+       "files that changed, and damaged ones, are. --ranks makes a share of them, in a Slurm array or a Kubernetes "
+       "job.",
+       {"output", "ranks", "reader", "json", "format"},
+       1,
+       -1,
+       run_digest,
+       {{"output", "DIR", "Folder of the digests; made when missing", ""},
+        {"ranks", "A:B", "Only these ranks, both ends included: 0:63, 64:, :63 or 7", ""},
+        {"format", "KIND", "text (default) or json", "text,json"}}},
       {"record",
        "[--] COMMAND…",
        "Run a training program and record when each pipeline job ran",

@@ -220,7 +220,9 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
   if (passed > 0)
     trace.diagnostics.add("source.passed_over", Severity::kInfo, "files that were not read: " + names,
                           {source.files[rest[0]].path}, passed);
-  find_early_ends(trace, files_said_lost(trace));
+  account_early_ends(trace);
 }
+
+void account_early_ends(Trace& trace) { find_early_ends(trace, files_said_lost(trace)); }
 
 }  // namespace stageline

@@ -16,6 +16,8 @@ namespace stageline {
 //                       have that step whole or later ones
 // `all_wanted`: nothing (--devices) left files of this format out on purpose.
 void account_files(const Source& source, bool all_wanted, Trace& trace);
+// Of them source.ends_early alone, where the reader accounts for its files itself.
+void account_early_ends(Trace& trace);
 
 // The file of a source that no reader knows, with what is wrong with it: of the first that is damaged. Nothing where
 // the files are whole and simply something else.

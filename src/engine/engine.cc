@@ -82,6 +82,8 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
       if (std::optional<Error> damage = damage_of(*source)) return *std::move(damage);
     return with_names(std::move(reader).error(), *source);
   }
+  constexpr size_t kManyFiles = 1024;
+  if (source->files.size() > kManyFiles) source->forget_heads();
   ReadOptions read_options;
   read_options.progress = options.progress;
   read_options.early = options.early;
@@ -107,7 +109,10 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   for (const std::string& path : source->repeated)
     trace->diagnostics.add("source.repeated", Severity::kWarning, "the same file under a second name; it counts once",
                            {path});
-  account_files(*source, options.devices.empty(), *trace);
+  if ((*reader)->accounts_files)
+    account_early_ends(*trace);
+  else
+    account_files(*source, options.devices.empty(), *trace);
   const bool profiled = trace->cells.size() == 0 && std::any_of(trace->parts.begin(), trace->parts.end(),
                                                                 [](const Part& p) { return p.event_count > 0; });
   if (profiled)

@@ -170,6 +170,7 @@ struct Part {
   std::vector<XlaStep> xla_steps;        // of the host, at the first of its ranks
   AllocatorSnapshot allocator;           // of snapshots alone
   std::vector<FlightCall> flight_calls;  // of flight recorders alone, which have no other facts
+  std::vector<int64_t> reader_numbers;   // of a rank read apart: what RankReading::settle needs and no column says
   int64_t base_time_ns = 0;              // baseTimeNanoseconds: start_ns counts from the epoch, the file from here
   int64_t event_count = 0;               // entries of traceEvents, of every kind
   bool fractional_time = false;          // some event has a fractional or no ts (HTA then rounds every event)

@@ -42,6 +42,8 @@ struct Source {
   const Error* head_error(size_t file) const;
   // The head's bytes are the file's own: it is not compressed.
   bool head_as_it_is(size_t file) const;
+  // Gives back what heads take once a reader is chosen: 64 KiB a file. Who asks again reads again.
+  void forget_heads() const { heads_.clear(); }
 
  private:
   struct Head {
@@ -72,6 +74,25 @@ struct ReadOptions {
   bool only_ranges = false;
 };
 
+// One rank of a source, by what names say alone.
+struct RankSource {
+  Part who;                        // rank, machine, machine_name, device, source
+  std::vector<std::string> paths;  // its files
+  int64_t size_bytes = 0;
+};
+
+// For readers whose ranks can be read apart, in any order and by any number of processes (docs/formats/digest.md):
+// list, read each, put the traces of the ranks together in rank order (readers/common/join_ranks.h), settle.
+struct RankReading {
+  // By rank. What was left out is counted.
+  std::vector<RankSource> (*list)(const Source& source, const ReadOptions& options, Diagnostics& diagnostics);
+  // A trace of one part, with what its files say alone. Errors: kNotFound, kIo, kBadInput; nothing could be read.
+  Result<Trace> (*read)(const RankSource& rank, const ReadOptions& options);
+  // What takes all ranks: steps, clock, description. The trace is then as Reader::read gives it. Errors: kBadInput when
+  // nothing is left to draw.
+  Status (*settle)(Trace& trace, const ReadOptions& options);
+};
+
 struct Reader {
   const char* name;     // "paddle-log"
   const char* summary;  // one line
@@ -81,8 +102,10 @@ struct Reader {
   // file named on the command line that it cannot use is counted in Diagnostics.
   // Errors: kBadInput when nothing could be saved. Parts come ordered by rank, cells sorted.
   Result<Trace> (*read)(const Source& source, const ReadOptions& options);
-  bool takes_devices = false;  // knows numbered devices (ReadOptions::devices)
-  bool is_general = false;     // reads any input of a wide kind; gives way when a narrower reader says kMaybe too
+  bool takes_devices = false;   // knows numbered devices (ReadOptions::devices)
+  bool is_general = false;      // reads any input of a wide kind; gives way when a narrower reader says kMaybe too
+  bool accounts_files = false;  // says itself what became of every file that is its own
+  const RankReading* ranks = nullptr;  // nullptr: the source is read as a whole
 };
 
 const std::vector<const Reader*>& readers();

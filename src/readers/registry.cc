@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.h"
 #include "readers/common/foreign.h"
 #include "readers/reader.h"
@@ -39,6 +41,10 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
                  {},
                  near.empty() ? "stageline help readers lists them" : "did you mean \"" + near + "\"?"};
   }
+  // Thousands of digests need not be offered to everybody: nobody else has files of that name.
+  const auto digests = std::all_of(source.files.begin(), source.files.end(),
+                                   [](const SourceFile& file) { return file_extension(file.path) == "sldigest"; });
+  if (const Reader* reader = find_reader("digest"); digests && reader->sniff(source) == Match::kCertain) return reader;
   for (const Match wanted : {Match::kCertain, Match::kMaybe}) {
     std::vector<const Reader*> found;
     for (const Reader* reader : readers())

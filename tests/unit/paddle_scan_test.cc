@@ -72,7 +72,7 @@ TEST_CASE("steps are matched by time up to the largest time") {
   std::vector<int32_t> burst_of_job;
   for (size_t r = 0; r < 2; ++r) bursts[r] = cut_bursts(logs[r], burst_of_job);
   Diagnostics diagnostics;
-  const auto steps = match_steps(bursts, logs, diagnostics);
+  const auto steps = match_steps(bursts, {"workerlog.0", "workerlog.1"}, diagnostics);
   REQUIRE(steps[1].size() == 1);
   CHECK(steps[1][0] == 1);
   CHECK(diagnostics.count("paddle.lost_steps") == 2);

@@ -157,7 +157,9 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
     std::vector<std::vector<PaddleBurst>> bursts(count);
     for (size_t r = 0; r < count; ++r)
       for (const TimelineStep& step : steps[r]) bursts[r].push_back({0, 0, as_ns(step.start), as_ns(step.end)});
-    const auto ordinals = match_steps(bursts, logs, result.diagnostics);
+    std::vector<std::string> log_paths;
+    for (const PaddleLog& log : logs) log_paths.push_back(log.path);
+    const auto ordinals = match_steps(bursts, log_paths, result.diagnostics);
     for (size_t r = 0; r < count; ++r)
       for (size_t i = 0; i < steps[r].size(); ++i) merge.add(ordinals[r][i], steps[r][i]);
   }

@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/ops.h"
+#include "readers/common/join_ranks.h"
 #include "readers/paddle_log/job_type.h"
 #include "readers/paddle_log/scan.h"
 #include "readers/paddle_log/steps.h"
@@ -28,16 +29,15 @@ Match sniff(const Source& source) {
 
 bool drawable(const PaddleJob& job) { return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber)) == 0; }
 
-// Moves the jobs of one log into its part and the cells.
-void add_rank(Trace& trace, int32_t part_index, const PaddleLog& log, const std::vector<int32_t>& burst_of_job,
-              const std::vector<int32_t>& step_of_burst, int32_t first_step) {
+// Moves the jobs of one log into the trace's part. Steps count the log's own bursts; settle() gives them their numbers.
+void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& burst_of_job) {
   std::vector<JobType> types;
   std::vector<StringId> names;
   for (const std::string& type : log.types) {
     types.push_back(job_type(type));
     names.push_back(trace.names.intern(type));
   }
-  Part& part = trace.parts[static_cast<size_t>(part_index)];
+  Part& part = trace.parts[0];
   Slices rows;
   std::vector<size_t> job_of_row;
   for (size_t i = 0; i < log.jobs.size(); ++i) {
@@ -50,13 +50,13 @@ void add_rank(Trace& trace, int32_t part_index, const PaddleLog& log, const std:
     job_of_row.push_back(i);
   }
   const std::vector<uint32_t> slice = part.add_lane("compute stream", rows);
+  trace.cells.reserve(job_of_row.size());
   for (size_t row = 0; row < job_of_row.size(); ++row) {
     const PaddleJob& job = log.jobs[job_of_row[row]];
     const JobType& type = types[job.type];
     const int32_t burst = burst_of_job[job_of_row[row]];
     Cell cell;
-    cell.step = burst == kOutsideSteps ? kUnknown : first_step + step_of_burst[static_cast<size_t>(burst)];
-    cell.part = part_index;
+    cell.step = burst == kOutsideSteps ? kUnknown : burst;
     cell.kind = type.kind;
     cell.chunk = type.chunk;
     cell.micro_batch = type.has_micro_batch ? static_cast<int32_t>(job.micro_batch) : kUnknown;
@@ -72,7 +72,104 @@ void add_rank(Trace& trace, int32_t part_index, const PaddleLog& log, const std:
   }
 }
 
-Error nothing_found(const Source& source, const std::vector<WorkerLog>& files) {
+// Part::reader_numbers of a log: what it says of its first step and its form, then first and last stamp of every burst.
+constexpr size_t kStartStep = 0, kChunkForms = 1, kJobs = 2, kBursts = 3;
+
+std::vector<RankSource> list_ranks(const Source& source, const ReadOptions& options, Diagnostics& diagnostics) {
+  std::vector<RankSource> ranks;
+  for (const WorkerLog& log : find_worker_logs(source, options.devices, diagnostics)) {
+    RankSource rank;
+    rank.who.rank = log.rank;
+    rank.who.machine = log.machine;
+    rank.who.machine_name = valid_utf8(log.machine_name);
+    rank.who.device = log.device;
+    rank.who.source = log.path;
+    rank.paths = {log.path};
+    rank.size_bytes = log.size_bytes;
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
+}
+
+struct RankLog {
+  Trace trace;
+  Error failure;  // of the file as a whole, or in its middle; what() empty: none
+};
+
+Result<RankLog> read_log(const RankSource& rank, Progress* progress) {
+  Result<PaddleLog> log = scan_paddle_log(rank.paths[0], progress);
+  if (!log) return std::move(log).error();
+  RankLog out;
+  Trace& trace = out.trace;
+  trace.format = "paddle-log";
+  trace.parts.push_back(rank.who);
+  report_paddle_flaws(*log, trace.diagnostics);
+  if (log->jobs.empty())
+    trace.diagnostics.add("paddle.no_jobs", Severity::kLoss,
+                          log->bytes == 0 ? "an empty log (rank crashed at start?); the other ranks are kept"
+                                          : "a log without profiler lines (rank crashed, or profiling was off "
+                                            "there); the other ranks are kept",
+                          {log->path});
+  std::vector<int32_t> burst_of_job;
+  std::vector<int64_t>& numbers = trace.parts[0].reader_numbers;
+  numbers = {log->start_step, log->chunk_form.count, static_cast<int64_t>(log->jobs.size())};
+  for (const PaddleBurst& burst : cut_bursts(*log, burst_of_job)) {
+    numbers.push_back(burst.start_ns);
+    numbers.push_back(burst.end_ns);
+  }
+  add_jobs(trace, *log, burst_of_job);
+  out.failure = std::move(log->read_error);
+  return out;
+}
+
+Result<Trace> read_rank(const RankSource& rank, const ReadOptions& options) {
+  Result<RankLog> log = read_log(rank, options.progress);
+  if (!log) return std::move(log).error();
+  if (!log->failure.what.empty() && log->trace.cells.size() == 0) return std::move(log->failure);
+  return std::move(log->trace);
+}
+
+Status settle(Trace& trace, const ReadOptions& options) {
+  const size_t count = trace.parts.size();
+  std::vector<std::vector<PaddleBurst>> bursts(count);
+  std::vector<std::string> paths;
+  int64_t first_step = 0;
+  for (size_t p = 0; p < count; ++p) {
+    Part& part = trace.parts[p];
+    const std::vector<int64_t>& numbers = part.reader_numbers;
+    paths.push_back(part.source);
+    if (numbers.size() < kBursts) continue;
+    first_step = std::max(first_step, numbers[kStartStep]);
+    trace.chunks_are_pieces |= numbers[kChunkForms] > 0;
+    for (size_t b = kBursts; b + 1 < numbers.size(); b += 2) bursts[p].push_back({0, 0, numbers[b], numbers[b + 1]});
+    std::vector<int64_t>().swap(part.reader_numbers);
+  }
+  Diagnostics notes;
+  if (options.devices.empty()) say_missing_logs(trace.parts, notes);
+  notes.merge(trace.diagnostics);
+  trace.diagnostics = std::move(notes);
+  const auto steps = match_steps(bursts, paths, trace.diagnostics);
+  Cells& cells = trace.cells;
+  if (cells.size() == 0)
+    return Error{ErrorCode::kBadInput,
+                 "every profiled job has zero or broken times; nothing can be drawn",
+                 {paths.empty() ? "" : paths[0]},
+                 "stageline info lists what was found wrong"};
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const std::vector<int32_t>& own = steps[static_cast<size_t>(cells.part[i])];
+    int32_t& step = cells.step[i];
+    if (step < 0) continue;
+    const auto burst = static_cast<size_t>(step);
+    step = burst < own.size() ? static_cast<int32_t>(first_step) + own[burst] : kUnknown;
+  }
+  cells.sort();
+  trace.clock = trace.machine_count() > 1 ? ClockState::kUnaligned : ClockState::kShared;
+  trace.description = std::to_string(count) + (count == 1 ? " worker log" : " worker logs");
+  if (trace.machine_count() > 1) trace.description += " of " + std::to_string(trace.machine_count()) + " machines";
+  return {};
+}
+
+Error nothing_found(const Source& source, const std::vector<RankSource>& files) {
   const std::string root = source.roots.empty() ? "" : source.roots[0];
   if (files.empty())
     return {ErrorCode::kBadInput,
@@ -82,7 +179,7 @@ Error nothing_found(const Source& source, const std::vector<WorkerLog>& files) {
             "machine0/workerlog.0 …"};
   return {ErrorCode::kBadInput,
           "none of the " + std::to_string(files.size()) + " worker logs holds a profiler line (\"Profiler Info: Job\")",
-          {files[0].path},
+          {files[0].who.source},
           "run with the job schedule profiler on (PaddleNLP: --job_schedule_profiler_start 3 "
           "--job_schedule_profiler_end 6) and GLOG_v not negative"};
 }
@@ -90,85 +187,52 @@ Error nothing_found(const Source& source, const std::vector<WorkerLog>& files) {
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "paddle-log";
-  const std::vector<WorkerLog> files = find_worker_logs(source, options.devices, trace.diagnostics);
+  const std::vector<RankSource> ranks = list_ranks(source, options, trace.diagnostics);
   if (options.progress)
-    for (const WorkerLog& file : files) options.progress->expect(file.size_bytes);
-
-  std::vector<PaddleLog> logs(files.size());
-  std::vector<Diagnostics> flaws(files.size());
-  std::vector<Error> failures(files.size());
-  parallel_for(files.size(), [&](size_t i) {
-    Result<PaddleLog> log = scan_paddle_log(files[i].path, options.progress);
-    if (!log) {
-      failures[i] = log.error();
-      flaws[i].add("paddle.unreadable", Severity::kLoss, log.error().what + "; the other ranks are kept",
-                   log.error().where);
-      logs[i].path = files[i].path;
+    for (const RankSource& rank : ranks) options.progress->expect(rank.size_bytes);
+  std::vector<RankLog> logs(ranks.size());
+  std::vector<Error> failures(ranks.size());
+  parallel_for(ranks.size(), [&](size_t i) {
+    Result<RankLog> log = read_log(ranks[i], options.progress);
+    if (log) {
+      logs[i] = std::move(*log);
       return;
     }
-    report_paddle_flaws(*log, flaws[i]);
-    logs[i] = std::move(*log);
+    failures[i] = log.error();
+    logs[i].trace.parts.push_back(ranks[i].who);
+    logs[i].trace.diagnostics.add("paddle.unreadable", Severity::kLoss, log.error().what + "; the other ranks are kept",
+                                  log.error().where);
   });
-
-  size_t job_count = 0;
-  int64_t first_step = 0;
-  int32_t per_machine = 0;
-  std::vector<std::vector<PaddleBurst>> bursts(files.size());
-  std::vector<std::vector<int32_t>> burst_of_job(files.size());
-  parallel_for(files.size(), [&](size_t i) { bursts[i] = cut_bursts(logs[i], burst_of_job[i]); });
-  for (size_t i = 0; i < files.size(); ++i) {
-    trace.diagnostics.merge(flaws[i]);
-    if (logs[i].jobs.empty() && failures[i].what.empty())
-      trace.diagnostics.add("paddle.no_jobs", Severity::kLoss,
-                            logs[i].bytes == 0 ? "an empty log (rank crashed at start?); the other ranks are kept"
-                                               : "a log without profiler lines (rank crashed, or profiling was off "
-                                                 "there); the other ranks are kept",
-                            {files[i].path});
-    trace.chunks_are_pieces |= logs[i].chunk_form.count > 0;
-    job_count += logs[i].jobs.size();
-    first_step = std::max(first_step, logs[i].start_step);
-    per_machine = std::max(per_machine, files[i].device + 1);
+  int64_t job_count = 0;
+  size_t cell_count = 0;
+  for (const RankLog& log : logs) {
+    const std::vector<int64_t>& numbers = log.trace.parts[0].reader_numbers;
+    job_count += numbers.empty() ? 0 : numbers[kJobs];
+    cell_count += log.trace.cells.size();
   }
   if (job_count == 0) {
     for (const Error& failure : failures)
       if (!failure.what.empty()) return failure;
-    for (const PaddleLog& log : logs)
-      if (!log.read_error.what.empty()) return log.read_error;
-    return nothing_found(source, files);
+    for (const RankLog& log : logs)
+      if (!log.failure.what.empty()) return log.failure;
+    return nothing_found(source, ranks);
   }
-
-  const auto steps = match_steps(bursts, logs, trace.diagnostics);
-  trace.cells.reserve(job_count);
-  // Ranks leave room for missing logs, unless the numbers are wild: then they count what is there.
-  const int64_t rank_room = files.empty() ? 0 : (int64_t{files.back().machine} + 1) * per_machine;
-  for (size_t i = 0; i < files.size(); ++i) {
-    Part part;
-    part.machine = files[i].machine;
-    part.machine_name = valid_utf8(files[i].machine_name);
-    part.device = files[i].device;
-    part.rank =
-        rank_room <= kMaxRankNumber ? files[i].machine * per_machine + files[i].device : static_cast<int32_t>(i);
-    part.source = files[i].path;
-    trace.parts.push_back(std::move(part));
-    add_rank(trace, static_cast<int32_t>(i), logs[i], burst_of_job[i], steps[i], static_cast<int32_t>(first_step));
-    logs[i] = {};  // the jobs are in the trace now
-  }
-  if (trace.cells.size() == 0)
-    return Error{ErrorCode::kBadInput,
-                 "every profiled job has zero or broken times; nothing can be drawn",
-                 {files[0].path},
-                 "stageline info lists what was found wrong"};
-  trace.cells.sort();
-  trace.clock = trace.machine_count() > 1 ? ClockState::kUnaligned : ClockState::kShared;
-  trace.description = std::to_string(files.size()) + (files.size() == 1 ? " worker log" : " worker logs");
-  if (trace.machine_count() > 1) trace.description += " of " + std::to_string(trace.machine_count()) + " machines";
+  trace.cells.reserve(cell_count);
+  for (RankLog& log : logs) join_rank(trace, std::move(log.trace));
+  if (Status s = settle(trace, options); !s) return std::move(s).error();
   return trace;
 }
+
+const RankReading kRanks = {list_ranks, read_rank, settle};
 
 }  // namespace
 
 extern const Reader paddle_log_reader;
-const Reader paddle_log_reader = {
-    "paddle-log", "workerlog.N of Paddle's static-graph pipeline (one folder, or machine*/)", sniff, read, true};
+const Reader paddle_log_reader = {.name = "paddle-log",
+                                  .summary = "workerlog.N of Paddle's static-graph pipeline (one folder, or machine*/)",
+                                  .sniff = sniff,
+                                  .read = read,
+                                  .takes_devices = true,
+                                  .ranks = &kRanks};
 
 }  // namespace stageline

@@ -52,7 +52,7 @@ std::vector<PaddleBurst> cut_bursts(const PaddleLog& log, std::vector<int32_t>& 
 }
 
 std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<PaddleBurst>>& bursts,
-                                              const std::vector<PaddleLog>& logs, Diagnostics& diagnostics) {
+                                              const std::vector<std::string>& paths, Diagnostics& diagnostics) {
   std::vector<std::vector<int32_t>> step(bursts.size());
   size_t longest = 0;
   for (size_t r = 0; r < bursts.size(); ++r)
@@ -69,7 +69,7 @@ std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<Padd
     }
     if (own.empty()) continue;
     diagnostics.add("paddle.lost_steps", Severity::kWarning,
-                    "a rank has fewer steps than another; its steps are matched by time", {logs[r].path},
+                    "a rank has fewer steps than another; its steps are matched by time", {paths[r]},
                     static_cast<int64_t>(reference.size() - own.size()));
     // The nearest middle wins; later bursts of this rank must still find a place.
     size_t next = 0;
@@ -97,7 +97,7 @@ std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<Padd
                         "the logs hold several runs one after another (the launcher appends); steps are numbered on, "
                         "the next run begins " +
                             std::to_string(i) + " steps after the first; choose with --steps",
-                        {logs[longest].path});
+                        {paths[longest]});
   }
   return step;
 }

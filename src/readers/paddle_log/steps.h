@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/diagnostics.h"
@@ -27,8 +28,8 @@ std::vector<PaddleBurst> cut_bursts(const PaddleLog& log, std::vector<int32_t>& 
 
 // Gives every burst of every rank its step ordinal (0, 1, …; unique and increasing within a rank).
 // Ranks with as many bursts as the longest are matched by position; a rank that lost bursts is
-// matched by time against the longest one, and counted. `bursts[rank]`, result has its shape.
+// matched by time against the longest one, and counted. `bursts[rank]`, result has its shape; `paths[rank]`: its log.
 std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<PaddleBurst>>& bursts,
-                                              const std::vector<PaddleLog>& logs, Diagnostics& diagnostics);
+                                              const std::vector<std::string>& paths, Diagnostics& diagnostics);
 
 }  // namespace stageline

@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "model/ops.h"
 
 namespace stageline {
 
@@ -54,34 +55,45 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
     return a.device < b.device;
   });
 
-  std::map<int32_t, std::set<int32_t>> by_machine;
-  std::map<int32_t, std::string> names;
   int32_t machine = -1;
   int32_t per_machine = 0;
   for (size_t i = 0; i < logs.size(); ++i) {
     if (i == 0 || logs[i].machine_name != logs[i - 1].machine_name) ++machine;
     logs[i].machine = machine;
-    names[machine] = logs[i].machine_name;
-    by_machine[machine].insert(logs[i].device);
     per_machine = std::max(per_machine, logs[i].device + 1);
   }
-  constexpr int32_t kMostNamed = 4096;
-  if (devices.empty() && per_machine > kMostNamed)
-    diagnostics.add("paddle.missing_rank", Severity::kWarning,
-                    "the numbers of the workerlogs have holes; the other ranks are kept",
-                    {"workerlog." + std::to_string(per_machine - 1)},
-                    int64_t{per_machine} * (machine + 1) - static_cast<int64_t>(logs.size()));
-  if (devices.empty() && per_machine <= kMostNamed) {
-    for (const auto& [index, found] : by_machine) {
-      const std::string& name = names[index];
-      for (int32_t device = 0; device < per_machine; ++device)
-        if (!found.count(device))
-          diagnostics.add("paddle.missing_rank", Severity::kWarning,
-                          "a workerlog is missing in the row of numbers; the other ranks are kept",
-                          {(name.empty() ? "" : name + "/") + "workerlog." + std::to_string(device)});
-    }
-  }
+  const int64_t rank_room = (int64_t{machine} + 1) * per_machine;
+  for (size_t i = 0; i < logs.size(); ++i)
+    logs[i].rank =
+        rank_room <= kMaxRankNumber ? logs[i].machine * per_machine + logs[i].device : static_cast<int32_t>(i);
   return logs;
+}
+
+void say_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics) {
+  constexpr int32_t kMostNamed = 4096;
+  std::map<int32_t, std::set<int32_t>> by_machine;
+  std::map<int32_t, std::string> names;
+  int32_t per_machine = 0;
+  for (const Part& part : parts) {
+    names[part.machine] = part.machine_name;
+    by_machine[part.machine].insert(part.device);
+    per_machine = std::max(per_machine, part.device + 1);
+  }
+  if (per_machine > kMostNamed) {
+    diagnostics.add(
+        "paddle.missing_rank", Severity::kWarning, "the numbers of the workerlogs have holes; the other ranks are kept",
+        {"workerlog." + std::to_string(per_machine - 1)},
+        int64_t{per_machine} * static_cast<int64_t>(by_machine.size()) - static_cast<int64_t>(parts.size()));
+    return;
+  }
+  for (const auto& [index, found] : by_machine) {
+    const std::string& name = names[index];
+    for (int32_t device = 0; device < per_machine; ++device)
+      if (!found.count(device))
+        diagnostics.add("paddle.missing_rank", Severity::kWarning,
+                        "a workerlog is missing in the row of numbers; the other ranks are kept",
+                        {(name.empty() ? "" : name + "/") + "workerlog." + std::to_string(device)});
+  }
 }
 
 }  // namespace stageline

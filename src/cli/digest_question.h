@@ -1,0 +1,18 @@
+// What `stageline digest` and the cluster program share: the flags, and what is said at the end.
+#pragma once
+
+#include "base/result.h"
+#include "cli/flags.h"
+#include "cli/terminal.h"
+#include "engine/make_digests.h"
+
+namespace stageline {
+
+// --reader, --ranks A:B. Errors: kUsage.
+Result<DigestOptions> digest_options(const Arguments& arguments);
+
+// Notes and failures on stderr, one line (or with --json an object) on stdout. Exit code: kExitError when a rank
+// failed.
+int say_digests(const Arguments& arguments, const Terminal& terminal, const DigestPlan& plan, const DigestCount& count);
+
+}  // namespace stageline

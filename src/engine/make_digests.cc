@@ -1,0 +1,340 @@
+#include "engine/make_digests.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "base/crc32c.h"
+#include "base/output_file.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "readers/digest/digest_file.h"
+
+namespace stageline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Own files are read here without base/input.h, which would make inputs of them that no output may replace.
+std::optional<std::string> bytes_of(const std::string& path, size_t at_most = SIZE_MAX) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::string out;
+  char buffer[size_t{1} << 16];
+  for (;;) {
+    const ssize_t n = ::read(fd, buffer, std::min(sizeof buffer, at_most - out.size()));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    out.append(buffer, static_cast<size_t>(n));
+  }
+  ::close(fd);
+  return out;
+}
+
+// Of the file's first, middle and last 64 KiB: what changes although size and time stay the same is rewritten whole.
+uint32_t sample_of(const std::string& path, int64_t size) {
+  constexpr int64_t kSample = 1 << 16;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  uint32_t crc = 0;
+  std::string buffer(kSample, '\0');
+  for (const int64_t at : {int64_t{0}, size / 2, size - kSample}) {
+    const ssize_t n = ::pread(fd, buffer.data(), buffer.size(), std::max<int64_t>(0, at));
+    if (n > 0) crc = crc32c({buffer.data(), static_cast<size_t>(n)}, crc);
+  }
+  ::close(fd);
+  return crc;
+}
+
+// "paddle-log 0.1.0 rank 3 machine 0 device 3 m0 | /logs/workerlog.3 4711 1700000000000000000 89abcdef"
+std::string key_of(const DigestPlan& plan, const DigestUnit& unit) {
+  const Part& who = unit.rank.who;
+  std::string key = std::string(plan.reader->name) + " " STAGELINE_VERSION;
+  if (plan.reader->ranks)
+    key += " rank " + std::to_string(who.rank) + " machine " + std::to_string(who.machine) + " device " +
+           std::to_string(who.device) + " " + who.machine_name;
+  for (const std::string& path : unit.rank.paths) {
+    struct stat st{};
+    stat(path.c_str(), &st);
+    char sample[16];
+    snprintf(sample, sizeof sample, "%08x", sample_of(path, st.st_size));
+    key += " | " + path + " " + std::to_string(st.st_size) + " " +
+           std::to_string(st.st_mtim.tv_sec * int64_t{1'000'000'000} + st.st_mtim.tv_nsec) + " " + sample;
+  }
+  // A whole source may have thousands of files; its key stands in each of its digests.
+  constexpr size_t kLongest = 4096;
+  if (key.size() > kLongest) {
+    char sum[32];
+    snprintf(sum, sizeof sum, "%08x%08x", crc32c(key), crc32c(key, 0x5167u));
+    key = key.substr(0, 256) + " … " + std::to_string(unit.rank.paths.size()) + " files " + sum;
+  }
+  return valid_utf8(key);
+}
+
+struct Known {  // what a name in the folder stands for
+  enum State : uint8_t { kMissing, kDamaged, kWhole } state = kMissing;
+  digest::Head head;
+  int64_t bytes = 0;
+};
+Known look_at(const std::string& path) {
+  Known known;
+  const std::optional<std::string> bytes = bytes_of(path);
+  if (!bytes) return known;
+  known.bytes = static_cast<int64_t>(bytes->size());
+  const Result<digest::Digest> digest = digest::parse(*bytes, path);
+  known.state = digest ? Known::kWhole : Known::kDamaged;
+  if (digest) known.head = digest->head;
+  return known;
+}
+
+std::vector<std::string> digests_in(const std::string& folder) {
+  std::vector<std::string> names;
+  if (DIR* const dir = opendir(folder.c_str())) {
+    while (const dirent* entry = readdir(dir))
+      if (std::string_view(entry->d_name).ends_with(digest::kExtension)) names.emplace_back(entry->d_name);
+    closedir(dir);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code ec;
+  const fs::path whole = fs::weakly_canonical(fs::absolute(path, ec), ec);
+  return ec ? path : whole.string();
+}
+
+// Older digests of the same rank and source: the source changed since, or another program's version read it.
+int64_t drop_older(const DigestPlan& plan, const digest::Head& head) {
+  const std::string own = digest::file_name_of(head), begin = own.substr(0, own.find('.') + 1);
+  int64_t dropped = 0;
+  for (auto name = std::lower_bound(plan.there.begin(), plan.there.end(), begin);
+       name != plan.there.end() && name->starts_with(begin); ++name) {
+    if (*name == own) continue;
+    const std::string path = plan.folder + "/" + *name;
+    const Known known = look_at(path);
+    if (known.state == Known::kDamaged || (known.state == Known::kWhole && known.head.root == head.root))
+      dropped += ::unlink(path.c_str()) == 0;
+  }
+  return dropped;
+}
+
+bool wanted(const DigestPlan& plan, int32_t rank) {
+  return rank >= plan.options.first_rank && rank <= plan.options.last_rank;
+}
+
+void write_digest(const DigestPlan& plan, const digest::Head& head, const Trace& trace, DigestCount& count) {
+  const std::string path = plan.folder + "/" + digest::file_name_of(head);
+  const bool damaged = look_at(path).state == Known::kDamaged;
+  if (damaged) ::unlink(path.c_str());
+  const std::string bytes = digest::pack(head, trace);
+  if (Status s = write_file(path, bytes); !s) {
+    count.failures.push_back(s.error());
+    return;
+  }
+  const bool older = drop_older(plan, head) > 0;
+  ++count.made;
+  count.remade += damaged || older;
+  count.cells += head.cells;
+  count.bytes += static_cast<int64_t>(bytes.size());
+}
+
+digest::Head head_of(const DigestPlan& plan, const DigestUnit& unit) {
+  digest::Head head;
+  head.key = key_of(plan, unit);
+  head.reader = plan.reader->name;
+  head.root = plan.root;
+  return head;
+}
+
+void make_rank(const DigestPlan& plan, const DigestUnit& unit, DigestCount& count) {
+  digest::Head head = head_of(plan, unit);
+  head.rank = unit.rank.who.rank;
+  head.source = unit.rank.who.source;
+  const Known known = look_at(plan.folder + "/" + digest::file_name_of(head));
+  if (known.state == Known::kWhole && known.head.key == head.key) {
+    ++count.kept;
+    count.bytes += known.bytes;
+    if (plan.options.progress) plan.options.progress->add(unit.rank.size_bytes);
+    return;
+  }
+  ReadOptions read;
+  read.progress = plan.options.progress;
+  Result<Trace> trace = plan.reader->ranks->read(unit.rank, read);
+  if (!trace) {
+    count.failures.push_back(trace.error());
+    return;
+  }
+  head.cells = static_cast<int64_t>(trace->cells.size());
+  head.slices = static_cast<int64_t>(trace->slice_count());
+  write_digest(plan, head, *trace, count);
+}
+
+// The part `p` of a trace as a trace of its own.
+Trace split_off(const Trace& trace, size_t p) {
+  Trace one;
+  one.format = trace.format;
+  one.writer = trace.writer;
+  one.description = trace.description;
+  one.clock = trace.clock;
+  one.steps_laid_end_to_end = trace.steps_laid_end_to_end;
+  one.chunks_are_pieces = trace.chunks_are_pieces;
+  one.messages_are_calls = trace.messages_are_calls;
+  one.numbers_messages_per_rank = trace.numbers_messages_per_rank;
+  one.device_family = trace.device_family;
+  one.categories = trace.categories;
+  for (size_t id = 0; id < trace.names.size(); ++id) one.names.intern(trace.names.text(static_cast<StringId>(id)));
+  one.parts.push_back(trace.parts[p]);
+  for (size_t i = 0; i < trace.cells.size(); ++i) {
+    if (trace.cells.part[i] != static_cast<int32_t>(p)) continue;
+    Cell cell = trace.cells.at(i);
+    cell.part = 0;
+    one.cells.add(cell);
+  }
+  if (p == 0) one.diagnostics = trace.diagnostics;
+  return one;
+}
+
+void make_whole(const DigestPlan& plan, const DigestUnit& unit, DigestCount& count) {
+  digest::Head head = head_of(plan, unit);
+  DigestCount there;
+  int64_t ranks = 0, here = 0;
+  for (const std::string& name : plan.there) {
+    const Known known = look_at(plan.folder + "/" + name);
+    if (known.state != Known::kWhole || known.head.key != head.key) continue;
+    ranks = known.head.ranks_of_source;
+    ++here;
+    if (!wanted(plan, known.head.rank)) continue;
+    ++there.kept;
+    there.bytes += known.bytes;
+  }
+  const int64_t asked = std::min<int64_t>(ranks, int64_t{plan.options.last_rank} - plan.options.first_rank + 1);
+  if (ranks > 0 && (here == ranks || there.kept == asked)) {
+    count.add(there);
+    return;
+  }
+  ReadOptions read;
+  read.progress = plan.options.progress;
+  Result<Trace> trace = plan.reader->read(plan.source, read);
+  if (!trace) {
+    count.failures.push_back(trace.error());
+    return;
+  }
+  if (trace->cells.size() == 0) {
+    count.failures.push_back(
+        {ErrorCode::kUnavailable,
+         std::string("digests hold pipeline cells, and what the reader ") + plan.reader->name + " gives has none",
+         {plan.root},
+         "profiler traces are read from their own files: stageline explain, report and analyze take them"});
+    return;
+  }
+  head.ranks_of_source = static_cast<int64_t>(trace->parts.size());
+  for (size_t p = 0; p < trace->parts.size(); ++p) {
+    if (!wanted(plan, trace->parts[p].rank)) continue;
+    const Trace one = split_off(*trace, p);
+    head.rank = one.parts[0].rank;
+    head.source = one.parts[0].source;
+    head.cells = static_cast<int64_t>(one.cells.size());
+    head.slices = static_cast<int64_t>(one.slice_count());
+    write_digest(plan, head, one, count);
+  }
+}
+
+}  // namespace
+
+void DigestCount::add(const DigestCount& other) {
+  made += other.made;
+  remade += other.remade;
+  kept += other.kept;
+  cells += other.cells;
+  bytes += other.bytes;
+  failures.insert(failures.end(), other.failures.begin(), other.failures.end());
+}
+
+Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std::string& folder,
+                                const DigestOptions& options) {
+  DigestPlan plan;
+  plan.options = options;
+  plan.folder = folder;
+  Result<Source> source = scan_source(paths);
+  if (!source) return std::move(source).error();
+  plan.source = std::move(*source);
+  Result<const Reader*> reader = choose_reader(plan.source, options.reader);
+  if (!reader) return std::move(reader).error();
+  plan.reader = *reader;
+  plan.source.forget_heads();
+  if (plan.reader->name == std::string_view("digest"))
+    return Error{ErrorCode::kUsage, "these are digests already", {paths[0]}, "every command reads their folder"};
+  const std::string target = absolute(folder);
+  for (const std::string& path : paths) {
+    const std::string root = absolute(path);
+    if (target == root || target.starts_with(root + "/"))
+      return Error{ErrorCode::kUsage,
+                   "digests would lie among the files they are made of",
+                   {folder},
+                   "choose a folder outside of " + path};
+    plan.root += (plan.root.empty() ? "" : " ") + root;
+  }
+  plan.root = valid_utf8(plan.root);
+  std::error_code ec;
+  fs::create_directories(folder, ec);
+  if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""};
+  // One look is enough: what is written here always has the folder's root.
+  plan.there = digests_in(folder);
+  for (const std::string& name : plan.there) {
+    const Known known = look_at(folder + "/" + name);
+    if (known.state != Known::kWhole) continue;
+    if (known.head.root == plan.root) break;
+    return Error{ErrorCode::kUsage,
+                 "this folder holds digests of another source, " + known.head.root,
+                 {folder},
+                 "choose another folder for those of " + plan.root};
+  }
+  if (!plan.reader->ranks) {
+    DigestUnit unit;
+    for (const SourceFile& file : plan.source.files) {
+      unit.rank.paths.push_back(file.path);
+      unit.rank.size_bytes += file.size_bytes;
+    }
+    plan.bytes = unit.rank.size_bytes;
+    plan.units.push_back(std::move(unit));
+    return plan;
+  }
+  for (RankSource& rank : plan.reader->ranks->list(plan.source, ReadOptions{}, plan.notes)) {
+    if (!wanted(plan, rank.who.rank)) continue;
+    plan.bytes += rank.size_bytes;
+    plan.units.push_back({std::move(rank)});
+  }
+  if (plan.units.empty())
+    return Error{ErrorCode::kBadInput,
+                 "none of the ranks named by --ranks is there",
+                 {paths[0]},
+                 "stageline info lists the ranks"};
+  std::stable_sort(plan.units.begin(), plan.units.end(),
+                   [](const DigestUnit& a, const DigestUnit& b) { return a.rank.size_bytes > b.rank.size_bytes; });
+  return plan;
+}
+
+DigestCount make_digest(const DigestPlan& plan, const DigestUnit& unit) {
+  DigestCount count;
+  plan.reader->ranks ? make_rank(plan, unit, count) : make_whole(plan, unit, count);
+  return count;
+}
+
+DigestCount make_digests(const DigestPlan& plan) {
+  if (plan.options.progress) plan.options.progress->expect(plan.bytes);
+  std::vector<DigestCount> counts(plan.units.size());
+  parallel_for(counts.size(), [&](size_t i) { counts[i] = make_digest(plan, plan.units[i]); });
+  DigestCount all;
+  for (const DigestCount& count : counts) all.add(count);
+  return all;
+}
+
+}  // namespace stageline

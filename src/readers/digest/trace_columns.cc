@@ -1,0 +1,273 @@
+// One list of columns serves both ways: columns() is called with a writer or with a reader, so what is written is what
+// is read. Names of texts are ids into the digest's own list of names, as in a trace.
+#include "readers/digest/trace_columns.h"
+
+#include <algorithm>
+
+#include "readers/digest/columns.h"
+
+namespace stageline::digest {
+namespace {
+
+// A flat row of Diagnostics, of counters.
+struct Flaw {
+  std::string name, message, file;
+  Severity severity = Severity::kInfo;
+  int64_t count = 0, line = 0, byte = 0;
+};
+struct Series {
+  std::string name;
+  int64_t count = 0;
+};
+
+// Everything but names, cells' times, counters and diagnostics, which are flattened first.
+template <class Io>
+void columns(Io& io, Trace& trace) {
+  io.value("trace.format", trace.format);
+  io.value("trace.writer", trace.writer);
+  io.value("trace.description", trace.description);
+  io.value("trace.clock", trace.clock);
+  io.value("trace.steps_laid_end_to_end", trace.steps_laid_end_to_end);
+  io.value("trace.chunks_are_pieces", trace.chunks_are_pieces);
+  io.value("trace.messages_are_calls", trace.messages_are_calls);
+  io.value("trace.numbers_messages_per_rank", trace.numbers_messages_per_rank);
+  io.value("trace.device_family", trace.device_family);
+  rows(io, "categories", trace.categories, member("text", &CategoryInfo::text), member("kind", &CategoryInfo::kind));
+
+  Part& part = trace.parts[0];
+  io.value("part.rank", part.rank);
+  io.value("part.machine", part.machine);
+  io.value("part.device", part.device);
+  io.value("part.stage", part.stage);
+  io.value("part.dp", part.dp);
+  io.value("part.machine_name", part.machine_name);
+  io.value("part.source", part.source);
+  io.value("part.base_time_ns", part.base_time_ns);
+  io.value("part.event_count", part.event_count);
+  io.value("part.fractional_time", part.fractional_time);
+  io.list("part.reader_numbers", part.reader_numbers);
+  io.list("part.streams", part.streams);
+  rows(io, "lanes", part.lanes, member("name", &Lane::name), member("begin", &Lane::begin), member("end", &Lane::end),
+       member("kind", &Lane::kind), member("pid", &Lane::pid), member("tid", &Lane::tid));
+
+  Slices& s = part.slices;
+  io.list("slices.start_ns", s.start_ns);
+  io.list("slices.dur_ns", s.dur_ns);
+  io.list("slices.name", s.name_id);
+  io.list("slices.file_index", s.file_index);
+  io.list("slices.parent", s.parent);
+  io.list("slices.correlation", s.correlation);
+  io.list("slices.partner", s.partner);
+  io.list("slices.args_offset_low", s.args_offset_low);
+  io.list("slices.args_offset_high", s.args_offset_high);
+  io.list("slices.stream", s.stream_id);
+  io.list("slices.step", s.step);
+  io.list("slices.category", s.category_id);
+  io.list("slices.kernel_class", s.kernel_class);
+
+  rows(io, "files", part.files, member("path", &SourceRef::path), member("first_offset", &SourceRef::first_offset),
+       member("first_index", &SourceRef::first_index), member("size_bytes", &SourceRef::size_bytes),
+       member("modified_ns", &SourceRef::modified_ns));
+  rows(io, "steps", part.steps, member("number", &ProfilerStep::number), member("start_ns", &ProfilerStep::start_ns),
+       member("end_ns", &ProfilerStep::end_ns), member("slice", &ProfilerStep::slice));
+  using C = CollectiveFact;
+  rows(io, "collectives", part.collectives, member("slice", &C::slice), member("name", &C::name),
+       member("dtype", &C::dtype), member("group", &C::group), member("group_description", &C::group_description),
+       member("group_ranks", &C::group_ranks), member("in_split", &C::in_split), member("out_split", &C::out_split),
+       member("in_elements", &C::in_elements), member("out_elements", &C::out_elements),
+       member("group_size", &C::group_size), member("peer", &C::peer), member("src_rank", &C::src_rank),
+       member("dst_rank", &C::dst_rank), member("seq", &C::seq), member("comms_id", &C::comms_id),
+       member("bytes", &C::bytes));
+  using R = RangeFact;
+  rows(io, "ranges", part.ranges, member("slice", &R::slice), member("message", &R::message),
+       member("domain", &R::domain), member("micro_batch", &R::micro_batch), member("chunk", &R::chunk),
+       member("stage", &R::stage), member("step", &R::step));
+  using T = TransferFact;
+  rows(io, "transfers", part.transfers, member("slice", &T::slice), member("op", &T::op), member("task", &T::task),
+       member("transport", &T::transport), member("link", &T::link), member("bytes", &T::bytes),
+       member("notify", &T::notify), member("plane", &T::plane), member("src_rank", &T::src_rank),
+       member("dst_rank", &T::dst_rank));
+  rows(io, "metadata", part.metadata, member("key", &MetaField::key), member("json", &MetaField::json));
+  using S = StepSummary;
+  rows(io, "step_summaries", part.step_summaries, member("step", &S::step), member("computing_ns", &S::computing_ns),
+       member("communication_ns", &S::communication_ns), member("overlapped_ns", &S::overlapped_ns),
+       member("communication_not_overlapped_ns", &S::communication_not_overlapped_ns), member("free_ns", &S::free_ns),
+       member("stage_ns", &S::stage_ns), member("bubble_ns", &S::bubble_ns),
+       member("not_overlapped_without_receive_ns", &S::not_overlapped_without_receive_ns),
+       member("preparing_ns", &S::preparing_ns));
+  using L = LinkSummary;
+  rows(io, "link_summaries", part.link_summaries, member("step", &L::step), member("op", &L::op),
+       member("group", &L::group), member("type", &L::type), member("transport", &L::transport),
+       member("src_rank", &L::src_rank), member("dst_rank", &L::dst_rank), member("bytes", &L::bytes),
+       member("transit_ns", &L::transit_ns));
+
+  Cells& cells = trace.cells;
+  io.list("cells.step", cells.step);
+  io.list("cells.kind", cells.kind);
+  io.list("cells.chunk", cells.chunk);
+  io.list("cells.micro_batch", cells.micro_batch);
+  io.list("cells.slice", cells.slice);
+}
+
+template <class Io>
+void flaw_columns(Io& io, std::vector<Flaw>& flaws) {
+  rows(io, "diagnostics", flaws, member("name", &Flaw::name), member("message", &Flaw::message),
+       member("file", &Flaw::file), member("severity", &Flaw::severity), member("count", &Flaw::count),
+       member("line", &Flaw::line), member("byte", &Flaw::byte));
+}
+
+// What a stamp of a cell is more than its slice's: mostly nothing.
+int64_t of_slice(const std::vector<int64_t>& column, uint32_t slice) {
+  return slice < column.size() ? column[slice] : 0;
+}
+int64_t minus(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+}
+int64_t plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+
+// Whether every row names rows that are there.
+bool sound(const Trace& trace) {
+  const Part& part = trace.parts[0];
+  const Slices& s = part.slices;
+  const size_t n = s.size();
+  const auto full = [&](const auto& column) { return column.size() == n; };
+  const bool facts = !s.category_id.empty();
+  if (!full(s.dur_ns) || !full(s.name_id) || !full(s.file_index)) return false;
+  for (const size_t size :
+       {s.parent.size(), s.correlation.size(), s.partner.size(), s.args_offset_low.size(), s.args_offset_high.size(),
+        s.stream_id.size(), s.step.size(), s.category_id.size(), s.kernel_class.size()})
+    if (size != (facts ? n : 0)) return false;
+  const auto within = [](const auto& ids, size_t end) {
+    return std::all_of(ids.begin(), ids.end(), [&](auto id) { return id < end; });
+  };
+  const auto within_or_none = [&](const std::vector<uint32_t>& rows) {
+    return std::all_of(rows.begin(), rows.end(), [&](uint32_t row) { return row == UINT32_MAX || row < n; });
+  };
+  constexpr int64_t kFar = int64_t{1} << 62;  // sums and differences of stamps fit
+  for (size_t i = 0; i < n; ++i)
+    if (s.dur_ns[i] < 0 || s.dur_ns[i] > kFar || s.start_ns[i] < -kFar || s.start_ns[i] > kFar) return false;
+  if (!within(s.name_id, trace.names.size()) || !within(s.category_id, trace.categories.size()) ||
+      !within(s.stream_id, part.streams.size()) || !within_or_none(s.parent) || !within_or_none(s.partner) ||
+      !within_or_none(trace.cells.slice))
+    return false;
+  for (const uint16_t step : s.step)
+    if (step > part.steps.size()) return false;
+  size_t at = 0;  // lanes lie one after another
+  for (const Lane& lane : part.lanes) {
+    if (lane.begin != at || lane.end < lane.begin || lane.end > n || lane.kind > LaneKind::kDeviceStream) return false;
+    at = lane.end;
+  }
+  const auto texts_are_there = [&](auto facts_of) {
+    for (auto& fact : facts_of) {
+      bool good = fact.slice < n;
+      for_texts(fact, [&](StringId& id) { good = good && id < trace.names.size(); });
+      if (!good) return false;
+    }
+    return true;
+  };
+  if (at != n || !texts_are_there(part.collectives) || !texts_are_there(part.ranges) ||
+      !texts_are_there(part.transfers))
+    return false;
+  for (const TransferFact& fact : part.transfers)
+    if (fact.op != kNoSliceIndex && fact.op >= n) return false;
+  for (const ProfilerStep& step : part.steps)
+    if (step.slice != kNoSliceIndex && step.slice >= n) return false;
+  const Cells& cells = trace.cells;
+  const size_t count = cells.size();
+  if (cells.kind.size() != count || cells.chunk.size() != count || cells.micro_batch.size() != count ||
+      cells.slice.size() != count || cells.start_ns.size() != count || cells.end_ns.size() != count)
+    return false;
+  for (size_t i = 0; i < count; ++i)
+    if (cells.kind[i] > CellKind::kOther || cells.start_ns[i] < -kFar || cells.end_ns[i] > kFar ||
+        cells.end_ns[i] < cells.start_ns[i])
+      return false;
+  return trace.clock <= ClockState::kAligned && part.rank >= 0;
+}
+
+}  // namespace
+
+std::string pack_trace(const Trace& trace) {
+  ColumnWriter io;
+  columns(io, const_cast<Trace&>(trace));  // a writer changes nothing
+  std::vector<std::string> names;
+  for (size_t id = 0; id < trace.names.size(); ++id) names.emplace_back(trace.names.text(static_cast<StringId>(id)));
+  io.list("names", names);
+  const Slices& s = trace.parts[0].slices;
+  const Cells& cells = trace.cells;
+  std::vector<int64_t> starts(cells.size()), durations(cells.size());
+  for (size_t i = 0; i < cells.size(); ++i) {
+    starts[i] = minus(cells.start_ns[i], of_slice(s.start_ns, cells.slice[i]));
+    durations[i] = minus(cells.dur_ns(i), of_slice(s.dur_ns, cells.slice[i]));
+  }
+  io.list("cells.start_after_slice_ns", starts);
+  io.list("cells.longer_than_slice_ns", durations);
+  std::vector<Series> series;
+  std::vector<int64_t> times;
+  std::vector<double> values;
+  for (const CounterSeries& one : trace.parts[0].counters) {
+    series.push_back({one.name, static_cast<int64_t>(one.time_ns.size())});
+    times.insert(times.end(), one.time_ns.begin(), one.time_ns.end());
+    values.insert(values.end(), one.value.begin(), one.value.end());
+  }
+  rows(io, "counters", series, member("name", &Series::name), member("count", &Series::count));
+  io.list("counters.time_ns", times);
+  io.list("counters.value", values);
+  std::vector<Flaw> flaws;
+  for (const Diagnostic& d : trace.diagnostics.items())
+    flaws.push_back({d.name, d.message, d.first.file, d.severity, d.count, d.first.line, d.first.byte});
+  flaw_columns(io, flaws);
+  return io.take();
+}
+
+Result<Trace> unpack_trace(std::string_view body, const std::string& path) {
+  const Error unsound{ErrorCode::kBadInput, "the columns of this digest contradict each other", {path}, ""};
+  ColumnReader io(body);
+  Trace trace;
+  trace.parts.resize(1);
+  columns(io, trace);
+  Part& part = trace.parts[0];
+  if (part.streams.empty()) part.streams = {-1};
+  std::vector<std::string> names;
+  io.list("names", names);
+  for (const std::string& name : names) trace.names.intern(name);
+  if (names.empty() ? false : trace.names.size() != names.size()) return unsound;
+  std::vector<int64_t> starts, durations;
+  io.list("cells.start_after_slice_ns", starts);
+  io.list("cells.longer_than_slice_ns", durations);
+  Cells& cells = trace.cells;
+  const size_t count = cells.step.size();
+  if (starts.size() != count || durations.size() != count || cells.slice.size() != count) return unsound;
+  cells.part.assign(count, 0);
+  cells.start_ns.resize(count);
+  cells.end_ns.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    cells.start_ns[i] = plus(starts[i], of_slice(part.slices.start_ns, cells.slice[i]));
+    cells.end_ns[i] = plus(cells.start_ns[i], plus(durations[i], of_slice(part.slices.dur_ns, cells.slice[i])));
+  }
+  std::vector<Series> series;
+  std::vector<int64_t> times;
+  std::vector<double> values;
+  rows(io, "counters", series, member("name", &Series::name), member("count", &Series::count));
+  io.list("counters.time_ns", times);
+  io.list("counters.value", values);
+  if (times.size() != values.size()) return unsound;
+  size_t at = 0;
+  for (const Series& one : series) {
+    const auto size = static_cast<size_t>(one.count);
+    if (one.count < 0 || size > times.size() - at) return unsound;
+    const auto from = static_cast<std::ptrdiff_t>(at), to = static_cast<std::ptrdiff_t>(at + size);
+    part.counters.push_back(
+        {one.name, {times.begin() + from, times.begin() + to}, {values.begin() + from, values.begin() + to}});
+    at += size;
+  }
+  std::vector<Flaw> flaws;
+  flaw_columns(io, flaws);
+  if (!io.good() || !sound(trace)) return unsound;
+  for (const Flaw& flaw : flaws) {
+    if (flaw.severity > Severity::kLoss) return unsound;
+    trace.diagnostics.add(flaw.name, flaw.severity, flaw.message, {flaw.file, flaw.line, flaw.byte}, flaw.count);
+  }
+  return trace;
+}
+
+}  // namespace stageline::digest

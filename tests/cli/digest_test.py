@@ -1,0 +1,195 @@
+"""Digests: the same bytes as the source, nothing made twice, damage and mixtures found, what breaks at many ranks."""
+import json
+import os
+import pathlib
+import resource
+import signal
+import struct
+import subprocess
+import time
+import unittest
+
+from support import BIN, Case, flaws, info, job, one_step, run
+
+OPTIONS = ['--stages', 4, '--dp', 2, '--machines', 2, '--micro-batches', 8, '--steps', 5, '--jitter', 0.05, '--latency', 0.2, '--seed', 3]
+# Everything that is asked of cells, messages, steps and sums, and every kind of output.
+QUESTIONS = [
+    ['info'], ['info', '--json'], ['explain'], ['explain', '--json'], ['explain', '--lang', 'zh'], ['align', '--json'], ['what-if'], ['what-if', '--json'],
+    *(['analyze', name] for name in ('pipeline-summary', 'schedule', 'theory', 'slowdown', 'stragglers', 'pipeline-critical-path', 'waterfall', 'links')),
+    ['analyze', 'waterfall', '--format', 'csv', '--steps', '2:3'], ['analyze', 'links', '--format', 'json', '--ranks', '0-3'],
+    ['report', '-o', '-', '--title', 'run'],
+    *(['export', '-o', '-', '--title', 'run', '--to', kind] for kind in ('csv', 'json', 'chrome', 'perfetto', 'svg', 'html')),
+    ['sql', 'SELECT kind, count(*), sum(dur_ns) FROM cells GROUP BY kind'],
+]
+
+
+def ask(question, folder, cwd):
+    command, *rest = question
+    operands = [rest.pop(0), folder] if command in ('analyze',) else [folder]
+    if command == 'sql':
+        operands, rest = [folder, rest[0]], []
+    done = run(command, *operands, *rest, cwd=cwd)
+    return done.returncode, done.stdout, done.stderr
+
+
+class DigestTest(Case):
+    def simulate(self, name='one/run', *options):
+        run('simulate', '1f1b', *(options or OPTIONS), '-q', '-o', self.dir / name, check=0)
+        (self.dir / name / 'truth.csv').unlink()
+        return self.dir / name
+
+    def digest(self, logs, folder='two/run', *options, check=0):
+        # Named as it is asked later: messages name files by the path that was given.
+        return json.loads(run('digest', logs.name, '-o', self.dir / folder, '--json', '-q', *options, check=check, cwd=logs.parent).out)
+
+    def files(self, folder='two/run'):
+        return sorted((self.dir / folder).glob('*.sldigest'))
+
+    def same(self, questions=QUESTIONS):
+        for question in questions:
+            with self.subTest(' '.join(map(str, question))):
+                source, digests = (ask(question, 'run', self.dir / place) for place in ('one', 'two'))
+                self.assertEqual(source, digests)
+
+    def test_every_question_is_answered_with_the_same_bytes(self):
+        made = self.digest(self.simulate('one/run', *OPTIONS, '--fault', 'slow-stage:2,1.4', '--clock-skew', 5))
+        self.assertEqual((made['made'], made['kept'], made['failed']), (8, 0, 0))
+        self.same()
+
+    def test_shares_in_any_order_make_the_same_digests(self):
+        logs = self.simulate()
+        self.digest(logs)
+        for share in ('6:', '0:2', '3:5'):
+            self.digest(logs, 'three', '--ranks', share)
+        self.assertEqual([p.read_bytes() for p in self.files()], [p.read_bytes() for p in self.files('three')])
+        self.assertEqual([p.name for p in self.files()], [p.name for p in self.files('three')])
+        self.digest(logs, 'one_thread', '--threads', '1')
+        self.assertEqual([p.read_bytes() for p in self.files()], [p.read_bytes() for p in self.files('one_thread')])
+        self.assertIn('is not a range of ranks', run('digest', logs, '-o', self.dir / 'x', '--ranks', 'a', check=2).err)
+        self.assertIn('none of the ranks', run('digest', logs, '-o', self.dir / 'x', '--ranks', '99:', check=2).err)
+
+    def test_a_cell_takes_no_more_than_twelve_bytes(self):
+        made = self.digest(self.simulate('one/run', '--stages', 4, '--micro-batches', 32, '--steps', 26, '--jitter', 0.05))
+        self.assertLessEqual(made['bytes'] / made['cells'], 12)
+
+    def test_what_is_there_is_not_made_again(self):
+        logs = self.simulate()
+        self.digest(logs)
+        before = {p.name: (p.stat().st_ino, p.stat().st_mtime_ns) for p in self.files()}
+        again = self.digest(logs)
+        self.assertEqual((again['made'], again['kept']), (0, 8))
+        self.assertEqual(before, {p.name: (p.stat().st_ino, p.stat().st_mtime_ns) for p in self.files()})
+
+    def test_a_changed_rank_and_a_damaged_digest_are_made_again(self):
+        logs = self.simulate()
+        self.digest(logs)
+        log = next(logs.rglob('workerlog.1'))
+        log.write_text(log.read_text() + job('forward', 0, 9e6, 9e6 + 1))
+        changed = self.digest(logs)
+        self.assertEqual((changed['made'], changed['remade'], changed['kept']), (1, 1, 7))
+        self.assertEqual(len(self.files()), 8, 'the older digest of the rank is gone')
+        whole = self.files()[2].read_bytes()
+        for damage in (whole[:len(whole) // 2], whole[:60] + b'?' + whole[61:], b'', whole + b'x', whole[:20] + b'\xff' * 8 + whole[28:]):
+            self.files()[2].write_bytes(damage)
+            report = flaws(info(self.dir / 'two/run'))
+            self.assertEqual(report['digest.damaged']['count'], 1)
+            again = self.digest(logs)
+            self.assertEqual((again['made'], again['remade'], again['kept']), (1, 1, 7))
+            self.assertEqual(self.files()[2].read_bytes(), whole)
+
+    def test_a_killed_run_goes_on(self):
+        logs = self.simulate('one/run', '--stages', 16, '--dp', 8, '--micro-batches', 32, '--steps', 4, '--jitter', 0.05)
+        folder = self.dir / 'two/run'
+        process = subprocess.Popen([BIN, 'digest', logs.name, '-o', str(folder), '--threads', '1', '-q'], stdout=subprocess.DEVNULL,
+                                   cwd=logs.parent)
+        while process.poll() is None and len(self.files()) < 5:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        there = len(self.files())
+        made = self.digest(logs)
+        self.assertEqual(made['made'] + made['kept'], 128)
+        self.assertEqual(made['kept'], there)
+        self.assertEqual([p for p in folder.iterdir() if p.suffix != '.sldigest'], [])
+        self.same([['info', '--json'], ['explain']])
+
+    def test_a_folder_holds_one_run(self):
+        logs = self.simulate()
+        self.digest(logs)
+        other = self.simulate('other', '--stages', 2, '--micro-batches', 4, '--steps', 2)
+        self.assertIn('holds digests of another source', run('digest', other, '-o', self.dir / 'two/run', check=2).err)
+        self.assertIn('among the files they are made of', run('digest', logs, '-o', logs / 'digests', check=2).err)
+        self.assertIn('digests already', run('digest', self.dir / 'two/run', '-o', self.dir / 'x', check=2).err)
+        # Two jobs and a rank twice, by hand.
+        self.digest(other, 'others')
+        (self.dir / 'two/run/x.sldigest').write_bytes(self.files('others')[1].read_bytes())
+        (self.dir / 'two/run/rank-00000.copy.sldigest').write_bytes(self.files()[0].read_bytes())
+        report = info(self.dir / 'two/run')
+        self.assertEqual((report['ranks'], flaws(report)['digest.other_source']['count'], flaws(report)['digest.rank_twice']['count']), (8, 1, 1))
+
+    def test_missing_truncated_and_uneven_ranks_and_a_clock_off_by_an_hour(self):
+        logs = self.simulate('one/run', '--stages', 4, '--dp', 16, '--machines', 4, '--micro-batches', 8, '--steps', 5, '--jitter', 0.05)
+        found = sorted(logs.rglob('workerlog.*'))
+        found[7].unlink()
+        cut = found[20].read_bytes()
+        found[20].write_bytes(cut[:len(cut) * 2 // 3])
+        found[21].write_bytes(b'')
+        found[22].write_text('no profiler line\n' * 3)
+        found[40].write_text(found[40].read_text() + found[41].read_text())
+        hour = 3_600_000
+        shift = lambda line: line if 'job_start_time' not in line else ', '.join(
+            f'{p.split(" = ")[0]} = {float(p.split(" = ")[1]) + hour:.6f}' if '_time' in p else p for p in line.split(', '))
+        for log in found[48:64]:
+            if log.parent.name == 'machine3' and log.exists():
+                log.write_text(''.join(shift(line.rstrip('\n')) + '\n' for line in log.read_text().splitlines()))
+        self.digest(logs)
+        self.same([['info', '--json'], ['explain'], ['align'], ['analyze', 'stragglers'], ['analyze', 'waterfall']])
+        (self.files()[3]).unlink()
+        self.assertEqual(info(self.dir / 'two/run')['ranks'], 62)
+
+    def test_a_rank_that_cannot_be_read_is_named_and_the_others_are_made(self):
+        logs = self.dir / 'one/run'
+        for rank in range(3):
+            self.write(f'one/run/workerlog.{rank}', one_step(rank, 3))
+        self.write('one/run/workerlog.1.gz', b'')
+        (logs / 'workerlog.1').unlink()
+        self.write('one/run/workerlog.1.gz', b'\x1f\x8b\x08\x00 this is no deflate stream at all, whatever its name says')
+        done = run('digest', logs, '-o', self.dir / 'two/run', check=2)
+        self.assertIn('workerlog.1.gz', done.err)
+        self.assertEqual(len(self.files()), 2)
+
+    def test_sources_of_other_formats_are_split(self):
+        golden = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers'
+        for name in ('op-table', 'op-json-straggler', 'primus', 'paddle-dynamic', 'recording'):
+            with self.subTest(name):
+                made = self.digest(golden / name / 'input', f'{name}/run')
+                self.assertGreater(made['made'], 0)
+                again = self.digest(golden / name / 'input', f'{name}/run')
+                self.assertEqual((again['made'], again['kept']), (0, made['made']))
+                for question in (['analyze', 'waterfall'], ['analyze', 'pipeline-summary'], ['analyze', 'links']):
+                    source = ask(question, 'input', golden / name)
+                    self.assertEqual(source[:2], ask(question, 'run', self.dir / name)[:2], question)
+        self.assertIn('none', run('digest', golden / 'kineto/input', '-o', self.dir / 'k', check=2).err)
+
+    def test_crafted_digests_are_refused(self):
+        """Sums that fit do not make the columns true."""
+        self.digest(self.simulate('one/run', '--stages', 2, '--micro-batches', 2, '--steps', 1))
+        digest = self.files()[0].read_bytes()
+        version = digest[:8] + struct.pack('<I', 99) + digest[12:]
+        path = self.write('crafted/a.sldigest', version)
+        self.assertIn('version 99', run('info', path, check=2).err)
+        path.write_bytes(b'SLDIGEST')
+        self.assertIn('was cut', run('info', path, check=2).err)
+
+    def test_a_thousand_ranks_at_few_open_files(self):
+        for rank in range(1000):
+            self.write(f'one/run/workerlog.{rank}', one_step(rank % 4, 4, 4))
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        for command in (['digest', self.dir / 'one/run', '-o', self.dir / 'two/run'], ['info', '--json', self.dir / 'two/run']):
+            done = subprocess.run([BIN, *map(str, command)], capture_output=True, preexec_fn=limit, timeout=300)
+            self.assertEqual(done.returncode, 0, done.stderr[-500:])
+        self.assertEqual(json.loads(done.stdout)['ranks'], 1000)
+
+
+if __name__ == '__main__':
+    unittest.main()
