@@ -60,6 +60,92 @@ print(json.dumps(found))
 '''
 
 
+# What hooks add to a call of a framework's function: its signature and the call as the framework writes it (Megatron-Core 0.16,
+# torch 2.13, DeepSpeed 0.18), with bodies that do nothing. An empty function with the same wrapper's frame is part of the price.
+HOOK_ROWS = (("torch_forward", "torch: stage.forward_one_chunk"), ("torch_backward", "torch: stage.backward_one_chunk"),
+             ("megatron_forward", "Megatron-Core: forward_step, 14 arguments"), ("megatron_backward", "Megatron-Core: backward_step"),
+             ("megatron_message", "Megatron-Core: recv_backward"), ("deepspeed_forward", "DeepSpeed: _exec_forward_pass"))
+MOST_HOOK_NS = 1500
+HOOKS_PROGRAM = '''
+import json, time
+from stageline import record
+from stageline.hooks import deepspeed, megatron, run, torch_pipelining
+
+BURSTS, BURST = 100, 500
+class Module:
+    class _PipelineStageBase:
+        stage_index, group_rank, group_size = 1, 1, 4
+        stage_index_to_group_rank = {0: 0, 1: 1, 2: 2, 3: 3}
+        def forward_one_chunk(self, fwd_chunk_id, args, kwargs=None, save_forward_output=True):
+            pass
+        def backward_one_chunk(self, bwd_chunk_id, loss=None, full_backward=True, last_backward=False):
+            pass
+    def forward_step(forward_step_func, data_iterator, model, num_microbatches, input_tensor, forward_data_store, config, cp_group_size,
+                     collect_non_loss_data=False, checkpoint_activations_microbatch=None, is_first_microbatch=False, current_microbatch=None,
+                     vp_stage=None, is_last_stage=True):
+        return output
+    def backward_step(input_tensor, output_tensor, output_tensor_grad, model_type, config):
+        return gradient
+    def recv_backward(tensor_shapes, config):
+        pass
+    def exec_forward_pass(self, buffer_id):
+        pass
+output, gradient, plain = object(), object(), {}
+stage = Module._PipelineStageBase()
+def torch_forward(i):
+    stage.forward_one_chunk(i, (output,), {}, save_forward_output=True)
+def torch_backward(i):
+    stage.backward_one_chunk(i, loss=None, full_backward=True, last_backward=False)
+def megatron_forward(i):
+    Module.forward_step(None, None, None, 8, None, [], None, 1, collect_non_loss_data=False, checkpoint_activations_microbatch=None,
+                        is_first_microbatch=False, current_microbatch=i, vp_stage=0, is_last_stage=False)
+def megatron_backward(i):
+    Module.backward_step(None, output, None, None, None)
+def megatron_message(i):
+    Module.recv_backward(None, None)
+def deepspeed_forward(i):
+    Module.exec_forward_pass(None, buffer_id=i & 3)
+CALLS = (torch_forward, torch_backward, megatron_forward, megatron_backward, megatron_message, deepspeed_forward)
+def median(call):
+    times = []
+    for _ in range(BURSTS):
+        start = time.perf_counter_ns()
+        for i in range(BURST):
+            call(i)
+        times.append((time.perf_counter_ns() - start) / BURST)
+        time.sleep(0.002)
+    times.sort()
+    return [times[k] for k in (BURSTS // 2, BURSTS - 1 - BURSTS // 100, 0)]
+before = {call.__name__: median(call) for call in CALLS}
+torch_pipelining.stages(Module)
+run.wrap(Module, 'forward_step', 'current_microbatch vp_stage', megatron._forward, megatron._forward_done)
+run.wrap(Module, 'backward_step', 'output_tensor', megatron._backward, megatron._backward_done)
+megatron._neighbours([0, 1, 2, 3], 1)
+run.wrap(Module, 'recv_backward', 'output_tensor input_tensor_grad recv_prev recv_next', *megatron._message('recv_backward', ('RB',)))
+deepspeed._numbers['forwards'] = 0
+run.wrap(Module, 'exec_forward_pass', 'buffer_id', deepspeed._job('F'))
+record_place = {'rank': 0, 'stage': 1, 'pp': 4}
+with run.training_step(lambda: record_place):
+    assert record.recording(), record.why_not()
+    found = {call.__name__: [a - b for a, b in zip(median(call), before[call.__name__])] for call in CALLS}
+    assert record.stats()['records'] >= len(CALLS) * BURSTS * BURST, record.stats()
+print(json.dumps(found))
+'''
+
+
+def hook_rows(bench):
+    """The dearest median of what hooks add to a call; None where there is no extension."""
+    if not (pathlib.Path(PACKAGE) / "stageline_record/_record.abi3.so").exists():
+        return None
+    with tempfile.TemporaryDirectory(dir=bench.cases.CACHE) as folder:
+        environment = {**os.environ, "PYTHONPATH": os.path.abspath(PACKAGE), "STAGELINE_DIR": folder}
+        found = json.loads(subprocess.run([sys.executable, "-c", HOOKS_PROGRAM], check=True, capture_output=True, text=True, env=environment).stdout)
+    print("\n| hooks, added to a call | median of bursts | 99th of 100 bursts | best burst of 500 |\n| --- | --- | --- | --- |", flush=True)
+    for key, what in HOOK_ROWS:
+        bench.row(what, *(f"{ns:.0f} ns" for ns in found[key]))
+    return max(ns[0] for ns in found.values())
+
+
 def python_rows(bench):
     """Returns the median of `with job`, None where there is no extension."""
     if not (pathlib.Path(PACKAGE) / "stageline_record/_record.abi3.so").exists():
@@ -100,6 +186,9 @@ def run(bench):
     bench.bar(f"a job on disk: {found['bytes_a_job']:.1f} B, asked ≤ {MOST_BYTES} B", found["bytes_a_job"] <= MOST_BYTES)
     bench.bar(f"a device range beyond the driver's calls: {beyond:.0f} ns, asked ≤ {MOST_BEYOND_NS} ns", beyond <= MOST_BEYOND_NS)
     bench.bar(f"the library: {size} B, asked ≤ {MOST_LIBRARY} B", size <= MOST_LIBRARY)
+    dearest = hook_rows(bench)
+    if dearest is not None:
+        bench.bar(f"what hooks add to a call of a framework: {dearest:.0f} ns at most, asked ≤ {MOST_HOOK_NS} ns", dearest <= MOST_HOOK_NS)
     with_job = python_rows(bench)
     if with_job is not None:
         bench.bar(f"Python's with job: {with_job:.0f} ns, asked ≤ {MOST_PYTHON_NS} ns", with_job <= MOST_PYTHON_NS)

@@ -20,6 +20,8 @@
   X(slr_range, begin, (slr_lane lane, const slr_job* job), (void)lane; (void)job; return 0) \
   X(void, end, (slr_range range), (void)range)                                     \
   X(slr_range, switch, (slr_lane lane, slr_range range, const slr_job* next), (void)lane; (void)range; (void)next; return 0) \
+  X(void, past, (slr_lane lane, const slr_job* job, uint64_t began_ns_ago, uint64_t ended_ns_ago),             \
+    (void)lane; (void)job; (void)began_ns_ago; (void)ended_ns_ago)                 \
   X(void, push, (slr_lane lane, slr_str name), (void)lane; (void)name)             \
   X(void, pop, (slr_lane lane), (void)lane)                                        \
   X(void, mark, (slr_lane lane, slr_str name), (void)lane; (void)name)             \

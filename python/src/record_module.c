@@ -5,22 +5,7 @@
  *   push("name")   ──▶ names: str → slr_str ──▶ slr_push     interned once
  *
  * Argument errors raise, as in any Python function; nothing else does. */
-#define PY_SSIZE_T_CLEAN
-#ifndef Py_LIMITED_API
-#define Py_LIMITED_API 0x03090000
-#endif
-#include <Python.h>
-
-#include "library.h"
-
-/* The stable ABI has METH_FASTCALL since 3.10; flag and signature are those of 3.7 and later. */
-#ifndef METH_FASTCALL
-#define METH_FASTCALL 0x0080
-#endif
-typedef PyObject* (*FastFunction)(PyObject*, PyObject* const*, Py_ssize_t);
-typedef PyObject* (*FastKeywordFunction)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-#define FAST(function) ((PyCFunction)(void (*)(void))(FastFunction)(function))
-#define FAST_KEYWORDS(function) ((PyCFunction)(void (*)(void))(FastKeywordFunction)(function))
+#include "record_module.h"
 
 static PyObject* names;         /* str → slr_str as int; no more than the recorder has */
 static PyObject* kinds;         /* str → enum slr_kind as int */
@@ -101,7 +86,6 @@ static int too_many(const char* function, Py_ssize_t most) {
 
 /* ---- jobs ---- */
 
-enum Field { kKind, kMicroBatch, kChunk, kLane, kName, kStage, kPeer, kBytes, kSequence, kFields };
 static const char* const kFieldNames[] = {"kind", "micro_batch", "chunk", "lane", "name", "stage", "peer", "bytes", "sequence"};
 static PyObject* field_names[kFields]; /* interned */
 static PyObject* short_micro_batch;    /* "mb" */
@@ -128,7 +112,7 @@ static int field_of(PyObject* keyword) {
   return -1;
 }
 
-static int set_field(int field, PyObject* value, slr_job* job, slr_lane* lane) {
+int set_job_field(int field, PyObject* value, slr_job* job, slr_lane* lane) {
   switch (field) {
     case kKind: {
       PyObject* kind = PyDict_GetItemWithError(kinds, value);
@@ -168,7 +152,7 @@ static int read_job(PyObject* const* args, Py_ssize_t count, PyObject* keywords,
   *job = empty;
   if (count > kName) return too_many("job()", kName);
   for (Py_ssize_t i = 0; i < count; ++i)
-    if (set_field((int)i, args[i], job, lane) < 0) return -1;
+    if (set_job_field((int)i, args[i], job, lane) < 0) return -1;
   const Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
   for (Py_ssize_t i = 0; i < named; ++i) {
     PyObject* keyword = PyTuple_GetItem(keywords, i);
@@ -177,7 +161,7 @@ static int read_job(PyObject* const* args, Py_ssize_t count, PyObject* keywords,
       PyErr_Format(PyExc_TypeError, "job() has no argument %R", keyword);
       return -1;
     }
-    if (set_field(field, args[count + i], job, lane) < 0) return -1;
+    if (set_job_field(field, args[count + i], job, lane) < 0) return -1;
   }
   return 0;
 }
@@ -416,6 +400,20 @@ static PyObject* name_thread(PyObject* module, PyObject* args) {
   return none();
 }
 
+/* past(began_ns_ago, ended_ns_ago, kind, micro_batch=None, chunk=None, lane=None, name=None, …); kind None: a range by its name */
+static PyObject* past(PyObject* module, PyObject* const* args, Py_ssize_t count) {
+  (void)module;
+  slr_job job = SLR_JOB(SLR_USER, -1, -1);
+  slr_lane lane = 0;
+  if (count < 3 || count > 2 + kFields) return too_many("past()", 2 + kFields), NULL;
+  const int64_t began = whole_number(args[0], "began_ns_ago"), ended = whole_number(args[1], "ended_ns_ago");
+  if (PyErr_Occurred()) return NULL;
+  for (Py_ssize_t i = 2; i < count; ++i)
+    if (args[i] != Py_None && set_job_field((int)i - 2, args[i], &job, &lane) < 0) return NULL;
+  library.past_(lane, &job, began < 0 ? 0 : (uint64_t)began, ended < 0 ? 0 : (uint64_t)ended);
+  return none();
+}
+
 /* ---- the recording ---- */
 
 static PyObject* load(PyObject* module, PyObject* args) {
@@ -498,6 +496,7 @@ static PyMethodDef methods[] = {
     {"counter", FAST(counter), METH_FASTCALL, "counter(name, value)\n\nA value that changes over time."},
     {"step", step, METH_O, "step(number)\n\nA training step begins."},
     {"count_step", count_step, METH_O, NULL},
+    {"past", FAST(past), METH_FASTCALL, NULL},
     {"window", window, METH_VARARGS, "window(first, stop)\n\nOnly steps first … stop − 1 are recorded; first < 0: all again."},
     {"intern", intern, METH_O, "intern(name)\n\nThe number of a name, for push() and mark()."},
     {"lane_stream", lane_stream, METH_VARARGS, NULL},
@@ -542,7 +541,7 @@ PyMODINIT_FUNC PyInit__record(void) {
   PyObject* module = PyModule_Create(&definition);
   if (!module) return NULL;
   Py_INCREF(job_type);
-  if (PyModule_AddObject(module, "Job", (PyObject*)job_type) < 0) {
+  if (PyModule_AddObject(module, "Job", (PyObject*)job_type) < 0 || add_hooks(module) < 0) {
     Py_DECREF(job_type);
     Py_DECREF(module);
     return NULL;

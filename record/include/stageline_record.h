@@ -13,7 +13,7 @@
  * also while they are written and after a kill -9.
  *
  * Every function may be called from any thread, before slr_init, after slr_shutdown, in a child after fork and at
- * exit: it then does nothing. slr_begin, slr_end, slr_switch, slr_push, slr_pop, slr_mark, slr_counter and slr_step never
+ * exit: it then does nothing. slr_begin, slr_end, slr_switch, slr_past, slr_push, slr_pop, slr_mark, slr_counter and slr_step never
  * allocate, lock, wait or make a system call after the first call of their thread (and the first on a device lane);
  * they may also be called in signal handlers. What cannot be kept is counted in the file, by reason.
  *
@@ -164,6 +164,10 @@ SLR_API slr_range slr_begin(slr_lane lane, const slr_job* job);
 SLR_API void slr_end(slr_range range);
 /* Ends `range` (0: there is none yet) and begins the next job; on the same lane with one event for both. */
 SLR_API slr_range slr_switch(slr_lane lane, slr_range range, const slr_job* next);
+
+/* A range that is over, which somebody else timed: it began and ended so many nanoseconds before this call, by the
+ * host's clock. */
+SLR_API void slr_past(slr_lane lane, const slr_job* job, uint64_t began_ns_ago, uint64_t ended_ns_ago);
 
 /* Nested ranges of one thread; a pop ends the last push of that lane on that thread. */
 SLR_API void slr_push(slr_lane lane, slr_str name);

@@ -420,6 +420,24 @@ slr_range slr_switch(slr_lane lane, slr_range range, const slr_job* next) {
   return live ? begin(call.get(), lane, next, shared, at) : 0;
 }
 
+void slr_past(slr_lane lane, const slr_job* job, uint64_t began_ns_ago, uint64_t ended_ns_ago) {
+  Call call;
+  if (!call || !state.live.load(std::memory_order_relaxed)) return;
+  const uint64_t now = now_ticks();
+  // Nanoseconds times ticks a second: 128 bits, as an hour of both is more than 64 hold.
+  const auto before = [now](uint64_t ns) {
+    const auto ticks = static_cast<unsigned __int128>(ns) * state.hot->ticks_per_second / 1000000000u;
+    return ticks < now ? now - static_cast<uint64_t>(ticks) : 1;
+  };
+  Record r;
+  Extra e;
+  if (describe(call.get(), lane, job, r, e)) r.type |= kHasExtra;
+  if (lanes[r.lane].entry.device_kind != SLR_HOST) r.type |= kNoDeviceTime;
+  r.start_ticks = before(began_ns_ago);
+  r.end_ticks = before(ended_ns_ago < began_ns_ago ? ended_ns_ago : began_ns_ago);
+  finish(call.get(), r, e);
+}
+
 void slr_push(slr_lane lane, slr_str name) {
   Call call;
   if (call) push(call.get(), lane, nullptr, name);

@@ -7,6 +7,9 @@ Every cell is compared with what the stage objects ran (kinds, order, chunks, mi
 recognises with the class that ran. Each case once as it is, by the hooks, and 1f1b once more with a program that marks its jobs itself.
 """
 import argparse
+import collections
+import csv
+import io
 import json
 import os
 import pathlib
@@ -40,6 +43,27 @@ def train(python, case, folder, marked):
     return subprocess.run([*recorder, *program], env=environment, capture_output=True, text=True, timeout=SECONDS)
 
 
+def messages_differ(recording, stages):
+    """'' where every activation and gradient between stages of two ranks is there from both ends, with its bytes; else what is not."""
+    rows = csv.DictReader(io.StringIO(subprocess.run([BIN, 'export', recording, '--to', 'csv', '-o', '-'], capture_output=True, text=True).stdout))
+    found = {kind: collections.Counter() for kind in ('SF', 'RF', 'SB', 'RB')}
+    for row in rows:
+        if row['kind'] in found:
+            rank = int(row['rank'])
+            stage = stages[rank][int(row['chunk'])] + {'SF': 0, 'RF': -1, 'SB': 0, 'RB': 1}[row['kind']]  # the stage that sends
+            found[row['kind']][row['step'], row['dp'], stage, row['micro_batch']] += 1
+    if not found['SF'] or found['SF'] != found['RF'] or found['SB'] != found['RB']:
+        return f'sent and received differ: {[(k, sum(v.values())) for k, v in found.items()]}'
+    last = max(s for of in stages for s in of)
+    crossing = sum(stages_rank != other for stages_rank, other in ((rank_of(stages, s), rank_of(stages, s + 1)) for s in range(last)))
+    wanted = crossing * len({(k[0], k[1], k[3]) for k in found['SF']})
+    return '' if sum(found['SF'].values()) == wanted else f'{sum(found["SF"].values())} sent forward, {wanted} expected'
+
+
+def rank_of(stages, stage):
+    return next(rank for rank, of in enumerate(stages) if stage in of)
+
+
 def compare(tally, python, case, folder, marked):
     what = f'{case}{" marked" if marked else ""}'
     try:
@@ -61,6 +85,7 @@ def compare(tally, python, case, folder, marked):
         return
     pipelines.compare(tally, what, cells, lambda rank, chunk: stages[rank][chunk], {k: [c[0] for c in v] for k, v in executed.items()},
                       {k: [tuple(c[1:]) for c in v] for k, v in executed.items()})
+    tally.check(f'{what}: messages', '' if marked else messages_differ(folder / 'rec', stages))
     said = subprocess.run([BIN, 'info', folder / 'rec'], capture_output=True, text=True).stdout
     schedule = next((line.split(maxsplit=1)[1] for line in said.splitlines() if line.startswith('schedule ')), 'none')
     tally.check(what, '' if schedule.lower().startswith(CASES[case]) else f'recognised as {schedule}, ran {CASES[case]}')

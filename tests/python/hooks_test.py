@@ -143,8 +143,39 @@ run(forward_step_func=None, data_iterator=None, model=[None], num_microbatches=6
 ''', 4)
         cells = self.cells()
         self.assertEqual(kinds(cells[2], 'F', 'B')[:6], ['0F0', '0F1', '0B0', '0F2', '0B1', '0F3'])
-        self.assertEqual([len(kinds(cells[0], k)) for k in ('F', 'B', 'RF', 'RB', 'SB')], [12, 12, 12, 6, 6])
+        # The ends of the pipeline call the functions too, and neither send nor receive there.
+        self.assertEqual([len(kinds(cells[0], k)) for k in ('F', 'B', 'RF', 'SF', 'RB', 'SB')], [12, 12, 0, 6, 6, 0])
+        self.assertEqual([len(kinds(cells[3], k)) for k in ('F', 'B', 'RF', 'SF', 'RB', 'SB')], [12, 12, 12, 0, 0, 0])
+        self.assertEqual(kinds(cells[0], 'SF'), ['0SF3', '0SF4', '0SF5'] * 2)  # both halves of a combined call, each with what it sends
+        self.assertEqual(kinds(cells[1], 'SB'), ['0SB4', '0SB5'] * 2)
         self.assertIn('1f1b', str(self.schedule()).lower())
+
+    def test_megatron_combined_steps(self):
+        self.train('''
+from megatron.core.pipeline_parallel.schedules import get_forward_backward_func
+get_forward_backward_func(pipeline=False)(forward_step_func=None, data_iterator=None, model=object(), num_microbatches=3, combined=True)
+''')
+        self.assertEqual(self.cells()[0], ['0F0', '0F&B1', '0F&B2', '0B2'])
+
+    def test_megatron_sends_and_receives_both_ways_at_once(self):
+        self.train('''
+import megatron.core.pipeline_parallel.schedules as schedules
+from megatron.core.pipeline_parallel.p2p_communication import P2PCommunicator
+def both(output, rank):
+    for gradient, previous, following in ((schedules.Tensor(), True, True), (None, False, True), (None, False, False)):
+        P2PCommunicator().send_forward_backward_recv_forward_backward(output, gradient, previous, following, None)
+        output = None
+plain = schedules.forward_step
+def step(*args, **kwargs):
+    output = plain(*args, **kwargs)
+    both(output[0], 1)
+    return output
+schedules.forward_step = step
+schedules.forward_backward_no_pipelining(forward_step_func=None, data_iterator=None, model=[None], num_microbatches=2)
+''', 4)
+        messages = kinds(self.cells()[1], 'RF', 'RB', 'SF', 'SB')
+        self.assertEqual(sorted(m for m in messages if 'SF' in m), ['0SF0', '0SF1'])
+        self.assertEqual([len([m for m in messages if kind in m]) for kind in ('RF', 'RB', 'SB')], [2, 4, 2])
 
     def test_megatron_chunks_by_either_way_and_no_pipeline(self):
         self.train('''

@@ -80,6 +80,7 @@ TEST_CASE("without a recording every call does nothing") {
             slr_end(12345);
             slr_step(3);
             slr_mark(0, name);
+            slr_past(0, &job, 2, 1);
             slr_counter(name, 1);
             slr_window(1, 2);
             slr_name_thread("x");
@@ -135,6 +136,33 @@ TEST_CASE("wrong handles are counted and harm nothing") {
   CHECK(r.content.rows.size() == 1 + 64 + 64 + 1);
   CHECK(r.content.drops[SLR_DROP_BAD_HANDLE] == 4);
   CHECK(r.content.drops[SLR_DROP_TOO_DEEP] == 12);
+}
+
+TEST_CASE("what somebody else timed stands where it was") {
+  RecordFolder folder;
+  CHECK(in_child([&] {
+          slr_config c = folder.config();
+          if (slr_init(&c) != 0) return 1;
+          slr_job job = SLR_JOB(SLR_COLLECTIVE, -1, -1);
+          job.bytes = 4096;
+          slr_past(0, &job, 3'600'000'000'000, 1'800'000'000'000);
+          slr_past(0, &job, 1'000, 2'000'000);  // ends before it began: of no length
+          slr_past(0, nullptr, UINT64_MAX, 0);  // before the clock began
+          slr_push(0, 0);
+          slr_pop(0);
+          return 0;
+        }) == 0);
+  const recording::Recording r = folder.read_one();
+  REQUIRE(r.content.rows.size() == 4);
+  const auto& past = r.content.rows[0];
+  CHECK(past.bytes == 4096);
+  CHECK(past.kind == SLR_COLLECTIVE);
+  // Half an hour long, half an hour ago.
+  CHECK(past.end < r.content.rows[3].start);
+  const double ratio = static_cast<double>(r.content.rows[3].start - past.end) / static_cast<double>(past.end - past.start);
+  CHECK(ratio > 0.99);
+  CHECK(ratio < 1.01);
+  CHECK(r.content.rows[1].end == r.content.rows[1].start);
 }
 
 TEST_CASE("only the steps of the window, and pushes still match their pops") {

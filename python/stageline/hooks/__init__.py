@@ -17,6 +17,7 @@ HOOKS = {
     'torch.distributed.pipelining.schedules': ('torch_pipelining', 'schedules'),
     'torch.optim.optimizer': ('torch_pipelining', 'optimizers'),
     'megatron.core.pipeline_parallel.schedules': ('megatron', 'schedules'),
+    'megatron.core.pipeline_parallel.combined_1f1b': ('megatron', 'combined'),
     'megatron.core.pipeline_parallel.p2p_communication': ('megatron', 'messages'),
     'mindspeed.core.pipeline_parallel.dualpipev.dualpipev_schedules': ('megatron', 'dualpipev'),
     'deepspeed.runtime.pipe.engine': ('deepspeed', 'engine'),

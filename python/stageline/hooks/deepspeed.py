@@ -14,8 +14,7 @@ _KINDS = {'_exec_forward_pass': 'F', '_exec_backward_pass': 'B', '_exec_send_act
 
 
 def _job(kind):
-    def job_of(arguments):
-        buffer = arguments.get('buffer_id')
+    def job_of(buffer):
         number = None
         if kind == 'F':
             number = _numbers[buffer] = _numbers['forwards']
@@ -24,7 +23,7 @@ def _job(kind):
             number = _numbers.get(buffer)
         elif kind in ('RF', 'L'):  # before the forward that it is for
             number = _numbers['forwards']
-        return run.job(kind, number, 0, run.device_lane())
+        return kind, number, 0
     return job_of
 
 
@@ -50,5 +49,5 @@ def engine(module):
     for instruction, function in table.items():
         kind = _KINDS.get(getattr(function, '__name__', ''))
         if kind:
-            table[instruction] = run.wrapped(function, f'PipelineEngine.{function.__name__}', _job(kind))
+            table[instruction] = run.wrapped(function, f'PipelineEngine.{function.__name__}', 'buffer_id', _job(kind))
     run.wrap_step(pipeline, 'train_batch', _place, _trains)

@@ -18,18 +18,16 @@ def _lane():
             return record.lane(paddle.device.current_stream())
     except (AttributeError, TypeError):  # another Paddle: the thread's times
         pass
-    return None
+    return 0
 
 
 def _job(kind):
-    def job_of(arguments):
-        engine = arguments['self']
-        chunk = arguments.get('chunk_id')
+    def job_of(engine, chunk):
         if chunk is None:
             chunk = getattr(engine, '_virtual_pp_rank', None) or 0
         number = _counts.get((kind, chunk), 0)
         _counts[kind, chunk] = number + 1
-        return run.job(kind, number, chunk, _lane())
+        return kind, number, chunk, _lane()
     return job_of
 
 
@@ -52,6 +50,6 @@ def pipeline(module):
     for owner in [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, base)]:
         for name, kind in (('_forward_step', 'F'), ('_backward_step', 'B')):
             if name in vars(owner):
-                run.wrap(owner, name, _job(kind))
+                run.wrap(owner, name, 'self chunk_id', _job(kind))
         for name in ('train_batch', 'forward_backward_pipeline'):
             run.wrap_step(owner, name, _place, _trains)

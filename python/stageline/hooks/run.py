@@ -6,9 +6,11 @@ import sys
 
 from .. import record
 from ..record import _core
-from ..record._drop_in import device_lane  # noqa: F401
 
-_state = {'tried': False, 'step': -1, 'depth': 0, 'training': False, 'stage': None}
+# What a wrapped call needs to be recorded: being inside a step of a pipeline, or only that recording goes on (optimizers, plain training).
+IN_STEP, RECORDING, PLAIN = 0, 1, 2
+# stage: what the jobs of this rank must say; None where the recording says it.
+state = {'tried': False, 'step': -1, 'depth': 0, 'training': False, 'stage': None}
 _said = set()
 
 
@@ -19,8 +21,13 @@ def complain(where, error):
         print(f'stageline: {where} is not recorded: {type(error).__name__}: {error}', file=sys.stderr)
 
 
+def _allow(switch, on):
+    _core.allow(switch, on)
+
+
 def _in_child():
-    _state.update(tried=False, training=False, depth=0)
+    state.update(tried=False, training=False, depth=0)
+    _allow(IN_STEP, False)
 
 
 if hasattr(os, 'register_at_fork'):
@@ -40,6 +47,31 @@ def pipeline_place(ranks, rank=None):
     return place
 
 
+def _stream_lane(kind, handle_of, device):
+    """A callable: the lane of a device's current stream, by its handle alone where torch can say it without making a Stream object."""
+    def lane():
+        handle = handle_of()
+        return (handle and record._lanes.get((kind, handle))) or record.lane(device.current_stream())
+    return lane
+
+
+def know_devices():
+    """Tells the extension whose streams torch's work lies on, so that it asks for them by itself at each call."""
+    torch = sys.modules.get('torch')
+    known = []
+    for name in ('cuda', 'npu'):
+        device = getattr(torch, name, None)
+        if device is None or not hasattr(device, '_initialized'):
+            continue
+        raw, index = getattr(torch._C, '_cuda_getCurrentRawStream', None), getattr(torch._C, '_cuda_getDevice', None)
+        if name == 'cuda' and raw and index:
+            kind = record._HIP if getattr(torch.version, 'hip', None) else record._CUDA
+            known.append((vars(device), _stream_lane(kind, lambda raw=raw, index=index: raw(index()), device)))
+        else:
+            known.append((vars(device), lambda device=device: record.lane(device.current_stream())))
+    _core.set_devices(known)
+
+
 class training_step:
     """`with training_step(place):` around what runs one step of the schedule; place() → keywords of record.init(), asked once."""
 
@@ -47,100 +79,110 @@ class training_step:
         self.place, self.training = place, training
 
     def __enter__(self):
-        _state['depth'] += 1
-        if _state['depth'] > 1:  # one step that calls another: a subclass and its base
+        state['depth'] += 1
+        if state['depth'] > 1:  # one step that calls another: a subclass and its base
             return self
         try:
-            _state['training'] = self.training and self._start()
-            if _state['training']:
-                _state['step'] += 1
-                _core.count_step(_state['step'])
+            _allow(PLAIN, False)  # the pipeline's own functions say more
+            state['training'] = self.training and start(self.place)
+            if state['training']:
+                next_step()
+                know_devices()
+            _allow(IN_STEP, state['training'])
         except Exception as error:
             complain('this program', error)
         return self
 
-    def _start(self):
-        if not _state['tried']:
-            _state['tried'] = True
-            try:
-                place = self.place() or {}
-            except Exception as error:  # not set up as we know it: the reader finds stages itself
-                complain('the place of this rank', error)
-                place = {}
-            if record.recording():  # begun by the program or by NVTX, which do not know the stage: each job says it
-                _state['stage'] = place.get('stage')
-            else:
-                record.init(**place)
-        return record.recording()
-
     def __exit__(self, *_):
-        _state['depth'] -= 1
-        if _state['depth'] == 0:
-            _state['training'] = False
+        state['depth'] -= 1
+        if state['depth'] == 0:
+            state['training'] = False
+            _allow(IN_STEP, False)
         return False
+
+
+def start(place_of):
+    """Begins the recording when it is first asked to; True while there is one."""
+    if not state['tried']:
+        state['tried'] = True
+        try:
+            place = place_of() or {}
+        except Exception as error:  # not set up as we know it: the reader finds stages itself
+            complain('the place of this rank', error)
+            place = {}
+        if record.recording():  # begun by the program or by NVTX, which do not know the stage: each job says it
+            state['stage'] = place.get('stage')
+            _core.set_stage(-1 if state['stage'] is None else state['stage'])
+        else:
+            record.init(**place)
+        _allow(RECORDING, record.recording())
+    return record.recording()
+
+
+def next_step():
+    state['step'] += 1
+    _core.count_step(state['step'])
 
 
 def in_training():
     """Inside a training step that is recorded."""
-    return _state['training']
+    return state['training']
 
 
 def started():
     """Recording, between steps too."""
-    return _state['tried'] and record.recording()
+    return state['tried'] and record.recording()
 
 
-def job(kind, micro_batch, chunk, lane, name=None):
-    """record.job() of this rank's stage."""
-    return record.job(kind, micro_batch, chunk, lane, name=name, stage=_state['stage'])
+def job(kind, micro_batch=None, chunk=None, name=None, **more):
+    """record.job() of this rank's stage, on the current stream of its device."""
+    return record.job(kind, micro_batch, chunk, _core.current_lane(), name=name, stage=state['stage'], **more)
 
 
-def wrap(owner, attribute, job_of, after=None):
+def _picks(function, wanted):
+    """((position, name[, default]), …) of the parameters `wanted`, for the extension; 'a|b': the first of these that there is.
+
+    A parameter that the function does not have is None."""
+    parameters = list(inspect.signature(function).parameters.values())
+    found = []
+    for name in wanted:
+        for place, parameter in enumerate(parameters):
+            if parameter.name not in name.split('|'):
+                continue
+            positional = parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+            default = () if parameter.default is parameter.empty else (parameter.default,)
+            found.append((place if positional else -1, parameter.name, *default))
+            break
+        else:
+            found.append((-1, name, None))
+    return tuple(found)
+
+
+def wrap(owner, attribute, wanted, job_of, after=None, when=IN_STEP, level=0):
     """Replaces owner.attribute (function, method, class method) by one whose calls are ranges. False: none there, or wrapped already.
 
-    job_of(arguments) → a record.job(), or None to let the call alone. arguments: by parameter name. after(arguments, result): once it is
-    done."""
+    wanted: names of parameters, in one string. job_of(*their values) → None to let the call alone, or (kind, micro_batch, chunk, lane, name,
+    stage, peer, bytes, sequence), as much of it as is known; no lane: the current stream's. after(result, *values): once it is done.
+    level: a call inside another of the same level is a part of it."""
     raw = inspect.getattr_static(owner, attribute, None)
     kind = type(raw) if isinstance(raw, (classmethod, staticmethod)) else None
     function = raw.__func__ if kind else raw
     if function is None or hasattr(function, 'stageline_wrapped'):
         return False
-    marked = _marked(function, f'{getattr(owner, "__name__", owner)}.{attribute}', job_of, after)
+    marked = wrapped(function, f'{getattr(owner, "__name__", owner)}.{attribute}', wanted, job_of, after, when, level)
     setattr(owner, attribute, kind(marked) if kind else marked)
     return True
 
 
-def wrapped(function, where, job_of):
+def wrapped(function, where, wanted, job_of, after=None, when=IN_STEP, level=0):
     """The same of a function that is not an attribute."""
-    return function if hasattr(function, 'stageline_wrapped') else _marked(function, where, job_of, None)
-
-
-def _marked(function, where, job_of, after):
-    signature = inspect.signature(function)
+    if hasattr(function, 'stageline_wrapped'):
+        return function
+    call = _core.hook(function, job_of, _picks(function, wanted.split()), after, lambda error: complain(where, error), when, level).call
 
     @functools.wraps(function)
     def marked(*args, **kwargs):
-        if not _state['training']:
-            return function(*args, **kwargs)
-        try:
-            arguments = signature.bind(*args, **kwargs).arguments
-        except TypeError:  # a wrong call: it fails in its own words
-            return function(*args, **kwargs)
-        try:
-            job = job_of(arguments)
-        except Exception as error:
-            complain(where, error)
-            job = None
-        if job is None:
-            return function(*args, **kwargs)
-        with job:
-            result = function(*args, **kwargs)
-        if after is not None:
-            try:
-                after(arguments, result)
-            except Exception as error:
-                complain(where, error)
-        return result
+        return call(args, kwargs)
 
     marked.stageline_wrapped = function
     return marked

@@ -1,35 +1,139 @@
-"""torch.distributed.pipelining: a stage's chunks, the schedules' steps, the optimizer.
+"""torch.distributed.pipelining: a stage's chunks, its messages, the schedules' steps, the optimizer.
 
 torch's own annotations ("Forward 3") stand around receive, compute and send together, and Schedule1F1B has none. The stage's methods
 are the work alone: forward_one_chunk, backward_one_chunk (whole, or the inputs' half), backward_weight_one_chunk.
+
+A message is told from the operations that a stage makes for a chunk's forward or backward (get_fwd_recv_ops and its kin), wherever the
+schedule puts them: alone, or receives and sends in one batch.
+
+    get_fwd_send_ops(3) ──▶ [P2POp]      of the forward of micro-batch 3: noted on the operation
+    _batch_p2p(ops)     ──▶ [Work]       sends are ranges of this call; which work receives what is kept
+    _wait_batch_p2p(work)                receives are ranges of this wait: what the stage waited, whoever moves the bytes
 """
 import sys
+import time
 
+from ..record import _core
 from . import run
 
 
 def _chunk(stage):
-    """Which of this rank's stages it is, in order of their indices: loops and V both."""
-    places = getattr(stage, 'stage_index_to_group_rank', None) or {}
-    own = sorted(index for index, rank in places.items() if rank == stage.group_rank)
-    return own.index(stage.stage_index) if stage.stage_index in own else stage.stage_index // stage.group_size
+    """Which of this rank's stages it is, in order of their indices: loops and V both. Found out once."""
+    try:
+        return stage._stageline_chunk
+    except AttributeError:
+        places = getattr(stage, 'stage_index_to_group_rank', None) or {}
+        own = sorted(index for index, rank in places.items() if rank == stage.group_rank)
+        found = own.index(stage.stage_index) if stage.stage_index in own else stage.stage_index // stage.group_size
+        stage._stageline_chunk = found
+        return found
 
 
-def _job(kind, number):
-    def job_of(arguments):
-        stage = arguments['self']
-        return run.job(kind(arguments) if callable(kind) else kind, arguments[number], _chunk(stage), run.device_lane())
-    return job_of
+def _forward(stage, number):
+    return 'F', number, _chunk(stage)
+
+
+def _backward(stage, number, full):
+    return 'B' if full is None or full else 'I', number, _chunk(stage)
+
+
+def _weights(stage, number):
+    return 'W', number, _chunk(stage)
 
 
 def stages(module):
     base = module._PipelineStageBase
     for owner in {base, *(c for c in vars(module).values() if isinstance(c, type) and issubclass(c, base))}:
-        for name, kind, number in (('forward_one_chunk', 'F', 'fwd_chunk_id'),
-                                   ('backward_one_chunk', lambda a: 'B' if a.get('full_backward', True) else 'I', 'bwd_chunk_id'),
-                                   ('backward_weight_one_chunk', 'W', 'bwd_chunk_id')):
+        for name, wanted, job_of in (('forward_one_chunk', 'self fwd_chunk_id', _forward),
+                                     ('backward_one_chunk', 'self bwd_chunk_id full_backward', _backward),
+                                     ('backward_weight_one_chunk', 'self bwd_chunk_id', _weights)):
             if name in vars(owner):
-                run.wrap(owner, name, _job(kind, number))
+                run.wrap(owner, name, wanted, job_of)
+        for name, kind in (('get_fwd_recv_ops', 'RF'), ('get_bwd_recv_ops', 'RB'), ('get_fwd_send_ops', 'SF'), ('get_bwd_send_ops', 'SB')):
+            if name in vars(owner):
+                _note_operations(owner, name, kind)
+
+
+def _note_operations(owner, name, kind):
+    function = vars(owner)[name]
+    if hasattr(function, 'stageline_wrapped'):
+        return
+
+    def marked(self, number, *args, **kwargs):
+        operations = function(self, number, *args, **kwargs)
+        if run.in_training():
+            try:
+                for operation in operations:
+                    operation._stageline = kind, number, _chunk(self)
+            except Exception as error:
+                run.complain(f'messages of {name}', error)
+        return operations
+
+    marked.__name__, marked.__qualname__, marked.__doc__ = function.__name__, function.__qualname__, function.__doc__
+    marked.stageline_wrapped = function
+    setattr(owner, name, marked)
+
+
+_waited = {}  # id of a work → (the work, [job of each receive]), until it is waited for; None: it sends only
+_MOST_WAITED = 1 << 14
+_counts = {}  # (peer, whether it sends) → messages so far: both ends count alike
+
+
+def _message(operation):
+    """The job of one operation, its number counted."""
+    kind, number, chunk = getattr(operation, '_stageline', (None, None, None))
+    tensor, peer = operation.tensor, operation.peer
+    key = peer, operation.op.__name__ == 'isend'
+    _counts[key] = sequence = _counts.get(key, -1) + 1
+    kind = kind or ('SF' if key[1] else 'RF')
+    return kind, number, chunk, _core.current_lane(), None, run.state['stage'], peer, tensor.numel() * tensor.element_size(), sequence
+
+
+def _past(begin, job):
+    _core.past(time.monotonic_ns() - begin, 0, *job)
+
+
+def _batch(function):
+    def marked(p2p_ops, *args, **kwargs):
+        if not run.in_training() or not p2p_ops:
+            return function(p2p_ops, *args, **kwargs)
+        begin = time.monotonic_ns()
+        work = function(p2p_ops, *args, **kwargs)
+        try:
+            jobs = [_message(operation) for operation in p2p_ops]
+            for job in jobs:
+                if job[0] in ('SF', 'SB'):
+                    _past(begin, job)
+            if isinstance(work, list) and work:
+                if len(_waited) >= _MOST_WAITED:  # works that nobody waits for
+                    _waited.clear()
+                each = len(work) == len(jobs)
+                for place, one in enumerate(work):
+                    of = jobs[place:place + 1] if each else jobs if place == len(work) - 1 else []
+                    _waited[id(one)] = one, [job for job in of if job[0] in ('RF', 'RB')]
+        except Exception as error:
+            run.complain('messages of torch.distributed.pipelining', error)
+        return work
+    return marked
+
+
+def _wait(function):
+    def marked(work, *args, **kwargs):
+        if not run.in_training() or not work:
+            return function(work, *args, **kwargs)
+        begin = time.monotonic_ns()
+        result = function(work, *args, **kwargs)
+        try:
+            found = [_waited.pop(id(one), (None, [])) for one in work]
+            jobs = [job for _, of in found for job in of]
+            for job in jobs:
+                _past(begin, job)
+            if not jobs:  # sends: what they took from the stage beyond the call that began them
+                _past(begin, (None, None, None, None, 'wait for sends'))
+        except Exception as error:
+            run.complain('messages of torch.distributed.pipelining', error)
+        return result
+    return marked
 
 
 def _place(arguments):
@@ -44,6 +148,13 @@ def _place(arguments):
 def schedules(module):
     for owner in [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, module._PipelineSchedule)]:
         run.wrap_step(owner, 'step', _place, lambda arguments: getattr(arguments['self'], '_has_backward', True))
+    # Schedules before torch 2.9 wait for each work themselves: their receives are not recorded.
+    for name, around in (('_batch_p2p', _batch), ('_wait_batch_p2p', _wait)):
+        function = getattr(module, name, None)
+        if function is not None and not hasattr(function, 'stageline_wrapped') and hasattr(module, '_wait_batch_p2p'):
+            marked = around(function)
+            marked.stageline_wrapped = function
+            setattr(module, name, marked)
 
 
 _open = {}  # id of an optimizer → its range
@@ -51,7 +162,7 @@ _open = {}  # id of an optimizer → its range
 
 def _before(optimizer, args, kwargs):
     if run.started():
-        _open[id(optimizer)] = run.job('O', None, None, run.device_lane()).begin()
+        _open[id(optimizer)] = run.job('O').begin()
 
 
 def _after(optimizer, args, kwargs):

@@ -4,9 +4,18 @@ import torch  # noqa: F401
 
 from .. import parallel_state
 from . import p2p_communication
+from .combined_1f1b import combined_1f1b_schedule_for_no_pipelining
 
 
 class Tensor:
+    def element_size(self):
+        return 4
+
+    def numel(self):
+        return 256
+
+
+class Gradient(Tensor):
     pass
 
 
@@ -19,10 +28,13 @@ def forward_step(forward_step_func, data_iterator, model, num_microbatches, inpu
 
 def backward_step(input_tensor, output_tensor, output_tensor_grad, model_type, config):
     time.sleep(0.001)
-    return input_tensor
+    return Gradient()
 
 
-def forward_backward_no_pipelining(*, forward_step_func, data_iterator, model, num_microbatches, forward_only=False):
+def forward_backward_no_pipelining(*, forward_step_func, data_iterator, model, num_microbatches, forward_only=False, combined=False):
+    if combined:
+        combined_1f1b_schedule_for_no_pipelining(model, num_microbatches)
+        return
     for i in range(num_microbatches):
         output, _ = forward_step(None, None, model, num_microbatches, None, [], None)
         if not forward_only:
@@ -46,8 +58,8 @@ def forward_backward_pipelining_without_interleaving(*, forward_step_func, data_
         if not forward_only:
             backward_step(None, outputs.pop(0), None, None, None)
     while outputs and not forward_only:
-        backward_step(None, outputs.pop(0), None, None, None)
-        p2p_communication.P2PCommunicator().send_backward(None, rank == 0)
+        gradient = backward_step(None, outputs.pop(0), None, None, None)
+        p2p_communication.P2PCommunicator().send_backward(gradient, rank == 0)
 
 
 def forward_backward_pipelining_with_interleaving(*, forward_step_func, data_iterator, model, num_microbatches, forward_only=False):
