@@ -4,7 +4,7 @@ Copy this file beside the training script, or put its folder on PYTHONPATH. It n
 does nothing. In the training script, before the first step:
 
     import stageline_mstx as mark
-    mark.megatron()                     # or mark.mindspeed_dualpipev()
+    mark.megatron()                     # or mark.mindspeed_dualpipev(), mark.mindspeed_overlap()
     ...
     with torch_npu.profiler.profile(experimental_config=..., ...) as prof:
         mark.describe(prof, pp_type="1f1b", micro_batches=32, tp=4, pp=8, dp=2)
@@ -172,10 +172,17 @@ def _module(name):
         return None
 
 
+_STORES = ('cache', 'weight_grad_queue', 'funcs_queue')  # where kinds of WeightGradStore keep what waits
+
+
 def empty(store):
-    """Whether a WeightGradStore has no weight gradients waiting: a pop then does nothing. Unknown kinds of stores are never empty."""
+    """Whether a pop of this WeightGradStore finds nothing to do. It looks where pop itself looks: MindSpeed's works off `cache`, whatever
+    lies in `weight_grad_queue`, others take from their queue. Unknown kinds of stores are never empty."""
+    pop = getattr(store, 'pop', None)
+    pop = getattr(pop, '__func__', pop)
+    named = getattr(getattr(getattr(pop, 'stageline_wrapped', pop), '__code__', None), 'co_names', ())
     found = False
-    for key in ('cache', 'weight_grad_queue', 'funcs_queue', 'store_grad_cache', 'grad_store_cache'):
+    for key in [key for key in _STORES if key in named]:
         waiting = getattr(store, key, None)
         for one in waiting if isinstance(waiting, list) and waiting and hasattr(waiting[0], 'qsize') else [waiting]:
             if one is None:
@@ -201,7 +208,9 @@ def megatron():
 
 
 def mindspeed_dualpipev():
-    """Marks MindSpeed's DualPipeV: forwards, overlapped pairs, backwards, weight gradients. Returns how many functions are marked."""
+    """Marks MindSpeed's DualPipeV: forwards, overlapped pairs, backwards, weight gradients. Returns how many functions are marked.
+
+    Without --moe-fb-overlap its backwards are Megatron's backward_step, which dualpipev_schedules has imported by name."""
     schedules = _module('mindspeed.core.pipeline_parallel.dualpipev.dualpipev_schedules')
     if schedules is None:
         return 0
@@ -209,9 +218,30 @@ def mindspeed_dualpipev():
     count = 0
     for name in ('forward_step_with_model_graph', 'forward_step_no_model_graph'):
         count += wrap(schedules, name, _forward_dualpipev, after=_remember)
-    count += wrap(schedules, 'backward_step_with_model_graph', _backward)
+    count += wrap(schedules, 'backward_step_with_model_graph', _backward) + wrap(schedules, 'backward_step', _backward)
     store = getattr(schedules, 'WeightGradStore', None)
     return count + (weight_grad_store(store) if store is not None else 0)
+
+
+def _forward_overlapping(arguments):
+    numbers = {'micro_batch': arguments.get('current_microbatch'), 'chunk': _virtual_rank()}
+    if arguments.get('extra_block_kwargs') is not None:  # a backward of another micro-batch runs within
+        numbers['name'] = 'forward_backward_overlaping'
+    return numbers
+
+
+def _virtual_rank():
+    ask = getattr(sys.modules.get('megatron.core.parallel_state'), 'get_virtual_pipeline_model_parallel_rank', None)
+    return ask() if ask else None
+
+
+def mindspeed_overlap():
+    """Marks MindSpeed's interleaved pipelines with --moe-fb-overlap, which have steps of their own. Returns how many functions are marked."""
+    schedules = _module('mindspeed.core.pipeline_parallel.fb_overlap.vpp_schedules')
+    if schedules is None:
+        return 0
+    _state['ask_megatron'] = True
+    return wrap(schedules, 'forward_step', _forward_overlapping, after=_remember) + wrap(schedules, 'backward_step', _backward)
 
 
 def describe(prof, pp_type=None, micro_batches=None, tp=None, pp=None, dp=None, cp=None, ep=None):

@@ -96,11 +96,21 @@ class Helper(unittest.TestCase):
 
     def test_mindspeed_dualpipev(self):
         class WeightGradStore:
-            cache, weight_grad_queue = [], queue.Queue()
+            cache, weight_grad_queue, store_grad_cache = [], queue.Queue(), []
 
             @classmethod
-            def pop(cls):
-                return cls.weight_grad_queue.get(block=False) if cls.weight_grad_queue.qsize() else None
+            def pop(cls, overlap_arg=None):  # as MindSpeed's: what lies in the queue is not its concern
+                if len(cls.cache) == 0:
+                    return None
+                cls.store_grad_cache = None
+                return cls.cache.pop()
+
+            @classmethod
+            def pop_single(cls):
+                if cls.weight_grad_queue.empty():
+                    return None
+                cls.cache = cls.weight_grad_queue.get()
+                return cls.pop()
 
         def forward(forward_step_func, model_chunk_id, num_microbatches, current_microbatch=None, extra_block_kwargs=None):
             return Tensor(), 0
@@ -108,19 +118,46 @@ class Helper(unittest.TestCase):
         def backward(input_tensor, output_tensor, output_tensor_grad, model_type, config, model_graph=None):
             return None
 
+        def plain_backward(input_tensor, output_tensor, output_tensor_grad, model_type, config):  # imported from Megatron by name
+            return None
+
         schedules = self.module('mindspeed.core.pipeline_parallel.dualpipev.dualpipev_schedules', forward_step_with_model_graph=forward,
-                                backward_step_with_model_graph=backward, WeightGradStore=WeightGradStore)
-        self.assertEqual(mark.mindspeed_dualpipev(), 3)
+                                backward_step_with_model_graph=backward, backward_step=plain_backward, WeightGradStore=WeightGradStore)
+        self.assertEqual(mark.mindspeed_dualpipev(), 4)
         output, _ = schedules.forward_step_with_model_graph(None, 1, 10, current_microbatch=14)
         schedules.forward_step_with_model_graph(None, 0, 10, current_microbatch=5, extra_block_kwargs={})
         schedules.backward_step_with_model_graph(None, output, None, None, None)
         self.assertIsNone(WeightGradStore.pop())  # empty: the guide's snippet leaves a range here
-        WeightGradStore.weight_grad_queue.put('weights')
-        self.assertEqual(WeightGradStore.pop(), 'weights')
+        WeightGradStore.weight_grad_queue.put(['weights'])
+        self.assertIsNone(WeightGradStore.pop())  # still nothing: pop does not look into the queue
+        self.assertEqual(WeightGradStore.pop_single(), 'weights')
+        plain, _ = schedules.forward_step_with_model_graph(None, 0, 10, current_microbatch=6)
+        schedules.backward_step(None, plain, None, None, None)
         self.assertEqual(self.said(), [{'name': 'forward_step_with_model_graph', 'micro_batch': 4, 'chunk': 1},
                                        {'name': 'forward_backward_overlaping', 'micro_batch': 5, 'chunk': 0},
                                        {'name': 'backward_step_with_model_graph', 'micro_batch': 4, 'chunk': 1},
-                                       {'name': 'WeightGradStore.pop'}])
+                                       {'name': 'WeightGradStore.pop'},
+                                       {'name': 'forward_step_with_model_graph', 'micro_batch': 6, 'chunk': 0},
+                                       {'name': 'backward_step', 'micro_batch': 6, 'chunk': 0}])
+
+    def test_mindspeed_overlap_has_steps_of_its_own(self):
+        def forward_step(forward_step_func, data_iterator, model, num_microbatches, input_tensor, forward_data_store, config,
+                         collect_non_loss_data=False, checkpoint_activations_microbatch=None, is_first_microbatch=False,
+                         current_microbatch=None, extra_block_kwargs=None):
+            return [Tensor()], 0
+
+        def backward_step(input_tensor, output_tensor, output_tensor_grad, model_type, config, model_graph=None):
+            return None
+
+        self.module('megatron.core.parallel_state', get_virtual_pipeline_model_parallel_rank=lambda: 1)
+        schedules = self.module('mindspeed.core.pipeline_parallel.fb_overlap.vpp_schedules', forward_step=forward_step, backward_step=backward_step)
+        self.assertEqual(mark.mindspeed_overlap(), 2)
+        output, _ = schedules.forward_step(None, None, None, 8, None, [], None, current_microbatch=3)
+        schedules.forward_step(None, None, None, 8, None, [], None, current_microbatch=4, extra_block_kwargs={})
+        schedules.backward_step(None, output, None, None, None)
+        self.assertEqual(self.said(), [{'name': 'forward_step', 'micro_batch': 3, 'chunk': 1},
+                                       {'name': 'forward_backward_overlaping', 'micro_batch': 4, 'chunk': 1},
+                                       {'name': 'backward_step', 'micro_batch': 3, 'chunk': 1}])
 
     def test_without_torch_npu_nothing_happens(self):
         del sys.modules['torch_npu']

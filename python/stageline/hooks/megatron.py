@@ -2,6 +2,7 @@
 
 forward_step is told its micro-batch; backward_step is not, and is known by the output tensor of its forward, whatever the order.
 """
+import inspect
 import sys
 import time
 
@@ -200,18 +201,41 @@ def _forward_dualpipev(chunk, number, count, overlapped):
     return 'F' if overlapped is None else 'F&B', number, chunk
 
 
+_STORES = ('cache', 'weight_grad_queue', 'funcs_queue')  # where kinds of WeightGradStore keep what waits
+
+
 def empty(store):
-    """Whether a pop of a WeightGradStore finds nothing to do. Unknown kinds of stores are never empty."""
-    waiting = getattr(store, 'weight_grad_queue', None)
-    waiting = waiting if isinstance(waiting, list) else [waiting]
-    return all(hasattr(one, 'qsize') for one in waiting) and not any(one.qsize() for one in waiting)
+    """Whether a pop of a WeightGradStore finds nothing to do. It looks where pop itself looks: MindSpeed's works off `cache`, whatever lies
+    in `weight_grad_queue`. Unknown kinds of stores are never empty."""
+    pop = inspect.getattr_static(store, 'pop', None)
+    pop = getattr(pop, '__func__', pop)
+    named = getattr(getattr(getattr(pop, 'stageline_wrapped', pop), '__code__', None), 'co_names', ())
+    waiting = []
+    for key in (key for key in _STORES if key in named):
+        one = getattr(store, key, None)
+        waiting += one if isinstance(one, list) and one and hasattr(one[0], 'qsize') else [one]
+    sizes = [one.qsize() if hasattr(one, 'qsize') else len(one) for one in waiting if one is not None]
+    return bool(sizes) and not any(sizes)
 
 
 def dualpipev(module):
     for name in ('forward_step_with_model_graph', 'forward_step_no_model_graph'):
         run.wrap(module, name, 'model_chunk_id current_microbatch num_microbatches extra_block_kwargs', _forward_dualpipev, _forward_done)
     run.wrap(module, 'backward_step_with_model_graph', 'output_tensor', _backward)
+    run.wrap(module, 'backward_step', 'output_tensor', _backward)  # Megatron's, by name: what runs without --moe-fb-overlap
     store = getattr(module, 'WeightGradStore', None)
     if store is not None:
         run.wrap(store, 'pop', '', lambda: None if empty(store) else ('W',))
     run.wrap_step(module, 'forward_backward_pipelining_with_cutinhalf', _place, _trains)
+
+
+def _forward_overlapping(number, overlapped):
+    forward = _forward(number, None)
+    return forward if overlapped is None else ('F&B', *forward[1:])
+
+
+def overlap(module):
+    """MindSpeed's interleaved pipelines with --moe-fb-overlap: steps and a schedule of their own."""
+    run.wrap(module, 'forward_step', 'current_microbatch extra_block_kwargs', _forward_overlapping, _forward_done)
+    run.wrap(module, 'backward_step', 'output_tensor', _backward, _backward_done)
+    run.wrap_step(module, 'forward_backward_pipelining_with_interleaving', _place, _trains)
