@@ -6,6 +6,7 @@ import {duration, percent} from '../../format';
 import {currentLang, t} from '../../i18n/i18n';
 import {spanOf} from '../../state';
 import {replicaName} from '../../words';
+import {SplitBar} from '../../views/split_bar';
 import {barHeight, stepTimes} from '../../views/step_bars';
 import {w, type Word} from '../words';
 import {chooseStep, type Pipe} from './pipe';
@@ -26,30 +27,10 @@ const EARLY_SHARE = 0.01;  // of the step: less is what stamps are off by
 
 export const partWord = (id: string): string => w(`cause.${id}` as Word);
 
-// Whether a part's share and word fit on it; about, and of the window as it is now: what is cut off later has its title.
-function hasRoom(word: string, share: number): boolean {
-  const bar = innerWidth > 700 ? Math.min(1100, innerWidth - 320) : innerWidth - 24;
-  return share * bar >= 70 + word.length * (currentLang() === 'zh' ? 13 : 7.2);
-}
-
-function SplitBar({split, early}: {split: Split; early: boolean}) {
+function StepBar({split, early}: {split: Split; early: boolean}) {
   const word = (id: string, ns: number): string => (early && id === 'rest' && ns < 0 ? w('pipe.early.part') : partWord(id));
-  const sum = split.parts.reduce((all, [, ns]) => all + Math.max(0, ns), 0);
-  return (
-    <>
-      <div class="split" role="img" aria-label={split.parts.map(([id, ns]) => `${partWord(id)} ${duration(ns)}`).join(', ')}>
-        {split.parts.filter(([, ns]) => ns > sum / 2000).map(([id, ns]) => (
-          <div class={`part ${id}${ns < sum * 0.08 ? ' thin' : ''}`} style={{flexGrow: String(ns / sum)}}
-            title={`${partWord(id)}: ${duration(ns)}, ${percent(ns / split.spanNs)}`}>
-            {ns >= sum * 0.08 && <b>{percent(ns / split.spanNs)}</b>}{hasRoom(partWord(id), ns / sum) && <span>{partWord(id)}</span>}
-          </div>))}
-      </div>
-      <ul class="small">
-        {split.parts.filter(([id, ns]) => Math.abs(ns) >= sum / 2000 && !hasRoom(partWord(id), ns / sum)).map(([id, ns]) => (
-          <li><i class={`part swatch ${id}`} />{word(id, ns)} {percent(ns / split.spanNs).replace('-', '−')}</li>))}
-      </ul>
-    </>
-  );
+  return <SplitBar aria={split.parts.map(([id, ns]) => `${partWord(id)} ${duration(ns)}`).join(', ')} parts={split.parts.map(([id, ns]) =>
+    ({id, kind: id, share: ns / split.spanNs, label: word(id, ns), words: `${partWord(id)}: ${duration(ns)}, ${percent(ns / split.spanNs)}`}))} />;
 }
 
 // Step times as bars; a click, or arrows with the bars in focus, choose one.
@@ -133,7 +114,7 @@ export function StepHead({pipe}: {pipe: Pipe}) {
     <div class="step-head">
       <div class="step-words">
         <h1 tabIndex={-1}>{title}</h1>
-        {split && <SplitBar split={split} early={earlyOf(pipe) !== null} />}
+        {split && <StepBar split={split} early={earlyOf(pipe) !== null} />}
         <EarlySentence pipe={pipe} />
         <SlowestSentence pipe={pipe} />
         <BesideSentence pipe={pipe} />

@@ -1,0 +1,45 @@
+// A span as one bar that adds up: every part is as wide as its share, seams and text take nothing of it. What a part is called
+// stands in it where it fits, as measured; all that does not stands below.
+import {useLayoutEffect, useRef} from 'preact/hooks';
+import {percent} from '../format';
+
+export interface BarPart { id: string; kind: string; share: number; label: string; words?: string }  // `words`: said below instead of the label
+
+const PAD = 13, TIGHT = 6;  // beside the text, and at least
+
+function fit(bar: HTMLElement, list: HTMLElement | null): void {
+  for (const part of bar.querySelectorAll<HTMLElement>('.part')) {
+    const room = part.clientWidth, [number, name] = [part.querySelector('b')!.offsetWidth, part.querySelector('span')!.offsetWidth];
+    const whole = number + name + 9 + 2 * TIGHT <= room;
+    part.classList.toggle('short', !whole && number + 2 * TIGHT <= room);
+    part.classList.toggle('thin', !whole && number + 2 * TIGHT > room);
+    part.style.setProperty('--pad', `${Math.max(TIGHT, Math.min(PAD, (room - number - (whole ? name + 9 : 0)) / 2))}px`);
+    list?.querySelector(`[data-part="${part.dataset['part']!}"]`)?.classList.toggle('in-bar', whole);
+  }
+  list?.classList.toggle('none', !list.querySelector('li:not(.in-bar)'));
+}
+
+// Shares below 0 take time off: they have no width, and are said below. `least`: shares that are not worth a word.
+export function SplitBar({parts, aria, rest, least = 0.0005}: {parts: readonly BarPart[]; aria: string; rest?: string; least?: number}) {
+  const bar = useRef<HTMLDivElement>(null), list = useRef<HTMLUListElement>(null);
+  const said = parts.filter(part => Math.abs(part.share) >= least), drawn = parts.filter(part => part.share > 0);
+  const whole = Math.max(1, drawn.reduce((sum, part) => sum + part.share, 0));
+  useLayoutEffect(() => {
+    fit(bar.current!, list.current);
+    const watch = new ResizeObserver(() => { if (bar.current) fit(bar.current, list.current); });
+    watch.observe(bar.current!);
+    return () => watch.disconnect();
+  });
+  const words = (part: BarPart): string => `${percent(part.share)} ${part.label}`;
+  return (
+    <div class="span">
+      <div class="split" role="img" aria-label={aria} ref={bar}>
+        {drawn.map(part => (
+          <div class={`part ${part.kind}`} data-part={part.id} title={part.words ?? words(part)} style={{width: `${part.share / whole * 100}%`}}>
+            <b>{percent(part.share)}</b><span>{part.label}</span></div>))}
+      </div>
+      {said.length > 0 && <ul class="small" aria-label={rest} ref={list}>
+        {said.map(part => <li data-part={part.id}><i class={`swatch part ${part.kind}`} aria-hidden="true" />{words(part)}</li>)}</ul>}
+    </div>
+  );
+}
