@@ -43,9 +43,11 @@ void say_run(const Trace& trace, const Recognition& recognition, const RunCovera
   const int32_t micro_batches =
       recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(trace);
   e.run_en += " · " + counted(micro_batches, "micro-batch", "micro-batches") + " · " +
-              counted(e.steps, "step", "steps") + " · " + human_duration(e.step_ns) + " a step on average";
+              counted(extent.step_count, "step", "steps") + " · " + human_duration(e.step_ns) + " a step on average" +
+              (e.steps < extent.step_count ? " over " + grouped(e.steps) + " of them" : "");
   e.run_zh +=
-      " · " + grouped(micro_batches) + " 个微批 · " + grouped(e.steps) + " 步 · 平均每步 " + human_duration(e.step_ns);
+      " · " + grouped(micro_batches) + " 个微批 · " + grouped(extent.step_count) + " 步 · " +
+              (e.steps < extent.step_count ? "其中 " + grouped(e.steps) + " 步" : "") + "平均每步 " + human_duration(e.step_ns);
 }
 
 void say_coverage(const RunCoverage& coverage, Explanation& e) {
@@ -87,6 +89,43 @@ void make_offers(WhatIf model, Explanation& e) {
   }
   std::stable_sort(e.offers.begin(), e.offers.end(),
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
+}
+
+// "Stage 2 takes 1.40× the time of the other stages: move layers away": what is so, without what to do about it.
+std::string first_clause(const std::string& title, const char* colon) { return title.substr(0, title.find(colon)); }
+
+// The first words of a page are the culprit and what it costs, or that the run is healthy; what a step takes, and how
+// much of it computes, stands below. Where nothing is sure the step's time stays the headline.
+void say_culprit(bool cells, Explanation& e) {
+  constexpr double kMostlyComputing = 0.9;  // of a profile's devices, to be called healthy
+  Headline& h = e.headline;
+  if (h.title_en.empty() || !e.why_not.empty()) return;
+  std::string en, zh;
+  if (!e.findings.empty()) {
+    const Finding& f = e.findings.front();
+    const bool priced = f.value.starts_with("−");
+    if (!(f.weight > 0) && !priced) return;
+    if (cells) {
+      en = first_clause(f.title_en, ": ") + ": " +
+           (priced ? f.value.substr(std::string("−").size()) + " of each step." : percent(f.weight) + " of the time.");
+      zh = first_clause(f.title_zh, "：") +
+           (priced ? "：占每步的 " + f.value.substr(std::string("−").size()) : "：占全部时间的 " + percent(f.weight)) + "。";
+    } else {
+      en = f.title_en + ", " + f.value + " " + f.value_note_en + ".";
+      zh = f.title_zh + "，" + f.value_note_zh + " " + f.value + "。";
+    }
+  } else {
+    const auto computing = std::find_if(e.parts.begin(), e.parts.end(), [](const SpanPart& p) { return p.id == "compute"; });
+    if (!e.doubt_en.empty() || computing == e.parts.end()) return;
+    if (!cells && computing->share < kMostlyComputing) return;
+    const std::string share = percent(computing->share);
+    en = "Healthy: no fault was found; " + share + (cells ? " of a step is computing." : " of the devices' time is computing.");
+    zh = "运行健康：没有发现故障，" + std::string(cells ? "每步" : "设备时间") + "的 " + share + " 在计算。";
+  }
+  h.lead_en = h.title_en + (h.lead_en.empty() ? "" : " ") + h.lead_en;
+  h.lead_zh = h.title_zh + h.lead_zh;
+  h.title_en = std::move(en);
+  h.title_zh = std::move(zh);
 }
 
 }  // namespace
@@ -162,11 +201,21 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
     return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
   });
   if (e.findings.size() > kMostFindings) e.findings.resize(kMostFindings);
+  say_culprit(cells, e);
+  if (e.run_en.empty() && !e.headline.sizes_en.empty()) {  // no line above says them
+    e.headline.lead_en = e.headline.sizes_en + (e.headline.lead_en.empty() ? "" : " ") + e.headline.lead_en;
+    e.headline.lead_zh = e.headline.sizes_zh + e.headline.lead_zh;
+    e.headline.sizes_en.clear(), e.headline.sizes_zh.clear();
+  }
   return e;
 }
 
 Findings explained_findings(const Explanation& e) {
   Findings findings{e.headline, e.findings, e.offers, e.others};
+  if (Headline& h = findings.headline; !h.sizes_en.empty()) {
+    h.lead_en = h.sizes_en + (h.lead_en.empty() ? "" : " ") + h.lead_en;
+    h.lead_zh = h.sizes_zh + h.lead_zh;
+  }
   if (!e.note_en.empty()) {
     findings.headline.lead_en += " " + e.note_en;
     findings.headline.lead_zh += e.note_zh;

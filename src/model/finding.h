@@ -57,6 +57,7 @@ struct SpanPart {
 struct Headline {
   std::string title_en, title_zh;
   std::string lead_en, lead_zh;
+  std::string sizes_en = {}, sizes_zh = {};  // what `lead` begins with where no other line says stages, ranks and steps
   std::vector<SpanPart> parts;
   std::vector<SpanPart> device_parts = {};  // NOLINT(readability-redundant-member-init): of pipelines in profiles,
                                             // `parts` of their devices' time

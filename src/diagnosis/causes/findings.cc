@@ -481,7 +481,7 @@ Findings find_findings(const Run& run) {
     none.detail_zh = "没有哪一级、哪个 rank 或哪一步明显慢于同类，等待时间也很少。";
     result.list.push_back(std::move(none));
   }
-  result.headline = headline_of(facts, recognition, waterfall_of(run), result.list);
+  result.headline = headline_of(facts, recognition, waterfall_of(run));
   return result;
 }
 

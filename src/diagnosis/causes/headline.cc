@@ -46,8 +46,7 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w) {
 
 }  // namespace
 
-Headline headline_of(const FindingFacts& f, const Recognition& recognition, const Waterfall& waterfall,
-                     const std::vector<Finding>& findings) {
+Headline headline_of(const FindingFacts& f, const Recognition& recognition, const Waterfall& waterfall) {
   Headline h;
   const double period_ns = f.mean_step_ns + f.gap_ns;
   const std::string step = human_duration(period_ns);
@@ -65,16 +64,16 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   const bool two_ways = recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional;
   const std::string& part_en = f.coverage.part_en();
   const std::string& part_zh = f.coverage.part_zh();
-  h.lead_en = part_en.empty() ? count(f.coverage.stages(), "stage", "stages")
+  h.sizes_en = part_en.empty() ? count(f.coverage.stages(), "stage", "stages")
                               : std::string(1, static_cast<char>(std::toupper(part_en.front()))) + part_en.substr(1);
-  h.lead_en += std::string() + (f.extent.dp_count > 1 ? " × " + pipelines_text(f.trace, f.extent.dp_count) : "") +
+  h.sizes_en += std::string() + (f.extent.dp_count > 1 ? " × " + pipelines_text(f.trace, f.extent.dp_count) : "") +
                ", " + count(micro_batches, "micro-batch", "micro-batches") +
                (f.extent.chunk_count > 1
                     ? ", " + std::to_string(f.extent.chunk_count) + (two_ways ? " directions" : " chunks a rank")
                     : "") +
                ", " + count(f.extent.step_count, "step", "steps") + ".";
-  h.lead_zh = part_zh.empty() ? std::to_string(f.coverage.stages()) + " 级" : part_zh;
-  h.lead_zh += std::string() + (f.extent.dp_count > 1 ? " × " + pipelines_text_zh(f.trace, f.extent.dp_count) : "") +
+  h.sizes_zh = part_zh.empty() ? std::to_string(f.coverage.stages()) + " 级" : part_zh;
+  h.sizes_zh += std::string() + (f.extent.dp_count > 1 ? " × " + pipelines_text_zh(f.trace, f.extent.dp_count) : "") +
                "，" + std::to_string(micro_batches) + " 个微批" +
                (f.extent.chunk_count > 1 ? (two_ways ? "，" : "，每 rank ") + std::to_string(f.extent.chunk_count) +
                                                (two_ways ? " 个方向" : " 个分块")
@@ -84,25 +83,23 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
     const std::string schedule = recognition_share(recognition), near = runner_up_text(recognition);
     std::string schedule_zh = schedule;
     schedule_zh.replace(schedule.rfind(", "), 2, "，");
-    h.lead_en += " Schedule: " + schedule + " of the lists of work match" +
+    h.lead_en += "Schedule: " + schedule + " of the lists of work match" +
                  (near.empty() ? "." : "; " + near + " is nearly as near.");
     h.lead_zh += "调度：" + schedule_zh + " 的工作列表吻合" + (near.empty() ? "。" : "；" + near + " 几乎同样接近。");
   } else if (!recognition.candidates.empty()) {
     const std::string nearest = recognition.best().name + " with a score of " + percent(recognition.best().score);
-    h.lead_en += " Schedule: not recognised; the nearest is " + nearest + ".";
+    h.lead_en += "Schedule: not recognised; the nearest is " + nearest + ".";
     h.lead_zh +=
         "调度：未能识别；最接近的是 " + recognition.best().name + "，" + percent(recognition.best().score) + "。";
   }
   if (f.trace.parts.size() == 1 && f.coverage.stages() <= 1) {
-    h.lead_en += " Only one rank was given: what it waits for is not in the picture.";
+    h.lead_en += (h.lead_en.empty() ? "" : " ") +
+                 std::string("Only one rank was given: what it waits for is not in the picture.");
     h.lead_zh += "只给了一个 rank：看不到它在等什么。";
   }
-  if (!findings.empty() && (findings[0].id == "stage.slow" || findings[0].id == "rank.slow")) {
-    h.lead_en += " " + findings[0].title_en + ".";
-    h.lead_zh += findings[0].title_zh + "。";
-  }
   if (unsure) {
-    h.lead_en += " The ranks are not on one clock, so what they wait for each other is uncertain.";
+    h.lead_en += (h.lead_en.empty() ? "" : " ") +
+                 std::string("The ranks are not on one clock, so what they wait for each other is uncertain.");
     h.lead_zh += "各 rank 不在同一时钟上，相互等待的时间并不确定。";
   }
   h.parts = parts_of(f, waterfall);

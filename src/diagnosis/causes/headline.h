@@ -13,7 +13,6 @@ namespace stageline {
 // The parts are those of the waterfall, as shares of the mean step; where there is none, or where what more than
 // kMostUnknownWaits of the cells wait for was not recorded, compute, waiting and what lies outside the pipeline.
 inline constexpr double kMostUnknownWaits = 0.1;
-Headline headline_of(const FindingFacts& facts, const Recognition& recognition, const Waterfall& waterfall,
-                     const std::vector<Finding>& findings);
+Headline headline_of(const FindingFacts& facts, const Recognition& recognition, const Waterfall& waterfall);
 
 }  // namespace stageline

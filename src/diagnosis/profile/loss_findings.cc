@@ -445,7 +445,7 @@ void add_idle_parts(const ProfileAccount& account, Headline& h) {
   part("idle-other", "waiting for streams", "等其他流", streams);
 }
 
-void speak_in_time(const ProfileFacts& f, std::vector<Finding>& list, Headline& h) {
+void speak_in_time(const ProfileFacts& f, std::vector<Finding>& list) {
   for (Finding& x : list) {
     x.lost_ns_per_step = x.weight * f.step_ns;
     if (!(x.weight > 0)) continue;
@@ -453,10 +453,6 @@ void speak_in_time(const ProfileFacts& f, std::vector<Finding>& list, Headline& 
     x.value_note_en = f.step_count > 0 ? "of a step" : "of the recording";
     x.value_note_zh = f.step_count > 0 ? "占每步" : "占记录";
   }
-  if (list.empty() || !(list.front().weight > 0)) return;
-  h.lead_en +=
-      " First of all: " + list.front().title_en + ", " + list.front().value + " " + list.front().value_note_en + ".";
-  h.lead_zh += "首先：" + list.front().title_zh + "，" + list.front().value_note_zh + " " + list.front().value + "。";
 }
 
 void close_account(const std::vector<Finding>& list, Headline& h) {

@@ -22,8 +22,8 @@ void add_loss_findings(const ProfileFacts& facts, const ProfileAccount& account,
 // rank.late what its host does meanwhile; the finding about that host is then said with it, and taken out.
 void name_culprits(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& out);
 
-// Says what every finding costs as time of a step, and the first of them in the lead.
-void speak_in_time(const ProfileFacts& facts, std::vector<Finding>& list, Headline& headline);
+// Says what every finding costs as time of a step.
+void speak_in_time(const ProfileFacts& facts, std::vector<Finding>& list);
 
 // The sentence that closes the account: which lines of the bar take 1 % or more and are told by no finding of `list`.
 void close_account(const std::vector<Finding>& list, Headline& headline);

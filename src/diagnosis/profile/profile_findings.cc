@@ -504,7 +504,7 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
   if (!facts.accounted)  // else all are prices, and stand by them
     std::stable_partition(list.begin(), list.end(),
                           [](const Finding& x) { return x.id == "rank.late" || x.id == "rank.slow"; });
-  if (facts.accounted) speak_in_time(facts, list, result.headline);
+  if (facts.accounted) speak_in_time(facts, list);
   if (owned) close_account(list, result.headline);
   if (trace.device_family == DeviceFamily::kNpu) speak_of_ascend(list);
   if (list.empty() && !facts.ranks.empty()) {
