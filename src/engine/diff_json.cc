@@ -46,6 +46,8 @@ std::string diff_json(const RunDiff& diff) {
     json.field("effect_share", diff.a.step_ns > 0 ? group.effect_ns / diff.a.step_ns : std::nan(""));
     json.key("error_ns");
     std::isnan(group.error_ns) ? json.null() : json.value(whole_ns(group.error_ns));
+    json.field("cause", cause_id(group.cause));
+    json.field("kind", group.cause == DiffCause::kCompute ? std::string(kind_code(group.kind)) : group.type);
     json.field("stage", group.stage).field("from_stage", group.from_stage).field("rank", group.rank).end_object();
   }
   json.end_array().key("tables").begin_array();

@@ -3,9 +3,11 @@
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import {existsSync} from 'node:fs';
-import {join} from 'node:path';
+import {dirname, join} from 'node:path';
+import {fileURLToPath} from 'node:url';
 import {follows, settle} from './viewer_help.mjs';
 
+const PROFILE_FAULTS = join(dirname(fileURLToPath(import.meta.url)), '../gen/profile_faults.py');
 const BIG = {maxBuffer: 1 << 28, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore']};
 const USUAL = ['1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '5', '--cost', '10,20', '--jitter', '0.02', '--messages', '--optimizer', '5'];
 
@@ -35,6 +37,24 @@ const overview = async (open, name) => {
   return page;
 };
 
+// The scene of the finding is staged, its words and numbers stand above, and something is chosen.
+async function lightOfTimeline(page, finding) {
+  assert.equal(await page.innerText('.evidence-words b'), finding.title_en);
+  assert.ok((await page.innerText('.evidence-words')).replace(/\s/g, ' ').includes(finding.value.replace(/\s/g, ' ')));
+  assert.match(await page.evaluate(() => location.hash), /scene=/);
+  const {selected, area, scene} = await page.evaluate(() => stageline.state());
+  assert.ok(selected || area, `${finding.id}: nothing is chosen`);
+  if (selected && scene.kinds) assert.ok(await page.evaluate(() => stageline.state().scene.kinds.has(stageline.state().selected.kind)));
+}
+async function lightOfPipeline(page, finding, fault) {
+  assert.equal(await page.innerText('.evidence-words b'), finding.title_en);
+  const lit = await page.evaluate(() => stageline.pipeline.lit().flatMap((level, i) => (level === 2 ? [stageline.pipeline.parts[stageline.pipeline.cell(i).part]] : [])));
+  assert.ok(lit.length > 0, `${finding.id}: nothing is lit`);
+  if (finding.id !== fault.finds) return;
+  if (fault.stages) assert.deepEqual([...new Set(lit.map(one => one.stage))].sort(), fault.stages);
+  if (fault.ranks) assert.deepEqual([...new Set(lit.map(one => one.rank))], fault.ranks);
+}
+
 const linkCase = fault => [`findings: each of ${fault.fault} leads to the place that shows it`, async (open, tools) => {
   const name = runOf(tools, fault), told = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[name], '--json'], BIG));
   const page = await overview(open, name), all = [...told.findings, ...told.offers];
@@ -54,24 +74,32 @@ const linkCase = fault => [`findings: each of ${fault.fault} leads to the place 
         await answer.locator(finding.table ? `#table-${finding.table} tbody tr` : 'details').first().waitFor();
         assert.equal(await page.locator('.lost:visible').count(), 0, `${finding.id}: the address leads to something`);
       } else if (word === 'pipeline') {
-        await page.waitForFunction(() => stageline.page() === 'pipeline' && stageline.pipeline?.state?.() && stageline.pipeline.frames() > 0);
+        await page.waitForFunction(() => stageline.page() === 'pipeline' && stageline.pipeline?.state?.() && stageline.pipeline.frames() > 0 && !stageline.pipeline.staging());
         const step = await page.evaluate(() => stageline.pipeline.state().step);
         if (finding.id.startsWith('offer.')) await page.locator('.what-if').waitFor();
-        else assert.equal(step, await wantedStep(page, finding, fault));
+        else {
+          assert.equal(step, await wantedStep(page, finding, fault));
+          await lightOfPipeline(page, finding, fault);
+        }
       } else {
         assert.equal(word, 'timeline');
         await page.waitForFunction(() => stageline.page() === 'timeline' && stageline.frames?.() > 0);
         await settle(page);
+        await lightOfTimeline(page, finding);
         const shown = await page.evaluate(() => ({view: stageline.view(), steps: stageline.run.steps,
-          pinned: stageline.state().pinned.map(id => stageline.run.ranks[stageline.run.lanes[id].rank_index])}));
+          pinned: stageline.state().pinned.map(id => ({...stageline.run.ranks[stageline.run.lanes[id].rank_index], guilty: stageline.state().scene.lanes.includes(id)}))}));
         const number = await wantedStep(page, finding, fault), step = shown.steps.find(one => one.number === number);
         // The whole step is in sight, and little beside it.
         assert.ok(shown.view.t0 <= step.start_ns + 1 && shown.view.t1 >= step.end_ns - 1, `${finding.id}: step ${number}`);
-        assert.ok(shown.view.t1 - shown.view.t0 < 1.5 * (step.end_ns - step.start_ns), `${finding.id}: more than step ${number}`);
+        // A long step has its neighbours beside it: what it is longer than.
+        const around = /^step\.|^run\.|^between/.test(finding.id) ? 3.5 : 1.5;
+        assert.ok(shown.view.t1 - shown.view.t0 < around * (step.end_ns - step.start_ns), `${finding.id}: more than step ${number}`);
         if (finding.id === fault.finds) {
-          if (fault.ranks) assert.deepEqual([...new Set(shown.pinned.map(one => one.rank))], fault.ranks);
-          if (fault.stages) assert.deepEqual([...new Set(shown.pinned.map(one => one.stage))].sort(), fault.stages);
-          if (fault.stage !== undefined) assert.ok(shown.pinned.length > 0 && shown.pinned.every(one => one.stage === fault.stage && one.rank === finding.rank));
+          const guilty = shown.pinned.filter(one => one.guilty), peers = shown.pinned.filter(one => !one.guilty);
+          if (fault.ranks) assert.deepEqual([...new Set(guilty.map(one => one.rank))], fault.ranks);
+          if (fault.stages) assert.deepEqual([...new Set(guilty.map(one => one.stage))].sort(), fault.stages);
+          if (fault.stage !== undefined) assert.ok(guilty.length > 0 && guilty.every(one => one.stage === fault.stage && one.rank === finding.rank));
+          if (fault.ranks || fault.stages) assert.ok(peers.length > 0, `${finding.id}: nobody stands beside the guilty`);
         }
       }
       await follows(page, 'back', 'overview');
@@ -93,7 +121,94 @@ const wantedStep = async (page, finding, fault) => {
   return finding.step ?? byLength[byLength.length >> 1].number;
 };
 
+// Profiles: each finding is seen in a slice or a pause of the device, with the rank that it names among the pinned ones.
+const PROFILES = [['late-rank', 'rank.late', /nccl/], ['checkpoint', 'host.busy', /save_checkpoint/], ['pageable', 'copies.pageable', /emcpy/], ['waits', 'host.sync', /./],
+  ['input', 'input.loading', /./], ['small', 'launch.bound', /./]];
+const faultProfile = ({folder, runs}, name) => {
+  const out = join(folder, 'profile-faults');
+  if (!existsSync(join(out, name))) execFileSync('python3', [PROFILE_FAULTS, '-o', out, name], {stdio: 'ignore'});
+  runs[`profile-fault-${name}`] = join(out, name);
+  return `profile-fault-${name}`;
+};
+
 export const cases = [
+  ...PROFILES.map(([name, id, slice]) => [`evidence of a profile: ${id} chooses what shows it`, async (open, tools) => {
+    const run = faultProfile(tools, name), told = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[run], '--json'], BIG));
+    const finding = told.findings.find(one => one.id === id);
+    assert.ok(finding, `${id} of ${told.findings.map(one => one.id)}`);
+    const page = await overview(open, run), at = told.findings.indexOf(finding);
+    await page.locator('.find h3 a.scene').nth(at).click();
+    await page.waitForFunction(() => stageline.page() === 'timeline' && stageline.frames?.() > 0);
+    await settle(page);
+    await lightOfTimeline(page, finding);
+    const {selected, area, pinned, view} = await page.evaluate(() => ({...stageline.state(), pinned: stageline.state().pinned.map(id => stageline.run.ranks[stageline.run.lanes[id].rank_index].rank)}));
+    if (selected) assert.match(selected.name, slice);
+    const t = selected ? selected.start : area.t0;
+    assert.ok(t < view.t1 && t + (selected ? selected.dur : area.t1 - area.t0) > view.t0, 'what is chosen is in sight');
+    if (finding.rank !== null) assert.ok(pinned.includes(finding.rank));
+  }]),
+  ['evidence: one finding after the other, by buttons, keys and the lane; left, and again from its address', async (open, tools) => {
+    const name = runOf(tools, {fault: 'slow-stage:2,1.4', args: [...USUAL, '--fault', 'slow-step:1,2']}), told = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[name], '--json'], BIG));
+    assert.ok(told.findings.length >= 2);
+    const page = await open(name), title = () => page.innerText('.evidence-words b'), scene = () => page.evaluate(() => stageline.state().scene?.key ?? null);
+    assert.equal(await page.locator('#evidence').count(), 0);
+    await page.click('#scenes');
+    await page.waitForSelector('#evidence');
+    await settle(page);
+    assert.equal(await title(), told.findings[0].title_en);
+    assert.ok(await page.isDisabled('#scene-previous'));
+    await page.click('#scene-next');
+    await page.waitForFunction(wanted => document.querySelector('.evidence-words b').textContent === wanted, told.findings[1].title_en);
+    await settle(page);
+    const second = await scene(), view = await page.evaluate(() => stageline.view());
+    await page.keyboard.press('Shift+KeyE');
+    await page.waitForFunction(wanted => document.querySelector('.evidence-words b').textContent === wanted, told.findings[0].title_en);
+    await settle(page);
+    // A flag stands where its step does.
+    const where = await page.evaluate(number => {
+      const flag = document.querySelector('.flags:has([aria-pressed=true])').getBoundingClientRect(), {start_ns} = stageline.run.steps.find(step => step.number === number);
+      return [flag.x, stageline.xOf(start_ns)];
+    }, told.findings[0].step);
+    assert.ok(Math.abs(where[0] - where[1]) < 3, `flag at ${where[0]}, its step at ${where[1]}`);
+    // Of the lane the flag of the second finding leads there again.
+    await page.locator('.flags button', {hasText: '2'}).click();
+    await page.waitForFunction(wanted => stageline.state().scene?.key === wanted, second);
+    await settle(page);
+    assert.deepEqual(await page.evaluate(() => stageline.view()), view);
+    const address = await page.evaluate(async key => {
+      while (!new RegExp(`sel=.*scene=${key}(&|$)`).test(location.hash)) await new Promise(done => setTimeout(done, 20));
+      return location.hash;
+    }, second), chosen = await page.evaluate(() => stageline.state().selected);
+    const again = await open(name, `?lang=en${address}`, {raw: true});
+    await again.waitForFunction(() => window.stageline?.frames?.() > 0 && document.querySelector('#evidence') && stageline.state().selected);
+    await settle(again);
+    assert.equal(await again.evaluate(() => stageline.state().selected.start), chosen.start);
+    assert.equal(await again.evaluate(() => stageline.state().scene.key), second);
+    await page.click('#scene-leave');
+    await page.waitForFunction(() => !document.querySelector('#evidence') && stageline.state().scene === null);
+    assert.deepEqual(await page.evaluate(() => stageline.state().pinned), []);
+    const lost = await open(name, '?lang=en#/timeline?scene=stage.none', {raw: true});
+    await lost.waitForFunction(() => document.querySelector('.astray:not([hidden])')?.textContent.includes('scene=stage.none'));
+  }],
+  ['evidence: a link of one rank opens the replica of that rank', async (open, tools) => {
+    const page = await overview(open, 'slowWorker'), rank = await page.evaluate(() => stageline.run.ranks.find(one => one.rank === 5));
+    assert.ok(rank.dp > 0, 'rank 5 is of another replica than the first');
+    await page.locator('.find', {hasText: 'Rank 5'}).first().locator('h3 a.scene').click();
+    await page.waitForFunction(() => stageline.page() === 'pipeline' && stageline.pipeline?.frames?.() > 0 && !stageline.pipeline.staging() && stageline.pipeline.scene());
+    assert.equal(await page.evaluate(() => stageline.pipeline.state().dp), rank.dp);
+    assert.equal(await page.evaluate(() => stageline.pipeline.parts[stageline.pipeline.cell(stageline.pipeline.state().selected).part].rank), 5);
+  }],
+  ['evidence: what makes the difference of two runs leads to both, lit', async (open, {runs}) => {
+    const page = await open('compared', '?lang=en#/compare', {raw: true});
+    await page.waitForFunction(() => window.stageline?.compared?.());
+    const link = page.locator('.effects a.scene', {hasText: 'stage 3'}).first(), words = await link.innerText();
+    await link.click();
+    await page.waitForFunction(() => stageline.page() === 'pipeline' && stageline.pipeline?.frames?.() > 0 && !stageline.pipeline.staging() && stageline.pipeline.scene());
+    assert.equal(await page.innerText('.evidence-words b'), words);
+    const stages = await page.evaluate(() => [...new Set(stageline.pipeline.lit().flatMap((level, i) => (level === 2 ? [stageline.pipeline.parts[stageline.pipeline.cell(i).part].stage] : [])))]);
+    assert.deepEqual(stages, [3]);
+    assert.equal(runs.compared.length, 3);
+  }],
   ...FAULTS.map(linkCase),
   ['a table of more rows than an answer carries: the rest is reached, sorted, filtered and copied', async (open, {stageline, runs, context}) => {
     const csv = execFileSync(stageline, ['analyze', 'events', runs.spread, '--table', 'events', '--format', 'csv'], {...BIG, maxBuffer: 1 << 29}).trimEnd().split('\n');

@@ -2,7 +2,8 @@
 // with real input events. Screenshots are left in FOLDER. Exit 0 good, 1 a failure, 77 nothing to drive with. With
 // --update-goldens the pictures in goldens/ are recorded anew; STAGELINE_WEB_ONLY is a part of the names of the cases to run,
 // STAGELINE_WEB_SLOW how many times slower Chromium shall be, STAGELINE_WEB_LATE by how many milliseconds every frame shall be late,
-// as on a machine whose processors are busy with other things: every case has to hold then, too.
+// as on a machine whose processors are busy with other things: every case has to hold then, too. STAGELINE_WEB_BUNDLE is a folder whose
+// viewer.js and viewer.css (`node web/build.mjs FOLDER`) stand in for the program's own: a change of the page is tried without a build.
 import {spawn} from 'node:child_process';
 import {mkdirSync} from 'node:fs';
 import {join, resolve} from 'node:path';
@@ -48,6 +49,7 @@ function serve(name) {
   return ready;
 }
 
+const bundle = process.env.STAGELINE_WEB_BUNDLE;
 const slow = Number(process.env.STAGELINE_WEB_SLOW || 1);
 const frameDelay = Number(process.env.STAGELINE_WEB_LATE || 0);
 const slowed = async page => slow > 1 && (await page.context().newCDPSession(page)).send('Emulation.setCPUThrottlingRate', {rate: slow});
@@ -84,6 +86,7 @@ async function outcome([name, run, options], drives) {
     };
     window.cancelAnimationFrame = id => { clearTimeout(waiting.get(id)); waiting.delete(id); };
   }, frameDelay);
+  if (bundle) for (const file of ['viewer.js', 'viewer.css']) await context.route(`**/${file}`, route => route.fulfill({path: join(bundle, file)}));
   context.on('page', page => slowed(page).catch(() => undefined));  // it may be gone again
   const problems = [], addresses = new Set();
   let loads = 0;

@@ -15,6 +15,7 @@ export interface App {
   under: Ghosts | null;     // what stands under the rows in place of theory
   ends: number[] | null;    // times that are marked in place of theory's ends
   marks: Uint8Array | null; // by cell: how it differs from its like in another run (data/differences.ts)
+  lit: Uint8Array | null;   // by cell: 2 accused by a finding, 1 its like, 0 neither
   state: State;
   theme: Theme;
   change(patch: Partial<State>): void;
@@ -24,7 +25,7 @@ export interface App {
 export function makeApp(report: Report, cells: Cells, model: RunModel, theme: Theme): App {
   const listeners: ((before: State) => void)[] = [];
   return {
-    report, cells, model, theme, bubbles: null, under: null, ends: null, marks: null,
+    report, cells, model, theme, bubbles: null, under: null, ends: null, marks: null, lit: null,
     state: initialState(model),
     change(patch) {
       const before = this.state;

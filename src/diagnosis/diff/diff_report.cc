@@ -48,6 +48,8 @@ DiffLine against(const DiffGroup& g) {
           human_duration(g.b_ns) + "，A 中为 " + human_duration(g.a_ns)};
 }
 
+}  // namespace
+
 const char* cause_id(DiffCause cause) {
   switch (cause) {
     case DiffCause::kSchedule: return "schedule";
@@ -61,8 +63,6 @@ const char* cause_id(DiffCause cause) {
     default: return "rest";
   }
 }
-
-}  // namespace
 
 std::string signed_duration(double ns) {
   if (std::abs(ns) < 0.5) return "0 ns";

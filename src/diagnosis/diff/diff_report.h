@@ -27,6 +27,8 @@ bool slower_by_more(const RunDiff& diff, double share);
 // What most of the change is: one group, one stage, or one kind of cause; empty where no such thing is.
 DiffLine main_cause(const RunDiff& diff);
 DiffLine group_line(const RunDiff& diff, const DiffGroup& group);
+// "long-steps": how tables and JSON call it.
+const char* cause_id(DiffCause cause);
 
 // Groups that text output lists: the first dozen that are sure, the rest with what is not added to it. They add up to
 // change_ns.

@@ -1,7 +1,7 @@
 // Cells wide enough for a rectangle of their own, of all rows at once: a fill style costs more to set than a rectangle to
 // draw, so they are drawn style after style. Kept between frames; allocates nothing once it has grown.
 import type {Cells} from '../data/cells';
-import {FORWARD_BACKWARD, Group, GROUP_COUNT, INPUT_GRAD, KIND_CODES, KIND_GROUP, KIND_LANE} from '../data/kind';
+import {FORWARD_BACKWARD, Group, GROUP_COUNT, INPUT_GRAD, isReceive, KIND_CODES, KIND_GROUP, KIND_LANE} from '../data/kind';
 import {CHUNK_TINTS, tintOf} from './colours';
 import type {Frame, Scene} from './scene';
 
@@ -20,6 +20,7 @@ export class CellBatch {
   private readonly fills = lists(GROUP_COUNT * CHUNK_TINTS);
   private readonly weights = lists(CHUNK_TINTS);
   private readonly inputs = lists(CHUNK_TINTS);
+  private readonly receives: number[] = [];
   private readonly halves = lists(CHUNK_TINTS);  // the backward half of a cell that is both
   private readonly texts = lists(GROUP_COUNT * CHUNK_TINTS * LABEL_SIZES.length);  // cell, x, y
 
@@ -30,7 +31,8 @@ export class CellBatch {
     const left = Math.max(x0, frame.x - 4), width = Math.max(Math.min(x1 - seam, frame.x + frame.width + 4) - left, 1);
     // Round corners cost ten times a rectangle, and are seen on large cells only.
     const round = wide > 16 * ratio && height > 22 * ratio ? 2 * ratio : 0;
-    this.fills[group * CHUNK_TINTS + tint]!.push(left, top, width, height, round);
+    if (isReceive(kind) && wide > 3 * ratio) this.receives.push(left, top, width, height, 0);
+    else this.fills[group * CHUNK_TINTS + tint]!.push(left, top, width, height, round);
     if (group === Group.Weight && wide > 6 * ratio) this.weights[tint]!.push(left, top, width, height, round);
     else if (kind === INPUT_GRAD && scene.model.markInputs && wide > 6 * ratio) this.inputs[tint]!.push(left, top, width, height, round);
     if (kind === FORWARD_BACKWARD) this.halves[tint]!.push(left, top + height / 2, width, height / 2, 0);
@@ -64,6 +66,7 @@ export class CellBatch {
       boxes.length = 0;
     };
     const at = (i: number, of: string[][]): string => of[Math.floor(i / CHUNK_TINTS)]![i % CHUNK_TINTS]!;
+    cover(this.receives, colours.receive);
     this.fills.forEach((boxes, i) => cover(boxes, at(i, colours.fill)));
     this.weights.forEach((boxes, tint) => cover(boxes, colours.weight[tint]!));
     this.inputs.forEach((boxes, tint) => cover(boxes, colours.input[tint]!));

@@ -84,7 +84,7 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
     return {
       ghosts: app.under ?? (app.state.theory ? app.model.ghosts : null),
       theoryEnds: app.ends ?? (app.state.theory && !app.under ? theoryEnds(app, step) : []),
-      bubbles: app.state.causes ? app.bubbles : null, marks: app.marks,
+      bubbles: app.state.causes ? app.bubbles : null, marks: app.marks, lit: app.lit,
       cells: app.cells, model: app.model, parts: app.report.parts, layout: of, view, step,
       zero: spanOf(app.model, step).t0, colours, selected: app.state.selected, hovered: app.state.hovered,
       scroll: element.scrollTop, width, height, ratio, labelLength, labelDur,

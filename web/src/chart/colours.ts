@@ -9,7 +9,8 @@ export interface ChartColours {
   fill: string[][];           // [group][tint]: later chunks are lighter
   text: string[][];
   idle: CanvasPattern;
-  weight: CanvasPattern[];    // hatch over weight gradients by tint, the second channel beside hue
+  weight: CanvasPattern[];
+  receive: CanvasPattern;    // hatch over weight gradients by tint, the second channel beside hue
   cause: CanvasPattern[];     // of waiting, by BUBBLE_PARTS
   input: CanvasPattern[];     // level lines over input gradients by tint, where full backwards or weight gradients are there too
 }
@@ -95,6 +96,7 @@ export function makeColours(context: CanvasRenderingContext2D, palette: Palette,
     idle: hatch(context, palette.idle, palette.idle2, Math.round(8 * ratio), 1.1 * ratio),
     cause: causeColours().map((line, k) => hatch(context, palette.idle, line, Math.round(CAUSE_SIZES[k]! * ratio), 1.7 * ratio, CAUSE_SLANTS[k])),
     weight: lines(Group.Weight).map(line => hatch(context, null, line, Math.round(5 * ratio), 1 * ratio)),
+    receive: hatch(context, palette.idle, css(groups[Group.Message]!), Math.round(6 * ratio), 1.3 * ratio, '\\'),
     input: lines(Group.Backward).map(line => rules(context, line, Math.round(5 * ratio), 1 * ratio)),
   };
 }
@@ -102,7 +104,7 @@ export function makeColours(context: CanvasRenderingContext2D, palette: Palette,
 export const tintOf = (chunk: number): number => Math.min(Math.max(chunk, 0), CHUNK_TINTS - 1);
 
 // Moves every hatch sideways by so many pixels.
-export function shiftHatches({idle, cause, weight, input}: ChartColours, by: number): void {
+export function shiftHatches({idle, cause, weight, input, receive}: ChartColours, by: number): void {
   const to = new DOMMatrix([1, 0, 0, 1, by, 0]);
-  for (const pattern of [idle, ...cause, ...weight, ...input]) pattern.setTransform(to);
+  for (const pattern of [idle, receive, ...cause, ...weight, ...input]) pattern.setTransform(to);
 }

@@ -6,6 +6,7 @@ import {CellBatch} from './cell_batch';
 import {tintOf} from './colours';
 import {isSend, otherEnd} from '../data/messages';
 import {phasesOf} from '../data/phases';
+import {laneRange} from '../data/rows';
 import {AXIS_HEIGHT, ghostBox, LANE_BOX} from './layout';
 import {paintMarks} from './marks';
 import {makeRaster, rasterLane, shadeBins, type Raster} from './raster';
@@ -128,6 +129,31 @@ function paintRows(painter: Painter, scene: Scene, frame: Frame, first: number, 
     }
     batch.draw(context, scene, FONT);
   }
+}
+
+// What a finding accuses stands out: everything is veiled, its peers half as much, and the accused cells are drawn again.
+const VEIL = 0.72, HALF_VEIL = 0.5;
+function paintLit(painter: Painter, scene: Scene, frame: Frame, first: number, last: number): void {
+  const {context, batch} = painter, {cells, lit, ratio} = scene;
+  const again = (level: number): void => {
+    for (let index = first; index < last; ++index)
+      scene.model.rows[scene.layout.rows[index]!]!.lanes.forEach((lane, k) => {
+        const [begin, end] = laneRange(lane, cells, scene.step, frame.view.t0, frame.view.t1), [share, part] = LANE_BOX[k]!, top = frame.rowTop(index);
+        const y = Math.round(top + share * frame.rowHeight), height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
+        for (let i = begin; i < end; ++i) if (lit![lane.cells[i]!] === level) batch.add(scene, frame, lane.cells[i]!, ...halfOf(cells, lane.cells[i]!, y, height));
+      });
+    batch.draw(context, scene, FONT);
+  };
+  const veil = (alpha: number): void => {
+    context.fillStyle = scene.colours.palette.bg;
+    context.globalAlpha = alpha;
+    for (let index = first; index < last; ++index) context.fillRect(frame.x - 4 * ratio, frame.rowTop(index), frame.width + 8 * ratio, frame.rowHeight);
+    context.globalAlpha = 1;
+  };
+  veil(1 - (1 - VEIL) / (1 - HALF_VEIL));
+  again(1);
+  veil(HALF_VEIL);
+  again(2);
 }
 
 const GHOST_ALPHA = 0.38;
@@ -263,6 +289,7 @@ function paintPlot(painter: Painter, scene: Scene, frame: Frame): void {
   const ghostStrips = (last - first) * LANE_COUNT;
   for (let i = first; i < last && scene.ghosts; ++i)
     paintGhosts(painter, scene, frame, i, strips[ghostStrips + i - first]!, ghostStrips + i - first);
+  if (scene.lit) paintLit(painter, scene, frame, first, last);
   for (let i = first; i < last && scene.marks; ++i) paintMarks(context, scene, frame, i);
   for (let i = first; i < last; ++i) paintPhases(context, scene, frame, i);
   if (scene.theoryEnds.length > 0) paintTheoryEnds(context, scene, frame);

@@ -13,7 +13,7 @@ import {makeFrame, type Scene} from './scene';
 const SAME_SCALE = 1e-9;
 
 // What has to stay as it is for a picture to be moved; objects are made anew when they change.
-const KEPT = ['cells', 'model', 'layout', 'step', 'colours', 'selected', 'hovered', 'scroll', 'width', 'height', 'ratio', 'ghosts', 'bubbles', 'marks',
+const KEPT = ['cells', 'model', 'layout', 'step', 'colours', 'selected', 'hovered', 'scroll', 'width', 'height', 'ratio', 'ghosts', 'bubbles', 'marks', 'lit',
               'labelDur'] as const satisfies readonly (keyof Scene)[];
 
 export class Rolling {

@@ -1,6 +1,8 @@
 // Kinds and groups in the order of src/model/kind.h.
 export const KIND_CODES = ['F', 'B', 'I', 'W', 'F&B', 'SF', 'RF', 'SB', 'RB', 'C', 'O', 'other'] as const;
 export type KindCode = typeof KIND_CODES[number];
+// A receive is posted and waits: what moves is its last moment, so it is drawn as waiting, in the colour of messages.
+export const isReceive = (kind: number): boolean => kind === 6 || kind === 8;
 export const FORWARD = 0, BACKWARD = 1, INPUT_GRAD = 2, FORWARD_BACKWARD = 4;
 
 export const enum Group { Forward, Backward, Weight, Message, Collective, Optimizer, Other }

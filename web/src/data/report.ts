@@ -19,7 +19,7 @@ export interface Part {
 export interface Finding {
   id: string; weight: number; value: string; note: Both; title: Both; detail: Both;
   lost_ns?: number; uncertainty_ns?: number; saving_ns?: number;  // of the mean step, where a replay tells
-  cause?: string; analysis?: string; table?: string; command?: string;  // where its numbers are, and what to type to see them
+  cause?: string; causes?: readonly string[]; analysis?: string; table?: string; command?: string;  // where its numbers are, and what to type to see them
   step?: number | null; rank?: number | null;  // where it shows, beside what the cause names
 }
 export interface SpanPart { id: string; share: number; label: Both }

@@ -30,6 +30,7 @@ export interface Actions {
   help(): void;
   toggleTheme(): void;
   toggleLang(): void;
+  evidence(by: number): void;  // the finding before or after the one that is shown; the first where none is
   perfetto(): void;
   failed(error: unknown): void;
   facts(): SliceFacts | null;
@@ -37,7 +38,7 @@ export interface Actions {
 
 const MOST_WAITING = 4;
 
-export interface Doors { open(mode: OmniMode): void; help(): void; toggleTheme(): void; toggleLang(): void; perfetto(): void }
+export interface Doors { open(mode: OmniMode): void; help(): void; toggleTheme(): void; toggleLang(): void; perfetto(): void; evidence(by: number): void }
 
 export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors): Actions {
   let facts: SliceFacts | null = null, asked = 0, loading: Promise<void> = Promise.resolve();
@@ -184,6 +185,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       else if (state.selected) select(null);
       else if (state.area) store.change({area: null, panel: state.panel === 'area' ? 'none' : state.panel});
       else if (state.second) store.change({second: null});
+      else if (state.scene) store.change({scene: null, pinned: []});
     },
     ...doors,
   };

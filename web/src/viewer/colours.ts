@@ -15,10 +15,21 @@ export interface Colours {
   hatch: CanvasPattern;                 // of idle time
   weight: CanvasPattern;                // over weight gradients, the second channel beside hue
   hatched: ReadonlySet<number>;
+  receive: CanvasPattern;               // of receives, which wait for what they get
+  receives: ReadonlySet<number>;
 }
 
 // Of these a chunk has its own tint; the others have one colour.
 const TINTED = new Set(['forward', 'backward', 'weight', 'message']);
+
+// A kind's fill and text for every tint, on the page's ground.
+export function chunkPaints(kind: Run['kinds'][number], theme: Theme): {fill: string; text: string}[] {
+  const ground = parse(getComputedStyle(document.documentElement).getPropertyValue('--bg').trim()), base = parse(kind[theme].fill);
+  return Array.from({length: CHUNK_TINTS}, (_, i) => {
+    const tint = TINTED.has(kind.group) ? mix(base, ground, tintShare(i)) : base;
+    return {fill: css(tint), text: i === 0 || tint === base ? kind[theme].text : textOn(tint)};
+  });
+}
 
 // Forward's tint of every chunk, as its cells are painted.
 export function chunkTints(kinds: Run['kinds'], chunks: number, theme: Theme): string[] {
@@ -55,6 +66,8 @@ export function makeColours(context: CanvasRenderingContext2D, run: Run, theme: 
     fill: [], text: [], pixel: new Uint32Array(256),
     hatch: diagonal(context, named('idle'), named('idle2'), Math.max(4, Math.round(8 * ratio)), 1.1 * ratio),
     weight: diagonal(context, null, css(mix(parse(named('bg')), [128, 128, 128], 0.2)), Math.max(3, Math.round(6 * ratio)), 0.9 * ratio),
+    receive: diagonal(context, named('idle'), run.kinds.find(kind => kind.group === 'message')?.[theme].fill ?? named('mut'), Math.max(4, Math.round(7 * ratio)), 1.3 * ratio),
+    receives: new Set(run.kinds.filter(kind => kind.code === 'RF' || kind.code === 'RB').map(kind => kind.id)),
     hatched: new Set(run.kinds.filter(kind => kind.group === 'weight').map(kind => kind.id)),
   };
   for (const kind of run.kinds) {
@@ -62,7 +75,8 @@ export function makeColours(context: CanvasRenderingContext2D, run: Run, theme: 
     const tints = Array.from({length: CHUNK_TINTS}, (_, i) => (TINTED.has(kind.group) ? mix(base, ground, tintShare(i)) : base));
     colours.fill[kind.id] = tints.map(css);
     colours.text[kind.id] = tints.map((tint, i) => (i === 0 || tint === base ? kind[theme].text : textOn(tint)));
-    colours.pixel[kind.id] = base[0] | base[1] << 8 | base[2] << 16;
+    const seen = colours.receives.has(kind.id) ? mix(base, parse(named('idle')), 0.72).map(Math.round) : base;  // where lines have no room, their mean
+    colours.pixel[kind.id] = seen[0]! | seen[1]! << 8 | seen[2]! << 16;
   }
   return colours;
 }

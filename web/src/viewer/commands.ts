@@ -26,6 +26,8 @@ export function commandsOf(store: Store, actions: Actions): Command[] {
     {title: w('cmd.compare'), keys: 'C', run: () => actions.holdForCompare()},
     {title: w('cmd.alignStart'), keys: 'L', run: () => actions.align('start')},
     {title: w('cmd.alignEnd'), keys: 'R', run: () => actions.align('end')},
+    {title: w('evidence.next'), keys: 'E', run: () => actions.evidence(1)},
+    state.scene !== null && {title: w('evidence.previous'), keys: '⇧E', run: () => actions.evidence(-1)},
     state.shifts.size > 0 && {title: w('cmd.unalign'), run: () => store.change({shifts: new Map()})},
     run.flows && {title: w('cmd.flows'), keys: 'X', run: () => store.change({flows: !state.flows})},
     {title: w('cmd.panel'), keys: 'Q', run: () => actions.togglePanel()},

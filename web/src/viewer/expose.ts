@@ -7,12 +7,13 @@ import type {Stage} from './stage';
 import type {Store} from './store';
 import {missingWords} from './words';
 
-export function expose(store: Store, stage: Stage, actions: Actions): void {
+export function expose(store: Store, stage: Stage, actions: Actions, staging: () => boolean): void {
   const corner = () => stage.canvas.getBoundingClientRect();
   Object.assign((window as {stageline?: object}).stageline ??= {}, {
     state: () => ({...store.state, collapsed: [...store.state.collapsed], expanded: [...store.state.expanded],
         hidden: [...store.state.hidden],
-                   shifts: [...store.state.shifts], lit: store.state.lit && {...store.state.lit, ids: [...store.state.lit.ids]}}),
+                   shifts: [...store.state.shifts], scene: store.state.scene && {...store.state.scene, lanes: [...store.state.scene.lanes], peers: [...store.state.scene.peers]},
+                   lit: store.state.lit && {...store.state.lit, ids: [...store.state.lit.ids]}}),
     view: () => store.state.view,
     setView: (t0: number, t1: number) => store.jump({t0, t1}),
     pan: (ns: number) => store.setView({t0: store.state.view.t0 + ns, t1: store.state.view.t1 + ns}),
@@ -21,7 +22,7 @@ export function expose(store: Store, stage: Stage, actions: Actions): void {
     painted: stage.painted,
     fetched: stage.fetched,
     unfinished: stage.unfinished,
-    settled: stage.settled,
+    settled: () => stage.settled() && !staging(),
     error: () => stage.tiles.error,
     pixelsHeld: () => stage.tiles.pixelsHeld(),
     // What the canvas is painted with: rgb(…) or #…, by kind and tint.

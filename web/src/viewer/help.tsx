@@ -8,7 +8,7 @@ const KEYS: [string, Word][] = [
   ['W S', 'keys.zoom'], ['A D', 'keys.move'], ['← →', 'keys.arrows'], ['↑ ↓', 'keys.lane'], ['PgUp PgDn', 'keys.page'], [', .', 'keys.neighbour'], ['[ ]', 'keys.flow'],
   ['F', 'keys.focus'], ['0', 'keys.all'], ['⌫', 'keys.undo'], ['1 … 9', 'keys.step'], ['M', 'keys.range'], ['⇧M', 'keys.mark'], ['/',
       'keys.search'], ['N ⇧N', 'keys.next'],
-  ['Ctrl+P', 'keys.lanes'], ['Ctrl+⇧P F1', 'keys.commands'], ['C', 'keys.compare'], ['L R', 'keys.align'], ['X', 'keys.flows'], ['Q',
+  ['Ctrl+P', 'keys.lanes'], ['Ctrl+⇧P F1', 'keys.commands'], ['C', 'keys.compare'], ['L R', 'keys.align'], ['E ⇧E', 'keys.evidence'], ['X', 'keys.flows'], ['Q',
       'keys.panel'],
   ['+ −', 'keys.height'], ['Alt+↑ Alt+↓', 'keys.reorder'], ['Esc', 'keys.clear'], ['?', 'keys.help']];
 const GESTURES: [Word, Word][] = [

@@ -75,6 +75,7 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions, activ
       case 'KeyC': actions.holdForCompare(); return true;
       case 'KeyL': actions.align('start'); return true;
       case 'KeyR': actions.align('end'); return true;
+      case 'KeyE': actions.evidence(event.shiftKey ? -1 : 1); return true;
       case 'KeyX': store.change({flows: !store.state.flows}); return true;
       case 'KeyN': actions.findNext(event.shiftKey ? -1 : 1); return true;
       case 'Backspace': store.undoView(); return true;

@@ -25,12 +25,23 @@ function icon(path: string): SVGElement {
   return svg as SVGElement;
 }
 
+// From the name to the row's buttons and back: they are no stops of Tab, which would be three for each of a thousand lanes.
+function alongTools(event: KeyboardEvent): void {
+  if (event.altKey || (event.key !== 'ArrowRight' && event.key !== 'ArrowLeft')) return;
+  const label = (event.currentTarget as HTMLElement).closest('.label')!, stops = [...label.querySelectorAll<HTMLElement>('.name, .tools button')];
+  const next = stops[stops.indexOf(event.target as HTMLElement) + (event.key === 'ArrowRight' ? 1 : -1)];
+  if (!next) return;
+  event.preventDefault();
+  event.stopPropagation();
+  next.focus();
+}
+
 export function makeLabels(store: Store): Labels {
-  const head = h('div', {class: 'labels head'}), body = h('div', {class: 'labels body', role: 'list'});
+  const head = h('div', {class: 'labels head', role: 'list'}), body = h('div', {class: 'labels body', role: 'list'});
   let shown = new Map<string, HTMLElement>(), stale = true, gutter = 0, placed: Partial<Scene> = {};
 
   const button = (name: string, path: string, action: () => void, pressed?: boolean): HTMLElement =>
-    h('button', {class: 'icon', title: name, 'aria-label': name, 'aria-pressed': pressed === undefined ? null : String(pressed),
+    h('button', {class: 'icon', tabindex: -1, title: name, 'aria-label': name, 'aria-pressed': pressed === undefined ? null : String(pressed),
                  click: (event: Event) => { event.stopPropagation(); action(); }}, icon(path) as unknown as Node);
 
   function make(row: DisplayRow): HTMLElement {
@@ -44,13 +55,13 @@ export function makeLabels(store: Store): Labels {
                               title: [strong, weak, lane ? w('label.slices', count(lane.slices))
                                   : ''].filter(Boolean).join(' · '),
                               click: folds ? toggle : () => store.say(strong),
-                              keydown: (event: KeyboardEvent) => moveByKey(event, store, row)},
+                              keydown: (event: KeyboardEvent) => { alongTools(event); moveByKey(event, store, row); }},
       folds && icon(row.collapsed ? ICONS.closed : ICONS.open) as unknown as Node, h('b', {}, small ? '' : strong), ' ',
       small || row.h < 11 ? null : h('span', {}, weak));
     const tools: Node[] = [];
     if (lane && row.h >= 11) {
       if (row.more > 0 || state.expanded.has(lane.id))
-        tools.push(h('button', {class: 'icon rows', title: w('label.rows'), 'aria-label': w('label.rows'),
+        tools.push(h('button', {class: 'icon rows', tabindex: -1, title: w('label.rows'), 'aria-label': `${row.more > 0 ? `+${row.more}` : '−'} ${w('label.rows')}`,
                                 click: () => store.change({expanded: toggled(state.expanded,
                                     lane.id)})}, row.more > 0 ? `+${row.more}` : '−'));
       const pinned = state.pinned.includes(lane.id);
@@ -61,8 +72,9 @@ export function makeLabels(store: Store): Labels {
         store.say(w('label.hidden', strong));
       }));
     }
-    const element = h('div', {class: `label ${row.kind}${small ? ' small' : ''}${row.merged ? ' merged' : ''}`, role: 'listitem'}, name,
-      tools.length > 0 && h('span', {class: 'tools'}, ...tools));
+    // The name is the row's one stop; Left and Right go through its buttons.
+    const element = h('div', {class: `label ${row.kind}${small ? ' small' : ''}${row.merged ? ' merged' : ''}${lane && state.scene?.lanes.has(lane.id) ? ' guilty' : ''}`, role: 'listitem'}, name,
+      tools.length > 0 && h('span', {class: 'tools', keydown: alongTools}, ...tools));
     styled(element, {top: `${row.y}px`, height: `${row.h}px`, 'padding-left': `${gutter < 120 ? 6 + row.level * 5 : 10 + row.level * 14}px`,
                      '--row': `${row.kind === 'lane' ? row.h / Math.max(row.rows, 1) : row.h}px`});
     dragLabel(element, store, row);

@@ -3,7 +3,7 @@ import {exactMs} from '../format';
 import {timeTicks} from '../chart/ticks';
 import {paintCounter} from './paint_counter';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
-import {paintRectangles, paintTexts, widthOf, type Frame, type Painted, type RowPart, type Span} from './paint_slices';
+import {laneLight, paintRectangles, paintTexts, widthOf, type Frame, type Painted, type RowPart, type Span} from './paint_slices';
 import {FONT, plotWidth, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
 import type {Entry} from './tiles';
 import {w} from './words';
@@ -68,7 +68,7 @@ function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
       const sx = same ? Math.round(s0) : s0, sw = same ? Math.round(s1) - sx : s1 - s0;
       const dx = frame.px(span.a), dw = same ? sw : frame.px(span.b) - dx;
       if (sw <= 0 || dw <= 0) continue;
-      if (store.state.lit) context.globalAlpha = 0.25;
+      context.globalAlpha = store.state.lit ? 0.25 : laneLight(store.state.scene, lane.id);
       context.drawImage(sheet.canvas, sx, entry.top + sub * entry.rowPx, sw, entry.rowPx, same ? Math.round(dx) : dx, y, dw, height);
       context.globalAlpha = 1;
       const part = {entry, sub, span, top: y, height};

@@ -6,7 +6,7 @@ import {duration} from '../format';
 import {tintOf} from '../chart/colours';
 import type {SlicesAnswer} from './api';
 import {FONT, type Scene} from './scene';
-import type {Lit} from './store';
+import type {Light, Lit, State} from './store';
 import type {Entry} from './tiles';
 
 // What is painted on: the plot, or a part of it. Texts keep within `texts`: in the window they begin at its edge where a
@@ -60,6 +60,19 @@ const isDim = (lit: Lit | null, {name, dur, microBatch}: SlicesAnswer, i: number
   !(lit.ids.has(name[i]!) && dur[i]! >= (lit.min ?? 0) && dur[i]! <= (lit.max ?? Infinity) &&
     (lit.microBatch === undefined || microBatch[i] === lit.microBatch));
 
+const DIM = 0.22;
+export const PEER = 0.5;
+// How bright a lane is in a scene: the guilty ones whole, their peers half, the others dim.
+export const laneLight = (scene: Light | null, lane: number): number =>
+  (scene === null || scene.lanes.size === 0 || scene.lanes.has(lane) ? 1 : scene.peers.has(lane) ? PEER : DIM);
+function brightness({lit, scene}: Pick<State, 'lit' | 'scene'>, slices: SlicesAnswer, i: number): number {
+  if (isDim(lit, slices, i)) return DIM;
+  if (scene === null) return 1;
+  const isLit = (scene.kinds === null || scene.kinds.has(slices.kind[i]!)) && (scene.names === null || scene.names.has(slices.name[i]!)) &&
+    (scene.microBatch < 0 || slices.microBatch[i] === scene.microBatch) && slices.start[i]! < scene.t1 && slices.start[i]! + slices.dur[i]! > scene.t0;
+  return isLit ? laneLight(scene, slices.lane[i]!) : DIM;
+}
+
 // From `left` to `right`, both whole pixels, less the seam to a neighbour.
 function rightOf(frame: Frame, ratio: number, left: number, end: number): number {
   const right = Math.round(frame.px(end));
@@ -67,17 +80,17 @@ function rightOf(frame: Frame, ratio: number, left: number, end: number): number
 }
 
 export function paintRectangles(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, part: RowPart, painted: Painted): void {
-  const {colours, ratio, store: {state: {lit}}} = scene, {entry: {sheet, ranges}, span, top, height} = part, {slices} = sheet;
+  const {colours, ratio, store: {state}} = scene, {entry: {sheet, ranges}, span, top, height} = part, {slices} = sheet;
   const [begin, end] = ranges[part.sub] ?? [0, 0];
   const from = Math.round(frame.px(span.a)), to = Math.round(frame.px(span.b));
   let fill = '';
   for (let i = firstReaching(slices, begin, end, span.a); i < end && slices.start[i]! < span.b; ++i) {
     const dur = slices.dur[i]!, start = slices.start[i]!;
     if (dur < sheet.leastNs && dur > 0) continue;
-    const left = Math.round(frame.px(start)), kind = slices.kind[i]!, dim = isDim(lit, slices, i);
+    const left = Math.round(frame.px(start)), kind = slices.kind[i]!, light = brightness(state, slices, i);
     if (dur === 0) {  // an instant is a hairline, whatever the zoom
       ++painted.slices;
-      if (dim) context.globalAlpha = 0.22;
+      if (light < 1) context.globalAlpha = light;
       context.fillStyle = fill = colours.fill[kind]?.[0] ?? colours.ink;
       context.fillRect(left, top, Math.max(1, Math.round(ratio)), height);
       context.globalAlpha = 1;
@@ -88,30 +101,35 @@ export function paintRectangles(context: CanvasRenderingContext2D, scene: Scene,
     const x0 = Math.max(left, from), x1 = Math.min(Math.max(right, left + 1), to);
     if (x1 <= x0) continue;
     ++painted.slices;
-    if (dim) context.globalAlpha = 0.22;
+    if (light < 1) context.globalAlpha = light;
     const colour = colours.fill[kind]?.[tintOf(slices.chunk[i]!)] ?? colours.mut;
     if (colour !== fill) context.fillStyle = fill = colour;
+    const waits = colours.receives.has(kind) && x1 - x0 > 3 * ratio;
+    if (waits) {
+      context.fillStyle = colours.receive;
+      fill = '';
+    }
     context.fillRect(x0, top, x1 - x0, height);
     if (colours.hatched.has(kind) && x1 - x0 > 6 * ratio) {
       context.fillStyle = colours.weight;
       context.fillRect(x0, top, x1 - x0, height);
       fill = '';
     }
-    if (dim) context.globalAlpha = 1;
+    if (light < 1) context.globalAlpha = 1;
   }
 }
 
 // `isFirst`: no picture of the row stands to the left of this one.
 export function paintTexts(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, part: RowPart, isFirst: boolean, cells: boolean,
                            painted: Painted): void {
-  const {colours, ratio, store: {state: {lit}}} = scene, {entry: {sheet, ranges}, span, top, height} = part, {slices} = sheet;
+  const {colours, ratio, store: {state}} = scene, {entry: {sheet, ranges}, span, top, height} = part, {slices} = sheet;
   if (height < 11 * ratio) return;
   const [begin, end] = ranges[part.sub] ?? [0, 0], size = (height >= 15 * ratio ? 11.5 : 10) * ratio, pad = 4 * ratio;
   let font = '';
   for (let i = firstReaching(slices, begin, end, span.a); i < end && slices.start[i]! < span.b; ++i) {
     const dur = slices.dur[i]!, start = slices.start[i]!;
     if (dur < sheet.leastNs || dur === 0 || dur * frame.scale < 9 * ratio || !isFirst && start < span.a) continue;
-    if (isDim(lit, slices, i)) continue;
+    if (brightness(state, slices, i) <= DIM) continue;
     const kind = slices.kind[i]!, tint = tintOf(slices.chunk[i]!), left = Math.round(frame.px(start));
     // Text begins where the slice does, or at the window's edge when it begins before.
     const from = Math.max(left, frame.texts.left), visible = Math.min(rightOf(frame, ratio, left, start + dur), frame.texts.right) - from;
@@ -119,7 +137,7 @@ export function paintTexts(context: CanvasRenderingContext2D, scene: Scene, fram
     const number = bare !== '' && visible > 120 * ratio ? `${slices.names.get(slices.name[i]!) ?? ''} ${bare} · ${long}` : bare;
     const wanted = `${number ? 600 : 400} ${size}px ${FONT}`;
     if (wanted !== font) context.font = font = wanted;
-    context.fillStyle = colours.text[kind]?.[tint] ?? colours.bg;
+    context.fillStyle = colours.receives.has(kind) ? colours.ink : colours.text[kind]?.[tint] ?? colours.bg;
     const y = top + height / 2 + ratio;
     if (number) {
       const text = visible >= widthOf(context, number, size) + 3 * ratio ? number : bare;

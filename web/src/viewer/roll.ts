@@ -25,9 +25,9 @@ const SAME_SCALE = 1e-9;
 interface Strip { canvas: HTMLCanvasElement; complete: boolean; seen: number }
 
 // What has to stay as it is for pictures to be moved. Objects are compared by identity: they are made anew when they change.
-interface Ground { layout: Layout; lit: unknown; shifts: unknown; colours: unknown; width: number; height: number; scroll: number; ratio: number }
+interface Ground { layout: Layout; lit: unknown; lights: unknown; shifts: unknown; colours: unknown; width: number; height: number; scroll: number; ratio: number }
 const groundOf = ({layout, store: {state}, colours, width, height, scroll, ratio}: Scene): Ground =>
-  ({layout, lit: state.lit, shifts: state.shifts, colours, width, height, scroll, ratio});
+  ({layout, lit: state.lit, lights: state.scene, shifts: state.shifts, colours, width, height, scroll, ratio});
 const isSame = (a: Ground, b: Ground): boolean => (Object.keys(a) as (keyof Ground)[]).every(key => a[key] === b[key]);
 
 export class Roll {

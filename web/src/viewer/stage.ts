@@ -196,6 +196,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
       layout = null;
       labels.rebuild();
     }
+    if (before.scene !== now.scene) labels.rebuild();
     if (before.shifts !== now.shifts) {
       const moved = new Set(store.run.lanes.filter(lane =>
         (before.shifts.get(lane.rank_index) ?? 0) !== (now.shifts.get(lane.rank_index) ?? 0)).map(lane => lane.id));

@@ -17,6 +17,15 @@ export interface Lit {
   where?: string;        // facets of a search ("mb:3 kind:B"), and those of them that a slice in sight says itself
   microBatch?: number;
 }
+// What a finding accuses, lit in the timeline; what is neither accused nor its like is dimmed.
+export interface Light {
+  key: string;                       // the finding, as addresses say it
+  lanes: ReadonlySet<number>;        // the guilty ones; none: all
+  peers: ReadonlySet<number>;        // what they are held against: half as bright
+  kinds: ReadonlySet<number> | null; names: ReadonlySet<number> | null;  // null: any
+  microBatch: number;                // −1: any
+  t0: number; t1: number;
+}
 export function litBySearch(ids: readonly number[], label: string, where: string): Lit {
   const microBatch = /(?:^| )(?:mb|micro_batch):(\d+)/i.exec(where)?.[1];
   return {ids: new Set(ids), label, query: label, from: 'search', ...(where && {where}),
@@ -39,6 +48,7 @@ export interface State {
   area: Area | null;
   marks: readonly Mark[];
   lit: Lit | null;
+  scene: Light | null;
   flows: boolean;
   panel: 'slice' | 'area' | 'marks' | 'none';
   message: string;                 // one line for everyone, read out
@@ -66,7 +76,7 @@ export class Store {
       grouping: run.groupings.includes('stage') ? 'stage' : run.groupings.includes('machine') ? 'machine' : 'none',
       collapsed: new Set(), expanded: new Set(), pinned: [], hidden: new Set(),
       rankOrder: run.ranks.map((_, i) => i), laneOrder: run.lanes.map(lane => lane.id), shifts: new Map(),
-      selected: null, second: null, area: null, marks: [], lit: null, flows: false, panel: 'none', message: '', spoken: '',
+      selected: null, second: null, area: null, marks: [], lit: null, scene: null, flows: false, panel: 'none', message: '', spoken: '',
     };
     if (run.ranks.length <= 1) this.state.grouping = 'none';
   }

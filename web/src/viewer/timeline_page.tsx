@@ -3,14 +3,19 @@ import {render} from 'preact';
 import {h} from '../dom';
 import {grouped} from '../format';
 import {makeActions, type Actions, type OmniMode} from './actions';
+import {EvidenceBar} from './evidence/bar';
+import {scenesOf, type Scenes} from './evidence/scenes';
+import {stage as stageScene} from './evidence/staged';
 import {expose} from './expose';
 import {timelineKeys} from './help';
 import {listenToKeys} from './keys';
 import {openOmni} from './omni';
 import type {Page, Shell} from './page';
 import {Panel} from './panel';
+import {placesOf} from './overview/places';
 import {openInPerfetto} from './perfetto';
 import {listenToPointer} from './pointer';
+import {xOf} from './scene';
 import {makeStage} from './stage';
 import {Store} from './store';
 import {makeTip} from './tip';
@@ -22,17 +27,64 @@ export function makeTimeline(shell: Shell): Page {
   const {api, run} = shell, store = new Store(run, shell.theme);
   const bar = h('div', {class: 'toolbar-place'}), bottom = h('div', {class: 'panel-place'}), tip = makeTip(store);
   const stage = makeStage(api, store, () => bottom.querySelector<HTMLElement>('.panel .body')?.offsetHeight ?? 0);
+  const evidence = h('div', {class: 'evidence-place'});
   const leftOut = h('p', {class: 'left-out', role: 'note', hidden: !run.file?.left_out});
-  const element = h('div', {}, bar, leftOut, stage.element, bottom, tip.element);
+  const title = h('h1', {class: 'live'});
+  const element = h('main', {}, title, bar, leftOut, evidence, stage.element, bottom, tip.element);
   let actions: Actions;
   const doors = {
     open: (mode: OmniMode) => openOmni(mode, api, store, stage, actions),
     help: shell.help, toggleTheme: shell.toggleTheme, toggleLang: shell.toggleLang,
+    evidence: (by: number) => step(by),
     perfetto: () => { openInPerfetto(api, store).catch(error => actions.failed(error)); },
   };
   actions = makeActions(api, store, stage, doors);
 
-  let pending = 0, jumps = store.jumps, seen = false;
+  // Scenes: of the finding that is shown, and who was asked for last.
+  let scenes: Scenes | null = null, staging = 0, busy = 0;
+  const known = async (): Promise<Scenes> => scenes ??= await scenesOf(shell);
+  // `only`: the window and what is pinned and chosen stand in the address; the scene lights them.
+  async function showScene(key: string | null, only = false): Promise<void> {
+    const mine = ++staging;
+    ++busy;
+    try {
+      const {findings, keys, steps} = await known(), at = key === null ? 0 : keys.indexOf(key), finding = findings[at];
+      if (mine !== staging) return;
+      if (!finding) return key === null ? store.say(w('evidence.none')) : shell.lost(`scene=${key}`);
+      const staged = await stageScene(api, run, finding, keys[at]!, steps);
+      if (mine !== staging) return;
+      if (only) return store.change({scene: staged.light});
+      actions.select(null);
+      store.change({scene: staged.light, pinned: staged.pinned, area: staged.area, second: null, lit: null, panel: staged.area ? 'area' : 'none',
+        collapsed: new Set(), hidden: new Set([...store.state.hidden].filter(id => !staged.pinned.includes(id)))});
+      if (staged.view) store.jump(staged.view);
+      else store.jump(store.home);
+      if (staged.selected) {
+        actions.select(staged.selected);
+        if (staged.second) store.change({second: staged.second});
+      }
+    } finally {
+      --busy;
+      drawEvidence();
+    }
+  }
+  function leaveScene(): void {
+    ++staging;
+    store.change({scene: null, pinned: []});
+  }
+  const step = (by: number): void => {
+    const {scene} = store.state;
+    if (!scene) return void showScene(null).catch(actions.failed);
+    const next = scenes?.keys[scenes.keys.indexOf(scene.key) + by];
+    if (next) void showScene(next).catch(actions.failed);
+  };
+  function drawEvidence(): void {
+    const {scene} = store.state, at = stage.scene(), finding = scene && scenes?.findings[scenes.keys.indexOf(scene.key)];
+    render(scene && scenes && finding ? <EvidenceBar scenes={scenes} now={scene.key} left={at.gutter} width={Math.max(element.clientWidth - at.gutter - 10, 60)}
+      xOf={t => xOf(at, t)} show={key => { showScene(key).catch(actions.failed); }} leave={leaveScene}
+      places={placesOf(shell, finding, scene.key, scenes.steps, scenes.known).filter(place => place.id !== 'timeline')} /> : null, evidence);
+  }
+  let pending = 0, evidenceFrame = 0, jumps = store.jumps, seen = false;
   function draw(): void {
     pending = 0;
     render(<Toolbar store={store} stage={stage} actions={actions} />, bar);
@@ -43,26 +95,35 @@ export function makeTimeline(shell: Shell): Page {
   store.onChange(before => {
     const {view: a, ...rest} = before, {view: b, ...now} = store.state;
     const same = (Object.keys(rest) as (keyof typeof rest)[]).every(key => rest[key] === now[key]);
+    if (store.state.scene || before.scene) evidenceFrame ||= requestAnimationFrame(() => { evidenceFrame = 0; drawEvidence(); });
     if ((!same || a === b) && !pending) pending = requestAnimationFrame(draw);
     if (shell.page === 'timeline') shell.moved(store.jumps !== jumps);
     jumps = store.jumps;
   });
   listenToPointer(api, store, stage, {tip: tip.show, select: actions.select, failed: actions.failed});
   listenToKeys(store, stage, actions, () => shell.page === 'timeline');
-  expose(store, stage, actions);
+  expose(store, stage, actions, () => busy > 0);
+  new ResizeObserver(() => { if (store.state.scene) drawEvidence(); }).observe(element);
 
   return {
     element,
     show(route) {
-      if (route && (route.query || seen)) fromQuery(store, route.query, actions, api, shell.lost);
+      if (route && (route.query || seen)) {
+        fromQuery(store, route.query, actions, api, shell.lost);
+        const query = new URLSearchParams(route.query), key = query.get('scene');
+        ++staging;
+        if (key !== null) showScene(key, query.has('v')).catch(actions.failed);
+      }
       seen = true;
     },
     address: () => ({rest: '', query: toQuery(store)}),
     restyle() {
       store.theme = shell.theme;
       if (run.file) leftOut.replaceChildren(w('file.leftOut', grouped(run.file.left_out)), ' ', h('code', {}, run.file.command));
+      title.textContent = w('canvas.aria', run.title);
       stage.canvas.setAttribute('aria-label', w('canvas.aria', run.title));
       draw();  // bars first: what they leave is the stage's
+      drawEvidence();
       stage.restyle();
     },
     keys: timelineKeys,

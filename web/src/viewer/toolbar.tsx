@@ -53,6 +53,8 @@ export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; ac
         </label>)}
       {run.flows && <button class="pill" id="flows" aria-pressed={state.flows} onClick={() =>
           store.change({flows: !store.state.flows})}>{w('head.flows')}</button>}
+      {run.whole && <button class="pill" id="scenes" aria-pressed={state.scene !== null} title={w('evidence.help')} onClick={() =>
+          actions.evidence(1)}>{w('evidence.lane')} <kbd>E</kbd></button>}
       <button class="pill" id="fit" onClick={() => store.jump(store.home)} title={w('cmd.all')}>{w('head.all')}</button>
       {!run.file && <button class="pill" id="perfetto" onClick={actions.perfetto} title={w('cmd.perfetto')}>Perfetto</button>}
     </div>

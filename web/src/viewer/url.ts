@@ -36,6 +36,7 @@ export function toQuery(store: Store): string {
   if (state.marks.length > 0) query.set('marks',
       state.marks.map(mark => `${Math.round(mark.t)}:${encodeURIComponent(mark.text)}`).join('~'));
   if (state.shifts.size > 0) query.set('shift', [...state.shifts].map(([rank, ns]) => `${store.run.ranks[rank]!.rank}:${ns}`).join('~'));
+  if (state.scene) query.set('scene', state.scene.key);
   if (state.flows) query.set('flows', '1');
   if (state.rowHeight > 0) query.set('h', String(state.rowHeight));
   query.set('by', state.grouping);
@@ -100,6 +101,7 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
     const [rank, ns] = one.split(':').map(Number);
     return [run.ranks.findIndex(r => r.rank === rank), ns!];
   }).filter(([rank, ns]) => rank >= 0 && Number.isFinite(ns)));
+  patch.scene = null;
   patch.area = patch.lit = patch.selected = patch.second = null;
   const [a0, a1] = numbers(query.get('area')?.split(',').slice(0, 2).join(',') ?? null);
   if (a1! > a0!) {

@@ -6,11 +6,15 @@ import {duration, grouped, percent} from '../../format';
 import {flawWords, t, tableTitle} from '../../i18n/i18n';
 import {dataTable} from '../../views/data_table';
 import {makeTextTip} from '../../views/text_tip';
+import {commandLine} from '../command';
 import {commandOf} from '../answers/section';
 import {deskOf, type Answer, type Offers, type Working} from '../answers/ask';
 import {failure, working} from '../answers/working';
 import type {Page, Shell} from '../page';
 import {said, sentences, type Diff} from './diff';
+import {DIFF, hasScene} from '../evidence/scenes';
+import {plainQuery} from '../route';
+import {hasPipeline} from '../shell';
 import {w} from '../words';
 
 const signed = (ns: number): string => `${ns < 0 ? '−' : '+'}${duration(Math.abs(ns))}`;
@@ -24,7 +28,7 @@ export function makeCompare(shell: Shell): Page {
 
   function effects(found: Diff): HTMLElement {
     const largest = found.told.reduce((most, one) => Math.max(most, Math.abs(one.effect_ns)), Math.abs(found.change_ns)) || 1;
-    const row = (words: string, effect: number, share: number, error: number | null, whole = false): HTMLElement => {
+    const row = (words: Child, effect: number, share: number, error: number | null, whole = false): HTMLElement => {
       const bar = h('i', {class: effect > 0 ? 'slower' : 'faster'}), width = Math.abs(effect) / largest * 50;
       bar.style.setProperty('width', `${width}%`);
       bar.style.setProperty('left', `${effect > 0 ? 50 : 50 - width}%`);
@@ -38,7 +42,8 @@ export function makeCompare(shell: Shell): Page {
           h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
         h('th', {scope: 'col'}, w('compare.effect')), h('th', {scope: 'col'}, w('compare.share')),
             h('th', {scope: 'col'}, w('compare.error')))),
-      h('tbody', {}, ...found.told.map(one => row(said(one), one.effect_ns, one.effect_share, one.error_ns)),
+      h('tbody', {}, ...found.told.map((one, i) => row(hasPipeline(shell.run) && hasScene(one)
+        ? h('a', {href: shell.href('pipeline', {query: `scene=${DIFF}${i}`}), class: 'scene', title: w('compare.scene')}, said(one)) : said(one), one.effect_ns, one.effect_share, one.error_ns)),
         row(w('compare.together'), found.change_ns, found.change_share, found.error_ns, true)))));
   }
   // Runs without a pipeline: what changed most by name, and which run is which; the table beneath calls them so.
@@ -65,8 +70,7 @@ export function makeCompare(shell: Shell): Page {
           h('ul', {}, ...found.changes.map(one => h('li', {}, said(one))))),
       effects(found),
       h('p', {class: 'quiet'}, w('compare.matched', grouped(found.matched), grouped(found.unmatched), grouped(found.unused))),
-      h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, ['stageline diff', ...offers!.paths,
-          ...offers!.other!.paths].join(' '))),
+      h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, commandLine('diff', [...offers!.paths, ...offers!.other!.paths]))),
     ];
   }
   // Operators and kernels by name, largest change first as trace-diff orders them.
@@ -77,10 +81,15 @@ export function makeCompare(shell: Shell): Page {
     const full = names.tables.filter(table => table.rowCount > 0);
     if (full.length === 0) return [title, h('p', {class: 'quiet'}, w('compare.operators.none'))];
     return [title, ...full.flatMap((table: Table) => [h('h3', {}, tableTitle(table)),
-      dataTable(table, {tip, link: (_t: Table, _r: number, _c: Column, _w: string) => false})]),
+      dataTable(table, {tip, link: nameLink})]),
       names.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...names.notes.map(note => h('li', {}, flawWords(note.name, note.message)))),
       h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, commandOf('trace-diff', [],
           {control: offers!.paths[0]!, test: offers!.other!.paths[0]!})))];
+  }
+  // A name leads to where it runs: all its slices lit.
+  function nameLink(_table: Table, _row: number, column: Column, words: string): Child {
+    return column.name === 'name' && words !== '' && words !== '–' &&
+      h('a', {href: shell.href('timeline', {query: plainQuery(new URLSearchParams({lit: words}))}), title: w('compare.lit')}, words);
   }
   function draw(): void {
     if (!visible) return;
@@ -88,7 +97,7 @@ export function makeCompare(shell: Shell): Page {
     if (!offers) return body.replaceChildren(h('h1', {tabindex: -1}, w('page.compare')), working(w('compare.working'), null));
     if (!offers.other) return body.replaceChildren(h('h1', {tabindex: -1}, w('compare.none.title')),
         h('p', {class: 'lead'}, w('compare.none')),
-      h('p', {}, h('code', {class: 'command'}, `stageline view ${offers.paths.join(' ')} --compare OTHER_RUN`)));
+      h('p', {}, h('code', {class: 'command'}, commandLine('view', offers.paths, '--compare OTHER_RUN'))));
     body.replaceChildren(...[...pipelines(), h('section', {class: 'operators'},
         ...operators().filter((one): one is Node | string => !!one))]
       .filter((one): one is Node | string => !!one));

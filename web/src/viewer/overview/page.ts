@@ -1,6 +1,6 @@
 // The first screen: what was run, how fast, how much was lost and to what, and what to do first, each with the place that
 // shows it. The words and numbers are those of `stageline explain`.
-import {tableColumn, type Finding, type SpanPart, type Table} from '../../data/report';
+import type {Finding, SpanPart, Table} from '../../data/report';
 import {h, type Child} from '../../dom';
 import {duration, grouped} from '../../format';
 import {currentLang, description, flawWords, t} from '../../i18n/i18n';
@@ -9,33 +9,17 @@ import {headlineView} from '../../views/headline';
 import {stagesView} from '../../views/stages';
 import {stepBarsView} from '../../views/step_bars';
 import {countOf} from '../../words';
-import {deskOf, type AnswerTable, type Working} from '../answers/ask';
+import {deskOf, type Working} from '../answers/ask';
 import {failure, working} from '../answers/working';
 import type {Step} from '../api';
+import {explained, findingOf, type Explained} from '../explained';
 import type {Page, Shell} from '../page';
 import {hasCompare, hasPipeline} from '../shell';
 import {w} from '../words';
-import {placesOf, replicaOf, usualStep, windowOf} from './places';
+import {stepsOf} from '../evidence/scenes';
+import {usualStep} from '../evidence/staged';
+import {placesOf, replicaOf, windowOf} from './places';
 import {stepPicture} from './step_picture';
-
-// The answer to /api/explain, which is `stageline explain --json`.
-interface Told {
-  id: string; cause: string; priced: boolean; lost_ns: number; lost_share: number; saving_ns: number; value: string;
-  note_en: string; note_zh: string; title_en: string; title_zh: string; detail_en: string; detail_zh: string;
-  analysis: string; table: string; command: string; step: number | null; rank: number | null;
-}
-export interface Explained {
-  run_en: string; run_zh: string; steps: number; step_ns: number; lost_ns: number; why_not: string; note_en: string; note_zh: string;
-  closing_en: string; closing_zh: string; title_en: string; title_zh: string; lead_en: string; lead_zh: string;
-  parts: {id: string; label_en: string; label_zh: string; share: number}[];
-  findings: Told[]; offers: Told[];
-}
-
-const findingOf = (told: Told): Finding => ({
-  id: told.id, weight: told.lost_share || (told.priced ? 1 : 0), value: told.value, note: [told.note_en, told.note_zh],
-  title: [told.title_en, told.title_zh], detail: [told.detail_en, told.detail_zh], cause: told.cause,
-  analysis: told.analysis, table: told.table, command: told.command, step: told.step, rank: told.rank,
-});
 
 // Where nothing stands out that is a finding too.
 const closing = (told: Explained): Finding[] => (told.findings.length > 0 ? [] : [{
@@ -44,13 +28,19 @@ const closing = (told: Explained): Finding[] => (told.findings.length > 0 ? [] :
 export function makeOverview(shell: Shell): Page {
   const {run, api} = shell, desk = deskOf(api), sheet = h('main', {class: 'sheet overview'}), element = h('div', {}, sheet);
   let told: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false, visible = false;
-  let tables: Table[] = [], steps: Step[] = run.steps, known = new Set<string>();
+  let tables: Table[] = [], steps: readonly Step[] = run.steps, known = new Set<string>();
 
-  function evidence(finding: Finding): Child {
+  function evidence(finding: Finding, key: string): Child {
     if (finding.id === 'none') return false;
-    const links = placesOf(shell, finding, steps, known).flatMap((place, i) => [i > 0 && h('span', {class: 'between'}, ' · '),
+    const links = placesOf(shell, finding, key, steps, known).flatMap((place, i) => [i > 0 && h('span', {class: 'between'}, ' · '),
         h('a', {href: place.href, class: 'place'}, place.words)]);
     return h('p', {class: 'detail places'}, ...links, !!finding.command && h('code', {}, finding.command));
+  }
+  // The title leads to the scene: in the pipeline's chart where there is one.
+  function sceneHref(finding: Finding, key: string): string {
+    if (finding.id === 'none' || finding.id.startsWith('offer.')) return '';
+    const places = placesOf(shell, finding, key, steps, known);
+    return (places.find(place => place.id === 'pipeline') ?? places.find(place => place.id === 'timeline'))?.href ?? '';
   }
   function facts(): HTMLElement {
     const ranks = run.ranks.length, stages = new Set(run.ranks.map(rank => rank.stage).filter(stage => stage >= 0)).size;
@@ -71,15 +61,6 @@ export function makeOverview(shell: Shell): Page {
       h('ul', {}, ...run.flaws.map(flaw => h('li', {},
         h('span', {class: `severity ${flaw.severity}`}, t(flaw.severity === 'loss' ? 'severity.loss' : 'severity.warning')), ' ',
         flawWords(flaw.name, flaw.message), flaw.count > 1 && ` (${grouped(flaw.count)}×)`))));
-  }
-  // The pipeline's own steps, on the timeline's axis; the profiler's may begin while the one before still runs.
-  function stepsOf(list: AnswerTable[]): Step[] {
-    const table = list.find(one => one.name === 'steps');
-    const [number, start, span] = ['step', 'start_ns', 'span_ns'].map(name => table && tableColumn(table, name));
-    if (!table || !number || !start || !span) return run.steps;
-    const shift = Number(BigInt(table.origin) - BigInt(run.origin_ns));
-    return number.map((value, i) => ({number: Number(value), start_ns: Number(start[i]) + shift,
-        end_ns: Number(start[i]) + shift + Number(span[i])}));
   }
   // A click shows the step in the timeline.
   function stepBars(): Child {
@@ -103,7 +84,7 @@ export function makeOverview(shell: Shell): Page {
       h('p', {class: 'run-line'}, told && h('b', {}, run.title), runLine ? ` ${runLine}` : ''), headline(),  // until then the heading names it
       h('div', {class: 'cols'},
         h('div', {}, told?.note_en && !told.why_not ? h('p', {class: 'quiet'}, currentLang() === 'zh' ? told.note_zh : told.note_en) : '',
-          told ? findingsView(findings, evidence) : '',
+          told ? findingsView(findings, evidence, sceneHref) : '',
           told?.why_not ? h('p', {class: 'quiet'}, w('overview.whyNot', told.why_not)) : ''),
         h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(),
             facts()].filter((one): one is HTMLElement => !!one))),
@@ -123,12 +104,12 @@ export function makeOverview(shell: Shell): Page {
   function ask(): void {
     asked = true;
     wrong = null;
-    desk.ask<Explained>('explain', {}, state => { now = state; if (!told) redraw(); })
+    explained(api, state => { now = state; if (!told) redraw(); })
       .then(found => { told = found; }, (error: unknown) => { wrong = error; }).finally(redraw);
     desk.offers().then(found => { known = new Set(found.answers.map(one => one.name)); redraw(); }, () => undefined);
     if (!hasPipeline(run)) return;
     desk.answer('pipeline-summary', {},
-        () => undefined).then(answer => { tables = answer.tables; steps = stepsOf(answer.tables); redraw(); }, () => undefined);
+        () => undefined).then(answer => { tables = answer.tables; steps = stepsOf(run, answer.tables); redraw(); }, () => undefined);
     redraw();
   }
   Object.assign((window as {stageline?: object}).stageline ??= {}, {overviewReady: () => told !== null &&

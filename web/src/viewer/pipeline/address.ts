@@ -9,6 +9,7 @@ export function toQuery(pipe: Pipe): string {
   const query = new URLSearchParams(toHash(state, ownModel(pipe), recorded.cells, recorded.report.parts).slice(1));
   if (state.beside !== null) query.set('beside', String(state.beside));
   if (state.open.size > 0) query.set('open', state.open.size === openable(app).length ? 'all' : [...state.open].join(','));
+  if (pipe.scene) query.set('scene', pipe.scene);
   if (!state.causes) query.set('causes', 'off');
   if (!pipe.both) query.set('other', 'off');
   else if (pipe.other && pipe.other.shift !== 0 && pipe.other.app.state.step !== null) query.set('other', String(pipe.other.app.state.step));

@@ -83,7 +83,7 @@ function StepField({pipe}: {pipe: Pipe}) {
 }
 
 // Buttons ask the state when they are pressed: what they were drawn with may be a press old.
-export function Head({pipe, showBoth}: {pipe: Pipe; showBoth(both: boolean): void}) {
+export function Head({pipe, showBoth, evidence}: {pipe: Pipe; showBoth(both: boolean): void; evidence(): void}) {
   const {app, recorded: {model}} = pipe, {state} = app, {steps} = model;
   const move = (by: number): void => {
     if (pipe.world) setWorld(pipe, null);
@@ -122,6 +122,7 @@ export function Head({pipe, showBoth}: {pipe: Pipe; showBoth(both: boolean): voi
         {app.bubbles && <button id="causes" aria-pressed={state.causes} title={w('pipe.causes.help')} onClick={() =>
             app.change({causes: !app.state.causes})}>{w('pipe.causes')}</button>}
         {pipe.other && <button id="both" aria-pressed={pipe.both} title={w('pipe.both.help')} onClick={() => showBoth(!pipe.both)}>{w('pipe.both')}</button>}
+        <button id="scenes" aria-pressed={pipe.scene !== ''} title={w('evidence.help')} onClick={evidence}>{w('evidence.lane')}</button>
         <button id="fit" title={t('chart.fit.help')} onClick={() => setView(app, homeOf(app.model, app.state.step))}>{t('chart.fit')}</button>
         <button id="save-svg" title={w('pipe.save.svg')} onClick={() => saveChart(pipe, 'svg')}>SVG</button>
         <button id="save-png" title={w('pipe.save.png')} onClick={() => saveChart(pipe, 'png')}>PNG</button>

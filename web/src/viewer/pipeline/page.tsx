@@ -13,6 +13,11 @@ import {homeOf} from '../../state';
 import {makeTip, type PageTip} from '../../views/tip';
 import {cellSentence} from '../../words';
 import type {Diff} from '../compare/diff';
+import {EvidenceBar} from '../evidence/bar';
+import {isOfDiff, scenesOf, scenesOfDiff} from '../evidence/scenes';
+import {stepOf} from '../evidence/staged';
+import {placesOf, replicaOf} from '../overview/places';
+import {litOf} from './lit';
 import type {KeyWords, Page, Shell} from '../page';
 import {w} from '../words';
 import {stateOf, toQuery} from './address';
@@ -32,15 +37,15 @@ import {WhatIf} from './what_if';
 const KEYS: [string, () => string][] = [
   ['W S', () => t('keys.zoom.long')], ['A D', () => t('keys.move.long')], ['← → ↑ ↓', () => t('keys.arrows.long')], ['[ ]', () => t('keys.step.long')],
   [', .', () => t('keys.cell.long')], ['0', () => t('keys.fit.long')], ['T', () => t('keys.theory.long')], ['C', () => w('pipe.key.causes')],
-  ['U ⇧U', () => w('pipe.key.unfold')], ['Enter', () => w('pipe.key.timeline')], ['Esc', () => t('keys.esc.long')]];
+  ['E ⇧E', () => w('keys.evidence')], ['U ⇧U', () => w('pipe.key.unfold')], ['Enter', () => w('pipe.key.timeline')], ['Esc', () => t('keys.esc.long')]];
 
 export function makePipeline(shell: Shell): Page {
-  const top = h('div', {}), controls = h('div', {}), body = h('div', {class: 'cards'}), chartPlace = h('div', {class: 'chart-place'});
+  const evidence = h('div', {class: 'evidence-place'}), top = h('div', {}), controls = h('div', {}), body = h('div', {class: 'cards'}), chartPlace = h('div', {class: 'chart-place'});
   const detailsPlace = h('div', {}), notice = h('p', {class: 'quiet', role: 'status'}), runsWords = h('div', {});
   const names = [h('div', {class: 'run-name'}), h('div', {class: 'run-name'})] as const, otherPlace = h('div', {class: 'chart-place'});
-  const element = h('main', {class: 'sheet'}, notice, top, controls, runsWords, names[0], chartPlace, names[1], otherPlace, detailsPlace, body);
+  const element = h('main', {class: 'sheet'}, notice, top, evidence, controls, runsWords, names[0], chartPlace, names[1], otherPlace, detailsPlace, body);
   let pipe: Pipe | null = null, asked = '', pending = 0, pointerTime: number | null = null, otherTime: number | null = null, visible = false;
-  let leading = false;
+  let leading = false, staging = 0, busy = 0;
 
   function build(loaded: Pipe['recorded']): Pipe {
     const app = makeApp(loaded.report, loaded.cells, loaded.model, shell.theme);
@@ -49,7 +54,7 @@ export function makePipeline(shell: Shell): Page {
     const share = (): number => (made.both && made.other ? 0.36 : 0.62);
     const maxHeight = (): number => Math.max(share() < 0.5 ? 160 : 220, Math.min(element.clientHeight * share(), 1400));
     const chart = makeChart(app, maxHeight);
-    const made: Pipe = {shell, app, chart, recorded: loaded, tables: null, tablesError: '', world: null, other: null, diff: null,
+    const made: Pipe = {shell, app, chart, recorded: loaded, tables: null, tablesError: '', world: null, scene: '', scenes: null, other: null, diff: null,
       both: new URLSearchParams(asked).get('other') !== 'off'};
     const tip = makeTip(app, cell => likeWords(made, 'a', cell));
     app.state = stateOf(made, asked);
@@ -74,6 +79,7 @@ export function makePipeline(shell: Shell): Page {
       }
       if (before.step !== app.state.step) shell.say(app.state.step === null ? t('chart.all') : t('chart.step', app.state.step));
       const {view: a, hovered: b, ...rest} = before, {view: c, hovered: d, ...now} = app.state;
+      if (made.scene && a !== c) schedule();
       if ((Object.keys(rest) as (keyof typeof rest)[]).some(key => rest[key] !== now[key]) || (a === c && b === d)) schedule();
       if (shell.page === 'pipeline' && (a !== c || before.selected !== app.state.selected || b === d)) shell.moved();
     });
@@ -85,7 +91,7 @@ export function makePipeline(shell: Shell): Page {
       schedule();
     });
     fetchOther(made, maxHeight);
-    expose(made);
+    expose(made, () => busy > 0);
     return made;
   }
 
@@ -115,6 +121,7 @@ export function makePipeline(shell: Shell): Page {
         if (before.selected !== app.state.selected) drawDetails(made);
       });
       other.chart.restyle();
+      lightOther(made);
       const wanted = Number(new URLSearchParams(asked).get('other') || NaN);
       if (other.loaded.model.steps.some(one => one.step === wanted)) chooseBelow(made, other, wanted);
       showBoth(made, made.both);
@@ -158,6 +165,7 @@ export function makePipeline(shell: Shell): Page {
   function ownKey(made: Pipe, event: KeyboardEvent): boolean {
     const {app} = made, {selected} = app.state;
     switch (event.code) {
+      case 'KeyE': nextScene(made, event.shiftKey ? -1 : 1); return true;
       case 'KeyC': if (app.bubbles) app.change({causes: !app.state.causes}); return true;
       case 'KeyU':
         if (event.shiftKey || selected < 0) toggleAll(app);
@@ -169,6 +177,7 @@ export function makePipeline(shell: Shell): Page {
         return true;
       case 'Escape':
         if (made.world && selected < 0) setWorld(made, null);
+        else if (made.scene && selected < 0) leaveScene(made);
         return false;
       case 'BracketLeft': case 'BracketRight':
         if (made.world) setWorld(made, null);
@@ -185,12 +194,68 @@ export function makePipeline(shell: Shell): Page {
     const words = alone ? likeWords(made, 'b', other.app.state.selected) : likeWords(made, 'a', selected);
     detailsPlace.replaceChildren(detailsView(alone ? other.app : app), ...(words ? [h('p', {class: 'quiet'}, words)] : []), ...(link ? [link] : []));
   }
+  // A finding: its step and the replica of its rank, its cells lit. `keep`: what the address says of the window and the cell stays.
+  async function showScene(made: Pipe, key: string | null, keep = false): Promise<void> {
+    const mine = ++staging;
+    ++busy;
+    try {
+      const scenes = made.scenes && isOfDiff(made.scenes.keys[0] ?? '') === isOfDiff(key) ? made.scenes : await (isOfDiff(key) ? scenesOfDiff : scenesOf)(shell), at = key === null ? 0 : scenes.keys.indexOf(key), finding = scenes.findings[at];
+      if (mine !== staging) return;
+      if (!finding) return key === null ? shell.say(w('evidence.none')) : shell.lost(`scene=${key}`);
+      if (made.world) setWorld(made, null);
+      const {app} = made, dp = replicaOf(shell.run, [finding]), number = stepOf(scenes.steps, finding)?.number ?? null;
+      const known = made.recorded.model.steps.some(one => one.step === number), step = keep ? app.state.step : known ? number : app.state.step;
+      const replica = keep || dp < 0 ? app.state.dp : dp, {cells, chosen} = litOf(made.recorded, shell.run.kinds, finding, step, replica);
+      made.scenes = scenes;
+      made.scene = scenes.keys[at]!;
+      app.lit = cells;
+      lightOther(made);
+      app.change(keep ? {} : {step, dp: replica, view: homeOf(app.model, step), hovered: -1, selected: chosen});
+      made.chart.invalidate();
+      shell.moved();
+    } finally {
+      --busy;
+      schedule();
+    }
+  }
+  // The run below: the same place of it.
+  function lightOther({other, scenes, scene}: Pipe): void {
+    const finding = scene ? scenes?.findings[scenes.keys.indexOf(scene)] : undefined;
+    if (!other) return;
+    other.app.lit = finding ? litOf(other.loaded, shell.run.kinds, finding, null, null).cells : null;
+    other.chart.invalidate();
+  }
+  function leaveScene(made: Pipe): void {
+    ++staging;
+    made.scene = '';
+    made.app.lit = null;
+    lightOther(made);
+    made.app.change({});
+    made.chart.invalidate();
+    shell.moved();
+    schedule();
+  }
+  function nextScene(made: Pipe, by: number): void {
+    const next = made.scene && made.scenes ? made.scenes.keys[made.scenes.keys.indexOf(made.scene) + by] : null;
+    if (next !== undefined) showScene(made, next).catch(wrong);
+  }
+  const wrong = (error: unknown): void => shell.say(w('failed', String(error)));
+  function drawEvidence(made: Pipe): void {
+    const {scenes, scene, app} = made, finding = scenes?.findings[scenes.keys.indexOf(scene)], plot = made.chart.scene();
+    const {t0, t1} = app.state.view, left = plot.layout.labelWidth, width = Math.max(plot.width - left - 8, 60);
+    // The lane stands on the timeline's axis, the cells on theirs: a rank's cells may be moved against it.
+    const shift = made.recorded.shiftNs[0] ?? 0;
+    render(scenes && finding && scene ? <EvidenceBar scenes={scenes} now={scene} left={left} width={width}
+      xOf={t => left + (t - shift - t0) / (t1 - t0) * width} show={key => { showScene(made, key).catch(wrong); }} leave={() => leaveScene(made)}
+      places={placesOf(shell, finding, scene, scenes.steps, scenes.known).filter(place => place.id !== 'pipeline')} /> : null, evidence);
+  }
   function schedule(): void { if (!pending) pending = requestAnimationFrame(draw); }
   function draw(): void {
     pending = 0;
     if (!pipe) return;
+    drawEvidence(pipe);
     render(<StepHead pipe={pipe} />, top);
-    render(<Head pipe={pipe} showBoth={both => showBoth(pipe!, both)} />, controls);
+    render(<Head pipe={pipe} showBoth={both => showBoth(pipe!, both)} evidence={() => { if (pipe!.scene) leaveScene(pipe!); else showScene(pipe!, null).catch(wrong); }} />, controls);
     const {other, both, app: {state}} = pipe, shown = both ? other : null, now = [pipe.tables, currentLang()];
     render(shown ? <RunsWords pipe={pipe} other={shown} /> : null, runsWords);
     render(shown ? <RunName pipe={pipe} other={shown} side="a" /> : null, names[0]);
@@ -212,6 +277,10 @@ export function makePipeline(shell: Shell): Page {
     const {cells} = pipe.recorded.report;
     notice.hidden = cells.count >= cells.total;
     if (!notice.hidden) notice.textContent = w('pipe.truncated', cells.count, cells.total);
+  }
+  function takeScene(made: Pipe, query: string): void {
+    const fields = new URLSearchParams(query), key = fields.get('scene');
+    if (key !== null) showScene(made, key, fields.has('v') || fields.has('sel')).catch(wrong);
   }
   function restyle(): void {
     if (!pipe) {
@@ -240,7 +309,9 @@ export function makePipeline(shell: Shell): Page {
           if (pipe.world) setWorld(pipe, null);
           const both = new URLSearchParams(route.query).get('other') !== 'off';
           if (both !== pipe.both) showBoth(pipe, both);
+          leaveScene(pipe);
           pipe.app.change(stateOf(pipe, route.query));
+          takeScene(pipe, route.query);
         }
         pipe.chart.invalidate();
         pipe.other?.chart.invalidate();
@@ -251,6 +322,7 @@ export function makePipeline(shell: Shell): Page {
       loadPipeline(shell.api).then(loaded => {
         pipe = build(loaded);
         restyle();
+        takeScene(pipe, asked);
       }).catch((error: unknown) => {
         notice.classList.remove('asking');
         notice.textContent = String(error instanceof Error ? error.message : error);
@@ -265,7 +337,7 @@ export function makePipeline(shell: Shell): Page {
 }
 
 // What tests and measurements ask. Coordinates are CSS pixels in the window.
-function expose(pipe: Pipe): void {
+function expose(pipe: Pipe, staging: () => boolean): void {
   const {app, chart} = pipe;
   let frames = 0;
   chart.canvas.addEventListener('painted', () => { if (++frames === 1) performance.mark('pipeline-painted'); });
@@ -277,6 +349,7 @@ function expose(pipe: Pipe): void {
     kind: of.cells.kind[i], microBatch: of.cells.microBatch[i], chunk: of.cells.chunk[i]});
   const own = {
     cells: () => app.cells.count, total: pipe.recorded.report.cells.total, drawn: () => countDrawn(chart.allScene()),
+    staging, scene: () => pipe.scene, lit: () => app.lit && [...app.lit],
     frames: () => frames, view: () => app.state.view,
     state: () => ({...app.state, open: [...app.state.open]}), rows: () => chart.scene().layout.rows.map(row => app.model.rows[row]!.part),
     arrows: (i: number) => arrowsOf(chart.scene(), i).map(one => {

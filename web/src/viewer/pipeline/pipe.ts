@@ -9,6 +9,7 @@ import type {RunModel} from '../../data/rows';
 import {homeOf} from '../../state';
 import {toggled} from '../store';
 import type {Diff} from '../compare/diff';
+import type {Scenes} from '../evidence/scenes';
 import type {Shell} from '../page';
 import type {Loaded} from './load';
 
@@ -37,6 +38,8 @@ export interface Pipe {
   world: World | null;              // drawn in place of the recording
   other: Other | null;              // the second run, once it is there
   both: boolean;                    // it is wanted below the first
+  scene: string;                    // the finding that is shown; '': none
+  scenes: Scenes | null;            // once one was asked for
   diff: Partial<Diff> | null;       // what `stageline diff` says of the two; {}: neither has a pipeline
 }
 
@@ -58,6 +61,8 @@ export function setWorld(pipe: Pipe, world: World | null): void {
   app.ends = world && [world.recordedEnd];
   setUnder(pipe);
   app.marks = null;
+  app.lit = null;
+  pipe.scene = '';
   app.change({hovered: -1, selected: -1, ...(whole ? {view: homeOf(app.model, step)} : {})});
 }
 

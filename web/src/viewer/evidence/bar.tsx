@@ -1,0 +1,73 @@
+// Above the chart of a scene: the finding with its numbers, the ways to the ones before and after it, and a lane in which every
+// finding stands at the step that shows it.
+import {both} from '../../i18n/i18n';
+import {w} from '../words';
+import {stepOf, usualStep} from './staged';
+import type {Scenes} from './scenes';
+
+interface Props {
+  scenes: Scenes; now: string;
+  show(key: string): void; leave(): void;
+  places: {words: string; href: string}[];
+  xOf(t: number): number;     // CSS pixels from the lane's left edge
+  left: number; width: number;  // of the plot
+}
+
+const FLAG = 26, GAP = 2;
+
+interface Flags { x: number; at: number[]; beyond: -1 | 0 | 1 }
+// Findings of one step stand side by side at it; what is out of sight waits at the edge, in the order of time.
+function flagsOf({scenes, xOf, left, width}: Props): Flags[] {
+  const groups = new Map<number, number[]>(), right = left + width;
+  scenes.findings.forEach((finding, i) => {
+    const step = stepOf(scenes.steps, finding) ?? usualStep(scenes.steps), t = step ? step.start_ns : 0;
+    groups.set(t, [...groups.get(t) ?? [], i]);
+  });
+  const sorted = [...groups].sort((a, b) => a[0] - b[0]), wide = (at: number[]): number => at.length * (FLAG + GAP);
+  const flags: Flags[] = [];
+  let free = left;
+  for (const [t, at] of sorted) {
+    const x = xOf(t), beyond = x < left - 1 ? -1 : x > right - 4 ? 1 : 0;
+    flags.push({x: Math.max(free, Math.min(Math.max(x, left), right - wide(at))), at, beyond});
+    free = flags.at(-1)!.x + wide(at);
+  }
+  // From the right: none leaves the plot.
+  let end = right;
+  for (const flag of [...flags].reverse()) {
+    flag.x = Math.max(left, Math.min(flag.x, end - wide(flag.at)));
+    end = flag.x;
+  }
+  return flags;
+}
+
+export function EvidenceBar(props: Props) {
+  const {scenes: {findings, keys}, now, show, leave, places, left} = props, at = keys.indexOf(now), finding = findings[at];
+  if (!finding) return null;
+  return (
+    <section class="evidence" aria-label={w('evidence')} id="evidence">
+      <div class="evidence-head">
+        <span class="evidence-move" role="group" aria-label={w('evidence.move')}>
+          <button id="scene-previous" disabled={at <= 0} aria-label={w('evidence.previous')} title={`${w('evidence.previous')} ⇧E`} onClick={() => show(keys[at - 1]!)}>‹</button>
+          <span class="quiet">{w('evidence.of', at + 1, keys.length)}</span>
+          <button id="scene-next" disabled={at >= keys.length - 1} aria-label={w('evidence.next')} title={`${w('evidence.next')} E`} onClick={() => show(keys[at + 1]!)}>›</button>
+        </span>
+        <p class="evidence-words" aria-live="polite" title={both(finding.detail)}>
+          <b>{both(finding.title)}</b>{' '}
+          {finding.value && <span class={finding.weight > 0 ? 'evidence-price' : 'evidence-price none'}>{finding.value} <small>{both(finding.note)}</small></span>}{' '}
+          <span class="quiet">{both(finding.detail)}</span>
+        </p>
+        <span class="evidence-places">{places.map(place => <a href={place.href}>{place.words}</a>)}</span>
+        <button id="scene-leave" aria-label={w('evidence.leave')} title={w('evidence.leave')} onClick={leave}>×</button>
+      </div>
+      <div class="evidence-lane" role="group" aria-label={w('evidence.lane')}>
+        <span class="evidence-name" style={{width: `${left - 8}px`}}>{w('evidence.lane')}</span>
+        {flagsOf(props).map(({x, at: list, beyond}) => (
+          <span class={beyond === 0 ? 'flags' : 'flags beyond'} style={{transform: `translateX(${x}px)`}}>
+            {list.map(i => (
+              <button aria-pressed={i === at} title={both(findings[i]!.title)} aria-label={w('evidence.flag', i + 1, both(findings[i]!.title))}
+                onClick={() => show(keys[i]!)}>{beyond < 0 && '‹'}{i + 1}{beyond > 0 && '›'}</button>))}
+          </span>))}
+      </div>
+    </section>
+  );
+}

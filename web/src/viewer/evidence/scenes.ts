@@ -1,0 +1,58 @@
+// The findings as scenes one goes through: which there are, and which one is shown. One list for the timeline and the pipeline.
+import type {Finding} from '../../data/report';
+import {tableColumn} from '../../data/report';
+import {keyOf} from '../../views/findings';
+import {deskOf, type AnswerTable} from '../answers/ask';
+import type {Run, Step} from '../api';
+import {explained, findingOf} from '../explained';
+import type {Shell} from '../page';
+import {hasPipeline} from '../shell';
+import type {Diff} from '../compare/diff';
+import {duration} from '../../format';
+import {w} from '../words';
+
+export interface Scenes { findings: Finding[]; keys: string[]; steps: readonly Step[]; known: ReadonlySet<string> }
+
+// The pipeline's own steps, on the timeline's axis; the profiler's may begin while the one before still runs.
+export function stepsOf(run: Run, list: readonly AnswerTable[]): readonly Step[] {
+  const table = list.find(one => one.name === 'steps');
+  const [number, start, span] = ['step', 'start_ns', 'span_ns'].map(name => table && tableColumn(table, name));
+  if (!table || !number || !start || !span) return run.steps;
+  const shift = Number(BigInt(table.origin) - BigInt(run.origin_ns));
+  return number.map((value, i) => ({number: Number(value), start_ns: Number(start[i]) + shift, end_ns: Number(start[i]) + shift + Number(span[i])}));
+}
+
+// Offers are no evidence: they are replayed on the pipeline page.
+export async function scenesOf(shell: Shell): Promise<Scenes> {
+  const {api, run} = shell;
+  const desk = deskOf(api), [told, offers, tables] = await Promise.all([explained(api), desk.offers(),
+    hasPipeline(run) ? desk.answer('pipeline-summary', {}, () => undefined).then(answer => answer.tables, () => []) : []]);
+  const findings = told.findings.map(findingOf);
+  return {findings, keys: findings.map((_, i) => keyOf(findings, i)), steps: stepsOf(run, tables),
+    known: new Set(offers.answers.map(one => one.name))};
+}
+
+// What differs between two runs, line by line, as scenes of the pipeline's chart, in which one run stands above the other.
+export const DIFF = 'diff-';
+export const isOfDiff = (key: string | null): boolean => key?.startsWith(DIFF) ?? false;
+
+function causeOf({cause, stage, from_stage: from, rank}: Diff['told'][number]): [id: string, cause: string] {
+  if (cause !== 'compute' && cause !== 'messages' && cause !== 'launch-delay') return ['', ''];
+  if (from >= 0 && stage >= 0) return ['link.slow', `link:${from}-${stage}`];
+  return rank >= 0 ? ['rank.slow', `rank:${rank}`] : stage >= 0 ? ['stage.slow', `stage:${stage}`] : ['', ''];
+}
+// Lines that name a stage, a link or a rank: the others are of the whole step.
+export const hasScene = (told: Diff['told'][number]): boolean => causeOf(told)[0] !== '';
+
+export async function scenesOfDiff(shell: Shell): Promise<Scenes> {
+  const desk = deskOf(shell.api), [diff, offers, tables] = await Promise.all([desk.ask<Partial<Diff>>('compare', {}, () => undefined), desk.offers(),
+    desk.answer('pipeline-summary', {}, () => undefined).then(answer => answer.tables, () => [])]);
+  const findings: Finding[] = [], keys: string[] = [];
+  (diff.told ?? []).forEach((told, i) => {
+    if (!hasScene(told)) return;
+    const [id, cause] = causeOf(told), value = `${told.effect_ns < 0 ? '−' : '+'}${duration(Math.abs(told.effect_ns))}`;
+    keys.push(`${DIFF}${i}`);
+    findings.push({id, weight: 0, value, note: [w('compare.perStep'), w('compare.perStep')], title: [told.en, told.zh], detail: ['', ''], cause, causes: [cause]});
+  });
+  return {findings, keys, steps: stepsOf(shell.run, tables), known: new Set(offers.answers.map(one => one.name))};
+}
