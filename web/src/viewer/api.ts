@@ -54,6 +54,7 @@ export class ApiError extends Error {
 }
 
 const LONG_PAUSE_MS = 120;
+const AGAIN_MS = 500, MOST_AGAIN_MS = 4000;  // between two questions to a server that does not answer
 
 export class Api {
   // Of a run that is still being read: its lanes, slices and names have these numbers in one revision only.
@@ -64,11 +65,43 @@ export class Api {
   // Status as it changes, where the source tells of itself.
   events(): EventSource | null { return this.source.events?.() ?? null; }
   private async get(path: string, params: Params, signal?: AbortSignal): Promise<Reply> {
-    const answer = await this.source.ask(path, {...params, revision: this.revision}, signal);
+    const answer = await this.reached(path, params, signal);
     if (answer.status === 200 || answer.status === 202) return answer;
     if (answer.status === 409 && this.revision !== undefined) return this.more();
     const said = await answer.json().catch(() => ({})) as {error?: string; hint?: string};
     throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
+  }
+  // A server that does not answer is asked again until it does: it may have been stopped, or the line to it. Of one that answers
+  // something else meanwhile, the request itself is wrong.
+  private async reached(path: string, params: Params, signal?: AbortSignal): Promise<Reply> {
+    for (let again = false;; again = true) {
+      try {
+        return await this.source.ask(path, {...params, revision: this.revision}, signal);
+      } catch (error) {
+        if (!this.source.events || signal?.aborted || !(error instanceof TypeError)) throw error;
+        const waited = await this.untilThere(signal);
+        if (again && !waited) throw error;
+      }
+    }
+  }
+  private away: Promise<boolean> | undefined;
+  onAway: (away: boolean) => void = () => undefined;
+  // One asks for all. False: it was there at once.
+  private untilThere(signal?: AbortSignal): Promise<boolean> {
+    this.away ??= (async () => {
+      for (let pause = 0;; pause = Math.min(pause + AGAIN_MS, MOST_AGAIN_MS)) {
+        const there = await this.source.ask('status', {}).then(answer => answer.status === 200, () => false);
+        if (there) {
+          if (pause > 0) this.onAway(false);
+          this.away = undefined;
+          return pause > 0;
+        }
+        this.onAway(true);
+        await new Promise(done => setTimeout(done, pause + AGAIN_MS));
+      }
+    })();
+    if (!signal) return this.away;
+    return Promise.race([this.away, new Promise<never>((_, fail) => signal.addEventListener('abort', () => fail(new DOMException('', 'AbortError'))))]);
   }
   // There is more of the run, and this part of it can no longer be asked: the page begins again.
   private more(): Promise<never> {

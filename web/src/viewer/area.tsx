@@ -13,6 +13,7 @@ interface Answer { slices: number; left_out: number; exact: boolean; rows: Total
 type Column = 'count' | 'sum_ns' | 'self_ns' | 'mean_ns' | 'median_ns' | 'p95_ns' | 'min_ns' | 'max_ns';
 const COLUMNS: Column[] = ['count', 'sum_ns', 'self_ns', 'mean_ns', 'median_ns', 'p95_ns', 'min_ns', 'max_ns'];
 const MOST = 300;
+const LEAST_FOR_P95 = 20;  // of fewer slices nothing lies between the 95th percentile and the longest
 
 export function AreaPanel({api, store, actions}: PanelProps) {
   const {area} = store.state, [answer, setAnswer] = useState<Answer | null>(null), [error, setError] = useState('');
@@ -71,8 +72,8 @@ export function AreaPanel({api, store, actions}: PanelProps) {
                   <td class="bar"><i style={{width: `${one.sum_ns / most * 100}%`,
                       background: kinds.get(one.kind)?.[store.theme].fill}} /></td>
                   {COLUMNS.map(column => (
-                    <td title={column === 'sum_ns' ? w('area.share', percent(one.sum_ns / span / area.lanes.length)) : undefined}>
-                      {column === 'count' ? count(one.count) : duration(one[column])}</td>))}
+                    <td title={column === 'sum_ns' ? w('area.share', percent(one.sum_ns / span / area.lanes.length)) : column === 'p95_ns' && one.count < LEAST_FOR_P95 ? w('area.p95.few', LEAST_FOR_P95) : undefined}>
+                      {column === 'count' ? count(one.count) : column === 'p95_ns' && one.count < LEAST_FOR_P95 ? '–' : duration(one[column])}</td>))}
                 </tr>))}
             </tbody>
           </table>

@@ -21,7 +21,7 @@ export interface Layout { rows: DisplayRow[]; height: number; pinned: DisplayRow
 
 export const AXIS_HEIGHT = 34;
 export const MAX_ROWS = [40, 24, 16, 10, 6];  // of a lane, until it is unfolded: the most with which all still fits
-const HEADING = 24, GAP = 2, COUNTER = 40, READABLE = 18;
+const HEADING = 24, GAP = 2, COUNTER = 40, READABLE = 22;  // with the gap a label is a target of 24 px
 export const LEAST_ROW = 3, MOST_ROW = 46;
 
 const groupValue = (rank: Rank, grouping: State['grouping']): number =>

@@ -3,15 +3,45 @@ import {AreaPanel} from './area';
 import {MarksPanel} from './marks';
 import type {PanelProps} from './panel_props';
 import {SlicePanel} from './slice_panel';
+import {remember} from './remember';
 import type {State} from './store';
 import {w} from './words';
+
+// How high the drawer is, in shares of the window: kept from one visit to the next.
+const LEAST = 0.15, MOST = 0.8, STEP = 0.05;
+let share = Number(remember('drawer') ?? NaN);
+const heightOf = (): string | undefined => (share >= LEAST && share <= MOST ? `${(share * 100).toFixed(1)}vh` : undefined);
+function setShare(panel: HTMLElement, next: number): void {
+  share = Math.min(MOST, Math.max(LEAST, next));
+  panel.style.height = heightOf()!;
+  panel.querySelector('.panel-handle')!.setAttribute('aria-valuenow', String(Math.round(share * 100)));
+  remember('drawer', share.toFixed(3));
+}
+
+function Handle() {
+  const panelOf = (event: Event): HTMLElement => (event.currentTarget as HTMLElement).closest<HTMLElement>('.panel')!;
+  const now = (panel: HTMLElement): number => panel.offsetHeight / innerHeight;
+  return (
+    <div class="panel-handle" role="separator" tabIndex={0} aria-orientation="horizontal" aria-label={w('panel.resize')} title={w('panel.resize')}
+      aria-valuemin={LEAST * 100} aria-valuemax={MOST * 100} aria-valuenow={Math.round((share > 0 ? share : 0.3) * 100)}
+      onPointerDown={event => event.currentTarget.setPointerCapture(event.pointerId)}
+      onPointerMove={event => { if (event.currentTarget.hasPointerCapture(event.pointerId)) setShare(panelOf(event), (innerHeight - event.clientY) / innerHeight); }}
+      onKeyDown={event => {
+        const by = event.key === 'ArrowUp' ? STEP : event.key === 'ArrowDown' ? -STEP : 0;
+        if (by === 0) return;
+        event.preventDefault();
+        event.stopPropagation();
+        setShare(panelOf(event), now(panelOf(event)) + by);
+      }} />);
+}
 
 export function Panel(props: PanelProps) {
   const {store} = props, {state} = store;
   const tabs: [State['panel'], string][] = [['slice', w('panel.slice')], ['area', w('panel.area')], ['marks', w('panel.marks')]];
   const open = state.panel !== 'none';
   return (
-    <section class={`panel${open ? '' : ' closed'}`} aria-label={w('panel')}>
+    <section class={`panel${open ? '' : ' closed'}`} aria-label={w('panel')} style={open ? {height: heightOf()} : undefined}>
+      {open && <Handle />}
       <div class="tabs">
         {tabs.map(([id, title]) => (
           <button id={`tab-${id}`} aria-pressed={state.panel === id} onClick={() =>

@@ -6,6 +6,7 @@ import {duration} from '../format';
 import {addSentences, currentLang, sentence, setLang, t as report} from '../i18n/i18n';
 import {applyTheme} from '../theme';
 import type {Api, Run} from './api';
+import {commandLine} from './command';
 import {openHelp} from './help';
 import {short} from './numbers';
 import type {Page, Shell, Theme} from './page';
@@ -42,6 +43,13 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   const pages = new Map<PageId, Page>(), stale = new Set<PageId>();
   const top = h('div', {class: 'top-place'}), place = h('div', {class: 'page-place'});
   const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'}), astray = h('div', {class: 'astray', role: 'status', hidden: true});
+  const away = h('div', {class: 'astray away', role: 'alert', hidden: true});
+  api.onAway = gone => {
+    if (gone === !away.hidden) return;
+    away.hidden = !gone;
+    away.replaceChildren(gone ? h('span', {}, w('server.away'), ' ', h('code', {}, commandLine('view', run.paths))) : '');
+    shell.say(w(gone ? 'server.away' : 'server.back'));
+  };
   const missed = new Set<string>();  // what of the address leads nowhere
   const dark = matchMedia('(prefers-color-scheme: dark)');
   // Before a run is whole there is a timeline of it, and nothing that could be said of it.
@@ -231,7 +239,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     restyle();
   });
 
-  root.replaceChildren(top, astray, place, live);
+  root.replaceChildren(top, away, astray, place, live);
   restyle();
   follow();
   Object.assign((window as {stageline?: object}).stageline ??= {}, {run, page: () => current, go: shell.go});

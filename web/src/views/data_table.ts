@@ -30,6 +30,18 @@ export function sortedRows(values: Value[] | undefined, rows: number[], directio
   });
 }
 
+// A text that a spreadsheet would take for a formula is text there, too.
+const FORMULA = /^[=+\-@\t\r]/;
+export function csvField(text: string, isText: boolean): string {
+  const safe = isText && FORMULA.test(text) ? `'${text}` : text;
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+function save(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob(['\ufeff', text], {type: 'text/csv;charset=utf-8'}));  // the mark tells spreadsheets that it is UTF-8
+  h('a', {href: url, download: name}).click();
+  window.setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
 async function copy(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const field = h('textarea', {'aria-hidden': 'true', class: 'live'});  // file:// has no clipboard of its own everywhere
@@ -135,6 +147,14 @@ export function dataTable(table: Table, use: TableUse): HTMLElement {
                                        () => { button.textContent = t('tables.notCopied'); })
       .finally(() => window.setTimeout(() => { button.textContent = t('tables.copy'); }, 2500));
   }}, t('tables.copy'));
+  // All rows that are chosen, with the names that commands have for columns: what a program reads.
+  const download = h('button', {class: 'copy csv', title: t('tables.csv.help'), click: () => {
+    const lines = [table.columns.map(column => csvField(column.name, true)).join(','), ...chosen().map(row => table.columns.map((_, i) => {
+      const value = table.values[i]![row];
+      return value === null || value === undefined ? '' : csvField(String(value), typeof value === 'string');
+    }).join(','))];
+    save(`${table.name}.csv`, lines.join('\r\n') + '\r\n');
+  }}, t('tables.csv'));
   draw();
-  return h('div', {class: 'data-table'}, h('div', {class: 'table-tools'}, count >= LEAST_TO_FILTER && field, button, counted), holder);
+  return h('div', {class: 'data-table'}, h('div', {class: 'table-tools'}, count >= LEAST_TO_FILTER && field, button, download, counted), holder);
 }

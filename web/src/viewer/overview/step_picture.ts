@@ -5,8 +5,11 @@ import {duration} from '../../format';
 import {t} from '../../i18n/i18n';
 import type {Lane, SlicesAnswer, Step} from '../api';
 import type {Shell} from '../page';
+import {tintOf} from '../../chart/colours';
+import {chunkPaints} from '../colours';
 import {w} from '../words';
 
+const SIZES = [11.5, 10, 8.5];  // of numbers: the largest that fits the cell
 const ROW = 30, GAP = 5, FIRST_COMPUTE = 'compute';
 // Half a window of them.
 const mostRows = (): number => Math.max(16, Math.floor(innerHeight * 0.5 / (ROW + GAP)));
@@ -45,7 +48,7 @@ export function stepPicture(shell: Shell, step: Step | undefined, replica: numbe
   if (!step || lanes.length === 0) return null;
   const dp = run.ranks[lanes[0]!.rank_index]!.dp, title = w('overview.picture.title', step.number) +
       (dp >= 0 && run.groupings.includes('dp') ? ` · ${w('note.dp', dp)}` : '');
-  const canvas = h('canvas', {role: 'img'}), ends = h('div', {class: 'picture-ends quiet'}, h('span', {}, '0'),
+  const canvas = h('canvas', {'aria-hidden': 'true'}), ends = h('div', {class: 'picture-ends quiet', 'aria-hidden': 'true'}, h('span', {}, '0'),
       h('span', {}, duration(step.end_ns - step.start_ns)));
   const labels = lanes.map(lane => {
     const rank = run.ranks[lane.rank_index]!;
@@ -53,7 +56,7 @@ export function stepPicture(shell: Shell, step: Step | undefined, replica: numbe
   });
   const height = lanes.length * (ROW + GAP) - GAP, place = h('a', {class: 'picture',
       href: shell.href('pipeline', {query: `step=${step.number}${dp >= 0 && run.groupings.includes('dp') ? `&dp=${dp}` : ''}`}),
-    'aria-label': w('overview.picture', step.number)}, h('div', {class: 'picture-labels'}, ...labels),
+    'aria-label': w('overview.picture', step.number)}, h('div', {class: 'picture-labels', 'aria-hidden': 'true'}, ...labels),
         h('div', {class: 'picture-plot'}, canvas, ends));
   let slices: SlicesAnswer | null = null;
 
@@ -69,10 +72,20 @@ export function stepPicture(shell: Shell, step: Step | undefined, replica: numbe
       context.fillStyle = palette.idle;
       context.fillRect(0, row * (ROW + GAP), width, ROW);
     });
-    context.font = '600 11.5px system-ui, sans-serif';
     context.textAlign = 'center';
     context.textBaseline = 'middle';
     const rowOf = new Map(lanes.map((lane, row) => [lane.id, row])), paints = new Map(run.kinds.map(kind => [kind.id, kind[shell.theme]]));
+    const tints = new Map(run.kinds.map(kind => [kind.id, chunkPaints(kind, shell.theme)]));
+    const widths = new Map<string, number>(), fontOf = (size: number): string => `600 ${size}px system-ui, sans-serif`;
+    const widthOf = (text: string, size: number): number => {
+      const key = `${size} ${text}`;
+      let width = widths.get(key);
+      if (width === undefined) {
+        context.font = fontOf(size);
+        widths.set(key, width = context.measureText(text).width);
+      }
+      return width;
+    };
     const forwards = new Set(run.kinds.filter(kind => kind.group === 'forward').map(kind => kind.id));
     const halves = halvesOf(slices, kind => forwards.has(kind));
     for (let i = 0; i < slices.count; ++i) {
@@ -80,12 +93,15 @@ export function stepPicture(shell: Shell, step: Step | undefined, replica: numbe
       if (row === undefined || !colours) continue;
       const x0 = Math.max(0, x(slices.start[i]!)), x1 = Math.min(width, x(slices.start[i]! + slices.dur[i]!)), gap = x1 - x0 > 4 ? 1 : 0;
       const height = halves[i] === 0 ? ROW : ROW / 2, top = row * (ROW + GAP) + (halves[i] === 2 ? ROW / 2 : 0);
-      context.fillStyle = colours.fill;
+      const tint = tints.get(slices.kind[i]!)?.[tintOf(slices.chunk[i]!)];
+      context.fillStyle = tint?.fill ?? colours.fill;
       context.fillRect(x0, top, Math.max(x1 - x0 - gap, 0.5), height);
-      if (slices.microBatch[i]! >= 0 && x1 - x0 > 9 * String(slices.microBatch[i]).length + 4) {
-        context.fillStyle = colours.text;
-        context.fillText(String(slices.microBatch[i]), (x0 + x1) / 2, top + height / 2 + 0.5);
-      }
+      if (slices.microBatch[i]! < 0) continue;
+      const number = String(slices.microBatch[i]), size = SIZES.find(px => widthOf(number, px) + 3 <= x1 - x0 && px + 1 <= height);
+      if (size === undefined) continue;
+      context.font = fontOf(size);
+      context.fillStyle = tint?.text ?? colours.text;
+      context.fillText(number, (x0 + x1) / 2, top + height / 2 + 0.5);
     }
   }
   styled(canvas, {height: `${height}px`});

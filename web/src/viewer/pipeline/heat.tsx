@@ -4,6 +4,7 @@ import {frameOf, type Row} from '../../data/frame';
 import {duration} from '../../format';
 import {t} from '../../i18n/i18n';
 import {replicaName} from '../../words';
+import {commandLine} from '../command';
 import {w} from '../words';
 import {chooseStep, type Pipe} from './pipe';
 
@@ -29,7 +30,7 @@ function HeatMap({id, name, rows, columns, rowName, at}: {id: string; name: stri
         <tr><th scope="row" class="text">{rowName(row)}</th>
           {columns.map(column => {
             const cell = at(row, column);
-            return <td>{cell && <button class={cell.now ? 'now' : ''} style={shade(cell.ratio)} title={cell.title} aria-label={cell.title}
+            return <td>{cell && <button class={cell.now ? 'now' : ''} style={shade(cell.ratio)} title={cell.title} aria-label={few ? `${cell.ratio.toFixed(2)}: ${cell.title}` : cell.title}
               onClick={cell.go}>{few ? cell.ratio.toFixed(2) : ''}</button>}</td>;
           })}
         </tr>))}
@@ -56,7 +57,7 @@ export function Workers({pipe}: {pipe: Pipe}) {
           title: w('pipe.worker', row.num('rank'), stage, row.num('peer_ratio').toFixed(3), duration(row.num('busy_ns'))),
           go: () => app.change({dp, hovered: -1})} : null;
       }} />
-      <p class="how">{w('pipe.workers.how')} <code>stageline analyze stragglers</code></p>
+      <p class="how">{w('pipe.workers.how')} <code>{commandLine('analyze stragglers', pipe.shell.run.paths)}</code></p>
     </section>
   );
 }
@@ -75,7 +76,7 @@ export function StepMap({pipe}: {pipe: Pipe}) {
           title: w('pipe.stepStage', step, stage, row.num('ratio').toFixed(3), duration(row.num('busy_ns')), row.num('slowest_rank')),
           go: () => chooseStep(pipe, step)} : null;
       }} />
-      <p class="how">{w('pipe.stepMap.how')} <code>stageline analyze stragglers</code></p>
+      <p class="how">{w('pipe.stepMap.how')} <code>{commandLine('analyze stragglers', pipe.shell.run.paths)}</code></p>
     </section>
   );
 }

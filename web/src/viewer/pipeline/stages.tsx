@@ -3,12 +3,13 @@
 // table stages).
 import {useState} from 'preact/hooks';
 import {frameOf} from '../../data/frame';
-import {isCompute, KIND_CODES} from '../../data/kind';
+import {FORWARD, isCompute, KIND_CODES} from '../../data/kind';
 import {laneRange} from '../../data/rows';
 import {stageSums} from '../../data/stage_sums';
 import {duration, percent} from '../../format';
 import {currentLang, t} from '../../i18n/i18n';
 import {replicaName} from '../../words';
+import {commandLine} from '../command';
 import {w} from '../words';
 import type {Loaded} from './load';
 import {toggleStage, type Pipe} from './pipe';
@@ -41,9 +42,10 @@ function costsOf({cells, model, report}: Loaded, stage: number, step: number, dp
     const [begin, end] = laneRange(lane!, cells, step, -Infinity, Infinity);
     for (let i = begin; i < end; ++i) {
       const cell = lane!.cells[i]!, kind = cells.kind[cell]!;
-      if (!isCompute(kind)) continue;
-      const sum = sums.get(KIND_CODES[kind]!) ?? [0, 0];
-      sums.set(KIND_CODES[kind]!, [sum[0] + cells.dur[cell]!, sum[1] + 1]);
+      // A forward and a backward that ran as one are neither's time: once, as what they are.
+      if (!isCompute(kind) || (cells.pair[cell]! >= 0 && kind !== FORWARD)) continue;
+      const code = cells.pair[cell]! >= 0 ? 'F&B' : KIND_CODES[kind]!, sum = sums.get(code) ?? [0, 0];
+      sums.set(code, [sum[0] + cells.dur[cell]!, sum[1] + 1]);
     }
   }
   return new Map([...sums].map(([kind, [ns, count]]) => [kind, ns / count]));
@@ -116,7 +118,7 @@ export function Stages({pipe}: {pipe: Pipe}) {
           })}
         </tbody>
       </table></div>
-      <p class="how">{w(isStep ? 'pipe.stages.stepHow' : 'pipe.stages.how')} <code>{`stageline analyze waterfall${isStep ? ` --steps ${step}` : ''}`}</code></p>
+      <p class="how">{w(isStep ? 'pipe.stages.stepHow' : 'pipe.stages.how')} <code>{commandLine('analyze waterfall', pipe.shell.run.paths, isStep ? `--steps ${step}` : '')}</code></p>
     </section>
   );
 }

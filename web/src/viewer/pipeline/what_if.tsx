@@ -4,6 +4,7 @@ import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration, percent} from '../../format';
 import {currentLang, sentence} from '../../i18n/i18n';
 import {answered} from '../answers/ask';
+import {commandLine} from '../command';
 import {w} from '../words';
 import {setWorld, shownAlone, type Pipe, type World} from './pipe';
 import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Price} from './world';
@@ -98,7 +99,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
     <section class="card what-if" aria-labelledby="what-if-title"><h2 id="what-if-title">{w('pipe.whatIf')}</h2>
       <p class="quiet" role="status">{failed ? sentence(failed) : w('pipe.whatIf.wait')}</p></section>);
   const change = (patch: Partial<Asked>): void => { void ask({...latest.current, fix: -1, ...patch}, fixes); };
-  const present = fixes.schedule, command = commandOf(asked, fixes, shell.run.title);
+  const present = fixes.schedule, command = commandOf(asked, fixes, shell.run.paths);
   const stages = Array.from({length: fixes.stages}, (_, i) => i), still = JSON.stringify(asked) === JSON.stringify(atRest(fixes));
   return (
     <section class="card what-if" aria-labelledby="what-if-title">
@@ -135,7 +136,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
       {failed && <p class="notice" role="alert">{failed}</p>}
       {!present && fixes.why_not && <p class="how">{w('pipe.whatIf.noOrder', zh(fixes.why_not, fixes.why_not_zh))}</p>}
       <FixList fixes={fixes.fixes} chosen={asked.fix} choose={index => { void ask({...atRest(fixes), fix: index}, fixes); }} />
-      <p class="how">{w('pipe.whatIf.how')} <code>{command || 'stageline what-if'}</code></p>
+      <p class="how">{w('pipe.whatIf.how')} <code>{command || commandLine('what-if', shell.run.paths)}</code></p>
     </section>
   );
 }

@@ -3,6 +3,7 @@ import {findPairs, type Cells} from '../../data/cells';
 import {remadeModel} from '../../data/rows';
 import {spanOf} from '../../state';
 import type {Api} from '../api';
+import {commandLine} from '../command';
 import {f64, i32, u8, type Column} from '../wire';
 import {shownAlone, type Pipe, type World} from './pipe';
 
@@ -36,14 +37,14 @@ export function paramsOf(asked: Asked, fixes: Fixes): Record<string, string | nu
 }
 
 // What gives the same number in a terminal; '' of a fix, which the table of fixes there has.
-export function commandOf(asked: Asked, fixes: Fixes, title: string): string {
+export function commandOf(asked: Asked, fixes: Fixes, paths: readonly string[]): string {
   if (asked.fix >= 0) return '';
   const {scale, micro_batches, schedule, latency_ns} = paramsOf(asked, fixes), flags: string[] = [];
   if (scale !== undefined) flags.push(`--scale ${scale}`);
   if (schedule !== undefined) flags.push(`--schedule ${schedule}`);
   if (micro_batches !== undefined) flags.push(`--micro-batches ${micro_batches}`);
   if (latency_ns !== undefined) flags.push('--latency 0');
-  return flags.length > 0 ? `stageline what-if ${title} ${flags.join(' ')}` : '';
+  return flags.length > 0 ? commandLine('what-if', paths, flags.join(' ')) : '';
 }
 
 export async function askWorld(api: Api, pipe: Pipe, params: Record<string, string | number | undefined>, signal: AbortSignal):
