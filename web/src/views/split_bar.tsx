@@ -20,7 +20,8 @@ function fit(bar: HTMLElement, list: HTMLElement | null): void {
 }
 
 // Shares below 0 take time off: they have no width, and are said below. `least`: shares that are not worth a word.
-export function SplitBar({parts, aria, rest, least = 0.0005}: {parts: readonly BarPart[]; aria: string; rest?: string; least?: number}) {
+// `brief`: nothing stands below.
+export function SplitBar({parts, aria, rest, least = 0.0005, brief = false}: {parts: readonly BarPart[]; aria: string; rest?: string; least?: number; brief?: boolean}) {
   const bar = useRef<HTMLDivElement>(null), list = useRef<HTMLUListElement>(null);
   const said = parts.filter(part => Math.abs(part.share) >= least), drawn = parts.filter(part => part.share > 0);
   const whole = Math.max(1, drawn.reduce((sum, part) => sum + part.share, 0));
@@ -38,7 +39,7 @@ export function SplitBar({parts, aria, rest, least = 0.0005}: {parts: readonly B
           <div class={`part ${part.kind}`} data-part={part.id} title={part.words ?? words(part)} style={{width: `${part.share / whole * 100}%`}}>
             <b>{percent(part.share)}</b><span>{part.label}</span></div>))}
       </div>
-      {said.length > 0 && <ul class="small" aria-label={rest} ref={list}>
+      {!brief && said.length > 0 && <ul class="small" aria-label={rest} ref={list}>
         {said.map(part => <li data-part={part.id}><i class={`swatch part ${part.kind}`} aria-hidden="true" />{words(part)}</li>)}</ul>}
     </div>
   );

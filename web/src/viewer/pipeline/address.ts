@@ -10,6 +10,8 @@ export function toQuery(pipe: Pipe): string {
   if (state.beside !== null) query.set('beside', String(state.beside));
   if (state.open.size > 0) query.set('open', state.open.size === openable(app).length ? 'all' : [...state.open].join(','));
   if (pipe.scene) query.set('scene', pipe.scene);
+  if (pipe.bench.now) query.set('if', pipe.bench.now);
+  if (pipe.bench.kept) query.set('kept', pipe.bench.kept);
   if (!state.causes) query.set('causes', 'off');
   if (!pipe.both) query.set('other', 'off');
   else if (pipe.other && pipe.other.shift !== 0 && pipe.other.app.state.step !== null) query.set('other', String(pipe.other.app.state.step));

@@ -51,10 +51,11 @@ export function makePipeline(shell: Shell): Page {
     const app = makeApp(loaded.report, loaded.cells, loaded.model, shell.theme);
     app.bubbles = loaded.bubbles;
     // Room for the sentence above it and the first card below.
-    const share = (): number => (made.both && made.other ? 0.36 : 0.62);
+    const share = (): number => (made.both && made.other ? 0.36 : made.world ? 0.46 : 0.62);
     const maxHeight = (): number => Math.max(share() < 0.5 ? 160 : 220, Math.min(element.clientHeight * share(), 1400));
     const chart = makeChart(app, maxHeight);
-    const made: Pipe = {shell, app, chart, recorded: loaded, tables: null, tablesError: '', world: null, scene: '', scenes: null, other: null, diff: null,
+    const made: Pipe = {shell, app, chart, recorded: loaded, tables: null, tablesError: '', world: null, scene: '', scenes: null,
+      bench: {now: new URLSearchParams(asked).get('if') ?? '', kept: new URLSearchParams(asked).get('kept') ?? '', restore: null}, other: null, diff: null,
       both: new URLSearchParams(asked).get('other') !== 'off'};
     const tip = makeTip(app, cell => likeWords(made, 'a', cell));
     app.state = stateOf(made, asked);
@@ -261,6 +262,7 @@ export function makePipeline(shell: Shell): Page {
     render(shown ? <RunName pipe={pipe} other={shown} side="a" /> : null, names[0]);
     render(shown ? <RunName pipe={pipe} other={shown} side="b" /> : null, names[1]);
     otherPlace.hidden = !shown;
+    element.classList.toggle('bench', pipe.world !== null);
     render(
       <>
         <div class="cards">
@@ -270,7 +272,7 @@ export function makePipeline(shell: Shell): Page {
         <div class="cards">
           {pipe.tablesError && <p class="notice" role="alert">{pipe.tablesError}</p>}
           {!pipe.tables && !pipe.tablesError && <p class="quiet">{w('pipe.tables.wait')}</p>}
-          <Kept by={[...now, state.step, state.dp, shown, other?.between]}><Stages pipe={pipe} /></Kept>
+          <Kept by={[...now, state.step, state.dp, shown, other?.between, pipe.world]}><Stages pipe={pipe} /></Kept>
           <Kept by={[...now, state.dp, state.open]}><Workers pipe={pipe} /></Kept>
         </div>
       </>, body);
@@ -312,6 +314,8 @@ export function makePipeline(shell: Shell): Page {
           leaveScene(pipe);
           pipe.app.change(stateOf(pipe, route.query));
           takeScene(pipe, route.query);
+          const fields = new URLSearchParams(route.query);
+          pipe.bench.restore?.(fields.get('if') ?? '', fields.get('kept') ?? '');
         }
         pipe.chart.invalidate();
         pipe.other?.chart.invalidate();

@@ -30,6 +30,9 @@ export interface Other {
   between: string;       // which two those are
 }
 
+// The what-if that is tried, and those that are kept, as the address has them (scenario.ts). `restore`: takes them from there.
+export interface Bench { now: string; kept: string; restore: ((now: string, kept: string) => void) | null }
+
 export interface Pipe {
   shell: Shell; app: App; chart: Chart;
   recorded: Loaded;
@@ -40,6 +43,7 @@ export interface Pipe {
   both: boolean;                    // it is wanted below the first
   scene: string;                    // the finding that is shown; '': none
   scenes: Scenes | null;            // once one was asked for
+  bench: Bench;
   diff: Partial<Diff> | null;       // what `stageline diff` says of the two; {}: neither has a pipeline
 }
 

@@ -3,6 +3,7 @@
 // table stages).
 import {useState} from 'preact/hooks';
 import {frameOf} from '../../data/frame';
+import {spanOf} from '../../state';
 import {FORWARD, isCompute, KIND_CODES} from '../../data/kind';
 import {laneRange} from '../../data/rows';
 import {stageSums} from '../../data/stage_sums';
@@ -34,7 +35,7 @@ function allSteps({app}: Pipe): StageRow[] {
 }
 
 // Mean time of a cell by kind, of the stage's ranks in one step.
-function costsOf({cells, model, report}: Loaded, stage: number, step: number, dp: number | null): Map<string, number> {
+function costsOf({cells, model, report}: Pick<Loaded, 'cells' | 'model' | 'report'>, stage: number, step: number, dp: number | null): Map<string, number> {
   const sums = new Map<string, [ns: number, count: number]>();
   for (const {part, lanes: [lane]} of model.rows) {
     const {stage: own, dp: replica} = report.parts[part]!;
@@ -72,12 +73,31 @@ function Bar({row, whole, name}: {row: StageRow; whole: number; name: string}) {
     </div>);
 }
 
+// Of the step as it would run: what a stage computes of it, and what its cells take.
+function afterOf({world, recorded, app}: Pipe): Map<number, {share: number; costs: Map<string, number>}> {
+  const {cells, model} = world!, found = new Map<number, {share: number; costs: Map<string, number>}>(), span = world!.end - spanOf(recorded.model, world!.step).t0;
+  const loaded = {cells, model, report: recorded.report};
+  for (const stage of new Set(recorded.report.parts.map(part => part.stage).filter(one => one >= 0))) {
+    const ranks = new Set<number>();
+    let busy = 0;
+    for (let i = 0; i < cells.count; ++i) {
+      const part = recorded.report.parts[cells.part[i]!]!, dp = world!.dp ?? app.state.dp;
+      if (part.stage !== stage || !isCompute(cells.kind[i]!) || (cells.pair[i]! >= 0 && cells.kind[i] !== FORWARD) || (dp !== null && part.dp >= 0 && part.dp !== dp)) continue;
+      busy += cells.dur[i]!;
+      ranks.add(cells.part[i]!);
+    }
+    if (ranks.size > 0) found.set(stage, {share: busy / ranks.size / span, costs: costsOf(loaded, stage, world!.step, world!.dp ?? app.state.dp)});
+  }
+  return found;
+}
+
 export function Stages({pipe}: {pipe: Pipe}) {
   const [wanted, want] = useState<'step' | 'all'>('step');
   const {app, other, both, recorded} = pipe, {step, dp} = app.state, own = step === null ? [] : oneStep(recorded, step, dp), isStep = wanted === 'step' && own.length > 0;
   const rows = isStep ? own : allSteps(pipe), below = isStep && both && other && other.app.state.step !== null
     ? new Map(oneStep(other.loaded, other.app.state.step, other.app.state.dp).map(row => [row.stage, row])) : null;
   if (rows.length === 0) return null;
+  const after = isStep && pipe.world?.step === step ? afterOf(pipe) : null;
   const kinds = KINDS.filter(kind => rows.some(row => row.costs.has(kind))), hasRatio = rows.some(row => row.ratio !== undefined);
   const largest = Math.max(...rows.flatMap(row => kinds.map(kind => row.costs.get(kind) ?? 0)), 1), ms = (ns: number | undefined): string =>
     (ns === undefined ? '–' : largest >= 1e7 ? (ns / 1e6).toFixed(1) : (ns / 1e6).toPrecision(3));
@@ -110,8 +130,9 @@ export function Stages({pipe}: {pipe: Pipe}) {
                     toggleStage(app, row.stage)}>{row.stage}</button></th>
                 <td class="bar-cell"><Bar row={row} whole={isStep ? whole : Math.max(row.pipelineNs, 1)} name={nameOf(row.stage, 'A')} />
                   {its && <Bar row={its} whole={whole} name={nameOf(row.stage, 'B')} />}</td>
-                <td>{percent(row.ns[0]! / Math.max(row.pipelineNs, 1))}{its && <><br />{percent(its.ns[0]! / Math.max(its.pipelineNs, 1))}</>}</td>
-                {kinds.map(kind => <td>{ms(row.costs.get(kind))}{its && <><br />{ms(its.costs.get(kind))}</>}</td>)}
+                <td>{percent(row.ns[0]! / Math.max(row.pipelineNs, 1))}{after?.has(row.stage) && <span class="then"> → {percent(after.get(row.stage)!.share)}</span>}{its && <><br />{percent(its.ns[0]! / Math.max(its.pipelineNs, 1))}</>}</td>
+                {kinds.map(kind => <td>{ms(row.costs.get(kind))}{after?.get(row.stage)?.costs.has(kind) && ms(after.get(row.stage)!.costs.get(kind)) !== ms(row.costs.get(kind)) &&
+                  <span class="then"> → {ms(after.get(row.stage)!.costs.get(kind))}</span>}{its && <><br />{ms(its.costs.get(kind))}</>}</td>)}
                 {hasRatio && <td class={(row.ratio ?? 1) >= 1.1 ? 'hot' : ''}>{row.ratio === undefined ? '–' : `${row.ratio.toFixed(2)}×`}
                   {its && <><br />{its.ratio === undefined ? '–' : `${its.ratio.toFixed(2)}×`}</>}</td>}
               </tr>);

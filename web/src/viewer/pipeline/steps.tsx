@@ -4,6 +4,7 @@ import type {Table} from '../../data/report';
 import {frameOf} from '../../data/frame';
 import {duration, percent} from '../../format';
 import {currentLang, t} from '../../i18n/i18n';
+import {FORWARD, isCompute} from '../../data/kind';
 import {spanOf} from '../../state';
 import {replicaName} from '../../words';
 import {SplitBar} from '../../views/split_bar';
@@ -31,6 +32,26 @@ function StepBar({split, early}: {split: Split; early: boolean}) {
   const word = (id: string, ns: number): string => (early && id === 'rest' && ns < 0 ? w('pipe.early.part') : partWord(id));
   return <SplitBar aria={split.parts.map(([id, ns]) => `${partWord(id)} ${duration(ns)}`).join(', ')} parts={split.parts.map(([id, ns]) =>
     ({id, kind: id, share: ns / split.spanNs, label: word(id, ns), words: `${partWord(id)}: ${duration(ns)}, ${percent(ns / split.spanNs)}`}))} />;
+}
+
+// Before and after on one scale: the recorded step in its parts, below it the replayed one, of which the cells say what is computed.
+function AfterBar({pipe, split, after}: {pipe: Pipe; split: Split; after: number}) {
+  const longest = Math.max(split.spanNs, after), {cells, dp} = pipe.world!, {parts} = pipe.recorded.report, ranks = new Set<number>();
+  let busy = 0;
+  for (let i = 0; i < cells.count; ++i) {
+    const part = cells.part[i]!, replica = parts[part]!.dp, shown = dp ?? pipe.app.state.dp;
+    if (!isCompute(cells.kind[i]!) || (cells.pair[i]! >= 0 && cells.kind[i] !== FORWARD) || (shown !== null && replica >= 0 && replica !== shown)) continue;
+    busy += cells.dur[i]!;
+    ranks.add(part);
+  }
+  const share = ranks.size > 0 ? busy / ranks.size / after : 0, line = (words: string, ns: number, parts_: {id: string; kind: string; share: number; label: string}[]) => (
+    <div class="after-line"><span class="quiet">{words}</span><div style={{width: `${ns / longest * 100}%`}}>
+      <SplitBar aria={`${words}: ${parts_.map(one => `${percent(one.share)} ${one.label}`).join(', ')}`} parts={parts_} brief /></div></div>);
+  return (
+    <div class="after" id="before-after">
+      {line(w('pipe.before'), split.spanNs, split.parts.map(([id, ns]) => ({id, kind: id, share: ns / split.spanNs, label: partWord(id)})))}
+      {line(w('pipe.after'), after, [{id: 'compute', kind: 'compute', share, label: partWord('compute')}, {id: 'other', kind: 'idle', share: 1 - share, label: w('pipe.after.rest')}])}
+    </div>);
 }
 
 // Step times as bars; a click, or arrows with the bars in focus, choose one.
@@ -107,14 +128,17 @@ export function StepHead({pipe}: {pipe: Pipe}) {
   const {app} = pipe, {state} = app, split = splitOf(pipe), {steps, dps} = pipe.recorded.model;
   const span = stepTimes({...app, model: pipe.recorded.model}).find(s => s.step === state.step)?.span;
   const replica = dps.length > 1 && state.dp !== null ? `${currentLang() === 'zh' ? '，' : ', '}${replicaName(app, state.dp)}` : '';
-  const title = state.step === null ? w('pipe.title.all', steps.length) : span === undefined ? t('chart.step', state.step)
+  const {world} = pipe, after = world && world.step === state.step && span !== undefined ? world.end - (world.recordedEnd - span) : null;
+  const title = after !== null && span !== undefined ? w('pipe.title.after', state.step!, duration(span), duration(after),
+      `${after <= span ? '−' : '+'}${percent(Math.abs(1 - after / span))}`, replica) : state.step === null ? w('pipe.title.all', steps.length) : span === undefined ? t('chart.step', state.step)
     : split ? w('pipe.title', state.step, duration(span), percent(split.parts[0]![1] / split.spanNs), replica)
       : w('pipe.title.span', state.step, duration(span), replica);
   return (
     <div class="step-head">
       <div class="step-words">
         <h1 tabIndex={-1}>{title}</h1>
-        {split && <StepBar split={split} early={earlyOf(pipe) !== null} />}
+        {after !== null && split && <AfterBar pipe={pipe} split={split} after={after} />}
+        {(after === null || !split) && split && <StepBar split={split} early={earlyOf(pipe) !== null} />}
         <EarlySentence pipe={pipe} />
         <SlowestSentence pipe={pipe} />
         <BesideSentence pipe={pipe} />

@@ -6,13 +6,11 @@ import {currentLang, sentence} from '../../i18n/i18n';
 import {answered} from '../answers/ask';
 import {commandLine} from '../command';
 import {w} from '../words';
+import {askedOf, atRest, keptOf, keptText, textOf, type Kept} from './scenario';
 import {setWorld, shownAlone, type Pipe, type World} from './pipe';
 import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Price} from './world';
 
 const zh = (en: string, other: string): string => (currentLang() === 'zh' && other ? other : en);
-const atRest = (fixes: Fixes | null): Asked => ({stage: -1, by: 1, microBatches: fixes?.schedule?.micro_batches ?? 0,
-  schedule: fixes?.schedule?.name ?? '', instant: false, fix: -1});
-
 function Says({price}: {price: Price}) {
   if (price.why_not || price.saving_ns === null) return <p class="says" role="status" id="says"><b class="none">–</b> {zh(price.why_not, price.why_not_zh)}</p>;
   const none = Math.abs(price.saving_share) < 0.0005, costs = price.saving_ns < 0;
@@ -38,11 +36,48 @@ function FixList({fixes, chosen, choose}: {fixes: Fix[]; chosen: number; choose(
     </ol>);
 }
 
+// What a scenario is called until somebody names it.
+function nameOf(asked: Asked, fixes: Fixes): string {
+  if (asked.fix >= 0) return zh(fixes.fixes[asked.fix]!.name, fixes.fixes[asked.fix]!.name_zh);
+  const parts: string[] = [];
+  if (asked.by !== 1) parts.push(`${asked.stage >= 0 ? w('group.stage', asked.stage) : w('pipe.whatIf.all')} × ${asked.by.toFixed(2)}`);
+  if (asked.schedule !== fixes.schedule?.name && asked.schedule !== '') parts.push(asked.schedule);
+  if (fixes.schedule && asked.microBatches !== fixes.schedule.micro_batches) parts.push(w('pipe.bench.mb', asked.microBatches));
+  if (asked.instant) parts.push(w('pipe.whatIf.instant'));
+  return parts.join(currentLang() === 'zh' ? '，' : ', ');
+}
+
+// The kept ones beside each other, the recorded step above them, the best marked.
+function KeptList({kept, now, fixes, show, rename, remove}: {kept: readonly Kept[]; now: string; fixes: Fixes;
+    show(one: Kept): void; rename(one: Kept, name: string): void; remove(one: Kept): void}) {
+  if (kept.length === 0) return null;
+  const best = kept.reduce<Kept | null>((most, one) => ((one.price?.saving_share ?? 0) > (most?.price?.saving_share ?? 0) ? one : most), null);
+  return (
+    <table class="plain kept">
+      <caption class="live">{w('pipe.bench.kept')}</caption>
+      <thead><tr><th scope="col" class="text">{w('pipe.bench.scenario')}</th><th scope="col">{w('pipe.bench.step')}</th><th scope="col">{w('pipe.bench.saving')}</th>
+        <th scope="col"><span class="live">{w('pipe.bench.show')}</span></th></tr></thead>
+      <tbody>
+        <tr><th scope="row" class="text quiet">{w('pipe.bench.recorded')}</th><td>{duration(fixes.recorded_ns)}</td><td /><td /></tr>
+        {kept.map(one => (
+          <tr class={one === best ? 'best' : ''}>
+            <th scope="row" class="text"><input type="text" maxLength={60} value={one.name} aria-label={w('pipe.bench.name')}
+              onChange={event => rename(one, event.currentTarget.value)} /></th>
+            <td>{one.price?.step_ns ? duration(one.price.step_ns) : one.price ? '–' : '…'}</td>
+            <td class="saved">{one.price?.saving_ns ? `${one.price.saving_ns < 0 ? '+' : '−'}${percent(Math.abs(one.price.saving_share))}` : '–'}</td>
+            <td><button class="pill" aria-pressed={textOf(one.asked, fixes) === now} onClick={() => show(one)}>{w('pipe.bench.show')}</button>{' '}
+              <button class="pill" aria-label={w('pipe.bench.remove', one.name)} title={w('pipe.bench.remove', one.name)} onClick={() => remove(one)}>×</button></td>
+          </tr>))}
+      </tbody>
+    </table>);
+}
+
 export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   const [fixes, setFixes] = useState<Fixes | null>(null), [failed, setFailed] = useState('');
   const [asked, draw] = useState<Asked>(atRest(null)), latest = useRef(asked), [price, setPrice] = useState<Price | null>(null);
   const asking = useRef<AbortController | null>(null), wanted = useRef<Asked | null>(null), own = useRef<World | null>(null);
-  const {app, shell} = pipe, {step} = app.state;
+  const [kept, setKept] = useState<Kept[]>([]), list = useRef(kept);
+  const {app, shell, bench} = pipe, {step} = app.state;
   // The next change may come before this one is drawn.
   const setAsked = (next: Asked): void => draw(latest.current = next);
 
@@ -50,6 +85,8 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
     shell.api.json<Fixes>('pipeline/fixes').then(answered).then(answer => {
       setFixes(answer);
       setAsked(atRest(answer));
+      bench.restore = (now, keptNow) => take(now, keptNow, answer);
+      take(bench.now, bench.kept, answer);
     }, (error: unknown) => setFailed(error instanceof Error ? error.message : String(error)));
   }, []);
   // The world went, with its step or by a key: what is shown is recorded.
@@ -58,7 +95,26 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
     own.current = pipe.world;
     setAsked(atRest(fixes));
     setPrice(null);
+    bench.now = '';
+    shell.moved();
   }, [pipe.world, step]);
+  // From the address: what is tried, and what is kept, each with its price as soon as that is there.
+  function take(now: string, keptNow: string, run: Fixes): void {
+    const known = new Map(list.current.map(one => [textOf(one.asked, run), one.price]));
+    keep(keptOf(keptNow, run).map(one => ({...one, price: known.get(textOf(one.asked, run)) ?? null})), run);
+    for (const one of list.current) if (!one.price) void priced(one, run);
+    const wish = askedOf(now, run);
+    if (textOf(wish, run) !== textOf(latest.current, run)) void ask(wish, run);
+  }
+  async function priced(one: Kept, run: Fixes): Promise<void> {
+    const found = await askWorld(shell.api, pipe, paramsOf(one.asked, run), new AbortController().signal).then(answer => answer.price, () => null);
+    if (found) keep(list.current.map(other => (other.name === one.name && textOf(other.asked, run) === textOf(one.asked, run) ? {...other, price: found} : other)), run);
+  }
+  function keep(next: Kept[], run: Fixes): void {
+    setKept(list.current = next);
+    bench.kept = keptText(next, run);
+    shell.moved();
+  }
 
   // Ranks are unfolded, or another replica: of the world only what was shown had come.
   useEffect(() => {
@@ -69,6 +125,8 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   // One question at a time; of those that come meanwhile the last.
   async function ask(next: Asked, run: Fixes): Promise<void> {
     setAsked(next);
+    bench.now = textOf(next, run);
+    shell.moved();
     wanted.current = next;
     if (asking.current) return;
     while (wanted.current) {
@@ -76,7 +134,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
       wanted.current = null;
       if (Object.values(params).every(value => value === undefined)) {
         setPrice(null);
-        own.current = null;
+            own.current = null;
         setWorld(pipe, null);
         continue;
       }
@@ -130,11 +188,16 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
         </>}
         <label for="instant">{w('pipe.whatIf.instant')}</label>
         <span><input id="instant" type="checkbox" checked={asked.instant} onChange={event => change({instant: event.currentTarget.checked})} /></span>
-        <output><button type="button" class="pill" id="what-if-reset" disabled={still} onClick={() => { void ask(atRest(fixes), fixes); }}>
+        <output><button type="button" class="pill" id="what-if-keep" disabled={still || list.current.some(one => textOf(one.asked, fixes) === textOf(asked, fixes))}
+          onClick={() => keep([...list.current, {name: nameOf(latest.current, fixes), asked: latest.current, price}], fixes)}>{w('pipe.bench.keep')}</button>{' '}
+          <button type="button" class="pill" id="what-if-reset" disabled={still} onClick={() => { void ask(atRest(fixes), fixes); }}>
           {w('pipe.whatIf.reset')}</button></output>
       </form>}
       {failed && <p class="notice" role="alert">{failed}</p>}
       {!present && fixes.why_not && <p class="how">{w('pipe.whatIf.noOrder', zh(fixes.why_not, fixes.why_not_zh))}</p>}
+      <KeptList kept={kept} now={textOf(asked, fixes)} fixes={fixes} show={one => { void ask(one.asked, fixes); }}
+        rename={(one, name) => keep(list.current.map(other => (other === one ? {...one, name} : other)), fixes)}
+        remove={one => keep(list.current.filter(other => other !== one), fixes)} />
       <FixList fixes={fixes.fixes} chosen={asked.fix} choose={index => { void ask({...atRest(fixes), fix: index}, fixes); }} />
       <p class="how">{w('pipe.whatIf.how')} <code>{command || commandLine('what-if', shell.run.paths)}</code></p>
     </section>
