@@ -12,7 +12,8 @@ const time = (ns: number): string => (ns > 0 ? duration(ns) : '–');
 const part = (kind: Kind, value: number, whole: number, name = kindName(kind)): BarPart =>
   ({kinds: [kind], value, words: `${name}: ${duration(value)}${whole > 0 ? `, ${percent(value / whole)}` : ''}`});
 
-function deviceBars(report: Report): { nodes: Node[]; table: Table } | null {
+// `limit`: so many ranks at most, then those that compute least of their time first.
+export function deviceBars(report: Report, limit = Infinity): { nodes: Node[]; table: Table } | null {
   const frame = frameOf(report, 'temporal-breakdown', 'span_ns');
   if (!frame) return null;
   const splits = frame.has('exposed_communication_ns', 'exposed_memory_ns');
@@ -20,7 +21,9 @@ function deviceBars(report: Report): { nodes: Node[]; table: Table } | null {
   const all = splits ? ['compute_ns', 'exposed_communication_ns', 'exposed_memory_ns', 'idle_ns'] : ['compute_ns', 'non_compute_ns', 'idle_ns'];
   const columns = all.filter(column => most(frame.rows, row => row.num(column)) > 0), kinds = columns.map(column => every[all.indexOf(column)]!);
   const names = kinds.map(kind => (splits && (kind === 'communication' || kind === 'memory') ? t(`exposed.${kind}`) : kindName(kind)));
-  const rows = frame.rows.map((row): BarRow => {
+  const few = frame.rows.length <= limit ? frame.rows
+    : [...frame.rows].sort((a, b) => a.num('compute_ns') / a.num('span_ns') - b.num('compute_ns') / b.num('span_ns')).slice(0, limit);
+  const rows = few.map((row): BarRow => {
     const span = row.num('span_ns');
     return {
       label: rankLabel(row.num('rank')),
@@ -30,7 +33,8 @@ function deviceBars(report: Report): { nodes: Node[]; table: Table } | null {
   });
   return {
     nodes: [h('h3', {}, t('breakdown.devices')), h('p', {class: 'quiet'}, t('base.devices')), legend(kinds.map((kind, i) => [[kind], names[i]!] as const)),
-            barTable(t('breakdown.devices'), t('details.rank'), [...names, t('plot.span')], rows)],
+            barTable(t('breakdown.devices'), t('details.rank'), [...names, t('plot.span')], rows),
+            ...(few.length < frame.rows.length ? [h('p', {class: 'quiet'}, t('plot.worst', few.length, grouped(frame.rows.length)))] : [])],
     table: frame.table,
   };
 }

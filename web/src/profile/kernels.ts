@@ -5,6 +5,7 @@ import {duration, grouped, percent} from '../format';
 import {t} from '../i18n/i18n';
 import {barTable, kindLegend, kindName, legend, shareCell, stack, type BarRow, type Kind} from '../plots/bars';
 import {donut} from '../plots/donut';
+import type {Report} from '../data/report';
 import type {Profile, Topic} from './topic';
 
 const KINDS: Record<string, Kind> = {COMPUTATION: 'computing', COMMUNICATION: 'communication', MEMORY: 'memory'};
@@ -107,6 +108,15 @@ function typesRing(rows: Row[]): HTMLElement {
         h('th', {class: 'text', scope: 'row'}, h('i', {class: 'swatch', 'aria-hidden': 'true'},
           ...kindsOf(row.text('kernel_type')).map(kind => h('b', {class: `kind-${kind}`}))), typeName(row.text('kernel_type'))),
         h('td', {}, duration(row.num('time_ns'))), h('td', {}, percent(row.num('time_ns') / total)))))));
+}
+
+// The names that take most time, over all ranks; null: nobody asked for kernels.
+export function topKernels(report: Report, count: number): Node[] | null {
+  const names = frameOf(report, 'kernels', 'sum_ns', 'kernel_type'), all = names ? kernelsOf(names.rows) : [], total = sum(all, kernel => kernel.sum);
+  if (all.length === 0) return null;
+  return [h('h3', {}, t('kernels.top')), barTable(t('kernels.top'), t('kernels.name'), [t('kernels.sum'), '%', t('kernels.calls')], all.slice(0, count).map((kernel): BarRow => ({
+    label: shortName(kernel.name), title: kernel.name, parts: [{kinds: kindsOf(kernel.kind), value: kernel.sum, words: `${kernel.name}: ${duration(kernel.sum)}`}],
+    cells: [duration(kernel.sum), shareCell(kernel.sum, total), grouped(kernel.count)]})))];
 }
 
 const ofRank = (profile: Profile, rows: Row[]): Row[] => (profile.rank === null ? rows : rows.filter(row => row.num('rank') === profile.rank));

@@ -19,6 +19,7 @@ import {w} from '../words';
 import {stepsOf} from '../evidence/scenes';
 import {usualStep} from '../evidence/staged';
 import {placesOf, replicaOf, windowOf} from './places';
+import {profileBars, profilePicture} from './profile_picture';
 import {stepPicture} from './step_picture';
 
 // Where nothing stands out that is a finding too.
@@ -28,6 +29,7 @@ const closing = (told: Explained): Finding[] => (told.findings.length > 0 ? [] :
 export function makeOverview(shell: Shell): Page {
   const {run, api} = shell, desk = deskOf(api), sheet = h('main', {class: 'sheet overview'}), element = h('div', {}, sheet);
   let told: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false, visible = false;
+  let profile: Table[] = [], profileDone = false;
   let tables: Table[] = [], steps: readonly Step[] = run.steps, known = new Set<string>();
 
   function evidence(finding: Finding, key: string): Child {
@@ -88,7 +90,8 @@ export function makeOverview(shell: Shell): Page {
           told?.why_not ? h('p', {class: 'quiet'}, w('overview.whyNot', told.why_not)) : ''),
         h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(),
             facts()].filter((one): one is HTMLElement => !!one))),
-      ...[tables.length > 0 && stepPicture(shell, usualStep(steps), replicaOf(run, told?.findings.map(findingOf) ?? [])), ways(), flaws()].filter((one): one is HTMLElement => !!one));
+      ...[!hasPipeline(run) && told && profilePicture(shell, usualStep(steps), run.ranks.findIndex(rank => rank.rank === told?.findings.find(one => one.rank !== null)?.rank)),
+        !hasPipeline(run) && profileBars(shell, profile), tables.length > 0 && stepPicture(shell, usualStep(steps), replicaOf(run, told?.findings.map(findingOf) ?? [])), ways(), flaws()].filter((one): one is HTMLElement => !!one));
   }
   // Where to go on.
   function ways(): HTMLElement {
@@ -107,13 +110,21 @@ export function makeOverview(shell: Shell): Page {
     explained(api, state => { now = state; if (!told) redraw(); })
       .then(found => { told = found; }, (error: unknown) => { wrong = error; }).finally(redraw);
     desk.offers().then(found => { known = new Set(found.answers.map(one => one.name)); redraw(); }, () => undefined);
-    if (!hasPipeline(run)) return;
+    if (!hasPipeline(run)) {
+      // What the bars are made of: asked after the findings, which come first.
+      void explained(api).then(() => desk.offers()).then(found => Promise.all(['temporal-breakdown', 'gpu-kernel-breakdown']
+        .filter(name => found.answers.some(one => one.name === name)).map(name => desk.answer(name, {}, () => undefined).then(answer => {
+          profile = [...profile, ...answer.tables];
+          redraw();
+        }, () => undefined)))).catch(() => undefined).finally(() => { profileDone = true; });
+      return;
+    }
     desk.answer('pipeline-summary', {},
         () => undefined).then(answer => { tables = answer.tables; steps = stepsOf(run, answer.tables); redraw(); }, () => undefined);
     redraw();
   }
   Object.assign((window as {stageline?: object}).stageline ??= {}, {overviewReady: () => told !== null &&
-      (tables.length > 0 || !hasPipeline(run))});
+      (tables.length > 0 || !hasPipeline(run)), overviewWhole: () => profileDone || hasPipeline(run)});
 
   return {
     element,

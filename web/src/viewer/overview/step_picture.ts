@@ -56,7 +56,7 @@ export function stepPicture(shell: Shell, step: Step | undefined, replica: numbe
   });
   const height = lanes.length * (ROW + GAP) - GAP, place = h('a', {class: 'picture',
       href: shell.href('pipeline', {query: `step=${step.number}${dp >= 0 && run.groupings.includes('dp') ? `&dp=${dp}` : ''}`}),
-    'aria-label': w('overview.picture', step.number)}, h('div', {class: 'picture-labels', 'aria-hidden': 'true'}, ...labels),
+    }, h('span', {class: 'live'}, w('overview.picture', step.number)), h('div', {class: 'picture-labels', 'aria-hidden': 'true'}, ...labels),
         h('div', {class: 'picture-plot'}, canvas, ends));
   let slices: SlicesAnswer | null = null;
 
