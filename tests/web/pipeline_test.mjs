@@ -256,7 +256,7 @@ export const cases = [
   ['pipeline: cells that begin before what they wait for is done are called that', async open => {
     const page = await show(open, 'early');
     assert.match(await page.textContent('#early'), /^\d+ of \d+ cells that wait for another rank begin before it is done, by up to 15\.0\u202fms\. All stamps are of one clock/);
-    assert.match(await page.textContent('.page-pipeline ul.small'), /begun too early −/);
+    assert.match(await page.textContent('.page-pipeline ul.small'), /−[\d.]+\s*%\s*begun too early/);
     assert.match(await (await show(open, 'early', '', {query: '?lang=zh'})).textContent('#early'), /最多早 15\.0/);
     assert.equal(await (await show(open, 'pipeline')).locator('#early').count(), 0);
   }],

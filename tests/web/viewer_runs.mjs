@@ -87,6 +87,7 @@ export function makeRuns(stageline, folder) {
         ...Array.from({length: 200}, (_, i) => ({ph: 'C', name: 'level', pid: 1, ts: i * 5, args: {value: i * i}}))]),
     counters: chrome(folder, 'counters', [slice('work', 0, 400000), ...Array.from({length: 12}, (_, k) => Array.from({length: 1500}, (_, i) =>
       ({ph: 'C', name: `level ${k}`, pid: 1, ts: i * 266, args: {value: 40 + (k + 1) * ((i * (k + 3)) % 97) + (i % 400 === 7 ? 3000 : 0)}}))).flat()]),
+    formula: chrome(folder, 'formula', [slice('=1+1', 0, 100), slice('@sum', 200, 100), slice('plain', 400, 100)]),
     one: chrome(folder, 'one', [slice('alone', 10, 5)]),
     empty: chrome(folder, 'empty', []),
     gap: chrome(folder, 'gap', [slice('before', 0, 1000), slice('after', 30 * 86400e6, 1000)]),

@@ -19,6 +19,7 @@ export interface Colours {
   receives: ReadonlySet<number>;
 }
 
+const RECEIVE_PALED = 0.72;  // where lines have no room: their mean
 // Of these a chunk has its own tint; the others have one colour.
 const TINTED = new Set(['forward', 'backward', 'weight', 'message']);
 
@@ -73,9 +74,9 @@ export function makeColours(context: CanvasRenderingContext2D, run: Run, theme: 
   for (const kind of run.kinds) {
     const base = parse(kind[theme].fill);
     const tints = Array.from({length: CHUNK_TINTS}, (_, i) => (TINTED.has(kind.group) ? mix(base, ground, tintShare(i)) : base));
-    colours.fill[kind.id] = tints.map(css);
+    colours.fill[kind.id] = (colours.receives.has(kind.id) ? tints.map(tint => mix(tint, parse(named('idle')), RECEIVE_PALED)) : tints).map(css);
     colours.text[kind.id] = tints.map((tint, i) => (i === 0 || tint === base ? kind[theme].text : textOn(tint)));
-    const seen = colours.receives.has(kind.id) ? mix(base, parse(named('idle')), 0.72).map(Math.round) : base;  // where lines have no room, their mean
+    const seen = colours.receives.has(kind.id) ? mix(base, parse(named('idle')), RECEIVE_PALED).map(Math.round) : base;  // where lines have no room, their mean
     colours.pixel[kind.id] = seen[0]! | seen[1]! << 8 | seen[2]! << 16;
   }
   return colours;

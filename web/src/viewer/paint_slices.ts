@@ -104,7 +104,7 @@ export function paintRectangles(context: CanvasRenderingContext2D, scene: Scene,
     if (light < 1) context.globalAlpha = light;
     const colour = colours.fill[kind]?.[tintOf(slices.chunk[i]!)] ?? colours.mut;
     if (colour !== fill) context.fillStyle = fill = colour;
-    const waits = colours.receives.has(kind) && x1 - x0 > 3 * ratio;
+    const waits = colours.receives.has(kind) && x1 - x0 > 3 * ratio && height >= 12 * ratio;  // lower rows have no room for lines
     if (waits) {
       context.fillStyle = colours.receive;
       fill = '';

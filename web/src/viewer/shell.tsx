@@ -43,7 +43,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   const pages = new Map<PageId, Page>(), stale = new Set<PageId>();
   const top = h('div', {class: 'top-place'}), place = h('div', {class: 'page-place'});
   const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'}), astray = h('div', {class: 'astray', role: 'status', hidden: true});
-  const away = h('div', {class: 'astray away', role: 'alert', hidden: true});
+  const away = h('div', {class: 'away', role: 'alert', hidden: true});
   api.onAway = gone => {
     if (gone === !away.hidden) return;
     away.hidden = !gone;

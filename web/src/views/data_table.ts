@@ -148,7 +148,7 @@ export function dataTable(table: Table, use: TableUse): HTMLElement {
       .finally(() => window.setTimeout(() => { button.textContent = t('tables.copy'); }, 2500));
   }}, t('tables.copy'));
   // All rows that are chosen, with the names that commands have for columns: what a program reads.
-  const download = h('button', {class: 'copy csv', title: t('tables.csv.help'), click: () => {
+  const download = h('button', {class: 'csv', title: t('tables.csv.help'), click: () => {
     const lines = [table.columns.map(column => csvField(column.name, true)).join(','), ...chosen().map(row => table.columns.map((_, i) => {
       const value = table.values[i]![row];
       return value === null || value === undefined ? '' : csvField(String(value), typeof value === 'string');
