@@ -68,6 +68,11 @@ const Reason* reason_against(const Analysis& analysis, const Trace& trace) {
     case AnalysisNeeds::kCalls:
       if (!suits(analysis, trace)) return &reason("no_flight_recorder");
       break;
+    case AnalysisNeeds::kXla:
+    case AnalysisNeeds::kAllocator:
+    case AnalysisNeeds::kNodes:
+      if (!suits(analysis, trace)) return &reason("not_recorded");
+      break;
   }
   return suits(analysis, trace) ? nullptr : &reason("not_in_this_run");
 }
