@@ -57,6 +57,7 @@ struct Cause {
   int32_t part = kUnknown;  // of a worker: its first rank; of late starts: the worst rank
   double ratio = 1;         // its time to the others'; of late starts: share of the worst rank's cells
   std::vector<CauseTimes> times;
+  bool hosts_prompt = false;  // late starts: what waits for its own rank alone is not late, so that no host is to blame
   bool collector = false;                 // pauses: rare, long and on several ranks, as a garbage collector's are
   std::string name;                       // between steps, tail: what it is called; "" of what nobody named
   CellKind cell_kind = CellKind::kOther;  // of a tail: collective or optimizer
@@ -74,8 +75,11 @@ struct Cause {
                            // steps and like the others else; `ratio` is of these
   // Beyond chance by the cells themselves, whatever it costs: how much that is may still differ from step to step.
   bool certain = false;
-  double lost_ns = 0;    // of the mean step
-  double error_ns = 0;   // standard error of lost_ns over steps; NaN for one
+  double lost_ns = 0;   // of the mean step
+  double error_ns = 0;  // standard error of lost_ns over steps; NaN for one
+  // Of several slow stages, and of several slow links, what all of them cost together: each alone may bring nothing,
+  // for the others still hold the step up. 0: it is the only one.
+  double joint_ns = 0, joint_error_ns = 0;
   double saving_ns = 0;  // of evening out, where work can only be moved: stages at their mean, sequences dealt evenly
   // Of a slow stage, by price_in_layers(): the best split into whole layers (by virtual stage) and what it brings;
   // empty and 0 before, and where none gains.

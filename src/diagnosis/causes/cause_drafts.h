@@ -48,7 +48,13 @@ struct CauseScene {
   }
 };
 
+// A long step is explained by a cause only as far as usual steps know it: what is beyond so many times the most that
+// any of them holds, a hang among pauses, has a reason of its own.
+inline constexpr double kMostOfUsual = 2;
+
 inline constexpr double kSlowCause = 1.05;      // of a stage or worker, against the others
+inline constexpr double kLateStart = 0.1;       // of the median compute cell, beyond which a start is late
+inline constexpr int64_t kLeastLateCells = 3;   // fewer are chance, whatever their share
 inline constexpr size_t kMostWorkerCauses = 8;  // slow ones that are told apart
 
 // Whether times to the others', one a step, are above 1 beyond any doubt: half of what they are above would still be

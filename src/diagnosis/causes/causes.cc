@@ -55,12 +55,16 @@ bool may_be_chance(const Cause& c, const CauseList& list) {
 
 // Of the kinds of compute cells, the mean of the one that is shortest.
 double shortest_kind_ns(const StepGraph& graph) {
-  std::map<CellKind, std::pair<double, double>> kinds;
+  struct Sum {
+    double ns = 0, count = 0;
+  };
+  std::array<Sum, UINT8_MAX + 1> kinds;
   for (uint32_t op = 0; op < graph.size(); ++op)
-    if (is_compute(graph.kind[op])) kinds[graph.kind[op]].first += graph.dur_ns[op], ++kinds[graph.kind[op]].second;
+    if (Sum& kind = kinds[static_cast<uint8_t>(graph.kind[op])]; is_compute(graph.kind[op]))
+      kind.ns += graph.dur_ns[op], ++kind.count;
   double least = 0;
-  for (const auto& [kind, sum] : kinds)
-    if (const double mean = sum.first / sum.second; least == 0 || mean < least) least = mean;
+  for (const Sum& kind : kinds)
+    if (kind.count > 0 && (least == 0 || kind.ns / kind.count < least)) least = kind.ns / kind.count;
   return least;
 }
 
@@ -80,9 +84,17 @@ Course when_lost(const Cause& cause, const std::vector<double>& by_step) {
 // What becomes of a suspicion: one of the list, perhaps chance, or too little to say.
 enum class Verdict : uint8_t { kTaken, kDoubtful, kLittle };
 
-Verdict take(Cause& cause, CauseList& list, bool evened) {
-  if (costs_little(cause, list, evened)) return Verdict::kLittle;
-  const bool sure = !may_be_chance(cause, list);
+// `beside`: what it costs where all others of its kind are gone. Of two stages that are equally slow each alone brings
+// nothing.
+struct Gain {
+  double ns = 0, error_ns = 0;
+};
+Verdict take(Cause& cause, CauseList& list, bool evened, const Gain& beside = {}) {
+  const Gain alone{cause.lost_ns, cause.error_ns};
+  if (beside.ns > alone.ns) cause.lost_ns = beside.ns, cause.error_ns = beside.error_ns;
+  const bool little = costs_little(cause, list, evened), sure = !may_be_chance(cause, list);
+  cause.lost_ns = alone.ns, cause.error_ns = alone.error_ns;
+  if (little) return Verdict::kLittle;
   (sure ? list.causes : list.doubtful).push_back(std::move(cause));
   return sure ? Verdict::kTaken : Verdict::kDoubtful;
 }
@@ -218,18 +230,46 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
   std::vector<size_t> evened(drafts.size(), 0);
   for (size_t d = 0; d < drafts.size(); ++d)
     if (drafts[d].evened) evened[d] = worlds.size(), worlds.push_back({&drafts[d].evened});
+  // Several slow stages, or links: without all of them, and without all but each.
+  constexpr std::array kJoined = {CauseKind::kSlowStage, CauseKind::kSlowLink};
+  std::vector<std::pair<size_t, size_t>> last_of_kind(drafts.size(),
+                                                      {0, 0});  // worlds: without the others, without all
+  for (const CauseKind kind : kJoined) {
+    std::vector<size_t> alike;
+    for (size_t d = 0; d < drafts.size(); ++d)
+      if (drafts[d].cause.kind == kind) alike.push_back(d);
+    if (alike.size() < 2) continue;
+    const size_t joint = worlds.size() + alike.size();
+    for (const size_t but : alike) {
+      last_of_kind[but] = {worlds.size(), joint};
+      worlds.emplace_back();
+      for (const size_t d : alike)
+        if (d != but) worlds.back().push_back(&drafts[d].without);
+    }
+    worlds.emplace_back();
+    for (const size_t d : alike) worlds.back().push_back(&drafts[d].without);
+  }
   const Worlds model(scene);
   const WorldTimes each = model.replay(worlds);
   const auto gain = [&](const WorldTimes& times, size_t from, size_t world) {
     const std::vector<double> gains = gains_of(times, from, world, counts);
     return std::pair(mean_of(gains), error_of(gains));
   };
+  // No draft of this kind brings half of what all of them do: where one does, it comes first and hides the others.
+  const auto none_alone = [&](size_t of, size_t all_of_kind) {
+    constexpr double kHalf = 0.5;
+    const double together_ns = gain(each, 0, all_of_kind).first;
+    for (size_t d = 0; d < drafts.size(); ++d)
+      if (drafts[d].cause.kind == drafts[of].cause.kind && gain(each, 0, d + 1).first >= kHalf * together_ns)
+        return false;
+    return true;
+  };
   std::vector<const CauseWorld*> all;
   std::vector<std::pair<Cause, const CauseWorld*>> little;
   std::vector<size_t> taken;  // drafts, by list.causes
   std::vector<AccountLine> left;
   for (size_t d = 0; d < drafts.size(); ++d) {
-    Cause cause = std::move(drafts[d].cause);
+    Cause cause = drafts[d].cause;
     std::tie(cause.lost_ns, cause.error_ns) = gain(each, 0, d + 1);
     if (evened[d] > 0) cause.saving_ns = gain(each, 0, evened[d]).first;
     if (cause.kind == CauseKind::kTail && cause.lost_ns < kLeastTail * list.step_ns) {
@@ -237,7 +277,10 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
       continue;
     }
     const bool hidden = cause.lost_ns < kLeastLost * list.step_ns;
-    switch (take(cause, list, evened[d] > 0)) {
+    Gain last;
+    if (const auto [others, all_of_kind] = last_of_kind[d]; all_of_kind > 0 && none_alone(d, all_of_kind))
+      std::tie(last.ns, last.error_ns) = gain(each, others, all_of_kind);
+    switch (take(cause, list, evened[d] > 0, last)) {
       case Verdict::kTaken: {
         std::vector<double> by_step(counts.size(), kNaN);
         for (size_t s = 0; s < counts.size(); ++s)
@@ -256,6 +299,21 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
   for (const auto& [cause, without] : little) {
     worlds.push_back(all);
     worlds.back().push_back(without);
+  }
+  // Those that are told together are also replayed together.
+  struct Joint {
+    std::vector<size_t> causes;  // into list.causes
+    size_t world;                // of `together`
+  };
+  std::vector<Joint> joints;
+  for (const CauseKind kind : kJoined) {
+    Joint joint{{}, worlds.size()};
+    std::vector<const CauseWorld*> without;
+    for (size_t i = 0; i < taken.size(); ++i)
+      if (list.causes[i].kind == kind) joint.causes.push_back(i), without.push_back(&drafts[taken[i]].without);
+    if (joint.causes.size() < 2) continue;
+    joints.push_back(std::move(joint));
+    worlds.push_back(std::move(without));
   }
   const WorldTimes together = links_alone && all.empty() ? each : model.replay(worlds);
   if (!all.empty())
@@ -298,6 +356,11 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
       if (evened[taken[i]] > 0) cause.saving_ns = gain(each, 0, evened[taken[i]]).first;
     }
   }
+  for (const Joint& joint : joints)
+    for (const size_t i : joint.causes) {
+      Cause& cause = list.causes[i];
+      std::tie(cause.joint_ns, cause.joint_error_ns) = gain(together, 0, joint.world);
+    }
   if (!all.empty()) std::tie(list.together_ns, list.together_error_ns) = gain(together, 0, 1);
   double rest_ns = 0, counted = 0;
   for (size_t s = 0; s < counts.size(); ++s)

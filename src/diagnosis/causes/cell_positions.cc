@@ -10,12 +10,13 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kLeastSeen = 3;        // steps (or replicas of steps) that a place must be seen in
-constexpr double kLongPosition = 1.1;    // times the usual cell
-constexpr double kNearlyAlways = 0.8;    // of the times it is seen, that it is long by half of its mean excess or more
-constexpr double kErrors = 6;            // standard errors of the mean: there are many places to be long by chance
-constexpr double kMostOfBatches = 0.25;  // of a stage's micro-batches: where more are long, position does not tell
-constexpr double kMostPlaces = 0.5;      // of the places of a micro-batch: from so many on it is the micro-batch's
+constexpr int64_t kLeastSeen = 3;      // steps (or replicas of steps) that a place must be seen in
+constexpr double kLongPosition = 1.1;  // times the usual cell
+constexpr double kNearlyAlways = 0.8;  // of the times it is seen, that it is long by half of its mean excess or more
+constexpr double kErrors = 6;          // standard errors of the mean: there are many places to be long by chance
+constexpr double kMostOfBatches =
+    0.25;  // of a stage's micro-batches: where more are long, and not one of several, position does not tell
+constexpr double kMostPlaces = 0.5;  // of the places of a micro-batch: from so many on it is the micro-batch's
 constexpr size_t kMostCells = 10'000'000;
 
 struct Seen {
@@ -75,7 +76,8 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
         is_long[at] = 0;
       known += seen[at].count > 0, too_long += is_long[at];
     }
-    if (static_cast<double>(too_long) > kMostOfBatches * static_cast<double>(known))
+    const bool alone = too_long == 1 && known > 2;
+    if (!alone && static_cast<double>(too_long) > kMostOfBatches * static_cast<double>(known))
       for (size_t b = 0; b < m; ++b) is_long[p * m + b] = 0;
   }
   std::vector<uint8_t> whole(m, 0);  // micro-batches that are long at most of their places

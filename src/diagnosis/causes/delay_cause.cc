@@ -12,14 +12,15 @@
 #include <tuple>
 
 #include "diagnosis/causes/cause_drafts.h"
+#include "diagnosis/causes/own_sends.h"
 #include "diagnosis/causes/received_messages.h"
+#include "diagnosis/causes/step_begins.h"
 #include "model/stage_costs.h"
 #include "pipeline/measure/op_values.h"
 
 namespace stageline {
 namespace {
 
-constexpr double kLateStart = 0.1;    // of the median compute cell, beyond which a start is late
 constexpr double kLateWorker = 0.05;  // the same for a whole worker's median
 constexpr double kRare = 0.1;         // of the cells: what is late more often is no pause
 constexpr double kLongPause = 0.5;    // of the median cell: a collector's pauses are no shorter
@@ -27,13 +28,10 @@ constexpr double kMostOneWay = 0.3;   // of a worker's cells of one direction: m
 constexpr size_t kLeastCells = 4;
 constexpr double kByMessage = 0.8;      // of what cells of one direction are late by: their messages were under way
 constexpr double kChanceOneWay = 0.01;  // that pauses of a host all hit cells of one direction
-constexpr int64_t kLeastOneWay = 3;     // late cells of one direction: fewer are pauses, whatever their share
 constexpr double kEverywhere = 0.8;  // of the steps in which a cell is late, and of the late cells that such cells are
 constexpr int64_t kLeastCertain = 16;  // late cells of a rank: fewer may be chance
 constexpr size_t kLeastSteps = 3;      // fewer say nothing of every step
 constexpr double kWholeStep = 0.5;     // of a direction's cells in a step: more are late, and the link is slow in it
-constexpr double kAtOnce = 0.05;       // of the median cell: a cell that starts so soon after a send waited for it
-constexpr double kByOwnSend = 0.8;     // of what starts late while an own send runs: that starts when it ends
 
 using WorkerWay = std::pair<uint32_t, bool>;                     // worker, forward
 using Place = std::tuple<uint32_t, CellKind, int32_t, int32_t>;  // worker, kind, micro-batch, chunk
@@ -42,7 +40,7 @@ size_t way_of(const WorkerWay& key) { return 2 * static_cast<size_t>(key.first) 
 
 struct Late {
   int64_t count = 0, of = 0;
-  double ns = 0;
+  double ns = 0, most_ns = 0;
   double message_ns = 0;  // of it: its message was still under way, by its recorded receive
   int64_t received = 0;   // late cells whose receive was recorded
 };
@@ -72,16 +70,16 @@ class Delays {
         [&](uint32_t op, size_t at) { delays_.all()[at] = g_.delay_ns[op], durations[at] = g_.dur_ns[op]; });
     cells_ = durations.size();
     if (cells_ < kLeastCells) return;
-    find_own_sends(durations);
+    const std::vector<size_t> middle = middle_of(cells_);
+    const std::vector<double> usual_cells = nth_values(durations, middle);
+    cell_ns_ = (usual_cells[0] + usual_cells[1]) / 2;
+    durations = {};
+    sends_ = find_own_sends(scene, cell_ns_);
     if (sends_)
       delays_.arrange(
           counted_, scene_.times.workers().size(), worker_of, [&](size_t total) { delays_.all().resize(total); },
           [&](uint32_t op, size_t at) { delays_.all()[at] = delay_ns(op); });
-    const std::vector<size_t> middle = middle_of(cells_);
-    const std::vector<double> usual_cells = nth_values(durations, middle);
-    durations = {};
     const std::vector<double> usual = nth_values(delays_.all(), {cells_ / 4, middle[0], middle[1]});
-    cell_ns_ = (usual_cells[0] + usual_cells[1]) / 2;
     best_ns_ = std::max(0.0, usual[0]);
     usual_ns_ = (usual[1] + usual[2]) / 2;
     const std::vector<double> medians = delays_.take_medians();
@@ -91,90 +89,25 @@ class Delays {
         late_.emplace_back(worker, medians[worker] - usual_ns_);
     find_messages();
     count_late();
+    ask_hosts();
   }
 
-  // Cells that start when an own send ends: the rank waits for its sends. Their part of the delays is no other's.
-  void draft_blocking(std::vector<CauseDraft>& out) const {
-    if (!sends_ || sends_->count < kLeastOneWay) return;
-    CauseDraft draft;
-    draft.cause.kind = CauseKind::kBlockingSends;
-    draft.cause.count = sends_->count;
-    draft.cause.of = static_cast<int64_t>(cells_);
-    draft.cause.ranks = sends_->ranks;
-    draft.cause.pause_ns = sends_->ns / static_cast<double>(sends_->count);
-    draft.cause.certain = true;
-    draft.without = [sends = sends_](uint32_t op, double&, double& delay) {
-      if (const auto at = sends->blocked_ns.find(op); at != sends->blocked_ns.end())
-        delay = std::max(0.0, delay - at->second);
-    };
-    out.push_back(std::move(draft));
-  }
-
-  // The first cell of a rank that waits for nobody, beside the same stage's of the other replicas: one that begins its
-  // steps late does something before them.
-  void draft_late_begins(std::vector<CauseDraft>& out) const {
-    const auto& workers = scene_.times.workers();
-    std::map<int32_t, std::vector<uint32_t>> by_stage;
-    for (uint32_t w = 0; w < workers.size(); ++w) by_stage[workers[w].stage].push_back(w);
-    std::vector<uint32_t> first(workers.size(), UINT32_MAX);  // operation, in the step looked at
-    struct Begin {
-      uint32_t op;
-      double late_ns;
-    };
-    std::vector<std::vector<Begin>> late(workers.size());
-    for (size_t s = 0; s < g_.steps.size(); ++s) {
-      if (!scene_.counts[s]) continue;
-      std::fill(first.begin(), first.end(), UINT32_MAX);
-      for (uint32_t op = g_.steps[s].begin; op < g_.steps[s].end; ++op) {
-        const uint32_t w = scene_.times.worker_of(op);
-        if (w != kNone && g_.waits(op).empty() && (first[w] == UINT32_MAX || g_.start_ns[op] < g_.start_ns[first[w]]))
-          first[w] = op;
-      }
-      for (const auto& [stage, peers] : by_stage) {
-        std::vector<double> sorted;
-        for (const uint32_t w : peers)
-          if (first[w] != UINT32_MAX) sorted.push_back(g_.delay_ns[first[w]]);
-        if (sorted.size() < 2) continue;
-        std::sort(sorted.begin(), sorted.end());
-        for (const uint32_t w : peers) {
-          if (first[w] == UINT32_MAX) continue;
-          const double own = g_.delay_ns[first[w]];
-          const double others = median_of_others(
-              sorted, static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin()));
-          if (own - others > kLateStart * cell_ns_) late[w].push_back({first[w], own - others});
-        }
-      }
-    }
-    for (uint32_t w = 0; w < workers.size(); ++w) {
-      if (static_cast<int64_t>(late[w].size()) < kLeastOneWay) continue;
-      CauseDraft draft;
-      draft.cause.kind = CauseKind::kPauses;
-      draft.cause.part = workers[w].part;
-      draft.cause.ranks = 1;
-      draft.cause.count = static_cast<int64_t>(late[w].size());
-      draft.cause.of = static_cast<int64_t>(cells_);
-      std::vector<Pause> pauses;
-      std::map<uint32_t, double> less;
-      for (const Begin& begin : late[w]) {
-        draft.cause.pause_ns += begin.late_ns / static_cast<double>(late[w].size());
-        less[begin.op] = begin.late_ns;
-        if (g_.cell[begin.op] == kNoCell) continue;
-        const int64_t start = scene_.trace.cells.start_ns[g_.cell[begin.op]];
-        pauses.push_back({start - static_cast<int64_t>(begin.late_ns), start});
-      }
-      name_what_comes_first(std::move(pauses), draft.cause);
-      draft.without = [less = std::move(less)](uint32_t op, double&, double& delay) {
-        if (const auto at = less.find(op); at != less.end()) delay -= at->second;
-      };
-      out.push_back(std::move(draft));
-    }
-  }
+  const std::shared_ptr<const OwnSends>& own_sends() const { return sends_; }
+  double cell_ns() const { return cell_ns_; }
+  size_t cells() const { return cells_; }
 
   bool known() const { return cells_ >= kLeastCells; }
   const LateWorkers& late_workers() const { return late_; }
 
+  // Whether hosts start work late, by cells that wait for their own rank alone: no message can make these late.
+  //
+  //     F of stage 1, waits for stage 0    late            a host that stops hits both kinds alike; where only the
+  //     B of stage 2, waits for its own F  never late      first kind is late, it is what comes from other ranks
+  enum class Hosts : uint8_t { kUnknown, kLate, kPrompt };
+
   // Late cells on most ranks, and too many for pauses.
   bool everywhere() const {
+    if (hosts_ == Hosts::kPrompt && few_links_are_late()) return false;
     int64_t count = 0, often = 0;
     for (uint32_t worker = 0; worker < delays_.keys(); ++worker) {
       if (delays_.of(worker).empty()) continue;
@@ -188,6 +121,8 @@ class Delays {
   void draft_everywhere(std::vector<CauseDraft>& out) const {
     CauseDraft draft;
     draft.cause.kind = CauseKind::kLateStarts;
+    draft.cause.guessed = hosts_ == Hosts::kUnknown && !messages_.any();
+    draft.cause.hosts_prompt = hosts_ == Hosts::kPrompt;
     draft.cause.of = static_cast<int64_t>(cells_);
     double worst = 0;
     const double limit = best_ns_ + kLateStart * cell_ns_;
@@ -265,6 +200,14 @@ class Delays {
       linked.insert(keys.begin(), keys.end());
       if (++told <= kMostWorkerCauses) draft_link(keys, true, out);
     }
+    // Neither often nor by chance, and hosts are prompt: in both directions of a link, or at the same places.
+    if (hosts_ == Hosts::kPrompt && !messages_.any())
+      for (const auto& [link, keys] : links) {
+        if (linked.contains(keys.front()) || sum_of(keys).count < kLeastCertain || sender_of(keys.front()) == kUnknown)
+          continue;
+        linked.insert(keys.begin(), keys.end());
+        if (++told <= kMostWorkerCauses) draft_link(keys, false, out);
+      }
     std::set<std::pair<int32_t, int32_t>> senders;  // (from, to) of what late cells wait for
     for (const WorkerWay& key : left) {
       if (linked.contains(key)) continue;
@@ -299,90 +242,44 @@ class Delays {
   }
 
  private:
+  // At most half of the links, by direction, or the only pair of stages: these can be named.
+  bool few_links_are_late() const {
+    if (scene_.times.stages() == 2) return true;
+    std::map<std::pair<int32_t, bool>, std::vector<WorkerWay>> links;
+    for (size_t way = 0; way < by_way_.size(); ++way) {
+      const WorkerWay key(static_cast<uint32_t>(way / 2), way % 2 != 0);
+      if (by_way_[way].of > 0 && sender_of(key) != kUnknown)
+        links[{scene_.times.workers()[key.first].stage, key.second}].push_back(key);
+    }
+    const auto late = std::count_if(links.begin(), links.end(), [&](const auto& entry) {
+      const Late sum = sum_of(entry.second);
+      return static_cast<double>(sum.count) >= kRare * static_cast<double>(sum.of);
+    });
+    return 2 * late <= static_cast<int64_t>(links.size());
+  }
+
   // Whether nearly all cells of a worker start late by half of what its median one does, or more: that is no chance.
   bool nearly_all_late(std::span<const double> delays, double by) const {
     const auto late = std::count_if(delays.begin(), delays.end(), [&](double ns) { return ns >= usual_ns_ + by / 2; });
     return late >= kLeastCertain && static_cast<double>(late) >= kEverywhere * static_cast<double>(delays.size());
   }
 
-  // What a cell starts later than usual on its rank; 0 below the limit.
+  // What a cell starts later than usual on its rank; 0 below the limit, and beyond what usual steps know.
   std::function<double(uint32_t)> excess() const {
     return [&scene = scene_, late = std::map<uint32_t, double>(late_.begin(), late_.end()), usual = usual_ns_,
-            limit = usual_ns_ + kLateStart * cell_ns_, sends = sends_](uint32_t op) {
+            limit = usual_ns_ + kLateStart * cell_ns_, sends = sends_, most = kMostOfUsual * most_ns_](uint32_t op) {
       if (!scene.tells_delay(op)) return 0.0;
       const auto of = late.find(scene.times.worker_of(op));
-      const double blocked = sends ? sends->of(op) : 0;
+      const double blocked = sends ? sends->blocked_by(op) : 0;
       const double delay = scene.graph.delay_ns[op] - blocked - (of == late.end() ? 0 : of->second);
-      return delay > limit ? delay - usual : 0.0;
+      return delay > limit && delay - usual <= most ? delay - usual : 0.0;
     };
   }
 
-  // Own sends that were recorded, and the compute cells that began when one of them ended.
-  struct OwnSends {
-    std::map<uint32_t, double> blocked_ns;  // by operation: of its delay, an own send was under way
-    int64_t count = 0, ranks = 0;
-    double ns = 0;
-    double of(uint32_t op) const {
-      const auto at = blocked_ns.find(op);
-      return at == blocked_ns.end() ? 0 : at->second;
-    }
-  };
-  double delay_ns(uint32_t op) const { return g_.delay_ns[op] - (sends_ ? sends_->of(op) : 0); }
-
-  // A send that does not block runs beside whatever the rank does: of cells that are late while one runs, few start
-  // just when it ends. Where nearly all do, that is what they waited for.
-  void find_own_sends(const RawValues<double>& durations) {
-    if (g_.source != GraphSource::kComputeCells) return;
-    struct Send {
-      int32_t part, step;
-      int64_t start_ns, end_ns;
-      auto place() const { return std::pair(part, step); }
-    };
-    std::vector<Send> sends;
-    const Cells& cells = scene_.trace.cells;
-    for (size_t i = 0; i < cells.size(); ++i)
-      if (cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kSendBackward)
-        sends.push_back({cells.part[i], cells.step[i], cells.start_ns[i], cells.end_ns[i]});
-    if (sends.empty()) return;
-    std::sort(sends.begin(), sends.end(), [](const Send& a, const Send& b) {
-      return std::tuple(a.part, a.step, a.end_ns, a.start_ns) < std::tuple(b.part, b.step, b.end_ns, b.start_ns);
-    });
-    RawValues<double> copy;
-    copy.resize(durations.size());
-    for (size_t i = 0; i < durations.size(); ++i) copy[i] = durations[i];
-    const double cell_ns = nth_values(copy, {durations.size() / 2}).front();
-    auto found = std::make_shared<OwnSends>();
-    std::set<int32_t> ranks;
-    double late_ns = 0;  // of cells that started while an own send ran or when it ended
-    scene_.each_op([&](uint32_t op, size_t) {
-      if (!scene_.tells_delay(op) || g_.cell[op] == kNoCell || !(g_.delay_ns[op] > kLateStart * cell_ns)) return;
-      const Cell cell = scene_.trace.cells.at(g_.cell[op]);
-      const auto begin = cell.start_ns - static_cast<int64_t>(g_.delay_ns[op]);
-      const auto slack = static_cast<int64_t>(kAtOnce * cell_ns);
-      // The last send that ends by the start, and any that still runs then.
-      auto at = std::partition_point(sends.begin(), sends.end(), [&](const Send& s) {
-        return std::tuple(s.part, s.step, s.end_ns) <= std::tuple(cell.part, cell.step, cell.start_ns + slack);
-      });
-      if (at != sends.end() && at->place() == std::pair(cell.part, cell.step) && at->start_ns < cell.start_ns) {
-        late_ns += g_.delay_ns[op];  // one runs on: nothing waits for it
-        return;
-      }
-      if (at == sends.begin() || (--at)->place() != std::pair(cell.part, cell.step) || at->end_ns <= begin) return;
-      late_ns += g_.delay_ns[op];
-      if (cell.start_ns - at->end_ns > slack) return;
-      const auto blocked = static_cast<double>(std::min(at->end_ns, cell.start_ns) - std::max(begin, at->start_ns));
-      if (!(blocked > 0)) return;
-      found->blocked_ns[op] = std::min(blocked, g_.delay_ns[op]);
-      found->ns += found->blocked_ns[op];
-      ++found->count;
-      ranks.insert(cell.part);
-    });
-    found->ranks = static_cast<int64_t>(ranks.size());
-    if (found->count >= kLeastOneWay && found->ns >= kByOwnSend * late_ns) sends_ = std::move(found);
-  }
+  double delay_ns(uint32_t op) const { return g_.delay_ns[op] - (sends_ ? sends_->blocked_by(op) : 0); }
 
   void find_messages() {
-    if (late_.empty() || g_.source != GraphSource::kComputeCells) return;
+    if (late_.empty() || g_.source != GraphSource::kComputeCells || g_.messages_recorded) return;
     for (uint32_t w = 0; w < scene_.times.workers().size(); ++w)
       (*worker_at_)[{scene_.times.workers()[w].dp, scene_.times.workers()[w].stage}] = w;
     std::map<Pair, std::vector<double>> all;
@@ -421,7 +318,7 @@ class Delays {
         first[s] = std::min(first[s], cells.start_ns[g_.cell[op]]);
     });
     const auto by = excess();
-    std::vector<Pause> pauses;
+    std::vector<BeforeStep> pauses;
     int64_t late = 0;
     scene_.each_op([&](uint32_t op, size_t s) {
       if (g_.part[op] != cause.part || but.contains({scene_.times.worker_of(op), g_.kind[op] == CellKind::kForward}))
@@ -433,31 +330,7 @@ class Delays {
       pauses.push_back({first[s] - static_cast<int64_t>(ns), first[s]});
     });
     if (pauses.empty() || static_cast<double>(pauses.size()) < kEverywhere * static_cast<double>(late)) return;
-    name_what_comes_first(std::move(pauses), cause);
-  }
-
-  // [from, to) before first cells of its steps, and the rows of kind "other" of that rank in it.
-  struct Pause {
-    int64_t from_ns, to_ns;
-  };
-  void name_what_comes_first(std::vector<Pause> pauses, Cause& cause) const {
-    const Cells& cells = scene_.trace.cells;
-    cause.first_of_step = true;
-    cause.steps = std::count(scene_.counts.begin(), scene_.counts.end(), true);
-    std::sort(pauses.begin(), pauses.end(), [](const Pause& a, const Pause& b) { return a.from_ns < b.from_ns; });
-    std::map<std::string_view, double> names;
-    double all = 0;
-    for (const Pause& pause : pauses) all += static_cast<double>(pause.to_ns - pause.from_ns);
-    for (size_t i = 0; i < cells.size(); ++i) {
-      if (cells.kind[i] != CellKind::kOther || cells.part[i] != cause.part) continue;
-      auto at = std::partition_point(pauses.begin(), pauses.end(),
-                                     [&](const Pause& p) { return p.to_ns <= cells.start_ns[i]; });
-      for (; at != pauses.end() && at->from_ns < cells.end_ns[i]; ++at)
-        names[scene_.trace.slice_name(cells.at(i))] +=
-            static_cast<double>(std::min(at->to_ns, cells.end_ns[i]) - std::max(at->from_ns, cells.start_ns[i]));
-    }
-    for (const auto& [name, ns] : names)
-      if (ns >= kWholeStep * all) cause.name = name;
+    name_what_comes_first(scene_, std::move(pauses), cause);
   }
 
   // One late cell of each place, where nearly all late cells stand at places that are late in nearly every step; else
@@ -488,6 +361,25 @@ class Delays {
     return at;
   }
 
+  void ask_hosts() {
+    constexpr double kPrompt = 0.25;  // of the share that is late of what waits for others: hosts are prompt
+    const double limit = usual_ns_ + kLateStart * cell_ns_;
+    Late own, others;
+    scene_.each_op([&](uint32_t op, size_t) {
+      if (!scene_.tells_delay(op)) return;
+      const std::span<const uint32_t> waits = g_.waits(op);
+      const bool alone = std::all_of(waits.begin(), waits.end(), [&](uint32_t on) {
+        return g_.part[on] == g_.part[op] && !is_message(g_.kind[on]);
+      });
+      Late& late = alone ? own : others;
+      ++late.of;
+      late.count += delay_ns(op) > limit;
+    });
+    if (own.of < kLeastCertain || others.count < kLeastCertain) return;
+    const auto share = [](const Late& late) { return static_cast<double>(late.count) / static_cast<double>(late.of); };
+    hosts_ = share(own) < kPrompt * share(others) ? Hosts::kPrompt : Hosts::kLate;
+  }
+
   void count_late() {
     const double limit = usual_ns_ + kLateStart * cell_ns_;
     std::vector<double> late_by(delays_.keys(), 0);  // by worker
@@ -504,6 +396,7 @@ class Delays {
       if (!(delay > limit)) return;
       ++late.count;
       late.ns += delay - usual_ns_;
+      late.most_ns = std::max(late.most_ns, delay - usual_ns_);
       if (const auto under_way = messages_.under_way_ns(op, delay - usual_ns_))
         late.message_ns += *under_way, ++late.received;
     });
@@ -511,6 +404,7 @@ class Delays {
       Late& late = by_way_[i % by_way_.size()];
       late.of += of_block[i].of;
       late.count += of_block[i].count;
+      most_ns_ = std::max(most_ns_, of_block[i].most_ns);
       late.ns += of_block[i].ns;
       late.message_ns += of_block[i].message_ns;
       late.received += of_block[i].received;
@@ -523,9 +417,9 @@ class Delays {
 
   // Late in one direction alone, and often: the message, where nobody recorded it.
   bool is_message_late(const WorkerWay& key, const Late& late) const {
-    if (g_.source != GraphSource::kComputeCells) return false;
+    if (g_.source != GraphSource::kComputeCells || g_.messages_recorded) return false;
     const Late& other = by_way_[way_of({key.first, !key.second})];
-    if (other.count * 5 > other.of || late.count < kLeastOneWay || sender_of(key) == kUnknown ||
+    if (other.count * 5 > other.of || late.count < kLeastLateCells || sender_of(key) == kUnknown ||
         static_cast<double>(late.count) < kMostOneWay * static_cast<double>(late.of))
       return false;
     // Of few micro-batches the first one alone is many: a slow link makes no difference between them.
@@ -586,14 +480,14 @@ class Delays {
   // Not often over the run, but in some steps most of them are, and hardly any in the others: the link is slow then.
   // One by chance comes at any step.
   bool is_message_late_in_whole_steps(const WorkerWay& key, const Late& late) const {
-    if (g_.source != GraphSource::kComputeCells || late.count < kLeastOneWay) return false;
+    if (g_.source != GraphSource::kComputeCells || late.count < kLeastLateCells) return false;
     if (sender_of(key) == kUnknown) return false;
     const Late& other = by_way_[way_of({key.first, !key.second})];
     if (5 * other.count > late.count) return false;  // the host stops whatever comes
     if (messages_.any() && late.received > 0 && late.message_ns < kByMessage * late.ns) return false;
     int64_t in_whole = 0, whole = 0;
     for (const StepLate& step : late_by_step(key)) {
-      if (step.count < kLeastOneWay || static_cast<double>(step.count) < kWholeStep * static_cast<double>(step.of))
+      if (step.count < kLeastLateCells || static_cast<double>(step.count) < kWholeStep * static_cast<double>(step.of))
         continue;
       in_whole += step.count, ++whole;
     }
@@ -604,7 +498,7 @@ class Delays {
   // cells of the direction that it comes from are late, more often than pauses of a host would hit them alone.
   bool is_message_tail(const std::vector<WorkerWay>& keys) const {
     const Late late = sum_of(keys);
-    if (g_.source != GraphSource::kComputeCells || late.count < kLeastOneWay) return false;
+    if (g_.source != GraphSource::kComputeCells || late.count < kLeastLateCells) return false;
     if (sender_of(keys.front()) == kUnknown) return false;
     // What is late at the same places of every step is the order of work, or the loop: a link knows no places.
     const Places places = places_of(keys);
@@ -667,11 +561,13 @@ class Delays {
   const StepGraph& g_;
   ReceivedMessages messages_;
   std::vector<OpStretch> counted_;
-  OpValues delays_;           // by worker; none: none of its cells tells any
+  OpValues delays_;  // by worker; none: none of its cells tells any
+  Hosts hosts_ = Hosts::kUnknown;
   int64_t worked_ = 0;        // workers that have some
   std::vector<Late> by_way_;  // by way_of()
   LateWorkers late_;
   size_t cells_ = 0;
+  double most_ns_ = 0;                               // the latest start, beyond usual_ns_
   double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;  // median cell; lower quartile and median of delays
   std::shared_ptr<WorkerAt> worker_at_ = std::make_shared<WorkerAt>();
   std::map<Pair, double> message_ns_;      // medians
@@ -683,8 +579,8 @@ class Delays {
 LateWorkers draft_delays(const CauseScene& scene, std::vector<CauseDraft>& out) {
   const Delays delays(scene);
   if (!delays.known()) return {};
-  delays.draft_blocking(out);
-  delays.draft_late_begins(out);
+  if (delays.own_sends()) draft_blocking_sends(delays.own_sends(), delays.cells(), out);
+  draft_late_begins(scene, delays.cell_ns(), delays.cells(), out);
   if (delays.everywhere()) {
     delays.draft_everywhere(out);
     return {};

@@ -1,6 +1,7 @@
 #include "diagnosis/causes/long_steps.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -188,6 +189,25 @@ class Finder {
                                                       : LongBy::kPause;
   }
 
+  // Messages of a link come one after another: those behind one that hangs end when it does.
+  //
+  //     the first   ├──────────────────────┤            a slow link ends them one by one
+  //     the next         ├──────────────────┤
+  bool is_one_hang(const std::vector<uint32_t>& ops) const {
+    constexpr double kSameEnd = 0.1;                 // of the longest of them
+    std::map<int32_t, std::array<int64_t, 2>> ends;  // by replica, the first and the last
+    double longest = 0;
+    for (const uint32_t op : ops) longest = std::max(longest, g_.dur_ns[op]);
+    for (const uint32_t op : ops) {
+      if (2 * g_.dur_ns[op] < longest) continue;  // a little late, by what came before
+      auto& [first, last] = ends.try_emplace(g_.dp(op), std::array{INT64_MAX, INT64_MIN}).first->second;
+      first = std::min(first, g_.end_ns[op]), last = std::max(last, g_.end_ns[op]);
+    }
+    return std::all_of(ends.begin(), ends.end(), [&](const auto& entry) {
+      return static_cast<double>(entry.second[1] - entry.second[0]) <= kSameEnd * longest;
+    });
+  }
+
   size_t replicas_of(const std::vector<uint32_t>& ops) const {
     std::set<int32_t> replicas;
     for (const uint32_t op : ops) replicas.insert(g_.dp(op));
@@ -258,7 +278,15 @@ class Finder {
         found.others_ns += usual(op).first / static_cast<double>(ops.size());
       }
     }
-    if (found.by == LongBy::kLink) return;
+    if (found.by == LongBy::kLink) {
+      if (const auto& ops = excesses.by_link.at({found.from_stage, found.stage}); is_one_hang(ops)) {
+        const auto first = *std::min_element(ops.begin(), ops.end(),
+                                             [&](uint32_t a, uint32_t b) { return g_.start_ns[a] < g_.start_ns[b]; });
+        name(first, false, found.excess_ns, base, step, found);
+        found.replicas = replicas_of(ops);
+      }
+      return;
+    }
     if (take_late_starts(step, base, whole, excesses, sum, found)) return;
     std::vector<int32_t> long_ones;
     for (const auto& [part, excess] : excesses.by_part)

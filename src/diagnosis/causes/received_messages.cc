@@ -4,25 +4,16 @@
 
 namespace stageline {
 
-ReceivedMessages::ReceivedMessages(const Trace& trace, const StepGraph& graph) : trace_(trace), graph_(graph) {
-  const Cells& cells = trace.cells;
-  for (size_t i = 0; i < cells.size(); ++i) {
-    const bool forward = cells.kind[i] == CellKind::kRecvForward;
-    if ((!forward && cells.kind[i] != CellKind::kRecvBackward) || cells.micro_batch[i] == kUnknown) continue;
-    received_.push_back(
-        {{cells.part[i], cells.step[i], forward, std::max(cells.chunk[i], 0), cells.micro_batch[i]}, cells.end_ns[i]});
-  }
-  std::sort(received_.begin(), received_.end());
-}
+ReceivedMessages::ReceivedMessages(const Trace& trace, const StepGraph& graph)
+    : trace_(trace), graph_(graph), recorded_(trace) {}
 
 std::optional<double> ReceivedMessages::under_way_ns(uint32_t op, double late_ns) const {
-  if (received_.empty() || graph_.cell[op] == kNoCell) return std::nullopt;
+  if (!any() || graph_.cell[op] == kNoCell) return std::nullopt;
   const Cell cell = trace_.cells.at(graph_.cell[op]);
-  const Received key{{cell.part, cell.step, cell.kind == CellKind::kForward, std::max(cell.chunk, 0), cell.micro_batch},
-                     0};
-  const auto at = std::lower_bound(received_.begin(), received_.end(), key);
-  if (at == received_.end() || at->place != key.place) return std::nullopt;
-  const double before = static_cast<double>(cell.start_ns - at->end_ns);  // from its end to the cell's start
+  const auto* received = recorded_.received(
+      {cell.part, cell.step, cell.kind == CellKind::kForward, std::max(cell.chunk, 0), cell.micro_batch});
+  if (!received) return std::nullopt;
+  const double before = static_cast<double>(cell.start_ns - received->end_ns);  // from its end to the cell's start
   return std::clamp(late_ns - std::max(before, 0.0), 0.0, late_ns);
 }
 

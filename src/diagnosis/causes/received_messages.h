@@ -10,9 +10,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <tuple>
-#include <vector>
 
+#include "pipeline/replay/recorded_messages.h"
 #include "pipeline/replay/step_graph.h"
 
 namespace stageline {
@@ -21,7 +20,7 @@ class ReceivedMessages {
  public:
   // `trace` and `graph` must outlive it. O(cells).
   ReceivedMessages(const Trace& trace, const StepGraph& graph);
-  bool any() const { return !received_.empty(); }
+  bool any() const { return recorded_.any_received(); }
   // How much of the time before a compute operation's start, at most `late_ns`, its message was still under way;
   // nothing where no receive of its micro-batch was recorded.
   std::optional<double> under_way_ns(uint32_t op, double late_ns) const;
@@ -29,15 +28,9 @@ class ReceivedMessages {
   int32_t sender_of(uint32_t op) const;
 
  private:
-  using Place = std::tuple<int32_t, int32_t, bool, int32_t, int32_t>;  // part, step, forward, chunk, micro-batch
-  struct Received {
-    Place place;
-    int64_t end_ns;
-    bool operator<(const Received& other) const { return place < other.place; }
-  };
   const Trace& trace_;
   const StepGraph& graph_;
-  std::vector<Received> received_;  // sorted
+  RecordedMessages recorded_;
 };
 
 }  // namespace stageline

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <tuple>
 
 #include "diagnosis/causes/cause_drafts.h"
@@ -35,15 +36,19 @@ int32_t sender_of(const StepGraph& g, uint32_t op) {
 
 constexpr double kLongMessage = 0.1;  // of the median compute cell, beyond its link's median: such a message is late
 constexpr double kMostLate = 0.3;     // of a link's messages: where more are late, the link is slow
-constexpr int64_t kLeastLate = 3;
+constexpr double kMostOfStepsMessages =
+    0.5;                               // of a link's messages in one step: where more are late, it is slow in that step
+constexpr double kInWholeSteps = 0.8;  // of its late messages, that such steps hold
+constexpr int64_t kLeastCertainMessages = 16;  // fewer late ones may be chance
 
 // Transfers by link, each replica's median, and which link an operation belongs to.
 struct Transfers {
   std::map<StagePair, std::vector<std::pair<double, int32_t>>> links;  // (median, replica)
   std::map<Edge, uint32_t> index;
   std::vector<double> median_ns;                 // by index; NaN: nobody received
+  std::vector<double> most_ns;                   // by index: the longest one, in steps that count
   std::shared_ptr<RawValues<uint32_t>> edge_of;  // by operation: into index; kNone
-  bool recorded = false;                         // some message was
+  bool recorded = false;                         // messages were
 };
 
 Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
@@ -100,6 +105,7 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
     if (edge_of[op] != CellTimes::kNone) edge_of[op] = of_block[b].edge[edge_of[op]];
   });
   of_block.clear();
+  t.recorded = t.recorded || g.messages_recorded;
   std::map<StagePair, double> late_of;  // (replica, stage)
   for (const auto& [worker, ns] : late)
     late_of[{scene.times.workers()[worker].dp, scene.times.workers()[worker].stage}] = ns;
@@ -108,11 +114,16 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
       [&](uint32_t op) { return receives(g.kind[op]) ? edge_of[op] : OpValues::kNone; },
       [&](uint32_t op) {
         // A gap between cells holds what its rank starts late, which is no link's doing.
-        const auto by = g.cell[op] == kNoCell && !late_of.empty() ? late_of.find({std::max(g.dp(op), 0), g.stage(op)})
-                                                                  : late_of.end();
+        const auto by =
+            !t.recorded && !late_of.empty() ? late_of.find({std::max(g.dp(op), 0), g.stage(op)}) : late_of.end();
         return std::max(0.0, g.dur_ns[op] - (by == late_of.end() ? 0 : by->second));
       });
   const std::vector<double> medians = t.median_ns = received.take_medians();
+  t.most_ns.assign(t.index.size(), 0);
+  scene.each_op([&](uint32_t op, size_t) {
+    if (receives(g.kind[op]) && edge_of[op] != CellTimes::kNone)
+      t.most_ns[edge_of[op]] = std::max(t.most_ns[edge_of[op]], g.dur_ns[op]);
+  });
   for (const auto& [edge, number] : t.index)
     if (!std::isnan(medians[number]))
       t.links[{std::get<1>(edge), std::get<2>(edge)}].emplace_back(medians[number], std::get<0>(edge));
@@ -126,14 +137,31 @@ struct SlowLink {
   std::map<uint32_t, double> factors;  // by edge: what the others' time is to its own
 };
 
-// One pair of stages in all replicas is one link; each against the median of the other links.
-std::vector<SlowLink> slow_links(const Transfers& t) {
+// Whether a link runs between machines, in some replica.
+bool is_across(const Trace& trace, const StagePair& link) {
+  std::map<int32_t, std::array<int32_t, 2>> machines;  // by replica, of both stages
+  for (const Part& part : trace.parts)
+    for (const int32_t stage : {link.first, link.second})
+      if (part.stage == stage)
+        machines.try_emplace(part.dp, std::array{kUnknown, kUnknown}).first->second[stage == link.second ? 1 : 0] =
+            part.machine;
+  return std::any_of(machines.begin(), machines.end(), [](const auto& entry) {
+    const auto [a, b] = entry.second;
+    return a != kUnknown && b != kUnknown && a != b;
+  });
+}
+
+// One pair of stages in all replicas is one link; each against the median of the other links. Where most are slow, that
+// is a slow one: then against the quick ones of its kind, within a machine or between two.
+std::vector<SlowLink> slow_links(const Trace& trace, const Transfers& t) {
   std::vector<double> medians;
   std::map<StagePair, double> median_link;
+  std::map<StagePair, bool> across;
   for (const auto& [link, replicas] : t.links) {
     std::vector<double> values;
     for (const auto& [ns, dp] : replicas) values.push_back(ns);
     medians.push_back(median_link[link] = median_of(std::move(values)));
+    across[link] = is_across(trace, link);
   }
   std::sort(medians.begin(), medians.end());
   std::vector<SlowLink> found;
@@ -143,6 +171,12 @@ std::vector<SlowLink> slow_links(const Transfers& t) {
       slow.others_ns = median_of_others(
           medians,
           static_cast<size_t>(std::lower_bound(medians.begin(), medians.end(), slow.others_ns) - medians.begin()));
+    std::vector<double> alike;
+    for (const auto& [other, ns] : median_link)
+      if (other != link && across[other] == across[link]) alike.push_back(ns);
+    constexpr double kMostAreSlow = 2;
+    if (const double quick = usual_link_ns(std::move(alike)); quick > 0 && slow.others_ns >= kMostAreSlow * quick)
+      slow.others_ns = quick;
     std::vector<std::pair<double, int32_t>> own;
     for (const auto& entry : replicas)
       if (entry.first > kSlowLinkRatio * slow.others_ns && entry.first > 0) own.push_back(entry);
@@ -160,10 +194,12 @@ std::vector<SlowLink> slow_links(const Transfers& t) {
   return found;
 }
 
-// Of recorded operations the messages themselves say which of them were late.
-void draft_late_messages(const CauseScene& scene, const Transfers& t, std::vector<CauseDraft>& out) {
+// Recorded messages themselves say which of them were late. Nearly all of some steps: the link is slow then; else now
+// and then one is. `slow`: links that are slow by their median, of which only the latter is told.
+void draft_late_messages(const CauseScene& scene, const Transfers& t, const std::set<StagePair>& slow,
+                         std::vector<CauseDraft>& out) {
   const StepGraph& g = scene.graph;
-  if (g.source != GraphSource::kOperations) return;
+  if (g.source != GraphSource::kOperations && !g.messages_recorded) return;
   std::vector<double> cells;
   scene.each_op([&](uint32_t op, size_t) {
     if (is_compute(g.kind[op])) cells.push_back(g.dur_ns[op]);
@@ -175,41 +211,61 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, std::vecto
     double ns = 0;
     int32_t part = kUnknown;
   };
-  std::vector<Late> late(t.index.size());
   const auto excess = [&g, &t, least](uint32_t op) {
     const uint32_t edge = (*t.edge_of)[op];
     if (edge == CellTimes::kNone || std::isnan(t.median_ns[edge])) return 0.0;
     const double more = g.dur_ns[op] - t.median_ns[edge];
     return more > least ? more : 0.0;
   };
-  scene.each_op([&](uint32_t op, size_t) {
+  std::vector<StagePair> link_of(t.index.size());
+  for (const auto& [edge, number] : t.index) link_of[number] = {std::get<1>(edge), std::get<2>(edge)};
+  std::map<StagePair, std::map<size_t, Late>> links;  // by step of the graph
+  scene.each_op([&](uint32_t op, size_t step) {
     if (!receives(g.kind[op]) || (*t.edge_of)[op] == CellTimes::kNone) return;
-    Late& l = late[(*t.edge_of)[op]];
-    ++l.of;
-    if (const double ns = excess(op); ns > 0) ++l.count, l.ns += ns, l.part = g.part[op];
+    Late& late = links[link_of[(*t.edge_of)[op]]][step];
+    ++late.of;
+    if (const double ns = excess(op); ns > 0) ++late.count, late.ns += ns, late.part = g.part[op];
   });
-  std::map<StagePair, Late> links;
-  for (const auto& [edge, number] : t.index) {
-    Late& l = links[{std::get<1>(edge), std::get<2>(edge)}];
-    l.count += late[number].count, l.of += late[number].of, l.ns += late[number].ns;
-    if (late[number].count > 0) l.part = late[number].part;
-  }
-  for (const auto& [link, l] : links) {
-    if (l.count < kLeastLate || static_cast<double>(l.count) > kMostLate * static_cast<double>(l.of)) continue;
+  for (const auto& [link, steps] : links) {
+    Late all;
+    int64_t whole = 0, in_whole = 0;
+    for (const auto& [step, late] : steps) {
+      all.count += late.count, all.of += late.of, all.ns += late.ns;
+      if (late.count > 0) all.part = late.part;
+      if (late.count < kLeastLateCells) continue;
+      if (static_cast<double>(late.count) < kMostOfStepsMessages * static_cast<double>(late.of)) continue;
+      ++whole, in_whole += late.count;
+    }
+    if (all.count < kLeastLateCells) continue;
+    const bool often = static_cast<double>(all.count) > kMostLate * static_cast<double>(all.of);
+    const bool in_steps = static_cast<double>(in_whole) >= kInWholeSteps * static_cast<double>(all.count);
+    if ((often || in_steps) && slow.contains(link)) continue;
+    std::vector<double> to_median(t.index.size(), kNaN), medians, own;  // the first by edge: of this link
+    for (const auto& [edge, number] : t.index) {
+      if (std::isnan(t.median_ns[number])) continue;
+      (link_of[number] == link ? own : medians).push_back(t.median_ns[number]);
+      if (link_of[number] == link) to_median[number] = t.median_ns[number];
+    }
     CauseDraft draft;
-    draft.cause.kind = CauseKind::kMessageTail;
     draft.cause.from_stage = link.first;
     draft.cause.stage = link.second;
-    draft.cause.part = l.part;
-    draft.cause.count = l.count;
-    draft.cause.of = l.of;
-    draft.cause.pause_ns = l.ns / static_cast<double>(l.count);
-    std::vector<double> to_median(t.index.size(), kNaN);  // by edge of this link
-    for (const auto& [edge, number] : t.index)
-      if (std::get<1>(edge) == link.first && std::get<2>(edge) == link.second) to_median[number] = t.median_ns[number];
-    draft.without = [edges = t.edge_of, to_median, least](uint32_t op, double& dur, double&) {
+    draft.cause.part = all.part;
+    draft.cause.count = all.count;
+    draft.cause.of = all.of;
+    draft.cause.pause_ns = all.ns / static_cast<double>(all.count);
+    draft.cause.kind = often || in_steps ? CauseKind::kSlowLink : CauseKind::kMessageTail;
+    if (draft.cause.kind == CauseKind::kSlowLink) {
+      const double usual = median_of(medians.empty() ? own : medians);
+      draft.cause.times = {{CellKind::kOther, median_of(own) + draft.cause.pause_ns, usual}};
+      draft.cause.slowest_in = whole;
+      draft.cause.steps = static_cast<int64_t>(steps.size());
+      draft.cause.certain = whole < draft.cause.steps && all.count >= kLeastCertainMessages;
+    }
+    draft.without = [edges = t.edge_of, to_median = std::move(to_median), most_ns = t.most_ns, least](
+                        uint32_t op, double& dur, double&) {
       const uint32_t edge = (*edges)[op];
-      if (edge != CellTimes::kNone && dur - to_median[edge] > least) dur = to_median[edge];
+      if (edge == CellTimes::kNone || dur > kMostOfUsual * most_ns[edge]) return;
+      if (dur - to_median[edge] > least) dur = to_median[edge];
     };
     out.push_back(std::move(draft));
   }
@@ -219,8 +275,10 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, std::vecto
 
 void draft_slow_links(const CauseScene& scene, const LateWorkers& late, std::vector<CauseDraft>& out) {
   const Transfers t = fair_transfers(scene, late);
-  std::vector<SlowLink> found = slow_links(t);
-  draft_late_messages(scene, t, out);
+  std::vector<SlowLink> found = slow_links(scene.trace, t);
+  std::set<StagePair> slow;
+  for (const SlowLink& link : found) slow.insert(link.link);
+  draft_late_messages(scene, t, slow, out);
   // Clocks that were tied by the gaps of both directions deal what one of them takes more out to both.
   const bool by_gaps = !t.recorded && scene.trace.alignment == AlignState::kMapped;
   size_t kept = 0;
@@ -243,9 +301,13 @@ void draft_slow_links(const CauseScene& scene, const LateWorkers& late, std::vec
     draft.cause.dp = link.dp;
     draft.cause.ratio = link.others_ns > 0 ? link.own_ns / link.others_ns : 0;
     draft.cause.times = {{CellKind::kOther, link.own_ns, link.others_ns}};
-    draft.without = [edges = t.edge_of, factors = link.factors](uint32_t op, double& dur, double&) {
-      if ((*edges)[op] == CellTimes::kNone) return;
-      if (const auto it = factors.find((*edges)[op]); it != factors.end()) dur *= it->second;
+    draft.without = [edges = t.edge_of, factors = link.factors, most_ns = t.most_ns](uint32_t op, double& dur,
+                                                                                     double&) {
+      const uint32_t edge = (*edges)[op];
+      const auto it = edge == CellTimes::kNone ? factors.end() : factors.find(edge);
+      if (it == factors.end()) return;
+      const double known_ns = std::min(dur, kMostOfUsual * most_ns[edge]);
+      dur -= known_ns * (1 - it->second);
     };
     out.push_back(std::move(draft));
     ++kept;

@@ -50,57 +50,81 @@ PlaceTimes place_times(const CauseScene& scene) {
   return t;
 }
 
-// By step of the graph, what a stage's cells, or those of one of its chunks, take and what the others' do on average.
-struct StepTimes {
-  std::vector<double> own, theirs;
+// What the cells of each stage and chunk take step by step of the graph, and what those of the other stages do on
+// average.
+class StageSteps {
+ public:
+  StageSteps(const CauseScene& scene, const std::vector<double>& others)
+      : stages_(scene.times.stages()),
+        chunks_(scene.times.chunks()),
+        steps_(scene.graph.steps.size()),
+        times_(static_cast<size_t>(stages_) * static_cast<size_t>(chunks_) * steps_) {
+    scene.each_op([&](uint32_t op, size_t step) {
+      if (scene.times.worker_of(op) == CellTimes::kNone || scene.times.left_out(op)) return;
+      const double other = others[scene.times.place_of(op)];
+      if (std::isnan(other)) return;
+      Times& times = times_[at(scene.graph.stage(op), scene.graph.chunk[op], step)];
+      times.own += scene.times.time_ns(op);
+      times.theirs += other;
+    });
+    for (int32_t stage = 0; stage < stages_; ++stage) levels_.push_back(levels(stage));
+  }
+
+  // By step (NaN: it does not count), what the cells of the stage, or of one chunk of it, take to what the others' do
+  // in that step: what all stages take longer in it is no stage's own.
+  std::vector<double> ratios(int32_t stage, int32_t chunk) const {
+    std::vector<double> ratios(steps_, std::nan("")), beside;
+    for (size_t step = 0; step < steps_; ++step) {
+      const Times times = of(stage, chunk, step);
+      if (!(times.theirs > 0)) continue;
+      beside.clear();  // levels of the other stages
+      for (size_t other = 0; other < levels_.size(); ++other)
+        if (static_cast<int32_t>(other) != stage && levels_[other][step] > 0) beside.push_back(levels_[other][step]);
+      const auto middle = beside.begin() + static_cast<std::ptrdiff_t>(beside.empty() ? 0 : (beside.size() - 1) / 2);
+      if (!beside.empty()) std::nth_element(beside.begin(), middle, beside.end());
+      ratios[step] = times.own / times.theirs / (beside.empty() ? 1 : *middle);
+    }
+    return ratios;
+  }
+
+ private:
+  struct Times {
+    double own = 0, theirs = 0;
+  };
+
+  size_t at(int32_t stage, int32_t chunk, size_t step) const {
+    return (static_cast<size_t>(stage) * static_cast<size_t>(chunks_) + static_cast<size_t>(chunk)) * steps_ + step;
+  }
+
+  // All chunks of the stage where none is named.
+  Times of(int32_t stage, int32_t chunk, size_t step) const {
+    if (chunk != kUnknown) return times_[at(stage, chunk, step)];
+    Times sum;
+    for (int32_t c = 0; c < chunks_; ++c) {
+      sum.own += times_[at(stage, c, step)].own;
+      sum.theirs += times_[at(stage, c, step)].theirs;
+    }
+    return sum;
+  }
+
+  // By step, how much longer than usual the stage takes then: to the lower quarter of its steps.
+  std::vector<double> levels(int32_t stage) const {
+    std::vector<double> level(steps_, std::nan("")), known;
+    for (size_t step = 0; step < steps_; ++step)
+      if (const Times times = of(stage, kUnknown, step); times.theirs > 0)
+        known.push_back(level[step] = times.own / times.theirs);
+    if (known.empty()) return level;
+    const auto quarter = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 4);
+    std::nth_element(known.begin(), quarter, known.end());
+    for (double& value : level) value /= *quarter;
+    return level;
+  }
+
+  int32_t stages_, chunks_;
+  size_t steps_;
+  std::vector<Times> times_;  // by stage, chunk and step
+  std::vector<std::vector<double>> levels_;
 };
-StepTimes step_times(const CauseScene& scene, int32_t stage, int32_t chunk, const std::vector<double>& others) {
-  const size_t steps = scene.graph.steps.size();
-  StepTimes times{std::vector<double>(steps), std::vector<double>(steps)};
-  scene.each_op([&](uint32_t op, size_t s) {
-    if (scene.times.worker_of(op) == CellTimes::kNone || scene.graph.stage(op) != stage) return;
-    if (scene.times.left_out(op) || (chunk != kUnknown && scene.graph.chunk[op] != chunk)) return;
-    const double other = others[scene.times.place_of(op)];
-    if (std::isnan(other)) return;
-    times.own[s] += scene.times.time_ns(op);
-    times.theirs[s] += other;
-  });
-  return times;
-}
-
-// By stage and step, how much longer than usual the stage takes then: to the lower quarter of its steps.
-using StepLevels = std::vector<std::vector<double>>;
-StepLevels step_levels(const CauseScene& scene, const std::vector<double>& others) {
-  StepLevels levels;
-  for (int32_t stage = 0; stage < scene.times.stages(); ++stage) {
-    const StepTimes times = step_times(scene, stage, kUnknown, others);
-    std::vector<double> level(times.own.size(), std::nan("")), sorted;
-    for (size_t s = 0; s < level.size(); ++s)
-      if (times.theirs[s] > 0) sorted.push_back(level[s] = times.own[s] / times.theirs[s]);
-    std::sort(sorted.begin(), sorted.end());
-    for (double& value : level) value /= sorted.empty() ? 1 : sorted[sorted.size() / 4];
-    levels.push_back(std::move(level));
-  }
-  return levels;
-}
-
-// By step of the graph (NaN: it does not count), what the cells of the stage, or of one chunk of it, take to what the
-// others' do in that step: what all stages take longer in it is no stage's own.
-std::vector<double> step_ratios(const CauseScene& scene, const Cause& cause, const std::vector<double>& others,
-                                const StepLevels& levels) {
-  const StepTimes times = step_times(scene, cause.stage, cause.chunk, others);
-  std::vector<double> ratios(times.own.size(), std::nan(""));
-  for (size_t s = 0; s < ratios.size(); ++s) {
-    if (!(times.theirs[s] > 0)) continue;
-    std::vector<double> beside;  // levels of the other stages
-    for (size_t stage = 0; stage < levels.size(); ++stage)
-      if (static_cast<int32_t>(stage) != cause.stage && levels[stage][s] > 0) beside.push_back(levels[stage][s]);
-    std::sort(beside.begin(), beside.end());
-    const double all = beside.empty() ? 1 : beside[(beside.size() - 1) / 2];
-    ratios[s] = times.own[s] / times.theirs[s] / all;
-  }
-  return ratios;
-}
 
 bool is_overlapped(size_t kind) { return kind == static_cast<size_t>(CellKind::kForwardBackward); }
 
@@ -113,7 +137,7 @@ bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, i
 }
 
 // The stage as a cause, its time beyond the others' in `beyond_ns`; false where it is not slow.
-bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StepLevels& levels, int32_t stage, Cause& cause,
+bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& steps, int32_t stage, Cause& cause,
              double& beyond_ns) {
   double own = 0, theirs = 0, chunk_ratio = 0, chunk_beyond = 0;
   int32_t slow_chunks = 0, slowest = kUnknown;
@@ -148,7 +172,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StepLevels& lev
   if (!whole && slow_chunks == 0) {
     // On average it is not, and yet it may be in some steps.
     cause.stage = stage;
-    if (!(theirs > 0) || !slow_course(course_of(step_ratios(scene, cause, t.others, levels)))) return false;
+    if (!(theirs > 0) || !slow_course(course_of(steps.ratios(stage, kUnknown)))) return false;
   }
   cause.kind = CauseKind::kSlowStage;
   cause.stage = stage;
@@ -164,7 +188,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StepLevels& lev
     if (sums[0] >= kSlowKind * sums[1])
       cause.times.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
   beyond_ns = own - theirs;
-  const std::vector<double> by_step = step_ratios(scene, cause, t.others, levels);
+  const std::vector<double> by_step = steps.ratios(stage, cause.chunk);
   cause.course = course_of(by_step);
   std::vector<double> ratios;
   std::copy_if(by_step.begin(), by_step.end(), std::back_inserter(ratios), [](double r) { return !std::isnan(r); });
@@ -208,10 +232,10 @@ void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out) {
     if (t.mean[p] > 0 && t.others[p] < t.mean[p]) (*to_others)[p] = t.others[p] / t.mean[p];
     if (t.mean[p] > 0 && t.even[p] > 0) (*to_even)[p] = t.even[p] / t.mean[p];
   }
-  const StepLevels levels = step_levels(scene, t.others);
+  const StageSteps steps(scene, t.others);
   std::vector<Slow> slow;
   for (int32_t stage = 0; stage < scene.times.stages(); ++stage)
-    if (Slow found; is_slow(scene, t, levels, stage, found.cause, found.beyond_ns)) slow.push_back(std::move(found));
+    if (Slow found; is_slow(scene, t, steps, stage, found.cause, found.beyond_ns)) slow.push_back(std::move(found));
   if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
   std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.beyond_ns > b.beyond_ns; });
   if (slow.size() > kMostWorkerCauses) slow.resize(kMostWorkerCauses);

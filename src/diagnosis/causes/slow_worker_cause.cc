@@ -203,7 +203,7 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
       if (!shaped && (mean < kSlowCause || !beyond_noise(mean - 1, error, steps))) continue;
       slow.push_back({w, mean, mean,
                       std::count_if(values.begin(), values.end(), [](double v) { return v >= kSlowCause; }), steps,
-                      shaped || certainly_slow(values), false, shaped ? course : Course{}});
+                      shaped || certainly_slow(values), false, slow_course(course) ? course : Course{}});
     }
   }
   std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.mean > b.mean; });

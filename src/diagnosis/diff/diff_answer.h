@@ -40,6 +40,7 @@ struct DiffGroup {
   CellKind kind = CellKind::kOther;
   std::string type;      // of kTail, and of kDelay before such
   int64_t count = 0;     // operations of B in the steps compared
+  double per_rank = 0;   // of them, of one rank in one step
   double a_ns = 0;       // their mean, with A's times
   double b_ns = 0;       // and with B's
   double effect_ns = 0;  // per step

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kOneRank = 0.8;  // of a group's change, for its rank to be named
 // Pauses are few and hold nearly all of what starts became later by.
-constexpr double kPausesHold = 0.8, kMostPaused = 0.1;
+constexpr double kPausesHold = 0.8, kMostPaused = 0.1, kMostLateMessages = 0.3;
 
 // cause, stage, from stage, kind, type
 using Key = std::tuple<DiffCause, int32_t, int32_t, CellKind, int32_t>;
@@ -78,7 +78,7 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
     s.group.b_ns += b_ns;
     ++s.group.count;
     s.change_ns += std::abs(b_ns - a_ns);
-    if (b_ns != a_ns) s.by_part[b.part[op]] += b_ns - a_ns;
+    s.by_part[b.part[op]] += b_ns - a_ns;
   };
   for (size_t step = 0; step < b.steps.size(); ++step)
     for (uint32_t op = b.steps[step].begin; usual[step] && op < b.steps[step].end; ++op) {
@@ -113,6 +113,8 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
     if (type >= 0) group.type = b.types[static_cast<size_t>(type)].name;
     double all = 0;
     for (const auto& [part, ns] : s.by_part) all += std::abs(ns);
+    const auto steps = static_cast<double>(std::count(usual.begin(), usual.end(), true));
+    group.per_rank = static_cast<double>(group.count) / (static_cast<double>(s.by_part.size()) * std::max(steps, 1.0));
     for (const auto& [part, ns] : s.by_part)
       if (b.dp_count > 1 && std::abs(ns) >= kOneRank * all) group.part = part;
     groups.list.push_back(std::move(group));
@@ -147,7 +149,8 @@ void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group) {
   size_t paused = 0;
   while (paused < later.size() && held < kPausesHold * all) held += later[paused++];
   const auto count = static_cast<double>(changes_ns.size());
-  if (paused == 0 || held < kPausesHold * all || static_cast<double>(paused) > kMostPaused * count) return;
+  const double most = group.cause == DiffCause::kMessages ? kMostLateMessages : kMostPaused;
+  if (paused == 0 || held < kPausesHold * all || static_cast<double>(paused) > most * count) return;
   group.paused = static_cast<int64_t>(paused);
   group.pause_ns = held / static_cast<double>(paused);
 }

@@ -18,8 +18,8 @@ struct DiffGroups {
 // last. `usual`: by step, whether it counts. O(operations · log groups).
 DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const std::vector<bool>& usual, size_t most);
 
-// Sets `paused` and `pause_ns` where a tenth of a group's starts, or fewer, became later by four fifths or more of all
-// that its starts changed by. `changes_ns`: B − A of each. O(n log n).
+// Sets `paused` and `pause_ns` where a tenth of a group's starts, or three tenths of its messages, or fewer, became later
+// (longer) by four fifths or more of all that they changed by. `changes_ns`: B − A of each. O(n log n).
 void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group);
 
 }  // namespace stageline

@@ -144,7 +144,7 @@ void WhatIf::measure_links(const Trace& trace) {
     double least_ns = std::numeric_limits<double>::infinity();
   };
   std::map<int32_t, Receiver> receivers;
-  if (graph_->source == GraphSource::kComputeCells)
+  if (graph_->source == GraphSource::kComputeCells && !graph_->messages_recorded)
     for (const auto& [key, number] : index) {
       const auto [to, from, kind] = key;
       Receiver& receiver = receivers[to];

@@ -117,7 +117,7 @@ class LinkFinder {
         medians.push_back(out_.edges[e].median_ns);
       }
       c.edges = static_cast<int64_t>(members.size());
-      c.median_ns = lower_median(std::move(medians));
+      c.median_ns = usual_link_ns(std::move(medians));
       out_.classes.push_back(c);
     }
   }
@@ -403,6 +403,18 @@ std::string_view link_reading_name(LinkReading reading) {
     case LinkReading::kAlone: return "nothing to compare";
   }
   return "";
+}
+
+double usual_link_ns(std::vector<double> medians) {
+  constexpr double kFarSlower = 2;        // of two neighbours in order: these are two kinds of links
+  constexpr size_t kLeastQuickShare = 4;  // one of so many links, or more, are quick
+  if (medians.empty()) return 0;
+  std::sort(medians.begin(), medians.end());
+  const size_t middle = (medians.size() - 1) / 2;
+  for (size_t i = middle; i > 0; --i)
+    if (medians[i] >= kFarSlower * medians[i - 1] && medians[i - 1] > 0 && i * kLeastQuickShare >= medians.size())
+      return medians[(i - 1) / 2];
+  return medians[middle];
 }
 
 Links find_links(const Trace& trace, const StepGraph& graph, const PipelineSums& sums) {

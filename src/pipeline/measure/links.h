@@ -84,6 +84,14 @@ struct Links {
   double saving_ns = 0, saving_share = 0;  // all slow links at their class's median together
 };
 
+// What a link usually takes, by the medians of links of one kind: the lower middle one, or, where that is of links that
+// are all far slower than the quickest ones, the lower middle one of the quick ones. Two links of three may be slow:
+//
+//     0.2  3.2  3.3 ms     0.2, and not 3.2
+//
+// 0 of none. O(n log n).
+double usual_link_ns(std::vector<double> medians);
+
 // `graph`: of the same trace. O(cells log cells), and a replay for each of at most kMostPricedLinks slow links.
 inline constexpr size_t kMostPricedLinks = 64;
 Links find_links(const Trace& trace, const StepGraph& graph, const PipelineSums& sums);

@@ -1,6 +1,7 @@
 // Waits of jobs that recorded compute cells, and perhaps collectives, but no message that could be trusted: the order
-// of every rank, trace.links between stages, and a message of its own between two ranks, which takes what messages
-// between these two stages in this direction usually take.
+// of every rank, trace.links between stages, and a message of its own between two ranks. Where receives were recorded
+// beside the compute cells it lasts until its own one ended, else as messages between these two stages in this
+// direction usually do.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -15,6 +16,7 @@
 #include "base/spares.h"
 #include "model/overlapped_pairs.h"
 #include "model/stage_costs.h"
+#include "pipeline/replay/recorded_messages.h"
 #include "pipeline/replay/step_draft.h"
 
 namespace stageline {
@@ -29,7 +31,7 @@ using Edge = std::tuple<int32_t, int32_t, bool>;
 
 class CellWaits {
  public:
-  explicit CellWaits(const Trace& trace) : trace_(trace), cells_(trace.cells) {
+  explicit CellWaits(const Trace& trace) : trace_(trace), cells_(trace.cells), recorded_(trace) {
     for (const StepRange& range : step_ranges(cells_))
       if (range.step != kUnknown &&
           std::any_of(cells_.kind.begin() + static_cast<std::ptrdiff_t>(range.begin),
@@ -43,9 +45,11 @@ class CellWaits {
     parallel_for(steps_.size(), [&](size_t s) { look_at(steps_[s], *Spares<StepDraft>::Lent(drafts)); });
     number_types();
     measure_latencies();
+    look_at_records();
   }
 
   const std::vector<GraphType>& types() const { return types_; }
+  bool messages_recorded() const { return messages_recorded_; }
   bool grouped() const {
     return std::find(cells_.kind.begin(), cells_.kind.end(), CellKind::kCollective) != cells_.kind.end();
   }
@@ -248,6 +252,41 @@ class CellWaits {
       latency_[edge] = std::max<int64_t>(0, static_cast<int64_t>(percentile_of(list, 0.25)));
   }
 
+  // Recorded, where nearly every message was, between its producer's end and its receiver's start: else two measures
+  // would stand beside each other. Micro-batches that were numbered by guess find another one's message.
+  void look_at_records() {
+    constexpr double kNearlyAll = 0.9;
+    if (!recorded_.any_received() || trace_.diagnostics.count("cells.schedule") > 0) return;
+    size_t messages = 0, found = 0;
+    for (const Link& link : links_) {
+      if (!usable(link) || on_one_rank(link)) continue;
+      ++messages;
+      const auto* received = recorded_.received(place_of(link, link.to_cell));
+      if (!received) continue;
+      const int32_t from = cells_.part[link.from_cell], to = cells_.part[link.to_cell];
+      const int64_t end_ns = trace_.common_ns(to, received->end_ns);
+      found += end_ns + kSameNs >= trace_.common_ns(from, cells_.end_ns[link.from_cell]) &&
+               end_ns <= trace_.common_ns(to, cells_.start_ns[link.to_cell]) + kSameNs;
+    }
+    messages_recorded_ = messages > 0 && static_cast<double>(found) >= kNearlyAll * static_cast<double>(messages);
+  }
+  MessagePlace place_of(const Link& link, uint32_t cell) const {
+    return {cells_.part[cell], cells_.step[cell], std::get<bool>(edge_of(link)), std::max(cells_.chunk[cell], 0),
+            cells_.micro_batch[cell]};
+  }
+  // From the end of its producer to the end of its receive, less what the receive was posted after the send: a receiver
+  // that comes late is no slow message. Nothing where nobody recorded the receive.
+  std::optional<int64_t> recorded_ns(const Link& link, int64_t produced_ns) const {
+    const auto* received = recorded_.received(place_of(link, link.to_cell));
+    if (!received) return std::nullopt;
+    const auto* sent = recorded_.sent(place_of(link, link.from_cell));
+    const int64_t sent_ns =
+        sent ? std::max(produced_ns, trace_.common_ns(cells_.part[link.from_cell], sent->start_ns)) : produced_ns;
+    const int32_t to = cells_.part[link.to_cell];
+    const int64_t posted_late_ns = std::max<int64_t>(0, trace_.common_ns(to, received->start_ns) - sent_ns);
+    return std::max<int64_t>(0, trace_.common_ns(to, received->end_ns) - produced_ns - posted_late_ns);
+  }
+
   void add_messages(const Step& step, StepDraft& draft) const {
     std::array<std::optional<std::pair<Edge, int64_t>>, 2> last;  // latencies, by direction
     for (const Link& link : step.links) {
@@ -264,7 +303,8 @@ class CellWaits {
         known.emplace(edge, at == latency_.end() ? 0 : at->second);
       }
       const int64_t sent = draft.ops[from].end_ns;
-      const int64_t took = std::clamp<int64_t>(draft.ops[to].start_ns - sent, 0, known->second);
+      const int64_t usual = messages_recorded_ ? recorded_ns(link, sent).value_or(known->second) : known->second;
+      const int64_t took = std::clamp<int64_t>(draft.ops[to].start_ns - sent, 0, usual);
       const CellKind kind = std::get<bool>(edge) ? CellKind::kRecvForward : CellKind::kRecvBackward;
       const auto message = static_cast<uint32_t>(draft.ops.size());
       const DraftOp reached = draft.ops[to];
@@ -306,6 +346,8 @@ class CellWaits {
 
   const Trace& trace_;
   const Cells& cells_;
+  RecordedMessages recorded_;
+  bool messages_recorded_ = false;
   std::vector<Step> steps_;         // those with operations
   std::vector<Link> sorted_links_;  // where the trace's are not
   std::span<const Link> links_;
@@ -320,14 +362,17 @@ class CellWaits {
 
 StepDrafts draft_cells(const Trace& trace, Diagnostics& notes) {
   const auto waits = std::make_shared<const CellWaits>(trace);
-  StepDrafts drafts{waits->types(), waits->grouped(), waits->op_counts(),
+  StepDrafts drafts{waits->types(), waits->grouped(), waits->messages_recorded(), waits->op_counts(),
                     [waits](size_t step, StepDraft& draft) { waits->draft(step, draft); }};
   if (!drafts.op_count.empty())
-    notes.add("graph.from_cells", Severity::kInfo,
-              trace.links.empty()
-                  ? "no messages were recorded and nothing links the stages: each rank waits only for itself"
-                  : "waits come from the order of every rank and of micro-batches over stages; a message takes the "
-                    "lower quartile of the gaps between its two stages");
+    notes.add(
+        "graph.from_cells", Severity::kInfo,
+        trace.links.empty() ? "no messages were recorded and nothing links the stages: each rank waits only for itself"
+        : waits->messages_recorded()
+            ? "waits come from the order of every rank and of micro-batches over stages; a message lasts until its "
+              "recorded receive has ended"
+            : "waits come from the order of every rank and of micro-batches over stages; a message takes the "
+              "lower quartile of the gaps between its two stages");
   return drafts;
 }
 

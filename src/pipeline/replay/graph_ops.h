@@ -52,6 +52,8 @@ struct GraphGroup {
 // what it waits for; members of a group stand side by side, after everything that any of them waits for.
 struct StepGraph {
   GraphSource source = GraphSource::kComputeCells;
+  // Of kComputeCells: messages last as their receives were recorded, and not what is usual between two stages.
+  bool messages_recorded = false;
   std::vector<GraphType> types;
   std::vector<GraphStep> steps;  // ascending
   std::vector<GraphGroup> groups;

@@ -369,6 +369,7 @@ std::vector<int32_t> peer_positions(const Trace& trace) {
 StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource source, Diagnostics& notes) {
   StepGraph graph;
   graph.source = source;
+  graph.messages_recorded = drafts.messages_recorded;
   graph.types = std::move(drafts.types);
   graph.stage_count = graph.dp_count = 1;
   OrderFacts facts;

@@ -42,6 +42,7 @@ struct StepDraft {
 struct StepDrafts {
   std::vector<GraphType> types;    // of all drafts
   bool grouped = false;            // some draft may have groups
+  bool messages_recorded = false;  // StepGraph::messages_recorded
   std::vector<uint32_t> op_count;  // by step
   // Called once a step, from several threads; `draft` has been cleared.
   std::function<void(size_t step, StepDraft& draft)> make;

@@ -65,7 +65,7 @@ std::optional<StepGraph> graph_of_operations(const Trace& trace, Diagnostics& no
     drafts = draft_operations(trace, true, rule, types, again);
   }
   if (drafts.empty()) return std::nullopt;
-  StepDrafts made{std::move(types), true, {}, [&](size_t s, StepDraft& draft) { draft = std::move(drafts[s]); }};
+  StepDrafts made{std::move(types), true, false, {}, [&](size_t s, StepDraft& draft) { draft = std::move(drafts[s]); }};
   for (const StepDraft& draft : drafts) made.op_count.push_back(static_cast<uint32_t>(draft.ops.size()));
   return assemble_graph(trace, std::move(made), GraphSource::kOperations, notes);
 }

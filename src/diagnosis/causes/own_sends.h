@@ -1,0 +1,34 @@
+// Compute cells that began when a send of their own rank ended: the rank waits for its sends. Part of causes.
+//
+//   cell   ▐▐▐▐                ▐▐▐▐      both inputs were there at the first bar's end; the cell began with the send's
+//   end send       └──────────────┘          a send that does not block would end anywhere
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "diagnosis/causes/cause_drafts.h"
+
+namespace stageline {
+
+struct OwnSends {
+  std::map<uint32_t, double> blocked_ns;  // by operation: of its delay, a send of its rank was under way
+  int64_t count = 0, ranks = 0;
+  double ns = 0;
+
+  double blocked_by(uint32_t op) const {
+    const auto at = blocked_ns.find(op);
+    return at == blocked_ns.end() ? 0 : at->second;
+  }
+};
+
+// Null where ranks do not wait for their sends, or where nobody recorded sends. `cell_ns`: the median compute cell.
+// O(cells log sends).
+std::shared_ptr<const OwnSends> find_own_sends(const CauseScene& scene, double cell_ns);
+
+// `cells`: how many cells tell their delay. Worlds without the cause share `sends`.
+void draft_blocking_sends(const std::shared_ptr<const OwnSends>& sends, size_t cells, std::vector<CauseDraft>& out);
+
+}  // namespace stageline

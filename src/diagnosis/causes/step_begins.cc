@@ -1,0 +1,97 @@
+#include "diagnosis/causes/step_begins.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+namespace stageline {
+namespace {
+
+constexpr double kMostOfPauses = 0.5;  // of the time before the steps, that rows of one name fill
+
+}  // namespace
+
+// The first cell of a rank that waits for nobody, beside the same stage's of the other replicas: one that begins its
+// steps late does something before them.
+void draft_late_begins(const CauseScene& scene, double cell_ns, size_t cells, std::vector<CauseDraft>& out) {
+  const StepGraph& graph = scene.graph;
+  const auto& workers = scene.times.workers();
+  std::map<int32_t, std::vector<uint32_t>> by_stage;
+  for (uint32_t w = 0; w < workers.size(); ++w) by_stage[workers[w].stage].push_back(w);
+  std::vector<uint32_t> first(workers.size(), UINT32_MAX);  // operation, in the step looked at
+  struct Begin {
+    uint32_t op;
+    double late_ns;
+  };
+  std::vector<std::vector<Begin>> late(workers.size());
+  for (size_t s = 0; s < graph.steps.size(); ++s) {
+    if (!scene.counts[s]) continue;
+    std::fill(first.begin(), first.end(), UINT32_MAX);
+    for (uint32_t op = graph.steps[s].begin; op < graph.steps[s].end; ++op) {
+      const uint32_t w = scene.times.worker_of(op);
+      if (w != CellTimes::kNone && graph.waits(op).empty() &&
+          (first[w] == UINT32_MAX || graph.start_ns[op] < graph.start_ns[first[w]]))
+        first[w] = op;
+    }
+    for (const auto& [stage, peers] : by_stage) {
+      std::vector<double> sorted;
+      for (const uint32_t w : peers)
+        if (first[w] != UINT32_MAX) sorted.push_back(graph.delay_ns[first[w]]);
+      if (sorted.size() < 2) continue;
+      std::sort(sorted.begin(), sorted.end());
+      for (const uint32_t w : peers) {
+        if (first[w] == UINT32_MAX) continue;
+        const double own = graph.delay_ns[first[w]];
+        const double others = median_of_others(
+            sorted, static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin()));
+        if (own - others > kLateStart * cell_ns) late[w].push_back({first[w], own - others});
+      }
+    }
+  }
+  for (uint32_t w = 0; w < workers.size(); ++w) {
+    if (static_cast<int64_t>(late[w].size()) < kLeastLateCells) continue;
+    CauseDraft draft;
+    draft.cause.kind = CauseKind::kPauses;
+    draft.cause.part = workers[w].part;
+    draft.cause.ranks = 1;
+    draft.cause.count = static_cast<int64_t>(late[w].size());
+    draft.cause.of = static_cast<int64_t>(cells);
+    std::vector<BeforeStep> pauses;
+    std::map<uint32_t, double> less;
+    for (const Begin& begin : late[w]) {
+      draft.cause.pause_ns += begin.late_ns / static_cast<double>(late[w].size());
+      less[begin.op] = begin.late_ns;
+      if (graph.cell[begin.op] == kNoCell) continue;
+      const int64_t start = scene.trace.cells.start_ns[graph.cell[begin.op]];
+      pauses.push_back({start - static_cast<int64_t>(begin.late_ns), start});
+    }
+    name_what_comes_first(scene, std::move(pauses), draft.cause);
+    draft.without = [less = std::move(less)](uint32_t op, double&, double& delay) {
+      if (const auto at = less.find(op); at != less.end()) delay -= at->second;
+    };
+    out.push_back(std::move(draft));
+  }
+}
+
+void name_what_comes_first(const CauseScene& scene, std::vector<BeforeStep> pauses, Cause& cause) {
+  const Cells& cells = scene.trace.cells;
+  cause.first_of_step = true;
+  cause.steps = std::count(scene.counts.begin(), scene.counts.end(), true);
+  std::sort(pauses.begin(), pauses.end(),
+            [](const BeforeStep& a, const BeforeStep& b) { return a.from_ns < b.from_ns; });
+  std::map<std::string_view, double> names;
+  double all = 0;
+  for (const BeforeStep& pause : pauses) all += static_cast<double>(pause.to_ns - pause.from_ns);
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells.kind[i] != CellKind::kOther || cells.part[i] != cause.part) continue;
+    auto at = std::partition_point(pauses.begin(), pauses.end(),
+                                   [&](const BeforeStep& p) { return p.to_ns <= cells.start_ns[i]; });
+    for (; at != pauses.end() && at->from_ns < cells.end_ns[i]; ++at)
+      names[scene.trace.slice_name(cells.at(i))] +=
+          static_cast<double>(std::min(at->to_ns, cells.end_ns[i]) - std::max(at->from_ns, cells.start_ns[i]));
+  }
+  for (const auto& [name, ns] : names)
+    if (ns >= kMostOfPauses * all) cause.name = name;
+}
+
+}  // namespace stageline

@@ -1,0 +1,24 @@
+// What a rank does before the first cell of its steps. Part of causes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "diagnosis/causes/cause_drafts.h"
+
+namespace stageline {
+
+// Time on one rank, right before the first cell of a step of its.
+struct BeforeStep {
+  int64_t from_ns, to_ns;
+};
+
+// Ranks that wait for nobody and begin their steps later than the same stage of other replicas. `cell_ns`: the median
+// compute cell; `cells`: how many cells tell their delay. O(cells).
+void draft_late_begins(const CauseScene& scene, double cell_ns, size_t cells, std::vector<CauseDraft>& out);
+
+// Says in `cause`, which is of one rank, that it stands before the first cells of steps, and what the rank did then, by
+// the recorded rows of kind "other" that fill it.
+void name_what_comes_first(const CauseScene& scene, std::vector<BeforeStep> pauses, Cause& cause);
+
+}  // namespace stageline
