@@ -301,13 +301,72 @@ def check_tracked_files():
 
 def check_words():
     """A key given twice loses its first words without a sound."""
-    for path in sorted((ROOT / 'web' / 'src' / 'i18n').glob('*.json')):
+    for path in [*sorted((ROOT / 'web' / 'src' / 'i18n').glob('*.json')), SRC / 'words.json']:
         def once(pairs, path=path):
             keys = [key for key, _ in pairs]
             for key in sorted({key for key in keys if keys.count(key) > 1}):
                 problem(path, 0, f'"{key}" stands twice; keep one')
             return dict(pairs)
         json.loads(path.read_text(), object_pairs_hook=once)
+
+
+# Sources that still hold Chinese between code. Sentences stand in src/words.json; no file joins this list.
+CHINESE_IN_CODE = set("""
+cli/cmd_diff.cc
+cli/cmd_paddle_timeline.cc
+cli/cmd_pp_chart.cc
+cli/cmd_schedule.cc
+cli/cmd_sql.cc
+cli/cmd_view.cc
+cli/explain_text.cc
+cli/run_common.cc
+cli/sql_prompt.cc
+cli/terminal.cc
+cli/what_if_text.cc
+diagnosis/cause_words.cc
+diagnosis/causes/findings.cc
+diagnosis/causes/headline.cc
+diagnosis/causes/link_findings.cc
+diagnosis/causes/schedule_findings.cc
+diagnosis/diff/diff_report.cc
+diagnosis/diff/diff_shape.cc
+diagnosis/explain.cc
+diagnosis/explain_json.cc
+diagnosis/merge_findings.cc
+diagnosis/profile/flight_findings.cc
+diagnosis/profile/link_findings.cc
+diagnosis/profile/loss_findings.cc
+diagnosis/profile/profile_findings.cc
+diagnosis/profile/step_findings.cc
+diagnosis/share_findings.cc
+diagnosis/what_if/what_if_words.cc
+exporters/chart/chart_words.cc
+exporters/table_text.cc
+model/pipeline_words.h
+pipeline/measure/run_coverage.cc
+pipeline/order/divergence.cc
+pipeline/replay/schedule_ideal.cc
+server/api.cc
+server/page_file.cc
+server/timeline_kinds.cc
+""".split())
+
+
+def check_sentences():
+    """Logic holds no sentence: English and Chinese stand side by side in src/words.json, and each name there is asked for."""
+    code = {path: path.read_text() for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')])}
+    held = {path.relative_to(SRC).as_posix() for path, text in code.items()
+            if re.search(r'[\u4e00-\u9fff]', re.sub(r'//.*', '', text))}
+    for name in sorted(held - CHINESE_IN_CODE):
+        problem(SRC / name, 0, 'Chinese between code; write the sentence into src/words.json (base/words.h)')
+    for name in sorted(CHINESE_IN_CODE - held):
+        problem(SRC / name, 0, 'holds no Chinese any more; take it out of CHINESE_IN_CODE in tools/tidy.py')
+    literals = set(re.findall(r'"([^"\n]*)"', '\n'.join(code.values())))
+    for name in json.loads((SRC / 'words.json').read_text()):
+        parts = name.split('.')
+        stems = {'.'.join(parts[:i]) for i in range(1, len(parts) + 1)}
+        if not any(stem in literals or stem + '.' in literals for stem in stems):
+            problem(SRC / 'words.json', 0, f'no source names "{name}"; delete it')
 
 
 def check_page():
@@ -350,6 +409,7 @@ def main():
     check_pages()
     check_tracked_files()
     check_words()
+    check_sentences()
     check_page()
     for line in [*hints, *problems]:
         print(line)

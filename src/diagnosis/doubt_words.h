@@ -1,22 +1,17 @@
 // What a run is too short to tell: causes that may be chance, and jitter that nothing explains. And what it hides.
 #pragma once
 
-#include <string>
-
+#include "base/words.h"
 #include "diagnosis/causes/causes.h"
 #include "model/finding.h"
 
 namespace stageline {
 
-struct DoubtWords {
-  std::string en, zh;  // one sentence; both "" where nothing is left open
-};
-
 // The largest of the causes that cost enough and may be chance (CauseList::doubtful); else jitter of 5 % of a step or
-// more in `headline` where no cause explains it.
-DoubtWords doubt_words(const CauseList& causes, const Headline& headline);
+// more in `headline` where no cause explains it. A sentence; "" where nothing is left open.
+Text doubt_words(const CauseList& causes, const Headline& headline);
 
 // What holds the step up once the causes that were found are gone (CauseList::hidden), the largest; "" where nothing.
-DoubtWords hidden_words(const CauseList& causes);
+Text hidden_words(const CauseList& causes);
 
 }  // namespace stageline

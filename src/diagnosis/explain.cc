@@ -156,9 +156,9 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
       e.wall_ns = causes.wall_ns;
       if (!causes.untold && coverage.whole()) e.account = account_of(causes);
       e.lost_error_ns = std::isnan(causes.together_error_ns) ? 0 : causes.together_error_ns;
-      const DoubtWords doubt = doubt_words(causes, known.headline);
+      const Text doubt = doubt_words(causes, known.headline);
       e.doubt_en = doubt.en, e.doubt_zh = doubt.zh;
-      const DoubtWords next = hidden_words(causes);
+      const Text next = hidden_words(causes);
       e.next_en = next.en, e.next_zh = next.zh;
       const bool whole = !causes.untold && coverage.whole();
       ShareFindings shares;

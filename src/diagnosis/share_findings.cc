@@ -1,10 +1,14 @@
 #include "diagnosis/share_findings.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/number.h"
+#include "base/words.h"
 #include "model/stage_costs.h"
 
 namespace stageline {
@@ -29,13 +33,28 @@ Finding of_share(const char* id, double share, double step_ns) {
   return f;
 }
 
-// The median of what messages take, in words; "" without any.
-std::string usual_message(const StepGraph& graph) {
+// The median of what messages take, in words ("" without any), and whether they take about the same into every stage.
+struct UsualMessage {
+  std::string words;
+  bool alike = true;
+};
+UsualMessage usual_message(const StepGraph& graph) {
+  constexpr double kAlike = 1.5;  // of the quickest
   std::vector<double> all;
-  for (size_t i = 0; i < graph.size(); ++i)
-    if (graph.kind[i] == CellKind::kRecvForward || graph.kind[i] == CellKind::kRecvBackward)
-      all.push_back(std::max(0.0, graph.dur_ns[i]));
-  return all.empty() ? "" : human_duration(median_of(std::move(all)));
+  std::map<std::pair<int32_t, bool>, std::vector<double>> links;  // stage that receives, forward
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const bool forward = graph.kind[i] == CellKind::kRecvForward;
+    if (!forward && graph.kind[i] != CellKind::kRecvBackward) continue;
+    all.push_back(std::max(0.0, graph.dur_ns[i]));
+    links[{graph.stage(i), forward}].push_back(all.back());
+  }
+  if (all.empty()) return {};
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (auto& [link, durations] : links) {
+    const double own = median_of(std::move(durations));
+    least = std::min(least, own), most = std::max(most, own);
+  }
+  return {human_duration(median_of(std::move(all))), most <= kAlike * least};
 }
 
 // Which replica the others wait for.
@@ -113,7 +132,8 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     const double share = c.lost_ns / causes.step_ns;
     // A link that was found by late starts is counted where these are.
     const bool by_starts = c.kind == CauseKind::kSlowLink && !c.times.empty() && !(c.times.front().others_ns > 0);
-    if (c.kind == CauseKind::kSlowLink && !by_starts) of_links += share;
+    if (c.kind == CauseKind::kSlowLink && !by_starts)
+      of_links = c.joint_ns > 0 ? c.joint_ns / causes.step_ns : of_links + share;
     if (by_starts || c.kind == CauseKind::kMessageTail || c.kind == CauseKind::kPauses ||
         c.kind == CauseKind::kLateWorker || c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kBlockingSends)
       of_hosts += share;
@@ -124,22 +144,13 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
   if (messages - of_links - hosts_left >= kLargePart) {
     Finding f = of_share("messages.slow", messages, causes.step_ns);
     f.lost_ns_per_step = (messages - of_links - hosts_left) * causes.step_ns;  // late starts stand before them
-    const std::string beside_en = of_links > 0 ? ", most of it on all links alike" : " on every link";
-    const std::string beside_zh = of_links > 0 ? "，多半不是个别链路所致" : "（各链路皆然）";
-    const std::string usual = usual_message(graph);
-    f.title_en = "Messages cost " + f.value + " of a step" + beside_en + ": hide them, or send fewer";
-    f.title_zh = "消息占每步的 " + f.value + beside_zh + "：请掩盖或减少消息";
-    f.detail_en =
-        (usual.empty() ? std::string("No") : "One takes " + usual + " (median), and no") +
-        " single cable explains it. Post receives ahead and send without waiting, so that messages pass while ranks "
-        "compute; see that neighbouring stages talk over the fast interconnect; larger micro-batches send fewer "
-        "messages." +
-        (hosts_left > 0 ? " Part of it are late starts: a gap between two cells counts as its message's." : "");
-    f.detail_zh =
-        (usual.empty() ? std::string() : "每条消息通常用时 " + usual + "。") +
-        "不是某一条线缆的问题。请提前发起接收、发送不等待对方，让消息在计算时传输；检查相邻级之间是否走高速互联；"
-        "更大的微批可减少消息数。" +
-        (hosts_left > 0 ? "其中一部分是晚开始：两个单元之间的空隙计为消息。" : "");
+    const UsualMessage usual = usual_message(graph);
+    Args args;
+    args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike).flag("links", of_links > 0);
+    args.flag("late", hosts_left > 0);
+    const Text title = words("messages.slow.title", args), detail = words("messages.slow.detail", args);
+    f.title_en = title.en, f.title_zh = title.zh;
+    f.detail_en = detail.en, f.detail_zh = detail.zh;
     f.evidence = {"links", ""};
     findings.push_back(std::move(f));
   }

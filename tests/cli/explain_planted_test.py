@@ -54,6 +54,12 @@ CASES = {
                              'between steps'),
     'two replicas slow': (dict(cost=lambda st, d, s, k, mb: 1.2 if d >= 4 else 1), dict(dp=6, micro_batches=6), 'replica:4', 'Replicas 4, 5'),
     'two slow ranks': (dict(cost=lambda st, d, s, k, mb: 1.25 if d == 0 and s in (2, 3) else 1), dict(dp=4), 'rank:2', 'Ranks 2, 3'),
+    'most links slow': (dict(message=lambda st, d, a, b, mb, k: 4 if (a, b) in ((0, 1), (1, 2)) else 0), dict(micro_batches=12), 'link:0-1', 'Slow too'),
+    'a link slower with every step': (dict(message=lambda st, d, a, b, mb, k: st if (a, b) == (2, 1) else 0), dict(messages=True, steps=16, micro_batches=12),
+                                      'link:2-1', 'Messages from stage 2 to stage 1'),
+    'a link slow both ways every second step': (dict(message=lambda st, d, a, b, mb, k: 5 * (st % 2)), dict(stages=2, steps=20), 'link:0-1', 'Slow too'),
+    'two slow stages': (dict(cost=lambda st, d, s, k, mb: 1.3 if s in (0, 2) else 1), {}, 'stage:0', 'All of them'),
+    'one of three micro-batches': (dict(cost=lambda st, d, s, k, mb: 2 if mb == 2 else 1), dict(micro_batches=3), 'micro-batch:2', 'every stage'),
 }
 
 

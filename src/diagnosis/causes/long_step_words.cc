@@ -12,76 +12,50 @@ namespace stageline {
 namespace {
 
 constexpr double kMostUsualSteps = 100;  // usual steps that no cell takes
+constexpr int64_t kMostListed = 6;       // steps that are long for one reason
 
-class Words {
+class LongStepWords {
  public:
-  explicit Words(const Trace& trace) : trace_(trace) {}
+  explicit LongStepWords(const Trace& trace) : trace_(trace) {}
 
   LongReason of(const LongStep& step) const {
-    const std::string from = std::to_string(step.from_stage), to = std::to_string(step.stage);
-    const std::string own = human_duration(step.own_ns), others = human_duration(step.others_ns);
+    const std::string link = std::to_string(step.from_stage) + "-" + std::to_string(step.stage);
     const std::string rank =
         step.part == kUnknown ? "" : std::to_string(trace_.parts[static_cast<size_t>(step.part)].rank);
-    const std::string what = label(step), link = from + "-" + to;
-    const std::string also_en =
-        step.replicas > 1 ? ", and as long in " + std::to_string(step.replicas - 1) + " other replicas" : "";
-    const std::string also_zh = step.replicas > 1 ? "，另有 " + std::to_string(step.replicas - 1) + " 个副本同样" : "";
+    const std::string what = label(step);
+    Args args;
+    args.set("from", int64_t{step.from_stage}).set("stage", int64_t{step.stage}).set("rank", rank).set("what", what);
+    args.set("own", human_duration(step.own_ns)).set("others", human_duration(step.others_ns));
+    args.set("late", human_duration(step.late_ns)).set("count", grouped(step.count));
+    args.set("more", step.replicas > 1 ? std::to_string(step.replicas - 1) : "");
     switch (step.by) {
-      case LongBy::kMessage:
-        return {"a message from stage " + from + " to stage " + to + what_for(what) + " took " + own + also_en,
-                "从第 " + from + " 级到第 " + to + " 级的一条消息" + (what.empty() ? "" : "（" + what + "）") +
-                    "用了 " + own + also_zh,
-                "hang:" + link + " message-tail:" + link};
-      case LongBy::kPause:
-        return {"rank " + rank + " started " + what + " " + own + " late, though everything was there" + also_en,
-                "rank " + rank + " 在一切就绪后仍晚 " + own + " 才开始 " + what + also_zh,
-                "rank:" + rank + " host:" + rank + " host"};
+      case LongBy::kMessage: return {words("long_step.message", args), "hang:" + link + " message-tail:" + link};
+      case LongBy::kPause: return {words("long_step.pause", args), "rank:" + rank + " host:" + rank + " host"};
       case LongBy::kLate:
-        return {"rank " + rank + " started " + what + " " + own + " late: its message from stage " + from +
-                    ", which nobody recorded, or its host" + also_en,
-                "rank " + rank + " 晚 " + own + " 才开始 " + what + "：可能是来自第 " + from +
-                    " 级的消息（未记录），也可能是其主机" + also_zh,
+        return {words("long_step.late", args),
                 "hang:" + link + " message-tail:" + link + " rank:" + rank + " host:" + rank};
-      case LongBy::kCell:
-        return {what + " of rank " + rank + " took " + own + ", its usual time is " + others + also_en,
-                "rank " + rank + " 的 " + what + " 用了 " + own + "，通常为 " + others + also_zh,
-                "rank:" + rank + only_of_its_stage(step)};
-      case LongBy::kTail:
-        return {(what.empty() ? "a collective" : what) + " took " + own + ", its usual time is " + others,
-                (what.empty() ? "集合通信" : what) + "用了 " + own + "，通常为 " + others,
-                "tail:" + dashed(what) + " tail"};
+      case LongBy::kCell: return {words("long_step.cell", args), "rank:" + rank + only_of_its_stage(step)};
+      case LongBy::kTail: return {words("long_step.tail", args), "tail:" + dashed(what) + " tail"};
       case LongBy::kRank:
-        return {took_en("rank " + rank, step), took_zh("rank " + rank, step),
+        return {took("rank", args, step),
                 "rank:" + rank + (step.by_host() ? " host:" + rank : only_of_its_stage(step))};
       case LongBy::kReplica: {
         const std::string dp = std::to_string(trace_.parts[static_cast<size_t>(step.parts.front())].dp);
-        return {took_en("replica " + dp + " (ranks " + ranks(step, ", ") + ")", step),
-                took_zh("副本 " + dp + "（rank " + ranks(step, "、") + "）", step),
-                "replica:" + dp + " ranks:" + ranks(step, "+")};
+        args.set("replica", dp).set("list", Text{ranks(step, ", "), ranks(step, "、")});
+        return {took("replica", args, step), "replica:" + dp + " ranks:" + ranks(step, "+")};
       }
       case LongBy::kStage:
-        return {took_en("stage " + to + " in all replicas", step), took_zh("所有副本的第 " + to + " 级", step),
-                "stage:" + to + " ranks:" + ranks(step, "+")};
+        return {took("stage", args, step), "stage:" + std::to_string(step.stage) + " ranks:" + ranks(step, "+")};
       case LongBy::kMachine: {
         const std::string& machine = trace_.parts[static_cast<size_t>(step.parts.front())].machine_name;
-        return {took_en(machine + " (ranks " + ranks(step, ", ") + ")", step),
-                took_zh(machine + "（rank " + ranks(step, "、") + "）", step),
-                "node:" + machine + " ranks:" + ranks(step, "+")};
+        args.set("machine", machine).set("list", Text{ranks(step, ", "), ranks(step, "、")});
+        return {took("machine", args, step), "node:" + machine + " ranks:" + ranks(step, "+")};
       }
-      case LongBy::kLink:
-        return {grouped(step.count) + " messages from stage " + from + " to stage " + to + " took " + own +
-                    " on average, usually " + others,
-                "从第 " + from + " 级到第 " + to + " 级的 " + grouped(step.count) + " 条消息平均用了 " + own +
-                    "，通常为 " + others,
-                "link:" + link};
+      case LongBy::kLink: return {words("long_step.link", args), "link:" + link};
       case LongBy::kHosts:
-        return {"on " + grouped(static_cast<int64_t>(step.parts.size())) + " ranks work started late " +
-                    grouped(step.count) + " times, by " + human_duration(step.late_ns) +
-                    " in sum, though everything was there",
-                grouped(static_cast<int64_t>(step.parts.size())) + " 个 rank 上有 " + grouped(step.count) +
-                    " 次工作在一切就绪后仍晚开始，合计 " + human_duration(step.late_ns),
-                "host"};
-      case LongBy::kAll: return {took_en("all ranks", step), took_zh("所有 rank", step), "all"};
+        args.set("ranks", grouped(static_cast<int64_t>(step.parts.size())));
+        return {words("long_step.hosts", args), "host"};
+      case LongBy::kAll: return {took("all", args, step), "all"};
       case LongBy::kNothing: break;
     }
     return {};
@@ -89,17 +63,10 @@ class Words {
 
  private:
   // Who took so long, and what: their cells, or the time before these.
-  static std::string took_en(const std::string& who, const LongStep& step) {
-    if (step.by_host())
-      return who + " started work late, by " + human_duration(step.late_ns) + " in sum, though everything was there";
-    return who + (step.parts.size() > 1 ? " took long: their work is " : " took long: its work is ") +
-           fixed(step.own_ns / step.others_ns, 2) + "× the usual, " + human_duration(step.own_ns) + " against " +
-           human_duration(step.others_ns) + (step.parts.size() > 1 ? " over all of them" : "");
-  }
-  static std::string took_zh(const std::string& who, const LongStep& step) {
-    if (step.by_host()) return who + "在一切就绪后仍晚开始，合计 " + human_duration(step.late_ns);
-    return who + "变慢：工作用时合计 " + human_duration(step.own_ns) + "，通常为 " + human_duration(step.others_ns) +
-           "（" + fixed(step.own_ns / step.others_ns, 2) + " 倍）";
+  static Text took(const std::string& who, Args args, const LongStep& step) {
+    args.flag("host", step.by_host()).flag("several", step.parts.size() > 1);
+    args.set("ratio", fixed(step.own_ns / step.others_ns, 2)).set("who", words("long_step.who." + who, args));
+    return words("long_step.took", args);
   }
   std::string ranks(const LongStep& step, std::string_view between) const {
     constexpr size_t kShown = 8;
@@ -116,7 +83,6 @@ class Words {
         std::count_if(trace_.parts.begin(), trace_.parts.end(), [&](const Part& p) { return p.stage == stage; });
     return alike == 1 ? " stage:" + std::to_string(stage) : "";
   }
-  static std::string what_for(const std::string& what) { return what.empty() ? "" : " (for " + what + ")"; }
   std::string label(const LongStep& step) const {
     if (step.cell == kNoCell) return "";
     const Cell cell = trace_.cells.at(step.cell);
@@ -129,7 +95,7 @@ class Words {
 
 }  // namespace
 
-LongReason long_reason(const Trace& trace, const LongStep& step) { return Words(trace).of(step); }
+LongReason long_reason(const Trace& trace, const LongStep& step) { return LongStepWords(trace).of(step); }
 
 std::vector<Finding> long_step_findings(const Trace& trace, const CauseList& causes) {
   struct Group {
@@ -139,27 +105,25 @@ std::vector<Finding> long_step_findings(const Trace& trace, const CauseList& cau
     double lost_ns = 0;
     std::string steps;
   };
-  const Words words(trace);
+  const LongStepWords words_of(trace);
   std::vector<Group> groups;
   for (const LongStep& step : causes.long_steps) {
-    const LongReason reason = words.of(step);
+    const LongReason reason = words_of.of(step);
     auto group =
         std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.reason.keys == reason.keys; });
     if (group == groups.end()) group = groups.insert(groups.end(), Group{});
     if (!group->worst || step.excess_ns > group->worst->excess_ns) group->worst = &step, group->reason = reason;
-    if (++group->count <= 6) group->steps += (group->steps.empty() ? "" : ", ") + std::to_string(step.step);
+    if (++group->count <= kMostListed) group->steps += (group->steps.empty() ? "" : ", ") + std::to_string(step.step);
     group->lost_ns += step.excess_ns / static_cast<double>(std::max<int64_t>(causes.all_steps, 1));
   }
   std::vector<Finding> findings;
   for (const Group& group : groups) {
     if (group.lost_ns < kLeastLost * causes.wall_ns) continue;
     const LongStep& worst = *group.worst;
-    const std::string step = std::to_string(worst.step), all = grouped(causes.all_steps), n = grouped(group.count);
     const double ratio = worst.span_ns / worst.usual_ns;
     const std::string times = (ratio >= 1e6    ? "> 1 000 000"
                                : ratio >= 1000 ? grouped(static_cast<int64_t>(ratio))
                                                : fixed(ratio, 2));
-    const bool first = group.count == 1 && worst.by == LongBy::kAll && worst.step == causes.first_step;
     Finding f;
     f.id = "step.outlier";
     f.cause = group.reason.keys;
@@ -168,46 +132,27 @@ std::vector<Finding> long_step_findings(const Trace& trace, const CauseList& cau
     f.lost_ns_per_step = f.price.saving_ns = group.lost_ns;
     f.weight = group.lost_ns / causes.wall_ns;
     f.value = times + "×";
-    f.value_note_en = "the usual step";
-    f.value_note_zh = "相对通常的步";
-    const bool known = !group.reason.en.empty();
-    if (known) {
-      f.title_en = "Step " + step + " takes " + times + "× the usual step: " + group.reason.en;
-      f.title_zh = "第 " + step + " 步是通常的 " + times + " 倍：" + group.reason.zh;
-    } else {
-      f.title_en =
-          n + " of " + all + (group.count == 1 ? " steps takes" : " steps take") + " over 1.3× the median step";
-      f.title_zh = all + " 步中有 " + n + " 步超过中位步的 1.3 倍";
-    }
-    f.detail_en =
-        (group.count > 1 ? "Steps " + group.steps + (group.count > 6 ? ", …" : "") + " are long" +
-                               (known ? " for the same reason" : "") + "; the longest is step " + step + " with "
-                         : "It is step " + step + " with ") +
-        human_duration(worst.span_ns) + " against " + human_duration(worst.usual_ns) + "." +
-        (known ? " Without that " + percent(std::min(1.0, worst.share)) + " of what it takes more is gone."
-               : " No single message, start, cell or rank makes most of it.") +
-        " On average over all steps that is " + human_duration(group.lost_ns) + " a step, " + percent(f.weight) +
-        " of the time; other findings do not count these steps." +
-        (first ? " It is the first: warm-up, which --steps leaves out." : "");
-    f.detail_zh = (group.count > 1 ? "第 " + group.steps + (group.count > 6 ? "、…" : "") + " 步" +
-                                         (known ? "因同一原因" : "") + "偏长；最长的是第 " + step + " 步，"
-                                   : "是第 " + step + " 步，") +
-                  human_duration(worst.span_ns) + "，通常为 " + human_duration(worst.usual_ns) + "。" +
-                  (known ? "去掉它即可消除超出部分的 " + percent(std::min(1.0, worst.share)) + "。"
-                         : "没有哪条消息、哪次启动、哪个单元或 rank 单独造成其大部分。") +
-                  "平摊到全部步，每步 " + human_duration(group.lost_ns) + "，占总时间的 " + percent(f.weight) +
-                  "；其他结论不计入这些步。" + (first ? "它是首步：预热，可用 --steps 排除。" : "");
+    Args args;
+    args.set("reason", group.reason.text).set("step", int64_t{worst.step}).set("times", times);
+    args.set("count", grouped(group.count)).set("all", grouped(causes.all_steps)).flag("one", group.count == 1);
+    args.set("steps", group.steps).flag("cut", group.count > kMostListed);
+    args.set("span", human_duration(worst.span_ns)).set("usual", human_duration(worst.usual_ns));
+    args.set("share", percent(std::min(1.0, worst.share)));
+    args.set("lost", human_duration(group.lost_ns)).set("lost_share", percent(f.weight));
+    args.flag("first", group.count == 1 && worst.by == LongBy::kAll && worst.step == causes.first_step);
+    const Text value = words("step.outlier.value"), title = words("step.outlier.title", args);
+    const Text fix = words("step.outlier.fix");
+    Text detail = words("step.outlier.detail", args);
     if (worst.by == LongBy::kCell && worst.own_ns >= kMostUsualSteps * worst.usual_ns) {
       const Cell cell = trace.cells.at(worst.cell);
-      const std::string label = cell_label(cell, cell.chunk > 0), takes = human_duration(worst.own_ns);
-      const std::string rank = std::to_string(trace.parts[static_cast<size_t>(worst.part)].rank);
-      f.detail_en += " In it " + label + " of rank " + rank + " is said to last " + takes +
-                     ": a hang, or a duration that was written wrongly; look at that row.";
-      f.detail_zh +=
-          "其中 rank " + rank + " 的 " + label + " 记录为 " + takes + "：可能是挂起，也可能是写错的用时，请检查该行。";
+      args.set("cell", cell_label(cell, cell.chunk > 0)).set("own", human_duration(worst.own_ns));
+      args.set("rank", int64_t{trace.parts[static_cast<size_t>(worst.part)].rank});
+      detail += words("step.outlier.hang", args);
     }
-    f.price.fix_en = "a step as long as the usual one";
-    f.price.fix_zh = "与通常的步一样长";
+    f.value_note_en = value.en, f.value_note_zh = value.zh;
+    f.title_en = title.en, f.title_zh = title.zh;
+    f.detail_en = detail.en, f.detail_zh = detail.zh;
+    f.price.fix_en = fix.en, f.price.fix_zh = fix.zh;
     f.evidence = {"stragglers", ""};
     findings.push_back(std::move(f));
   }

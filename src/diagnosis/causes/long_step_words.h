@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "diagnosis/causes/causes.h"
 #include "model/finding.h"
 
@@ -13,7 +14,8 @@ namespace stageline {
 // the same link) are one. What made a step long, a clause in both languages; empty where no one thing did. `keys`: as
 // Finding::cause.
 struct LongReason {
-  std::string en, zh, keys;
+  Text text;
+  std::string keys;
 };
 LongReason long_reason(const Trace& trace, const LongStep& step);
 

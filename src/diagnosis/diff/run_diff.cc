@@ -283,13 +283,14 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   };
   const std::vector<bool> merged = delays_together(groups, order, pairs, summed, sure, sure_pauses,
                                                    pauses.any ? least_ns : std::numeric_limits<double>::infinity());
-  // Of the starts of each group of delays; the last: of those told as one.
+  // Of the starts of each group of delays (the last: of those told as one), and of messages what they take.
   std::vector<std::vector<double>> changes(count + 1);
   for (const size_t step : b.steps)
     for (uint32_t op = b.graph.steps[step].begin; op < b.graph.steps[step].end; ++op) {
-      const uint32_t g = groups.of_delay[op];
-      if (g >= count || groups.list[g].cause != DiffCause::kDelay) continue;
-      changes[merged[g] ? count : g].push_back(b.graph.delay_ns[op] - match.a_times.delay_ns[op]);
+      if (const uint32_t g = groups.of_delay[op]; g < count && groups.list[g].cause == DiffCause::kDelay)
+        changes[merged[g] ? count : g].push_back(b.graph.delay_ns[op] - match.a_times.delay_ns[op]);
+      if (const uint32_t g = groups.of_dur[op]; g < count && groups.list[g].cause == DiffCause::kMessages)
+        changes[g].push_back(b.graph.dur_ns[op] - match.a_times.dur_ns[op]);
     }
   DiffGroup together;
   together.cause = DiffCause::kDelay;
@@ -351,7 +352,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
           steps.begin(), steps.end(), [](const LongStep& x, const LongStep& y) { return x.excess_ns < y.excess_ns; });
       if (longest != steps.end()) {
         const LongReason why = long_reason(b_trace, *longest);
-        group.why_en = why.en, group.why_zh = why.zh;
+        group.why_en = why.text.en, group.why_zh = why.text.zh;
         group.stage = longest->stage, group.from_stage = longest->from_stage;
         group.part = longest->part;
         if (group.part != kUnknown) group.rank = b_trace.parts[static_cast<size_t>(group.part)].rank;

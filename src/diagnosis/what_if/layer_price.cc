@@ -33,28 +33,14 @@ void price_in_layers(WhatIf& model, CauseList& causes) {
   sort_causes(causes.causes);
 }
 
-LayerWords layer_words(const Cause& c, double step_ns, int32_t stages) {
+Text layer_words(const Cause& c, double step_ns, int32_t stages) {
   if (!(c.layers_ns > 0) || c.new_layers.empty()) return {};
-  const bool chunks = c.new_layers.size() > static_cast<size_t>(stages);
-  const std::string less = percent(c.layers_ns / step_ns), now = grouped(kAssumedLayers);
-  LayerWords words{" In whole layers, with " + now + " on every " + (chunks ? "chunk" : "stage") + " now, ",
-                   "按整层计，若现在" + std::string(chunks ? "每个分块" : "各级") + "为 " + now + " 层，"};
-  if (c.new_layers.size() <= kMostQuoted) {
-    const std::string then = layers_text(c.new_layers), layout = megatron_layout(c.new_layers);
-    words.en += then + " takes " + less + " less (Megatron: --pipeline-model-parallel-layout \"" + layout + "\")";
-    words.zh +=
-        "改为 " + then + " 每步少用 " + less + "（Megatron：--pipeline-model-parallel-layout \"" + layout + "\"）";
-  } else {
-    words.en += "the best split takes " + less + " less";
-    words.zh += "最好的分法每步少用 " + less;
-  }
-  if (c.layers_bring_little()) {
-    words.en += "; more needs a finer cut than layers";
-    words.zh += "；更多则需要比整层更细的划分";
-  }
-  words.en += "; stageline what-if --layers prices it for your number of layers.";
-  words.zh += "；实际层数请用 stageline what-if --layers 给出。";
-  return words;
+  Args args;
+  args.flag("chunks", c.new_layers.size() > static_cast<size_t>(stages)).flag("little", c.layers_bring_little());
+  args.set("now", grouped(kAssumedLayers)).set("less", percent(c.layers_ns / step_ns));
+  if (c.new_layers.size() <= kMostQuoted)
+    args.set("then", layers_text(c.new_layers)).set("layout", megatron_layout(c.new_layers));
+  return words("layers.split", args);
 }
 
 }  // namespace stageline

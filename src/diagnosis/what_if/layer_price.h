@@ -1,8 +1,7 @@
 // What moving whole layers would bring to stages that are slow: what-if's price beside the cause's.
 #pragma once
 
-#include <string>
-
+#include "base/words.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/what_if/what_if.h"
 
@@ -17,9 +16,6 @@ void price_in_layers(WhatIf& model, CauseList& causes);
 
 // What whole layers would bring, for the finding of a slow stage: a sentence in each language; "" where none gains.
 // `stages`: ranks of a pipeline.
-struct LayerWords {
-  std::string en, zh;
-};
-LayerWords layer_words(const Cause& cause, double step_ns, int32_t stages);
+Text layer_words(const Cause& cause, double step_ns, int32_t stages);
 
 }  // namespace stageline

@@ -1,0 +1,163 @@
+#include "base/words.h"
+
+#include <simdjson.h>
+
+#include <cassert>
+#include <set>
+
+namespace stageline {
+
+// Written by cmake/chinese.cmake.
+extern const std::string_view kWords;
+
+namespace {
+
+using Sentences = std::map<std::string, Text, std::less<>>;
+
+const Sentences& sentences() {
+  static const Sentences all = [] {
+    Sentences read;
+    simdjson::dom::parser parser;
+    simdjson::dom::object names;
+    if (parser.parse(kWords.data(), kWords.size()).get(names)) return read;
+    for (const auto& [name, languages] : names) {
+      std::string_view en, zh;
+      if (languages["en"].get(en)) en = {};
+      if (languages["zh"].get(zh)) zh = {};
+      read.emplace(name, Text{std::string(en), std::string(zh)});
+    }
+    return read;
+  }();
+  return all;
+}
+
+// Where the place that is open at `from` ends, or its first part: the closing brace or, at the same depth, a bar.
+size_t end_of_part(std::string_view text, size_t from) {
+  int depth = 0;
+  for (size_t at = from; at < text.size(); ++at) {
+    if (text[at] == '{') ++depth;
+    if (text[at] == '|' && depth == 0) return at;
+    if (text[at] == '}' && depth-- == 0) return at;
+  }
+  return std::string_view::npos;
+}
+
+// A place's parts; `end` is behind its closing brace, 0 where it has none.
+struct Place {
+  std::string_view name, then, otherwise;
+  bool asks = false;
+  size_t end = 0;
+};
+Place place_at(std::string_view text, size_t open) {
+  Place place;
+  const size_t name_end = text.find_first_of("?}", open);
+  if (name_end == std::string_view::npos) return place;
+  place.name = text.substr(open + 1, name_end - open - 1);
+  place.asks = text[name_end] == '?';
+  size_t end = name_end;
+  if (place.asks) {
+    end = end_of_part(text, name_end + 1);
+    if (end == std::string_view::npos) return place;
+    place.then = text.substr(name_end + 1, end - name_end - 1);
+    if (text[end] == '|') {
+      const size_t second = end + 1;
+      end = end_of_part(text, second);
+      if (end == std::string_view::npos || text[end] == '|') return place;
+      place.otherwise = text.substr(second, end - second);
+    }
+  }
+  place.end = end + 1;
+  return place;
+}
+
+void fill(std::string_view text, const Args& args, bool chinese, std::string& out) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t open = text.find('{', at);
+    out += text.substr(at, open == std::string_view::npos ? open : open - at);
+    if (open == std::string_view::npos) return;
+    const Place place = place_at(text, open);
+    if (place.end == 0) return;  // flaws_of_words() says so
+    const std::string_view value = args.of(place.name, chinese);
+    if (place.asks)
+      fill(value.empty() ? place.otherwise : place.then, args, chinese, out);
+    else
+      assert(args.has(place.name) && "a sentence asks for an argument that nobody gave"), out += value;
+    at = place.end;
+  }
+}
+
+// What a sentence says of its arguments (what it merely asks may be one language's grammar); false where a brace does
+// not close or closes nothing.
+bool names_in(std::string_view text, std::set<std::string>& names) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t open = text.find('{', at);
+    if (text.substr(at, open == std::string_view::npos ? open : open - at).find('}') != std::string_view::npos)
+      return false;
+    if (open == std::string_view::npos) return true;
+    const Place place = place_at(text, open);
+    if (place.end == 0 || place.name.empty()) return false;
+    if (!place.asks) names.emplace(place.name);
+    if (!names_in(place.then, names) || !names_in(place.otherwise, names)) return false;
+    at = place.end;
+  }
+  return true;
+}
+
+bool has_chinese_script(std::string_view text) {
+  for (size_t i = 0; i + 2 < text.size(); ++i)
+    if (const auto lead = static_cast<uint8_t>(text[i]); lead >= 0xe4 && lead <= 0xe9) return true;
+  return false;
+}
+
+}  // namespace
+
+Args& Args::set(std::string_view name, std::string value) {
+  Text text{value, {}};
+  text.zh = std::move(value);
+  return set(name, std::move(text));
+}
+Args& Args::set(std::string_view name, Text value) {
+  values_.insert_or_assign(std::string(name), std::move(value));
+  return *this;
+}
+Args& Args::set(std::string_view name, int64_t value) { return set(name, std::to_string(value)); }
+Args& Args::flag(std::string_view name, bool on) { return set(name, std::string(on ? "1" : "")); }
+
+std::string_view Args::of(std::string_view name, bool chinese) const {
+  const auto at = values_.find(name);
+  if (at == values_.end()) return {};
+  return chinese ? at->second.zh : at->second.en;
+}
+
+bool has_words(std::string_view name) { return sentences().contains(name); }
+
+Text words(std::string_view name, const Args& args) {
+  const auto at = sentences().find(name);
+  assert(at != sentences().end() && "a sentence that src/words.json has not");
+  Text text;
+  if (at == sentences().end()) return text;
+  fill(at->second.en, args, false, text.en);
+  fill(at->second.zh, args, true, text.zh);
+  return text;
+}
+
+std::vector<std::string> flaws_of_words() {
+  std::vector<std::string> flaws;
+  if (sentences().empty()) flaws.emplace_back("src/words.json cannot be read");
+  for (const auto& [name, text] : sentences()) {
+    std::set<std::string> en, zh;
+    if (text.en.empty() || text.zh.empty()) flaws.push_back(name + ": one language has no sentence");
+    if (!names_in(text.en, en) || !names_in(text.zh, zh)) {
+      flaws.push_back(name + ": a brace does not close, or closes nothing");
+      continue;
+    }
+    for (const std::string& argument : en)
+      if (!zh.contains(argument)) flaws.push_back(name + ": only the English has {" + argument + "}");
+    for (const std::string& argument : zh)
+      if (!en.contains(argument)) flaws.push_back(name + ": only the Chinese has {" + argument + "}");
+    if (has_chinese_script(text.en)) flaws.push_back(name + ": Chinese in the English sentence");
+  }
+  return flaws;
+}
+
+}  // namespace stageline

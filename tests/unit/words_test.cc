@@ -1,0 +1,33 @@
+#include "base/words.h"
+
+#include <doctest/doctest.h>
+
+namespace stageline {
+
+TEST_CASE("every sentence has both languages, with the same arguments") {
+  for (const std::string& flaw : flaws_of_words()) FAIL_CHECK(flaw);
+}
+
+TEST_CASE("a sentence takes its arguments, asks for them, and holds places within places") {
+  Args args;
+  args.set("worker", Text{"Rank 3", "rank 3"}).set("ratio", Text{"1.40×", "1.40 倍"}).set("stage", int64_t{2});
+  args.flag("sometimes", false);
+  const Text whole = words("rank.slow.title", args);
+  CHECK(whole.en ==
+        "Rank 3 takes 1.40× the time of the other ranks of stage 2 for the same work: check or replace that device");
+  CHECK(whole.zh == "rank 3 的计算用时是第 2 级其他 rank 的 1.40 倍：请检查或更换该设备");
+  args.flag("sometimes").set("slow_steps", int64_t{4}).set("steps", int64_t{9});
+  CHECK(words("rank.slow.title", args).en.find("work in 4 of 9 steps: check") != std::string::npos);
+
+  Args end;
+  CHECK(words("stage.slow.end", end).empty());
+  CHECK(words("stage.slow.end", end.flag("first")).en == "split the embedding");
+  CHECK(words("stage.slow.end", end.flag("last")).en == "split the output head");
+}
+
+TEST_CASE("a value that looks like a place stays a value") {
+  const Text text = words("worker", Args().set("rank", "{machine?x|y}").set("machine", "a|b}"));
+  CHECK(text.en == "Rank {machine?x|y} (a|b})");
+}
+
+}  // namespace stageline
