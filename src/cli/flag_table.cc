@@ -103,7 +103,7 @@ const std::vector<Command>& command_table() {
        "saves, "
        "from replays of the recorded steps. What costs less than 1 % of a step, or less than its own uncertainty, is "
        "not "
-       "said. Exit 1 when the causes together cost more than --fail-on allows.",
+       "said. Exit 1 when the causes together (of a profile: the largest finding) cost more than --fail-on allows.",
        with_open({"json", "format", "output", "fail-on", "range", "align", "trust-clocks", "align-on"}),
        1,
        -1,

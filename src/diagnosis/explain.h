@@ -22,7 +22,7 @@ struct Explanation {
   std::vector<Finding> others;    // what ranks wait for, without a fault: the bubble, what lies outside the pipeline
   int64_t steps = 0;
   double step_ns = 0;  // mean step, outliers left out; 0 without pipeline cells
-  double lost_ns = 0;  // of it: to the priced causes together
+  double lost_ns = 0;  // of it: to the priced causes together; of a profile: to the largest of its findings
   double lost_error_ns = 0;
   // What the findings stand on where that is not the whole of a run on numbered steps; "" else.
   std::string note_en, note_zh;

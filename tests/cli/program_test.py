@@ -203,6 +203,15 @@ class Manners(Case):
         self.assertEqual(page_answer(out, 'run')['slices'], slices)
         self.assertIn('kernels', [table['name'] for table in page_answer(out, 'answer gpu-kernel-breakdown')['tables']])
 
+    def test_a_share_fails_a_profile_too(self):
+        trace = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers/kineto/input'
+        told = json.loads(run('explain', trace, '--format', 'json', '-q', check=0).out)
+        largest = max(f['lost_share'] for f in told['findings'])
+        self.assertGreater(largest, 0.1)
+        self.assertAlmostEqual(told['lost_share'], largest, places=3)
+        run('explain', trace, '--fail-on', '10%', '-q', check=1)
+        run('explain', trace, '--fail-on', f'{100 * largest + 1:.0f}%', '-q', check=0)
+
     def test_a_report_above_its_slices_keeps_the_pipeline(self):
         trace = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers/kineto-pipeline/input'
         out = self.dir / 'r.html'
