@@ -28,12 +28,14 @@ def healthy(r, seed):
     if order == "1f1b" and r.random() < 0.2:
         how = dict(latency=r.choice([0.05, 0.5, 1]))
     return sim.Run(p=p, m=max(m, 2), dp=r.choice([1, 1, 2, 3, 4, 6]), steps=r.choice([6, 8, 10, 12, 16, 20]), jitter=r.choice([0.005, 0.01, 0.02, 0.03, 0.05]),
-                   messages=r.random() < 0.5, seed=seed, phases=r.random() < 0.3, reduce=r.choice([2, 5, 8]), optimizer=r.choice([2, 5]), gap=r.choice([0.5, 1, 3]), **how)
+                   messages=r.random() < 0.5, seed=seed, phases=r.random() < 0.3,
+                   barrier=r.random() < 0.8, overlapped=r.choice([0, 0, 0.5]), reduce=r.choice([2, 5, 8]), optimizer=r.choice([2, 5]), gap=r.choice([0.5, 1, 3]), **how)
 
 
 def fault(r, run, seed):
     """One that the run can have; None where the one drawn cannot be."""
-    kind = r.choice("stage stage rank node replica all mb cell lengths routing link link latency blocking tail hang gc gc-rank pause late gap gap gap-rank reduce optimizer warm".split())
+    kind = r.choice("stage stage rank node replica all mb cell lengths routing link link latency blocking tail hang gc gc-rank pause late gap gap gap-rank reduce optimizer warm "
+                    "both contention retransmission moving graded hot together order gather tail-stage swing trend-link trend-gap two-stages".split())
     when, slower, stage, replica = course(r, run.steps), 1 + r.choice([0.15, 0.25, 0.4, 0.7]), r.randrange(run.p), r.randrange(run.dp)
     low = r.randrange(max(run.p - 1, 1))
     way = (low + 1, low) if r.random() < 0.5 else (low, low + 1)
@@ -51,7 +53,8 @@ def fault(r, run, seed):
         "routing": lambda: sim.routing(run, r.choice([0.2, 0.35]), seed=seed),
         "link": lambda: linked and sim.slow_link(*way, r.choice([4, 8, 15]), when=when, replica=replica if run.dp > 1 and r.random() < 0.4 else None),
         "latency": lambda: run.p > 1 and sim.setting("messages-slow", ["messages"], latency=r.choice([4, 6])),
-        "blocking": lambda: run.p > 1 and run.messages and sim.setting("blocking", ["blocking*", "host", "messages"], blocking=True, latency=3.0, also=("messages",)),
+        # Slow messages beside it would be a cause of their own.
+        "blocking": lambda: run.p > 1 and run.messages and run.latency >= 0.5 and sim.setting("blocking", ["blocking*", "host", "messages"], blocking=True, also=("messages",)),
         "tail": lambda: linked and sim.message_tail(*way, r.choice([0.05, 0.1, 0.2]), r.choice([20, 40]), seed=seed),
         "hang": lambda: linked and sim.hang(low, low + 1, r.randint(1, run.steps - 1), r.randrange(run.m), r.choice([800, 3000])),
         "gc": lambda: sim.pauses(None, r.choice([0.005, 0.01, 0.02]), r.choice([40, 80]), when=when),
@@ -62,6 +65,21 @@ def fault(r, run, seed):
         "gap-rank": lambda: sim.between("data", r.choice([60, 120]), ranks=[rank], recorded=run.phases, seed=seed),
         "reduce": lambda: run.dp > 1 and sim.setting("tail-collective", tail, reduce=r.choice([60, 120])),
         "optimizer": lambda: sim.setting("tail-optimizer", ["tail:optimizer", "tail"], optimizer=r.choice([60, 120])),
+        "both": lambda: linked and sim.slow_link(*way, r.choice([4, 8]), both=True, when=when),
+        "contention": lambda: linked and run.p > 2 and sim.contention([(0, 1), (1, 2)], r.choice([3, 6])),
+        "retransmission": lambda: linked and sim.message_tail(*way, r.choice([0.05, 0.1]), 8, pareto=1.3, seed=seed),
+        "moving": lambda: run.dp > 2 and sim.moving_replica(run, slower),
+        "graded": lambda: run.dp > 2 and sim.graded_replicas(run, 0.1),
+        "hot": lambda: run.dp > 1 and sim.routing(run, 0.15, hot=(replica, slower), seed=seed),
+        "together": lambda: run.dp > 1 and sim.routing(run, r.choice([0.2, 0.35]), together=True, seed=seed),
+        "order": lambda: run.order == "1f1b" and run.p > 2 and sim.fewer_warmup(run, r.randrange(run.p - 1)),
+        "gather": lambda: run.dp > 1 and sim.setting("tail-gather", ["tail:all-gather*", "tail:collective*", "tail"], gather=r.choice([60, 120])),
+        "tail-stage": lambda: run.dp > 1 and sim.setting("tail-stage", tail + ["stage:%d" % stage], tail_stage=(stage, r.choice([60, 120]))),
+        # A device that is slow by turns, two steps of five: heat.
+        "swing": lambda: run.dp > 1 and sim.slow_rank(run, replica, stage, slower, when=sim.When("", lambda st: float(st % 5 < 2))),
+        "trend-link": lambda: linked and sim.slow_link(*way, 1.0, when=sim.trend()),
+        "trend-gap": lambda: sim.between("data", 8, when=sim.trend(), recorded=run.phases, seed=seed),
+        "two-stages": lambda: run.p > 3 and sim.slow("two-stages", ["stage:0", "stage:2"], slower, lambda c: c.stage in (0, 2), when),
         "warm": lambda: sim.slow("warmup-step", ["step:0"], r.choice([3, 6]), lambda c: True, sim.only(0)),
     }[kind]()
     return made or None
