@@ -5,6 +5,7 @@ import functools
 import typing
 
 from ..configs.config import logger
+from .call_stack import CallStackIdentity  # noqa: F401
 from .call_tree import CallTree
 from .constants import NON_EXISTENT_NODE_INDEX, NULL_NODE_INDEX  # noqa: F401
 from .types import DeviceType, infer_device_type
@@ -13,12 +14,6 @@ OPEN_END, CLOSE_END = -1, 1
 _INDEX, _DUR, _KIND, _TS = range(4)
 STACK_COLUMNS = {'depth': 'Int16', 'height': 'Int16', 'parent': 'Int64', 'num_kernels': 'Int64', 'kernel_dur_sum': 'Int64',
                  'kernel_span': 'Int64', 'first_kernel_start': 'Int64', 'last_kernel_end': 'Int64'}
-
-
-class CallStackIdentity(typing.NamedTuple):
-    rank: int = -1
-    pid: int = -1
-    tid: int = -1
 
 
 @dataclasses.dataclass
