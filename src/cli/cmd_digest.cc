@@ -2,6 +2,7 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
+#include "base/words.h"
 #include "cli/commands.h"
 #include "cli/digest_question.h"
 #include "cli/run_common.h"
@@ -68,7 +69,8 @@ int run_digest(const Arguments& arguments) {
   auto threads = arguments.integer("threads", 0, 1, 1024);
   if (!threads) return fail(threads.error());
   set_thread_count(static_cast<int>(*threads));
-  ProgressBar bar(*terminal, terminal->chinese() ? "读取" : "reading");
+  const Text reading = words("progress.reading");
+  ProgressBar bar(*terminal, terminal->chinese() ? reading.zh : reading.en);
   options->progress = bar.progress();
   Result<DigestPlan> plan = plan_digests(arguments.operands, arguments.get("output"), *options);
   if (!plan) return fail(plan.error());
