@@ -32,7 +32,7 @@ WRITERS = {
     'schedule': [('order', ['schedule', '--from-csv'], ['--format', 'csv', '-o', 'OUT'])],
 }
 # Write folders, or names of their own; each has a test below.
-OTHERS = {'record', 'recover', 'pp-chart', 'simulate'}
+OTHERS = {'record', 'recover', 'pp-chart', 'simulate', 'digest'}
 
 
 def state(folder):
@@ -79,6 +79,23 @@ class InputsStay(Case):
                                       for w in [*begin, str(given), *end]], out)
                         tried += 1
         self.assertGreater(tried, 150)
+
+    def test_digests_stay_out_of_their_input_and_replace_no_file_of_it(self):
+        folder, out = self.fixture('logs'), self.dir / 'digests'
+        member = sorted(p for p in folder.rglob('*') if p.is_file())[0]
+        before = state(folder)
+        for where in (folder, member, folder / 'new'):
+            self.assertIn('among the files they are made of', run('digest', folder, '-o', where, check=2).err)
+        run('digest', folder, '-o', out, check=0)
+        first = sorted(out.glob('*.sldigest'))[0]
+        whole = first.read_bytes()
+        for plant in (lambda: os.link(member, first), lambda: first.symlink_to(member)):
+            first.unlink()
+            plant()
+            run('digest', folder, '-o', out, check=0)
+            self.assertEqual(first.read_bytes(), whole)
+            self.assertFalse(first.is_symlink())
+        self.assertEqual(state(folder), before)
 
     def test_no_command_is_forgotten(self):
         commands = json.loads((SOURCE / 'tests/cli/contract.json').read_text())['commands']
