@@ -85,8 +85,11 @@ Result<std::string> Tools::explain(const Value& arguments) {
   Result<Opened*> run = opened(arguments);
   if (!run) return std::move(run).error();
   const bool zh = arguments["lang"].text() == "zh";
-  Diagnostics notes;
-  const Explanation e = explain_run((*run)->run, notes);
+  if (!(*run)->explanation) {
+    Diagnostics notes;
+    (*run)->explanation = std::make_shared<const Explanation>(explain_run((*run)->run, notes));
+  }
+  const Explanation& e = *(*run)->explanation;
   const auto pick = [&](const std::string& en, const std::string& chinese) {
     return clean_text(zh ? chinese : en, 2000);
   };
@@ -164,8 +167,18 @@ Result<std::string> Tools::ask(const Value& arguments) {
     const Value value = options.item(i);
     input.options.set(option, value.tag() == ValueTag::kText ? std::string(value.text()) : canonical_json(value));
   }
-  Result<AnalysisResult> result = analysis->run(input);
-  if (!result) return std::move(result).error();
+  const std::string key = name + " " + canonical_json(options);
+  auto& answers = (*run)->answers;
+  std::shared_ptr<const AnalysisResult> result = answers.count(key) > 0 ? answers[key] : nullptr;
+  if (!result) {
+    Result<AnalysisResult> made = analysis->run(input);
+    if (!made) return std::move(made).error();
+    result = std::make_shared<const AnalysisResult>(std::move(*made));
+    size_t rows = 0;
+    for (const Table& one : result->tables) rows += one.row_count();
+    if (answers.size() >= kMostKept) answers.clear();
+    if (rows <= kMostKeptRows) answers[key] = result;
+  }
   const std::string wanted(arguments["table"].text());
   const Table* table = nullptr;
   std::string list;

@@ -58,6 +58,8 @@ class Tools {
   std::vector<std::pair<std::string, std::string>> opened_runs() const;
 
   static constexpr size_t kMostTraces = 16;
+  // Of a run: answers of analyses that are kept, each of at most so many rows.
+  static constexpr size_t kMostKept = 32, kMostKeptRows = 100'000;
 
  private:
   struct Opened {
@@ -69,6 +71,9 @@ class Tools {
     std::vector<std::string> paths;
     OpenOptions options;  // as it was opened
     std::string files;    // what lay there then: a line a file with its size and time
+    // What took long to find out and does not change: made when first asked.
+    std::shared_ptr<const Explanation> explanation;
+    std::map<std::string, std::shared_ptr<const AnalysisResult>> answers;  // by analysis and options
   };
   struct Asked {
     std::string tool, arguments;  // as JSON, its keys in order

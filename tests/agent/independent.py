@@ -126,6 +126,8 @@ class Profile:
     work = staticmethod(lambda p: len(device(everything(p))))
     work_of = staticmethod(lambda p, rank: len(device(of_rank(p, rank)['slices'])))
     busy = staticmethod(lambda p, rank: covered(device(of_rank(p, rank)['slices'])))
+    containing = staticmethod(lambda p, word: sum(word in s['name'] for s in everything(p)))
+    work_starting = staticmethod(lambda p, word: sum(s['name'].startswith(word) for s in device(everything(p))))
     calls = staticmethod(lambda p, name: sum(s['name'] == name for s in everything(p)))
     time_of = staticmethod(lambda p, name: sum(s['dur'] for s in everything(p) if s['name'] == name))
     longest_of = staticmethod(lambda p, name: max(s['dur'] for s in everything(p) if s['name'] == name))
@@ -143,7 +145,6 @@ class Profile:
     threads = staticmethod(lambda p, rank: len({(s['pid'], s['tid']) for s in of_rank(p, rank)['slices'] if s['cat'] in ('cpu_op', 'Operator')}))
     communication = staticmethod(lambda p: sum(covered([s for s in r['slices'] if is_communication(s)]) for r in ranks(p)))
     short = staticmethod(lambda p, rank: sum(k['dur'] < c['dur'] for c, k in launches(p, rank)))
-    below = staticmethod(lambda p, name: sum(s['cat'] == 'kernel' for s in everything(p) if s['name'] == name))
 
     @staticmethod
     def span(p, rank):
