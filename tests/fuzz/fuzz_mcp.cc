@@ -9,6 +9,8 @@ FUZZ_TARGET(mcp) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   for (int lines = 0; !text.empty() && lines < 50; ++lines) {
     const size_t end = std::min(text.size(), text.find('\n'));
+    const mcp::Server::Notice notice = mcp::Server::notice_of(text.substr(0, end));
+    FUZZ_CHECK(notice.cancels.empty() || notice.id.empty(), "a request is no notification");
     const std::string answer = server.answer(text.substr(0, end));
     text.remove_prefix(std::min(text.size(), end + 1));
     if (answer.empty()) continue;
