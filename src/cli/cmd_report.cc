@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "diagnosis/profile/allocator_findings.h"
 #include "diagnosis/profile/flight_findings.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "readers/reader.h"
@@ -34,6 +35,7 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
       "cell.slow",        "data.uneven",     "ranks.slow",     "run.slower",          "any"};
   known.insert(known.end(), profile_finding_ids().begin(), profile_finding_ids().end());
   known.insert(known.end(), flight_finding_ids().begin(), flight_finding_ids().end());
+  known.insert(known.end(), allocator_finding_ids().begin(), allocator_finding_ids().end());
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {
     const std::string id(trim(item));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "diagnosis/profile/allocator_findings.h"
 #include "diagnosis/profile/flight_findings.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "facts/flight_facts.h"
@@ -90,6 +91,7 @@ Findings merge_findings(Findings pipeline, Findings devices) {
 Findings findings_of(const Run& run, const std::vector<Table>& tables) {
   const Trace& trace = run.trace();
   if (has_flight_calls(trace)) return flight_findings(run);
+  if (has_allocators(trace)) return allocator_findings(run);
   const bool profiled = std::any_of(trace.parts.begin(), trace.parts.end(),
                                     [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
   if (!profiled) return find_findings(run);

@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
+#include "diagnosis/profile/allocator_findings.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/merge_findings.h"
 #include "diagnosis/profile/profile_findings.h"
@@ -137,9 +138,7 @@ bool suits(const Analysis& analysis, const Trace& trace) {
     case AnalysisNeeds::kCells: return trace.cells.size() > 0;
     case AnalysisNeeds::kCalls: return has_flight_calls(trace);
     case AnalysisNeeds::kXla: return trace.format == "xplane";
-    case AnalysisNeeds::kAllocator:
-      return std::any_of(trace.parts.begin(), trace.parts.end(),
-                         [](const Part& part) { return !part.allocator.empty(); });
+    case AnalysisNeeds::kAllocator: return has_allocators(trace);
     case AnalysisNeeds::kNodes:
       return std::any_of(trace.parts.begin(), trace.parts.end(),
                          [](const Part& part) { return !part.graph_nodes.empty(); });

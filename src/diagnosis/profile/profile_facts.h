@@ -46,6 +46,7 @@ struct ProfileFacts {
   IdleCause host_wait, kernel_wait, other, outside;
   double recorded_ns = 0;  // device time recorded, with what lies before the first and after the last work
   bool idle_known = false;
+  bool launches_unknown = false;  // no device work is linked to a call: nobody knows what a gap waited for
   double comm_overlap_ns = 0;
   // Profiler steps. Their lengths are the devices' (device_ns of profiler-steps), the host's only where no device
   // worked.

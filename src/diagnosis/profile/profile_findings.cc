@@ -55,6 +55,10 @@ void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
   if (!by_cause) {
     x.title_en = "Devices stand idle";
     x.title_zh = "设备空闲";
+    if (f.launches_unknown) {
+      x.detail_en = "The recording does not say which calls launched their work, so not what they wait for.";
+      x.detail_zh = "记录没有说明是哪些调用启动了设备上的工作，因此不知道设备在等什么。";
+    }
   } else if (top == &f.host_wait) {
     x.title_en = "Devices wait for the host";
     x.title_zh = "设备在等主机";
@@ -393,7 +397,15 @@ Headline profile_headline(const ProfileFacts& f, const Trace& trace, const Profi
     h.title_zh = "没有记录到设备工作：" + steps_zh + "主机 " + window + "。";
     h.lead_en = "To see the devices, profile with ProfilerActivity.CUDA (or XPU, MTIA).";
     h.lead_zh = "要看到设备，请在采集时加上 ProfilerActivity.CUDA（或 XPU、MTIA）。";
-    if (trace.device_family != DeviceFamily::kNpu) return h;
+    if (trace.device_family != DeviceFamily::kNpu) {
+      if (trace.format == "xplane") {
+        h.lead_en = "XLA's ops ran on the host, or its devices were not traced.";
+        h.lead_zh = "XLA 的算子在主机上运行，或设备未被采集。";
+      } else if (!trace.writer.empty()) {
+        h.lead_en = h.lead_zh = "";
+      }
+      return h;
+    }
     h.lead_en =
         "To see the devices, profile with ProfilerActivity.NPU at Level0 or Level1, and keep the database or "
         "kernel_details.csv.";
@@ -472,6 +484,9 @@ const std::vector<const char*>& profile_finding_ids() {
 Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, const ProfileAccount& account) {
   ProfileFacts facts = profile_facts(tables);
   take_account(account, facts);
+  facts.launches_unknown = !account.empty() && std::none_of(account.begin(), account.end(),
+                                                            [](const RankAccount& rank) { return rank.linked; });
+  if (facts.launches_unknown) facts.idle_known = false;
   see_what_is_on(trace, facts);
   const bool owned = facts.accounted &&
                      std::any_of(account.begin(), account.end(), [](const RankAccount& rank) { return rank.linked; });

@@ -1,0 +1,21 @@
+// What snapshots of PyTorch's allocator say: why memory ran out, and how much of what is held nobody can use.
+#pragma once
+
+#include <vector>
+
+#include "diagnosis/causes/findings.h"
+#include "facts/run.h"
+
+namespace stageline {
+
+// The trace is of snapshots: its parts hold an allocator's memory and no times of work.
+bool has_allocators(const Trace& trace);
+
+// Findings "memory.oom", one a device and reason, and "memory.fragmented". Definitions:
+// docs/analyses/allocator-snapshot.md.
+Findings allocator_findings(const Run& run);
+
+// The ids it may make, for --fail-on.
+const std::vector<const char*>& allocator_finding_ids();
+
+}  // namespace stageline
