@@ -39,7 +39,7 @@ class RocpdTest(unittest.TestCase):
         by = {}
         for row in rows:
             by.setdefault(row['category'], []).append(row)
-        self.assertEqual({k: len(v) for k, v in by.items()}, {'user_annotation': 2, 'cpu_op': 2, 'cuda_runtime': 6, 'kernel': 4, 'gpu_memcpy': 2})
+        self.assertEqual({k: len(v) for k, v in by.items()}, {'user_annotation': 2, 'cpu_op': 2, 'cuda_runtime': 6, 'kernel': 4, 'gpu_memcpy': 2, 'gpu_user_annotation': 2})
         self.assertEqual({r['name'] for r in by['gpu_memcpy']}, {'Memcpy HtoD'})
         self.assertEqual({int(r['dur_ns']) for r in by['kernel']}, {2000})
         self.assertEqual(self.launched(path), 6)

@@ -50,6 +50,24 @@ class XplaneTest(unittest.TestCase):
         self.assertEqual({(r['rank'], r['name']) for r in rows if r['category'] == 'gpu_memcpy'}, {('0', 'Memcpy HtoD'), ('1', 'Memcpy HtoD')})
         self.assertEqual(sum(int(r['dur_ns']) for r in kernels if r['rank'] == '0'), 3 * 450_000)
 
+    def test_a_call_stands_at_the_device_whose_work_it_launched(self):
+        path = self.write(xplane.gpu(devices=2, steps=3))
+        rows = events(path)
+        for rank in ('0', '1'):
+            calls = [r for r in rows if r['rank'] == rank and r['category'] == 'cuda_runtime']
+            self.assertEqual(len(calls), 3 * 4)
+            first = run('analyze', 'cuda-kernel-launch-stats', path, '--ranks', rank, '--include-last-profiler-step', '--format', 'csv', '-q', check=0).out.split('\n\n')[0]
+            row = next(csv.DictReader(io.StringIO(first)))
+            self.assertEqual((row['events'], row['orphans']), ('12', '0'))
+        self.assertEqual({r['rank'] for r in rows if r['name'] == 'forward' and r['category'] == 'gpu_user_annotation'}, {'0', '1'})
+
+    def test_what_is_not_recorded_is_not_explained(self):
+        tpu = run('explain', self.write(xplane.tpu(devices=2, steps=2)), check=0).out
+        self.assertNotIn('long been launched', tpu)
+        self.assertNotIn('waiting for streams', tpu)
+        host = run('explain', self.write(xplane.cpu(steps=2), 'cpu.xplane.pb'), check=0).out
+        self.assertNotIn('ProfilerActivity', host)
+
     def test_steps_of_devices_are_split_by_priority(self):
         planes = xplane.gpu(devices=1, steps=2)
         planes[1].lines = planes[1].lines[:2]  # what a profiler writes; the rest is XProf's

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "model/ops.h"
 #include "model/torch_facts.h"
+#include "readers/common/launched_work.h"
 #include "readers/common/number_map.h"
 #include "readers/common/part_builder.h"
 #include "readers/common/range_message.h"
@@ -51,7 +52,6 @@ constexpr RowCategory kCategories[] = {
 constexpr int64_t kNone32 = 4294967295;                   // "no number" in 32-bit columns
 constexpr int64_t kEpochTimes = 100'000'000'000'000'000;  // stamps above are of --ts-normalize
 constexpr size_t kMostProcesses = 4096;
-constexpr size_t kMostProjected = 50'000'000;  // launches looked at while ranges are projected on the devices
 
 // nvtxEventType in NVTX_EVENTS.
 constexpr int64_t kNvtxMark = 34, kNvtxPushPop = 59, kNvtxStartEnd = 60, kNvtxDomain = 75;
@@ -139,26 +139,11 @@ struct Process {
   std::unordered_map<int64_t, uint32_t> texts;  // of StringIds → of the builder
   int64_t device_rows = 0, host_rows = 0, first_device = -1;
   std::set<std::pair<int64_t, int64_t>> contexts;  // (device, context) with work
-  struct Range {
-    int64_t global_tid, start_ns, end_ns;
-    uint32_t row;
-  };
-  struct Launch {
-    int64_t global_tid, start_ns;
-    uint32_t correlation;
-  };
-  struct DeviceRow {
-    uint32_t lane, row;
-    int64_t start_ns, end_ns;
-    uint32_t correlation;
-  };
   struct StepRange {
     int64_t global_tid, number, start_ns, end_ns;
     std::string kind;
   };
-  std::vector<Range> annotations;
-  std::vector<Launch> launches;
-  std::vector<DeviceRow> device;
+  LaunchedWork launched;
   std::vector<StepRange> steps;
   bool has_profiler_steps = false;
   std::map<std::pair<int64_t, int64_t>, int64_t> thread_end;  // last stamp seen of a thread, for ranges left open
@@ -300,7 +285,7 @@ class ReportReader {
            if (host_row(*p, rows.integer_or(5, 0) == 1 ? kDriver : kRuntime, rows.integer(2), start, time(rows, 1),
                         at->second, number) == kNoRow)
              return;
-           if (number != kNoCorrelation) p->launches.push_back({rows.integer(2), start, number});
+           if (number != kNoCorrelation) p->launched.add_launch(rows.integer(2), start, number);
          });
   }
 
@@ -320,7 +305,7 @@ class ReportReader {
     const uint32_t row = p.out.add(lane, kind, start, end, name, number);
     if (row == kNoRow) return row;
     ++p.device_rows;
-    if (kind != kSync) p.device.push_back({lane, row, start, end, number});
+    if (kind != kSync) p.launched.add_work({lane, row, start, end, number});
     return row;
   }
 
@@ -494,7 +479,7 @@ class ReportReader {
     }
     p.out.ranges.push_back(
         {row, p.out.text(full), p.out.text(domain), said.micro_batch, said.chunk, said.stage, said.step});
-    p.annotations.push_back({tid, start, end, row});
+    p.launched.add_range({tid, start, end, row, 0});
     if (profiler_step_number(full) >= 0) p.has_profiler_steps = true;
     bool counted = false;
     if (const auto number = step_of(full, &counted)) {
@@ -593,59 +578,18 @@ class ReportReader {
     });
   }
 
-  // A range of a thread, on the devices: from the first start to the last end of what was launched inside it, on every
-  // stream. The host's range is the partner of the one that works longest.
+  // Ranges on the devices, and what NCCL's calls say on the kernels they launched.
   void project(Process& p) {
-    NumberMap first_of;  // correlation → into `device`, sorted by correlation
-    std::vector<Process::DeviceRow>& device = p.device;
-    std::sort(device.begin(), device.end(), [](const auto& a, const auto& b) {
-      return a.correlation != b.correlation ? a.correlation < b.correlation : a.row < b.row;
-    });
-    for (size_t i = 0; i < device.size(); ++i)
-      if (device[i].correlation != kNoCorrelation) first_of.put(device[i].correlation, static_cast<uint32_t>(i));
-    std::erase_if(p.launches,
-                  [&](const Process::Launch& l) { return first_of.get(l.correlation) == NumberMap::kNone; });
-    std::sort(p.launches.begin(), p.launches.end(), [](const auto& a, const auto& b) {
-      return a.global_tid != b.global_tid ? a.global_tid < b.global_tid : a.start_ns < b.start_ns;
-    });
-    size_t looked = 0;
-    struct OnLane {
-      int64_t start = INT64_MAX, end = INT64_MIN, busy = 0;
-    };
-    const auto launches_in = [&](int64_t tid, int64_t start, int64_t end, const auto& use) {
-      auto at =
-          std::lower_bound(p.launches.begin(), p.launches.end(), std::pair(tid, start),
-                           [](const auto& l, const auto& key) { return std::pair(l.global_tid, l.start_ns) < key; });
-      for (; at != p.launches.end() && at->global_tid == tid && at->start_ns < end && looked < kMostProjected;
-           ++at, ++looked)
-        for (size_t d = first_of.get(at->correlation); d < device.size() && device[d].correlation == at->correlation;
-             ++d)
-          use(device[d]);
-    };
-    for (const Process::Range& range : p.annotations) {
-      std::map<uint32_t, OnLane> lanes;
-      launches_in(range.global_tid, range.start_ns, range.end_ns, [&](const Process::DeviceRow& row) {
-        OnLane& lane = lanes[row.lane];
-        lane.start = std::min(lane.start, row.start_ns);
-        lane.end = std::max(lane.end, row.end_ns);
-        lane.busy += row.end_ns - row.start_ns;
-      });
-      uint32_t longest = kNoRow;
-      int64_t most = -1;
-      for (const auto& [lane, on] : lanes) {
-        const uint32_t row = p.out.add(lane, kDeviceRange, on.start, on.end, p.out.name_of(range.row));
-        if (row != kNoRow && on.busy > most) longest = row, most = on.busy;
-      }
-      if (longest != kNoRow) p.out.pair(range.row, longest);
-    }
+    p.launched.settle();
+    p.launched.project(p.out, kDeviceRange);
     for (Process::Call& call : p.calls)
-      launches_in(call.global_tid, call.start_ns, call.end_ns, [&](const Process::DeviceRow& row) {
-        if (!p.out.text_of(p.out.name_of(row.row)).starts_with("nccl")) return;
+      p.launched.for_launched(call.global_tid, call.start_ns, call.end_ns, [&](const LaunchedWork::Work& work) {
+        if (!p.out.text_of(p.out.name_of(work.row)).starts_with("nccl")) return;
         CollectiveFact fact = call.fact;
-        fact.slice = row.row;
+        fact.slice = work.row;
         p.out.collectives.push_back(fact);
       });
-    if (looked >= kMostProjected)
+    if (p.launched.gave_up())
       p.out.notes.add("nsys.not_projected", Severity::kLoss,
                       "so many launches lie in nested ranges that the last of these were not drawn on the devices",
                       {report_.path});

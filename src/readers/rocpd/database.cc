@@ -11,6 +11,7 @@
 #include "base/sqlite_db.h"
 #include "base/text.h"
 #include "model/ops.h"
+#include "readers/common/launched_work.h"
 #include "readers/common/number_map.h"
 #include "readers/common/part_builder.h"
 #include "readers/common/range_message.h"
@@ -18,7 +19,18 @@
 namespace stageline::rocpd {
 namespace {
 
-enum Kind : uint8_t { kOperator, kAnnotation, kRuntime, kDriver, kKernel, kMemcpy, kMemset, kBarrier, kHostCall };
+enum Kind : uint8_t {
+  kOperator,
+  kAnnotation,
+  kRuntime,
+  kDriver,
+  kKernel,
+  kMemcpy,
+  kMemset,
+  kBarrier,
+  kHostCall,
+  kDeviceRange
+};
 constexpr RowCategory kCategories[] = {
     {"cpu_op", Category::kCpuOp, KernelClass::kNone},
     {"user_annotation", Category::kUserAnnotation, KernelClass::kNone},
@@ -29,6 +41,7 @@ constexpr RowCategory kCategories[] = {
     {"gpu_memset", Category::kMemset, KernelClass::kNone},
     {"cuda_sync", Category::kDeviceSync, KernelClass::kNone},
     {"host_call", Category::kOther, KernelClass::kNone},
+    {"gpu_user_annotation", Category::kGpuAnnotation, KernelClass::kNone},
 };
 constexpr size_t kMostProcesses = 4096, kMostSuffixes = 1024;
 
@@ -71,6 +84,7 @@ struct Process {
   PartBuilder out;
   int64_t pid = 0, device_rows = 0, host_rows = 0, first_device = -1, said_rank = -1;
   std::string host;
+  LaunchedWork launched;
   std::map<int64_t, int64_t> size_at;  // address → bytes of what is allocated: frees do not say
 };
 
@@ -212,14 +226,19 @@ class DatabaseReader {
                     uint32_t number) {
     const uint32_t lane = p.out.host_lane(p.pid, tid);
     const uint32_t row = p.out.add(lane, kind, start, end, p.out.text(name), number);
-    p.host_rows += row != kNoRow;
+    if (row == kNoRow) return row;
+    ++p.host_rows;
+    if (number != kNoCorrelation) p.launched.add_launch(tid, start, number);
+    if (kind == kAnnotation) p.launched.add_range({tid, start, end, row, 0});
     return row;
   }
   uint32_t device_row(Process& p, Kind kind, int64_t device, int64_t stream, int64_t start, int64_t end,
                       std::string_view name, uint32_t number) {
-    const uint32_t row = p.out.add(p.out.stream_lane(device, stream), kind, start, end, p.out.text(name), number);
+    const uint32_t lane = p.out.stream_lane(device, stream);
+    const uint32_t row = p.out.add(lane, kind, start, end, p.out.text(name), number);
     if (row == kNoRow) return row;
     ++p.device_rows;
+    if (kind != kBarrier) p.launched.add_work({lane, row, start, std::max(start, end), number});
     if (p.first_device < 0 || device < p.first_device) p.first_device = device;
     return row;
   }
@@ -494,6 +513,12 @@ class DatabaseReader {
       done.host_rows = p->host_rows;
       done.first_device = p->first_device;
       done.said_rank = p->said_rank;
+      p->launched.settle();
+      p->launched.project(p->out, kDeviceRange);
+      if (p->launched.gave_up())
+        p->out.notes.add("rocpd.not_projected", Severity::kLoss,
+                         "so many launches lie in nested ranges that the last of these were not drawn on the devices",
+                         {out_.path});
       Part& part = p->out.part;
       part.machine_name = p->host;
       part.device = static_cast<int32_t>(std::clamp<int64_t>(p->first_device, -1, 4096));

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "model/ops.h"
 #include "model/torch_facts.h"
+#include "readers/common/launched_work.h"
 #include "readers/common/part_builder.h"
 #include "readers/xplane/steps.h"
 #include "readers/xplane/xspace.h"
@@ -177,8 +178,8 @@ class HostReader {
     for (const std::string& plane : facts_.planes)
       if (const auto device = device_of(plane); device && device->kind != "CUSTOM") devices_[device->number];
     if (devices_.empty()) devices_[-1];
-    for (auto& [number, builder] : devices_) builder = std::make_unique<PartBuilder>(path_, kCategories, "xplane");
-    host_ = devices_.begin()->second.get();
+    for (auto& [number, device] : devices_) device = std::make_unique<Device>(path_);
+    host_ = &devices_.begin()->second->out;
     pid_ = facts_.process_id >= 0 ? facts_.process_id : 0;
     if (Status s = for_each_plane(path_, out_.notes, progress, [&](Plane& plane) { read_plane(plane); }); !s)
       return std::move(s).error();
@@ -187,6 +188,16 @@ class HostReader {
   }
 
  private:
+  struct Device {
+    explicit Device(const std::string& path) : out(path, kCategories, "xplane") {}
+    PartBuilder out;
+    LaunchedWork launched;
+  };
+  // A call that launches work: it stands at the device that does the work, which is known at the end.
+  struct LaunchCall {
+    int64_t thread, start_ns, end_ns;
+    uint32_t name, lane_name, correlation;
+  };
   struct LineHead {
     int64_t id = 0, start_ns = 0;
     std::string name;
@@ -422,9 +433,13 @@ class HostReader {
       const uint32_t number = facts.correlation > 0 && facts.correlation < int64_t{kNoCorrelation} && kind == kRuntime
                                   ? static_cast<uint32_t>(facts.correlation)
                                   : kNoCorrelation;
-      const uint32_t row = host_->add(lane, kind, start, end, host_->text(name), number);
+      if (number != kNoCorrelation) {
+        launch_calls_.push_back(
+            {tid, start, end, launch_texts_.intern(name), launch_texts_.intern(host_->part.lanes[lane].name), number});
+        continue;
+      }
+      const uint32_t row = host_->add(lane, kind, start, end, host_->text(name));
       if (row == kNoRow) continue;
-      ++host_rows_;
       if (facts.producer_type >= 0) producers_.emplace(std::pair(facts.producer_type, facts.producer), row);
       if (facts.consumer_type >= 0) consumers_.push_back({{facts.consumer_type, facts.consumer}, row});
       if (kind == kAnnotation) {
@@ -432,10 +447,11 @@ class HostReader {
             said.arguments.empty() ? std::string(name) : std::string(name) + "#" + said.arguments + "#";
         host_->ranges.push_back({row, host_->text(message), host_->text("TraceMe"), said.micro_batch, said.chunk,
                                  said.stage, small(said.step_number)});
+        ranges_.emplace_back(LaunchedWork::Range{tid, start, end, row, 0}, name);
         if (said.step_number >= 0) {
           host_->add(lane, kAnnotation, start, end,
                      host_->text("ProfilerStep#" + std::to_string(small(said.step_number))));
-          ++host_steps_;
+          host_steps_.push_back({said.step_number, start, end, 0});
         }
       }
     }
@@ -480,7 +496,8 @@ class HostReader {
     }
   }
 
-  void read_device(const Plane& plane, const DeviceName& device, PartBuilder& out) {
+  void read_device(const Plane& plane, const DeviceName& device, Device& to) {
+    PartBuilder& out = to.out;
     describe(plane, device, out);
     for (size_t i = 0; i < plane.line_count(); ++i) {
       LineHead line = read_line(plane.line(i));
@@ -493,7 +510,7 @@ class HostReader {
       const bool is_ops = is_tpu && (line.name == "XLA Ops" || line.name == "Async XLA Ops" || !is_derived(line.name));
       if (!device.rest.empty()) line.name = device.rest + " " + line.name;
       if (is_stream || is_ops)
-        read_work(plane, device, line, is_stream, out);
+        read_work(plane, device, line, is_stream, to);
       else
         read_derived(plane, device, line, out);
     }
@@ -520,7 +537,8 @@ class HostReader {
     return parse_int(std::string_view(line).substr(at + 1, end == std::string::npos ? end : end - at - 1)).value_or(-1);
   }
 
-  void read_work(const Plane& plane, const DeviceName& device, const LineHead& line, bool is_stream, PartBuilder& out) {
+  void read_work(const Plane& plane, const DeviceName& device, const LineHead& line, bool is_stream, Device& to) {
+    PartBuilder& out = to.out;
     if (line.events.empty()) return;
     uint32_t lane = UINT32_MAX;
     // Of XLA's ops a loop or a call encloses what it runs: the innermost are the work.
@@ -550,7 +568,8 @@ class HostReader {
       const uint32_t row =
           out.add(lane, kind, start, end, out.text(kind == kMemcpy ? copy_name(name) : std::string(name)), number);
       if (row == kNoRow) continue;
-      ++device_rows_;
+      if (kind != kDeviceRange) to.launched.add_work({lane, row, start, std::max(start, end), number});
+      if (number != kNoCorrelation) device_of_work_.try_emplace(number, &to);
       if (is_stream && device_events_.size() < kMostStepEvents)
         device_events_.push_back(
             {base_ps(line) + event.offset_ps, event.dur_ps, facts.correlation, device_event_type(name)});
@@ -651,6 +670,7 @@ class HostReader {
   }
 
   void finish() {
+    place_launches();
     for (const auto& [key, row] : consumers_)
       if (const auto from = producers_.find(key); from != producers_.end() && from->second != row)
         host_->link(from->second, row, SliceLinkKind::kFlow);
@@ -681,20 +701,49 @@ class HostReader {
       out_.notes.add("xplane.undated", Severity::kWarning,
                      "the file does not say when the profile began; times count from its start", {path_});
     int64_t k = 0;
-    for (auto& [number, builder] : devices_) {
-      const bool has_rows = builder->row_count() > 0 || !builder->part.counters.empty();
+    for (auto& [number, device] : devices_) {
+      const bool has_rows = device->out.row_count() > 0 || !device->out.part.counters.empty();
       if (!has_rows && devices_.size() > 1 && k > 0) continue;
-      finish_part(number, *builder, k++ == 0);
+      finish_part(number, *device, k++ == 0);
     }
     out_.shared_host = k - 1;
   }
 
-  void finish_part(int64_t number, PartBuilder& builder, bool is_first) {
+  // One thread may launch the work of all devices: a call stands at the device whose work it launched.
+  void place_launches() {
+    Device& first = *devices_.begin()->second;
+    for (const LaunchCall& call : launch_calls_) {
+      const auto at = device_of_work_.find(call.correlation);
+      Device& device = at == device_of_work_.end() ? first : *at->second;
+      const uint32_t lane = device.out.host_lane(pid_, call.thread);
+      device.out.part.lanes[lane].name = launch_texts_.text(call.lane_name);
+      const uint32_t row = device.out.add(lane, kRuntime, call.start_ns, call.end_ns,
+                                          device.out.text(launch_texts_.text(call.name)), call.correlation);
+      if (row != kNoRow) device.launched.add_launch(call.thread, call.start_ns, call.correlation);
+    }
+    launch_calls_ = {};
+  }
+
+  void finish_part(int64_t number, Device& device, bool is_first) {
+    PartBuilder& builder = device.out;
+    for (auto& [range, name] : ranges_) {
+      LaunchedWork::Range own = range;
+      if (!is_first) own.row = kNoRow, own.name = builder.text(name);
+      device.launched.add_range(own);
+    }
+    device.launched.settle();
+    device.launched.project(builder, kDeviceRange);
+    if (device.launched.gave_up())
+      builder.notes.add("xplane.not_projected", Severity::kLoss,
+                        "so many launches lie in nested ranges that the last of these were not drawn on the devices",
+                        {path_});
     DevicePart done;
     done.device = number;
-    const bool own_steps = !(is_first && host_steps_ > 0);
-    if (own_steps)
-      for (const ProfilerStep& step : steps_of_[number]) builder.step(step.number, step.start_ns, step.end_ns);
+    const std::vector<ProfilerStep>& marked = steps_of_[number];
+    const bool own_steps = !marked.empty() && !(is_first && !host_steps_.empty());
+    if (own_steps || !is_first)
+      for (const ProfilerStep& step : own_steps ? marked : host_steps_)
+        builder.step(step.number, step.start_ns, step.end_ns);
     Part& part = builder.part;
     part.machine_name = out_.host;
     if (number >= 0) part.device = static_cast<int32_t>(number);
@@ -722,12 +771,16 @@ class HostReader {
   HostFile& out_;
   SpaceFacts facts_;
   int64_t base_ns_ = 0, epoch_zero_ = -1, pid_ = 0;
-  std::map<int64_t, std::unique_ptr<PartBuilder>> devices_;  // by number; −1: the host alone
+  std::map<int64_t, std::unique_ptr<Device>> devices_;  // by number; −1: the host alone
   PartBuilder* host_ = nullptr;
+  std::vector<LaunchCall> launch_calls_;
+  TextInterner launch_texts_;
+  std::unordered_map<uint32_t, Device*> device_of_work_;  // by correlation
+  std::vector<ProfilerStep> host_steps_;
+  std::vector<std::pair<LaunchedWork::Range, std::string>> ranges_;
   std::unordered_map<int64_t, Key> keys_;  // of the plane that is read
   std::string unnamed_name_;
   int64_t unnamed_ = 0, aggregates_ = 0, bad_times_ = 0, threadpool_marks_ = 0;
-  int64_t host_rows_ = 0, device_rows_ = 0, host_steps_ = 0;
   std::map<std::pair<int64_t, int64_t>, uint32_t> producers_;
   std::vector<std::pair<std::pair<int64_t, int64_t>, uint32_t>> consumers_;
   std::map<std::string, size_t> counter_of_;

@@ -1,0 +1,68 @@
+// Ranges of a host's threads on the devices: from the first start to the last end of what was launched inside them, as
+// vendors' tools project them. For profiles that have launches and device work and no device side of ranges.
+//
+//   thread   |── forward ───────────|          stream 7      |── forward ──────────|
+//               launch 1  launch 2       ─▶                   |kernel 1|  |kernel 2|
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "readers/common/number_map.h"
+#include "readers/common/part_builder.h"
+
+namespace stageline {
+
+class LaunchedWork {
+ public:
+  struct Range {  // `row`: of the host; kNoRow where it stands in another part: then `name` says what it is called
+    int64_t thread = 0, start_ns = 0, end_ns = 0;
+    uint32_t row = kNoRow, name = 0;
+  };
+  struct Work {
+    uint32_t lane = 0, row = 0;
+    int64_t start_ns = 0, end_ns = 0;
+    uint32_t correlation = kNoCorrelation;
+  };
+
+  void add_range(Range range) { ranges_.push_back(range); }
+  void add_launch(int64_t thread, int64_t start_ns, uint32_t correlation) {
+    launches_.push_back({thread, start_ns, correlation});
+  }
+  void add_work(Work work) { work_.push_back(work); }
+
+  // Once all is added; before project() and for_launched().
+  void settle();
+  // Adds the device side of every range to `out` as rows of category `kind`, and pairs it with the host's row. The
+  // partner is the one of the lane that works longest.
+  void project(PartBuilder& out, size_t kind);
+  // Calls use(const Work&) for what was launched within a time of a thread.
+  template <class Use>
+  void for_launched(int64_t thread, int64_t start_ns, int64_t end_ns, Use&& use) {
+    auto at = std::lower_bound(
+        launches_.begin(), launches_.end(), std::pair(thread, start_ns),
+        [](const Launch& launch, const auto& key) { return std::pair(launch.thread, launch.start_ns) < key; });
+    for (; at != launches_.end() && at->thread == thread && at->start_ns < end_ns && looked_ < kMostLooked;
+         ++at, ++looked_)
+      for (size_t w = first_of_.get(at->correlation); w < work_.size() && work_[w].correlation == at->correlation; ++w)
+        use(work_[w]);
+  }
+  // So many launches lie in nested ranges that the last were not looked at.
+  bool gave_up() const { return looked_ >= kMostLooked; }
+
+ private:
+  static constexpr size_t kMostLooked = 50'000'000;
+  struct Launch {
+    int64_t thread, start_ns;
+    uint32_t correlation;
+  };
+  std::vector<Range> ranges_;
+  std::vector<Launch> launches_;
+  std::vector<Work> work_;
+  NumberMap first_of_;  // correlation → into work_, sorted by correlation
+  size_t looked_ = 0;
+};
+
+}  // namespace stageline
