@@ -113,6 +113,13 @@ class MemorySnapshotTest(unittest.TestCase):
         self.assertIn('memory_snapshot.no_history', flaws(info(path)))
         self.assertEqual(int(table(path, 'allocator-sums')[0]['allocated_bytes']), segsum(snapshot)['allocated_bytes'])
 
+    def test_a_list_of_segments_alone(self):
+        path = self.folder / 'old.pickle'
+        snapshot = ms.make().snapshot(old=True)
+        path.write_bytes(pickle.dumps(snapshot['segments']))
+        self.assertEqual(info(path)['format'], 'memory-snapshot')
+        self.assertEqual(int(table(path, 'allocator-sums')[0]['allocated_bytes']), segsum(snapshot)['allocated_bytes'])
+
     def test_names_say_the_ranks(self):
         for rank in (3, 1):
             self.write(f'rank{rank}_memory_snapshot.pickle')

@@ -152,7 +152,10 @@ class XplaneTest(unittest.TestCase):
         self.assertTrue('filter for text' in done.err if done.returncode == 2 else 'xplane.damaged' in done.out, done)
 
     def test_what_the_profiler_says_went_wrong_is_said(self):
-        found = flaws(info(self.write(xplane.gpu(1, 1), errors=['dropped 12 traces'], warnings=['buffer small'])))
+        planes = xplane.gpu(1, 1)
+        planes[0].set('dropped_traces', 12)
+        found = flaws(info(self.write(planes, errors=['dropped 12 traces'], warnings=['buffer small'])))
+        self.assertIn('12', found['xplane.lost_events']['message'])
         self.assertIn('dropped 12 traces', found['xplane.writer_error']['message'])
         self.assertIn('xplane.writer_warning', found)
 
@@ -167,6 +170,7 @@ class XplaneTest(unittest.TestCase):
         for row, said in zip(rows, truth):
             for theirs, ours in names.items():
                 self.assertAlmostEqual(float(row[ours]), said[theirs], places=9)
+        self.assertIn('jax 0.10.2', run('info', folder, check=0).out)
         found = events(folder)
         self.assertEqual(sum(int(r['dur_ns']) for r in found if r['name'] == 'train'), 8_066_126)
         self.assertEqual(sum(int(r['dur_ns']) for r in found if r['name'] == 'forward'), 402_105)

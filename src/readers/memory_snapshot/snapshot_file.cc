@@ -145,12 +145,7 @@ class SnapshotReader {
     out.device = static_cast<int32_t>(std::clamp<int64_t>(device, 0, kMostDevices));
     const auto us = event["time_us"].integer();
     out.time_ns = us && *us > 0 && *us <= kMaxTimeNs / 1000 ? *us * 1000 : -1;
-    if (out.action == AllocatorAction::kOutOfMemory) {
-      const Value free = event["device_free"];
-      out.device_free = bytes_of_value(free);
-      // Up to torch 2.0 what was free stood in the address.
-      if (out.device_free < 0 && event["addr"].integer()) out.device_free = bytes_of_value(event["addr"]);
-    }
+    if (out.action == AllocatorAction::kOutOfMemory) out.device_free = bytes_of_value(event["device_free"]);
     out.stack = stack_of(event["frames"]);
     if (const std::string_view category = event["category"].text(); !category.empty()) out.category = text(category);
     all_.events.push_back(out);
@@ -297,7 +292,8 @@ bool looks_like_snapshot(std::string_view head) {
   if (begins_pickle(head)) {
     if (has(head, "pg_config") || has(head, "torch._utils")) return false;
     return (has(head, "segments") && (has(head, "device_traces") || has(head, "total_size"))) ||
-           (has(head, "device_traces") && has(head, "action"));
+           (has(head, "device_traces") && has(head, "action")) ||
+           (has(head, "total_size") && has(head, "segment_type") && has(head, "blocks"));
   }
   return at != std::string_view::npos && head[at] == '{' && !has(head, "\"traceEvents\"") &&
          ((has(head, "\"segments\"") && has(head, "\"total_size\"")) ||

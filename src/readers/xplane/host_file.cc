@@ -350,6 +350,7 @@ class HostReader {
       return;
     }
     if (plane.name == "Task Environment") return;
+    say_drops(plane);
     if (const auto device = device_of(plane.name); device && devices_.count(device->number) > 0) {
       read_device(plane, *device, *devices_[device->number]);
       return;
@@ -361,6 +362,18 @@ class HostReader {
         read_counters(plane, line);
       else
         read_host_line(plane, line, system);
+    }
+  }
+
+  void say_drops(const Plane& plane) {
+    for (const std::string& message : plane.own_stats) {
+      const Stat stat = read_stat(message, plane.stats);
+      const auto name = plane.stats.find(stat.id);
+      if (name == plane.stats.end() || name->second != "dropped_traces") continue;
+      const std::string what = stat.kind == Stat::kText ? valid_utf8(stat.text) : std::to_string(stat.integer);
+      if (what.empty() || what == "0") continue;
+      out_.notes.add("xplane.lost_events", Severity::kLoss,
+                     "the profiler says that it dropped events: " + what.substr(0, 200), {path_});
     }
   }
 
@@ -680,6 +693,9 @@ class HostReader {
     else
       host_->part.xla_steps = step_rows(step_events_, device_events_, device_steps_, step_names_);
     out_.host = facts_.hostnames.empty() ? "" : facts_.hostnames.front();
+    for (const auto& [key, value] : facts_.versions)
+      if (key == "jax_version" || key == "tensorflow_version" || key == "torch_xla_version")
+        out_.writer += (out_.writer.empty() ? "" : ", ") + key.substr(0, key.rfind('_')) + " " + value;
     for (const std::string& text : facts_.errors)
       out_.notes.add("xplane.writer_error", Severity::kLoss, "the profiler says: " + text.substr(0, 300), {path_});
     for (const std::string& text : facts_.warnings)

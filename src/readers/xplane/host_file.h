@@ -23,6 +23,7 @@ struct DevicePart {  // a device is a rank; where there is none, the host
 
 struct HostFile {
   std::string path, host;
+  std::string writer;  // "jax 0.10.2"; may be empty
   std::vector<DevicePart> parts;  // by device; what the host did stands in the first
   bool is_dated = false;
   int64_t shared_host = 0;  // devices besides the first

@@ -103,6 +103,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::stable_sort(files.begin(), files.end(), [](const HostFile& a, const HostFile& b) {
     return a.host != b.host ? natural_less(a.host, b.host) : natural_less(a.path, b.path);
   });
+  if (!files.front().writer.empty()) trace.writer += ", " + files.front().writer;
   std::vector<DevicePart*> parts;
   int64_t shared = 0;
   bool undated = false;
