@@ -54,7 +54,8 @@ def _paths(paths):
 
 def open(paths, *, ranks=None, steps=None, range=None, align=None, align_on=(), trust_clocks=False, cells=None, cell_rules=None,
          pp=None, tp=None, cp=None, ep=None, dp=None, order=None, devices=None, reader=None, threads=None, progress=None):
-    """Reads a run: files or folders of every format that `stageline report` takes.
+    """Reads a run: files or folders of every format that `stageline report` takes, and with pyarrow what
+    `nsys export --type parquetdir` or `arrowdir` makes.
 
     ranks: [0, 1] or '0-3,8'. steps: 3, (3, 5) or '3:5', both ends included. range: (from, to) in ns or as '200ms:1.5s'.
     progress: True, False, None (a bar in a terminal or notebook after half a second) or a callable of (bytes done, bytes
@@ -69,8 +70,9 @@ def open(paths, *, ranks=None, steps=None, range=None, align=None, align_on=(), 
                               'threads': threads if threads is not None else _threads})
     paths = _paths(paths)
     from ._notebook import progress_for
-    with progress_for(progress) as report:
-        run = _engine.open(paths, flags, report)
+    from ._parquet import converted
+    with converted(paths) as readable, progress_for(progress) as report:
+        run = _engine.open(readable, flags, report)
     trace = Trace(run, paths)
     lost = [d for d in trace.diagnostics if d.severity == 'loss']
     if lost:

@@ -26,6 +26,57 @@ def needs(*names):
     return unittest.skipIf(missing or not HAVE_ENGINE, f'no {", ".join(missing)}' if missing else 'the module was not built')
 
 
+class NsightFolders(unittest.TestCase):
+    """`nsys export --type parquetdir` and `arrowdir`: made here of our own SQLite export, table by table."""
+
+    def folder(self, made, kind):
+        import sqlite3
+
+        import pyarrow
+        import pyarrow.parquet
+        database = GOLDEN / 'nsys/input/report.sqlite'
+        folder = pathlib.Path(made) / f'report_rank0.{kind}dir'
+        folder.mkdir()
+        db = sqlite3.connect(f'file:{database}?mode=ro&immutable=1', uri=True)
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            rows = db.execute(f'SELECT * FROM "{name}"')
+            names = [d[0] for d in rows.description]
+            columns = list(zip(*rows.fetchall())) or [()] * len(names)
+            table = pyarrow.table({n: pyarrow.array(c) for n, c in zip(names, columns)})
+            if kind == 'parquet':
+                pyarrow.parquet.write_table(table, folder / f'{name}.parquet')
+            else:
+                with pyarrow.ipc.new_file(folder / f'{name}.arrow', table.schema) as out:
+                    out.write_table(table)
+        return folder
+
+    @needs('pyarrow')
+    def test_they_are_the_same_run_as_the_sqlite_export(self):
+        want = stageline.open(GOLDEN / 'nsys/input/report.sqlite')
+        for kind in ('parquet', 'arrow'):
+            with self.subTest(kind), tempfile.TemporaryDirectory() as made:
+                got = stageline.open(self.folder(made, kind))
+                self.assertEqual(got.info['format'], 'nsys')
+                for name in ('name', 'start_ns', 'dur_ns', 'category', 'rank'):
+                    self.assertEqual(list(got.slices()[name]), list(want.slices()[name]), name)
+
+    @unittest.skipIf(not HAVE_ENGINE, 'the module was not built')
+    def test_without_pyarrow_the_other_way_is_named(self):
+        with tempfile.TemporaryDirectory() as made:
+            folder = pathlib.Path(made) / 'r.parquetdir'
+            folder.mkdir()
+            (folder / 'StringIds.parquet').write_bytes(b'PAR1')
+            hidden, sys.modules['pyarrow'] = sys.modules.get('pyarrow'), None
+            try:
+                with self.assertRaises(stageline.UsageError) as said:
+                    stageline.open(folder)
+            finally:
+                sys.modules.pop('pyarrow')
+                if hidden:
+                    sys.modules['pyarrow'] = hidden
+            self.assertIn('--type sqlite', str(said.exception))
+
+
 class Frames(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

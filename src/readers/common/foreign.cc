@@ -54,10 +54,11 @@ constexpr ForeignFormat kPerf = {
     "record the training itself: stageline record -- python train.py, or torch.profiler's export_chrome_trace"};
 constexpr ForeignFormat kFuchsia = {"this is a trace in Fuchsia's format",
                                     "Perfetto's traceconv json FILE trace.json makes a file that Stageline reads"};
-constexpr ForeignFormat kParquet = {"this is a table in Parquet or Arrow, and Stageline reads tables as CSV",
-                                    "python -c 'import pandas; pandas.read_parquet(\"FILE\").to_csv(\"timings.csv\", "
-                                    "index=False)', then stageline info "
-                                    "timings.csv"};
+constexpr ForeignFormat kParquet = {
+    "this is a table in Parquet or Arrow, and Stageline reads tables as CSV",
+    "python -c 'import pandas; pandas.read_parquet(\"FILE\").to_csv(\"timings.csv\", "
+    "index=False)', then stageline info timings.csv; of Nsight Systems export SQLite, or "
+    "open the folder in Python: stageline.open(\"X.parquetdir\")"};
 constexpr ForeignFormat kBeheaded = {
     "this file is called a Perfetto trace and does not begin with packets of one: its head is damaged, or it is "
     "another's",
