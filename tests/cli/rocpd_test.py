@@ -111,6 +111,14 @@ class RocpdTest(unittest.TestCase):
         path.write_bytes(data)
         self.assertIn(run('info', path, '--json').returncode, (0, 2))
 
+    def test_a_database_of_which_nothing_can_be_read_is_said(self):
+        rocpd.make(self.folder / '1_results.db', rank=0)
+        whole = rocpd.make(self.folder / '2_results.db', rank=1)
+        for size in (60, 7000):
+            whole.write_bytes(whole.read_bytes()[:size])
+            self.assertEqual(flaws(info(self.folder))['rocpd.unusable_file']['severity'], 'loss')
+            rocpd.make(whole, rank=1)
+
     def test_csv_of_rocprofv3_is_told_what_to_do(self):
         path = self.folder / '7_kernel_trace.csv'
         path.write_text('"Kind","Agent_Id","Queue_Id","Kernel_Name","Correlation_Id","Start_Timestamp","End_Timestamp"\n"KERNEL_DISPATCH",1,1,"k",1,10,20\n')

@@ -562,6 +562,15 @@ Dialect dialect_of(const std::string& path) {
   return rows.next() ? Dialect::kRocpd : Dialect::kNone;
 }
 
+bool is_damaged(const std::string& path) {
+  Diagnostics ignored;
+  const Result<SqliteDb> db = SqliteDb::open_read(path, ignored);
+  if (!db) return true;
+  SqliteRows rows(*db, "SELECT name FROM sqlite_master");
+  while (rows.next()) continue;
+  return !rows.ok();
+}
+
 Result<Database> read_database(const std::string& path) {
   Database out;
   out.path = path;

@@ -31,6 +31,9 @@ struct Database {
 enum class Dialect : uint8_t { kNone, kRocpd, kRpd };
 Dialect dialect_of(const std::string& path);
 
+// An SQLite file of which not even the names of its tables can be read.
+bool is_damaged(const std::string& path);
+
 // Errors: those of SqliteDb::open_read; kBadInput when nothing in it could be drawn.
 Result<Database> read_database(const std::string& path);
 

@@ -72,6 +72,11 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     if (is_ours(source, i)) {
       chosen.push_back(i);
       if (options.progress) options.progress->expect(source.files[i].size_bytes);
+    } else if (source.head(i).starts_with("SQLite format 3") && !is_ascend_file(file_name(source.files[i].path)) &&
+               is_damaged(source.files[i].path)) {
+      trace.diagnostics.add("rocpd.unusable_file", Severity::kLoss,
+                            "a database was left out: it is damaged, and not even its tables' names can be read",
+                            {source.files[i].path});
     } else if (source.files[i].given) {
       trace.diagnostics.add("rocpd.unusable_file", Severity::kLoss,
                             "a file was left out: it is no database of AMD's profilers", {source.files[i].path});
