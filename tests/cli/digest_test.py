@@ -147,6 +147,12 @@ class DigestTest(Case):
         (self.files()[3]).unlink()
         self.assertEqual(info(self.dir / 'two/run')['ranks'], 62)
 
+    def test_names_are_no_matter(self):
+        self.digest(self.simulate())
+        for i, path in enumerate(self.files()):
+            path.rename(path.with_name(f'{9 - i}.sldigest'))
+        self.same([['info', '--json'], ['explain'], ['analyze', 'waterfall']])
+
     def test_a_rank_that_cannot_be_read_is_named_and_the_others_are_made(self):
         logs = self.dir / 'one/run'
         for rank in range(3):

@@ -2,6 +2,7 @@
 // docs/formats/digest.md.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "base/input.h"
@@ -31,6 +32,8 @@ struct File {
   Head head;
   std::optional<Trace> trace;
   std::optional<Error> error;
+  size_t bytes = 0;
+  bool left_out = false;
 };
 
 File read_file(const std::string& path, Progress* progress) {
@@ -47,36 +50,44 @@ File read_file(const std::string& path, Progress* progress) {
     file.error = std::move(trace).error();
     return file;
   }
+  file.bytes = bytes->size();
   file.head = std::move(digest->head);
   file.trace = std::move(*trace);
   return file;
 }
 
-// Digests of several sources, and of one rank: what does not belong to the run of the first is left out.
-void drop_strangers(std::vector<File>& files, Diagnostics& notes) {
-  const File* first = nullptr;
-  std::map<int32_t, const File*> by_rank;
-  for (File& file : files) {
-    if (!file.trace) continue;
-    if (!first) first = &file;
-    const auto [known, added] = by_rank.try_emplace(file.head.rank, &file);
-    if (file.head.reader != first->head.reader || file.head.root != first->head.root) {
+// Digests of several sources, and of one rank: what does not belong to the run of the first is left out. In the order
+// of names.
+class Strangers {
+ public:
+  void look_at(File& file, Diagnostics& notes) {
+    if (file.error) {
+      notes.add("digest.damaged", Severity::kLoss,
+                file.error->what + "; the other ranks are kept, stageline digest makes it again", {file.path});
+      return;
+    }
+    const Head& head = file.head;
+    if (!first_) first_ = head;
+    if (head.reader != first_->reader || head.root != first_->root) {
       notes.add("digest.other_source", Severity::kLoss,
-                "a digest of " + file.head.root + " lies among those of " + first->head.root +
+                "a digest of " + head.root + " lies among those of " + first_->root +
                     "; it was left out, a folder holds the digests of one run",
                 {file.path});
-    } else if (!added) {
+      file.left_out = true;
+    } else if (const auto [known, added] = by_rank_.try_emplace(head.rank, head.source); !added) {
       notes.add("digest.rank_twice", Severity::kLoss,
-                "a second digest of rank " + std::to_string(file.head.rank) + ", of " + file.head.source +
-                    "; it was left out, that of " + known->second->head.source + " counts",
+                "a second digest of rank " + std::to_string(head.rank) + ", of " + head.source +
+                    "; it was left out, that of " + known->second + " counts",
                 {file.path});
-    } else {
-      continue;
+      file.left_out = true;
     }
-    file.trace.reset();
-    if (known->second == &file) by_rank.erase(known);
+    if (file.left_out) file.trace.reset();
   }
-}
+
+ private:
+  std::optional<Head> first_;
+  std::map<int32_t, std::string> by_rank_;
+};
 
 // Trace-wide facts of a source that was read as a whole are the same in all of its digests.
 void take_facts(Trace& trace, Trace& one) {
@@ -91,39 +102,69 @@ void take_facts(Trace& trace, Trace& one) {
   trace.device_family = one.device_family;
 }
 
+// Of all files, when this one stands for the others: room for so many is made at once. A cell takes more than a byte.
+size_t likely_cells(const File& file, int64_t total_bytes) {
+  const double per_byte =
+      static_cast<double>(file.trace->cells.size()) / static_cast<double>(std::max<size_t>(file.bytes, 1));
+  return static_cast<size_t>(static_cast<double>(total_bytes) * std::min(per_byte, 1.0));
+}
+
+// Names begin with the rank, so parts come in rank order but for files that somebody named otherwise.
+void order_parts(Trace& trace) {
+  std::vector<Part>& parts = trace.parts;
+  const auto by_rank = [](const Part& a, const Part& b) { return a.rank < b.rank; };
+  if (std::is_sorted(parts.begin(), parts.end(), by_rank)) return;
+  std::vector<int32_t> order(parts.size()), place(parts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return by_rank(parts[static_cast<size_t>(a)], parts[static_cast<size_t>(b)]);
+  });
+  std::vector<Part> sorted;
+  for (const int32_t part : order) {
+    place[static_cast<size_t>(part)] = static_cast<int32_t>(sorted.size());
+    sorted.push_back(std::move(parts[static_cast<size_t>(part)]));
+  }
+  parts = std::move(sorted);
+  for (int32_t& part : trace.cells.part) part = place[static_cast<size_t>(part)];
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::vector<std::string> paths;
+  int64_t total_bytes = 0;
   for (const SourceFile& file : source.files) {
     if (!is_named_so(file) && !file.given) continue;
     paths.push_back(file.path);
+    total_bytes += file.size_bytes;
     if (options.progress) options.progress->expect(file.size_bytes);
   }
-  std::vector<File> files(paths.size());
-  parallel_for(files.size(), [&](size_t i) { files[i] = read_file(paths[i], options.progress); });
+  // A few hundred at a time, so that what is unpacked is soon part of the whole.
+  constexpr size_t kAtOnce = 256;
   Trace trace;
+  Diagnostics notes;  // of files, before what the digests themselves say
+  Strangers strangers;
   std::optional<Error> first_error;
-  size_t cell_count = 0;
-  for (const File& file : files) {
-    if (file.trace) cell_count += file.trace->cells.size();
-    if (!file.error) continue;
-    if (!first_error) first_error = file.error;
-    trace.diagnostics.add("digest.damaged", Severity::kLoss,
-                          file.error->what + "; the other ranks are kept, stageline digest makes it again",
-                          {file.path});
-  }
-  drop_strangers(files, trace.diagnostics);
-  std::stable_sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.head.rank < b.head.rank; });
-  trace.cells.reserve(cell_count);
   std::string reader_name;
   int64_t whole = 0;  // digests that the source makes, where it was read as a whole
-  for (File& file : files) {
-    if (!file.trace) continue;
-    if (trace.parts.empty()) take_facts(trace, *file.trace);
-    reader_name = file.head.reader;
-    whole = file.head.ranks_of_source;
-    join_rank(trace, std::move(*file.trace));
-    file.trace.reset();
+  for (size_t begin = 0; begin < paths.size(); begin += kAtOnce) {
+    std::vector<File> files(std::min(kAtOnce, paths.size() - begin));
+    parallel_for(files.size(), [&](size_t i) { files[i] = read_file(paths[begin + i], options.progress); });
+    for (File& file : files) {
+      strangers.look_at(file, notes);
+      if (file.error && !first_error) first_error = file.error;
+      if (!file.trace) continue;
+      if (trace.parts.empty()) {
+        take_facts(trace, *file.trace);
+        trace.cells.reserve(likely_cells(file, total_bytes));
+      }
+      reader_name = file.head.reader;
+      whole = file.head.ranks_of_source;
+      join_rank(trace, std::move(*file.trace));
+      file.trace.reset();
+    }
   }
+  order_parts(trace);
+  notes.merge(trace.diagnostics);
+  trace.diagnostics = std::move(notes);
   if (trace.parts.empty()) {
     if (first_error) return *std::move(first_error);
     return Error{ErrorCode::kBadInput,

@@ -1,0 +1,71 @@
+"""./dev bench scale: a streamed run of 1 000 (--full: 10 000) ranks of 1 664 cells: what digests cost beside loading, and answers from them.
+
+Logs are made a thousand ranks at a time, digested and emptied, so that 10 000 ranks take no more room on the disk than a thousand and their digests.
+Machines keep their numbers: an emptied log still stands for its rank."""
+import os
+import shutil
+import subprocess
+
+STAGELINE = "build/release/stageline"
+STAGES, PER_MACHINE, REPLICAS = 16, 8, 63
+BARS = {10: {"explain": (30, 4096), "report": (60, 4096)}}  # by batches of 1 008 ranks: seconds on two cores, MiB
+PAGE_MB = 30
+
+
+def _batch(program, folder, logs, number):
+    """Replicas of one pipeline, of a seed of their own, as further machines of the run."""
+    shutil.rmtree(folder, ignore_errors=True)
+    machines = STAGES * REPLICAS // PER_MACHINE
+    subprocess.run([program, "simulate", "1f1b", "--stages", str(STAGES), "--dp", str(REPLICAS), "--machines", str(machines), "--micro-batches", "32",
+                    "--steps", "26", "--jitter", "0.05", "--latency", "0.3", "--optimizer", "6", "--fault", "slow-stage:2,1.2", "--seed", str(7 + number),
+                    "-q", "-o", folder], check=True, stdout=subprocess.DEVNULL)
+    for m in range(machines):
+        os.rename(os.path.join(folder, f"machine{m}"), os.path.join(logs, f"machine{number * machines + m}"))
+    shutil.rmtree(folder)
+
+
+def run(bench, measure, full, cache, program=STAGELINE, said="said.txt"):
+    base = os.path.join(cache, "scale")
+    shutil.rmtree(base, ignore_errors=True)
+    logs, digests, page = (os.path.join(base, name) for name in ("logs", "digests", "report.html"))
+    os.makedirs(logs)
+    size = STAGES * REPLICAS
+    print(f"\nScale: a 1F1B run of {STAGES} stages, {STAGES * REPLICAS} ranks a batch, 1 664 cells a rank.\n")
+    bench.row("ranks", "what", "CPU", "wall", "peak")
+    bench.row("---:", "---", "---:", "---:", "---:")
+
+    def case(ranks, what, *command):
+        cost = measure.run([program, *command], said)
+        bench.row(str(ranks), what, bench.seconds(cost.cpu), bench.seconds(cost.wall), f"{cost.rss:.0f} MB")
+        return cost
+
+    for number in range(10 if full else 1):
+        _batch(program, os.path.join(base, "new"), logs, number)
+        if number == 0:
+            load = case(size, "load the logs (info)", "info", logs, "-q")
+            one = case(size, "digest, 1 thread", "digest", logs, "-o", digests + "1", "-q", "--threads", "1")
+            two = case(size, "digest, 2 threads", "digest", logs, "-o", digests + "2", "-q", "--threads", "2")
+            shutil.rmtree(digests + "1")
+            shutil.rmtree(digests + "2")
+            bench.bar(f"digest takes {one.cpu / load.cpu:.2f} times the CPU of loading (at most 1.2)", one.cpu <= 1.2 * load.cpu)
+            print(f"\n{one.wall / two.wall:.2f} times as fast on two threads as on one.\n")
+        subprocess.run([program, "digest", logs, "-o", digests, "--ranks", f"{number * size}:{(number + 1) * size - 1}", "-q"], check=True,
+                       stdout=subprocess.DEVNULL)
+        for folder, _, names in os.walk(logs):
+            for name in names:
+                os.truncate(os.path.join(folder, name), 0)
+        if number not in (0, 9):
+            continue
+        ranks = (number + 1) * size
+        held = sum(entry.stat().st_size for entry in os.scandir(digests))
+        cells = ranks * 1664
+        bench.bar(f"{ranks} ranks: {held / cells:.1f} bytes a cell (at most 12)", held <= 12 * cells)
+        case(ranks, "info of digests", "info", digests, "-q")
+        costs = {"explain": case(ranks, "explain of digests", "explain", digests, "-q"),
+                 "report": case(ranks, "report of digests", "report", digests, "-o", page, "-q", "--title", "run")}
+        for what, (most_s, most_mib) in BARS.get(number + 1, {}).items():
+            cost = costs[what]
+            bench.bar(f"{what} of {ranks} ranks in {cost.wall:.0f} s (at most {most_s}) and {cost.rss / 1.048576:.0f} MiB (at most {most_mib})",
+                      cost.wall <= most_s and cost.rss / 1.048576 <= most_mib)
+        bench.bar(f"the page of {ranks} ranks has {os.path.getsize(page) / 1e6:.1f} MB (at most {PAGE_MB})", os.path.getsize(page) <= PAGE_MB * 1e6)
+    shutil.rmtree(base)
