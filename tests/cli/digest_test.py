@@ -1,14 +1,19 @@
 """Digests: the same bytes as the source, nothing made twice, damage and mixtures found, what breaks at many ranks."""
+import csv
+import io
 import json
-import os
 import pathlib
 import resource
+import shutil
 import signal
 import struct
 import subprocess
+import sys
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+import digest_file
 from support import BIN, Case, flaws, info, job, one_step, run
 
 OPTIONS = ['--stages', 4, '--dp', 2, '--machines', 2, '--micro-batches', 8, '--steps', 5, '--jitter', 0.05, '--latency', 0.2, '--seed', 3]
@@ -177,15 +182,50 @@ class DigestTest(Case):
                     self.assertEqual(source[:2], ask(question, 'run', self.dir / name)[:2], question)
         self.assertIn('none', run('digest', golden / 'kineto/input', '-o', self.dir / 'k', check=2).err)
 
+    @unittest.skipUnless(shutil.which('zstd'), 'needs zstd')
+    def test_the_format_is_as_its_page_says(self):
+        """Read without the program, the columns are what `export --to csv` says of the same rank."""
+        logs = self.simulate('one/run', '--stages', 2, '--micro-batches', 3, '--steps', 2, '--jitter', 0.05)
+        self.digest(logs)
+        head, columns = digest_file.read(self.files()[1].read_bytes())
+        self.assertEqual((head['format'], head['reader'], head['rank'], head['cells']), ('stageline-digest', 'paddle-log', 1, len(columns['cells.kind'])))
+        starts, cells = columns['slices.start_ns'], columns['cells.slice']
+        found = sorted(starts[c] + more for c, more in zip(cells, columns['cells.start_after_slice_ns']))
+        rows = list(csv.DictReader(io.StringIO(run('export', logs, '--to', 'csv', '-o', '-', '-q', check=0).out)))
+        mine = sorted(int(r['start_ns']) for r in rows if r['rank'] == '1')
+        self.assertEqual([s - found[0] for s in found], [s - mine[0] for s in mine])
+        again = self.write('again/a.sldigest', digest_file.write(head, columns))
+        self.assertEqual(info(again)['cells'], len(found))
+
+    @unittest.skipUnless(shutil.which('zstd'), 'needs zstd')
     def test_crafted_digests_are_refused(self):
         """Sums that fit do not make the columns true."""
         self.digest(self.simulate('one/run', '--stages', 2, '--micro-batches', 2, '--steps', 1))
         digest = self.files()[0].read_bytes()
-        version = digest[:8] + struct.pack('<I', 99) + digest[12:]
-        path = self.write('crafted/a.sldigest', version)
+        path = self.write('crafted/a.sldigest', digest[:8] + struct.pack('<I', 99) + digest[12:])
         self.assertIn('version 99', run('info', path, check=2).err)
         path.write_bytes(b'SLDIGEST')
         self.assertIn('was cut', run('info', path, check=2).err)
+        head, columns = digest_file.read(digest)
+        n = len(columns['cells.kind'])
+        crafted = {'cells.kind': [99] * n, 'cells.slice': [10**6] * n, 'cells.step': [-7] * n, 'cells.chunk': [2**40] * n, 'cells.micro_batch': [-3] * n,
+                   'cells.longer_than_slice_ns': [-2**62] * n, 'cells.start_after_slice_ns': [2**63 - 1] * n, 'slices.name': [10**6] * n,
+                   'slices.dur_ns': [-1] * n, 'slices.start_ns': [2**63 - 1] * n, 'lanes.end': [2**50], 'lanes.begin': [5], 'names': ['x', 'x'],
+                   'part.rank': [-5], 'part.device': [2**31 - 1], 'slices.category': [1] * n, 'slices.file_index': [1], 'trace.clock': [77],
+                   'diagnostics.severity': [9], 'counters.count': [5], 'collectives.slice': [3], 'cells.step ': [0], 'part.source': [3]}
+        for name, values in crafted.items():
+            with self.subTest(name):
+                path.write_bytes(digest_file.write(head, {**columns, name: values}))
+                done = run('info', path)
+                self.assertEqual(done.returncode, 0 if name == 'cells.step ' else 2, done.err)
+                self.assertNotIn('Assertion', done.err)
+        for count in (2**20, 2**62):
+            path.write_bytes(digest_file.write(head, columns, {'cells.kind': count}))
+            self.assertIn('contradict', run('info', path, check=2).err)
+        # What the reader settles ranks by may say anything.
+        for numbers in ([], [2**62, -1, 5, 2**62, -2**62], [-2**63] * 9):
+            path.write_bytes(digest_file.write(head, {**columns, 'part.reader_numbers': numbers}))
+            self.assertIn(run('explain', path).returncode, (0, 2))
 
     def test_a_thousand_ranks_at_few_open_files(self):
         for rank in range(1000):

@@ -128,7 +128,9 @@ class ColumnReader {
       for (size_t i = 0; i < count; ++i) {
         if (!take_varint(bytes, more)) return fail();
         before += more >> 1 ^ (~(more & 1) + 1);
-        values.push_back(static_cast<T>(static_cast<int64_t>(before)));
+        const auto value = static_cast<T>(static_cast<int64_t>(before));
+        if (static_cast<uint64_t>(static_cast<int64_t>(value)) != before) return fail();  // more than the column holds
+        values.push_back(value);
       }
     }
   }

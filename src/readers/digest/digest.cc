@@ -102,10 +102,11 @@ void take_facts(Trace& trace, Trace& one) {
   trace.device_family = one.device_family;
 }
 
-// Of all files, when this one stands for the others: room for so many is made at once. A cell takes more than a byte.
+// Of all files, when this one stands for the others, and a little more: room for so many is made at once, for columns
+// that outgrow theirs are there twice for a while. A cell takes more than a byte.
 size_t likely_cells(const File& file, int64_t total_bytes) {
   const double per_byte =
-      static_cast<double>(file.trace->cells.size()) / static_cast<double>(std::max<size_t>(file.bytes, 1));
+      1.06 * static_cast<double>(file.trace->cells.size()) / static_cast<double>(std::max<size_t>(file.bytes, 1));
   return static_cast<size_t>(static_cast<double>(total_bytes) * std::min(per_byte, 1.0));
 }
 

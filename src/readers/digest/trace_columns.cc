@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/ops.h"
 #include "readers/digest/columns.h"
 
 namespace stageline::digest {
@@ -179,9 +180,13 @@ bool sound(const Trace& trace) {
     return false;
   for (size_t i = 0; i < count; ++i)
     if (cells.kind[i] > CellKind::kOther || cells.start_ns[i] < -kFar || cells.end_ns[i] > kFar ||
-        cells.end_ns[i] < cells.start_ns[i])
+        cells.end_ns[i] < cells.start_ns[i] || cells.step[i] < kUnknown || cells.chunk[i] < kUnknown ||
+        cells.chunk[i] > kMaxChunkNumber || cells.micro_batch[i] < kUnknown ||
+        cells.micro_batch[i] > kMaxMicroBatchNumber)
       return false;
-  return trace.clock <= ClockState::kAligned && part.rank >= 0;
+  for (const int32_t number : {part.machine, part.device, part.stage, part.dp})
+    if (number < kUnknown || number > kMaxRankNumber) return false;
+  return trace.clock <= ClockState::kAligned && part.rank >= 0 && part.rank <= kMaxRankNumber;
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& bu
 }
 
 // Part::reader_numbers of a log: what it says of its first step and its form, then first and last stamp of every burst.
+constexpr int64_t kMaxStartStep = 1'000'000'000;  // beyond, steps are counted from 0
 constexpr size_t kStartStep = 0, kChunkForms = 1, kJobs = 2, kBursts = 3;
 
 std::vector<RankSource> list_ranks(const Source& source, const ReadOptions& options, Diagnostics& diagnostics) {
@@ -139,7 +140,7 @@ Status settle(Trace& trace, const ReadOptions& options) {
     const std::vector<int64_t>& numbers = part.reader_numbers;
     paths.push_back(part.source);
     if (numbers.size() < kBursts) continue;
-    first_step = std::max(first_step, numbers[kStartStep]);
+    if (numbers[kStartStep] < kMaxStartStep) first_step = std::max(first_step, numbers[kStartStep]);
     trace.chunks_are_pieces |= numbers[kChunkForms] > 0;
     for (size_t b = kBursts; b + 1 < numbers.size(); b += 2) bursts[p].push_back({0, 0, numbers[b], numbers[b + 1]});
     std::vector<int64_t>().swap(part.reader_numbers);
