@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <utility>
 
 namespace stageline {
 namespace {
@@ -12,7 +13,7 @@ constexpr double kMostOfPauses = 0.5;  // of the time before the steps, that row
 }  // namespace
 
 // The first cell of a rank that waits for nobody, beside the same stage's of the other replicas: one that begins its
-// steps late does something before them.
+// steps late does something before them. What the others lose stays a line of the account.
 void draft_late_begins(const CauseScene& scene, double cell_ns, size_t cells, std::vector<CauseDraft>& out) {
   const StepGraph& graph = scene.graph;
   const auto& workers = scene.times.workers();
@@ -48,8 +49,17 @@ void draft_late_begins(const CauseScene& scene, double cell_ns, size_t cells, st
       }
     }
   }
+  // Each has a world of its own, and is looked for among all rows: those that lose most are told, as of other causes.
+  std::vector<std::pair<double, uint32_t>> worst;  // (what it is late by in all, worker)
   for (uint32_t w = 0; w < workers.size(); ++w) {
     if (static_cast<int64_t>(late[w].size()) < kLeastLateCells) continue;
+    double sum = 0;
+    for (const Begin& begin : late[w]) sum += begin.late_ns;
+    worst.emplace_back(-sum, w);
+  }
+  std::sort(worst.begin(), worst.end());
+  if (worst.size() > kMostWorkerCauses) worst.resize(kMostWorkerCauses);
+  for (const auto& [ns, w] : worst) {
     CauseDraft draft;
     draft.cause.kind = CauseKind::kPauses;
     draft.cause.part = workers[w].part;

@@ -14,7 +14,7 @@ struct BeforeStep {
 };
 
 // Ranks that wait for nobody and begin their steps later than the same stage of other replicas. `cell_ns`: the median
-// compute cell; `cells`: how many cells tell their delay. O(cells).
+// compute cell; `cells`: how many cells tell their delay. At most kMostWorkerCauses of them. O(cells).
 void draft_late_begins(const CauseScene& scene, double cell_ns, size_t cells, std::vector<CauseDraft>& out);
 
 // Says in `cause`, which is of one rank, that it stands before the first cells of steps, and what the rank did then, by
