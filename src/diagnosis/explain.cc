@@ -15,6 +15,7 @@
 #include "diagnosis/doubt_words.h"
 #include "diagnosis/merge_findings.h"
 #include "diagnosis/share_findings.h"
+#include "diagnosis/training_findings.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "model/pipeline_words.h"
@@ -132,6 +133,7 @@ void say_culprit(bool cells, Explanation& e) {
 
 Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_offers) {
   const Trace& trace = run.trace();
+  if (const TrainingTime training = training_time(trace); training.told) return explain_training(training);
   Explanation e;
   const bool cells = trace.cells.size() > 0;
   Findings known = findings_of(run, tables);

@@ -102,7 +102,8 @@ def main():
     parser.add_argument('--record', action='store_true', help='only pipelines of torch under stageline record')
     options = parser.parse_args()
     if options.record:
-        return subprocess.run([sys.executable, HERE / 'record.py', *(['--only', options.only] if options.only else [])]).returncode
+        only = ['--only', options.only] if options.only else []
+        return max(subprocess.run([sys.executable, HERE / script, *only]).returncode for script in ('record.py', 'training.py'))
     if options.msprof:
         return compare_msprof(options.folders)
     if options.torch:

@@ -48,13 +48,13 @@ def device_ns(ms):
 class File:
     """One .slrec of one rank."""
 
-    def __init__(self, rank, host):
+    def __init__(self, rank, host, **place):
         self.uuid = bytes([rank + 1]) * 16
         head = b'SLREC01\n' + struct.pack('<IIBBHIQQIi', 1, 0, 1, 1, 0, 0, TICKS, EPOCH, 100 + rank, rank) + self.uuid
         self.data = head[:12] + struct.pack('<I', crc32c(head)) + head[16:]
         self.sequence = 0
         meta = {'format': 1, 'uuid': self.uuid.hex(), 'rank': rank, 'pid': 100 + rank, 'host': host, 'job': 'golden', 'clock': 1, 'tick_shift': 1,
-                'ticks_per_second': TICKS, 'start_realtime_ns': EPOCH, 'world': 2, 'stage': rank, 'dp_rank': 0, 'pp': 2}
+                'ticks_per_second': TICKS, 'start_realtime_ns': EPOCH, 'world': 2, 'stage': rank, 'dp_rank': 0, 'pp': 2, **place}
         self.chunk(1, json.dumps(meta).encode())
         self.place = 0
 
@@ -157,6 +157,60 @@ def make(folder):
             hit = [i for i in range(len(data)) if data.startswith(b'SLCK', i) and data[i + 4] == 4][2]
             data = data[:hit + 40] + b'\xff' + data[hit + 41:] + data[64:90]
         (folder / f'node{rank}.r{rank:05}.p{100 + rank}.1760000000.000.slrec').write_bytes(data)
+
+
+COLLECTIVE, LOAD = 10, 12
+TRAINING_STEPS, TRANSFER = 21, 4.0
+
+
+def training_times(rank, step, fault):
+    """ms of a step of a rank: data wait, forward, backward, and what nobody records after the optimizer."""
+    wait, forward, backward, after = 0.5, 10.0, 20.0, 0.3
+    if fault == 'data':
+        wait = 15.0
+    if fault == 'data on one' and rank == 2:
+        wait = 9.0
+    if fault == 'straggler' and rank == 1:
+        forward = 17.0
+    if fault == 'pause' and rank == 3 and step in (6, 13):
+        after = 300.0
+    if fault == 'between':
+        after = 12.0
+    if fault == 'in turns' and rank == step % 4:
+        backward = 26.0
+    return wait, forward, backward, after
+
+
+def make_training(folder, fault='', ranks=4):
+    """DDP: each step waits for its data, runs forward and backward, waits in backward until the gradients of all are reduced, steps its
+    optimizer. The reduction ends at one time on all ranks, `TRANSFER` ms after the last of them has its gradients."""
+    transfer = {'wire': 25.0}.get(fault, TRANSFER)
+    files = [File(rank, f'node{rank // 2}', world=ranks, stage=0, dp_rank=rank, pp=1) for rank in range(ranks)]
+    text = f'all_reduce of gradients (default_pg, {ranks} ranks)'
+    for rank, f in enumerate(files):
+        f.names(['data wait', text, f'wait for {text}'])
+        f.lanes([(1, 0, 0, f'python {4700 + rank}'), (2, 0, 0, 'collectives')])
+        f.clocks([0], [])
+    at = [0.0] * ranks
+    for step in range(TRAINING_STEPS):
+        times = [training_times(rank, step, fault) for rank in range(ranks)]
+        begun = [a + wait + forward for a, (wait, forward, _, _) in zip(at, times)]
+        there = [b + backward for b, (_, _, backward, _) in zip(begun, times)]
+        done = max(there) + transfer
+        for rank, f in enumerate(files):
+            wait, forward, _, after = times[rank]
+            a, b = at[rank], begun[rank]
+            f.ranges([(RANGE, 1, 1, step, a, a + wait, False, LOAD, 0, -1), (STEP, 1, 0, step, a + wait, step, False, 0, -1, -1),
+                      (RANGE, 1, 0, step, a + wait, b, False, FORWARD, 0, -1),
+                      (RANGE, 2, 2, step, b + 5, done, False, COLLECTIVE, 0, -1, 8_000_000, 0),
+                      (RANGE, 1, 3, step, there[rank], done, False, COLLECTIVE, 0, -1),
+                      (RANGE, 1, 0, step, b, done + 0.2, False, BACKWARD, 0, -1),
+                      (RANGE, 1, 0, step, done + 0.3, done + 2.3, False, OPTIMIZER, -1, -1)])
+            at[rank] = done + 2.3 + after
+    for rank, f in enumerate(files):
+        f.clocks([at[rank] + 5], [])
+        f.chunk(7, b'{"records":42}')
+        (folder / f'node{rank // 2}.r{rank:05}.p{100 + rank}.1760000000.000.slrec').write_bytes(f.data)
 
 
 def make_kernels(folder):

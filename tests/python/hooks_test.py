@@ -1,7 +1,7 @@
 """Frameworks under `stageline record`, with stand-ins that have the field's names: what becomes of their pipelines."""
 import unittest
 
-from recorded import STAND_IN, Recorded, info, launch_ranks, needs_extension
+from recorded import STAND_IN, Recorded, info, launch_ranks, needs_extension, run
 
 
 def kinds(cells, *wanted):
@@ -227,6 +227,47 @@ from paddle.distributed.fleet.meta_parallel.pipeline_parallel import PipelinePar
 PipelineParallelWithInterleaveFthenB(2, chunks=2).train_batch(None)
 ''')
         self.assertEqual(self.cells()[0], ['0F0', '0F1', '1F0', '1F1', '1B0', '1B1', '0B0', '0B1'])
+
+    def test_training_without_a_pipeline(self):
+        self.train('''
+import torch, torch.autograd
+from torch import distributed
+from torch.distributed.distributed_c10d import Tensor
+from torch.nn.parallel.distributed import DistributedDataParallel
+from torch.optim import Optimizer
+from torch.utils.data import DataLoader
+model, first, second = DistributedDataParallel(lambda x: x), Optimizer(), Optimizer()
+distributed.all_reduce(Tensor())              # before training: of nobody
+for _ in DataLoader(2):
+    pass
+def evaluate():
+    model.training = False
+    with torch.no_grad():
+        for x in DataLoader(3):
+            model(x)
+    model.training = True
+for number, x in enumerate(DataLoader(4)):    # two micro-batches a step
+    model.require_backward_grad_sync = number % 2 == 1
+    model(x)
+    torch.autograd.backward(x)
+    if number % 2 == 1:
+        work = distributed.all_reduce(Tensor(), async_op=True)
+        work.wait()
+        distributed.all_reduce(Tensor())
+        first.step()
+        second.step()
+        evaluate()
+''', 2)
+        cells = self.cells()
+        # DDP's own lies in the second backward: on a lane of its own, and on the thread what was waited for it.
+        step = ['0F0', '0B0', '0F1', '0B1', '0C1', '0C1', '0C2', '0C2', '0C2', 'O', 'O']
+        for rank in range(2):
+            self.assertEqual(sorted(cells[rank]), sorted(2 * step))
+        # Two before training, four of it; those of the evaluations are of no step.
+        counted = run('sql', self.out, "select count(*) n from slices where name = 'data wait' and rank = 0", '--format', 'csv', check=0)
+        self.assertEqual(counted.out.split()[-1], '6')
+        report = info(self.out)
+        self.assertEqual([report['steps'], report['stages']], [2, 1])
 
     def test_forked_workers_and_spawned_ones_write_no_files(self):
         self.train('''

@@ -21,13 +21,14 @@ def complain(where, error):
         print(f'stageline: {where} is not recorded: {type(error).__name__}: {error}', file=sys.stderr)
 
 
-def _allow(switch, on):
+def allow(switch, on):
+    """Switches the calls that were wrapped with it on or off."""
     _core.allow(switch, on)
 
 
 def _in_child():
     state.update(tried=False, training=False, depth=0)
-    _allow(IN_STEP, False)
+    allow(IN_STEP, False)
 
 
 if hasattr(os, 'register_at_fork'):
@@ -83,12 +84,12 @@ class training_step:
         if state['depth'] > 1:  # one step that calls another: a subclass and its base
             return self
         try:
-            _allow(PLAIN, False)  # the pipeline's own functions say more
+            allow(PLAIN, False)  # the pipeline's own functions say more
             state['training'] = self.training and start(self.place)
             if state['training']:
                 next_step()
                 know_devices()
-            _allow(IN_STEP, state['training'])
+            allow(IN_STEP, state['training'])
         except Exception as error:
             complain('this program', error)
         return self
@@ -97,7 +98,7 @@ class training_step:
         state['depth'] -= 1
         if state['depth'] == 0:
             state['training'] = False
-            _allow(IN_STEP, False)
+            allow(IN_STEP, False)
         return False
 
 
@@ -115,7 +116,7 @@ def start(place_of):
             _core.set_stage(-1 if state['stage'] is None else state['stage'])
         else:
             record.init(**place)
-        _allow(RECORDING, record.recording())
+        allow(RECORDING, record.recording())
     return record.recording()
 
 
@@ -161,7 +162,7 @@ def _picks(function, wanted):
 def wrap(owner, attribute, wanted, job_of, after=None, when=IN_STEP, level=0):
     """Replaces owner.attribute (function, method, class method) by one whose calls are ranges. False: none there, or wrapped already.
 
-    wanted: names of parameters, in one string. job_of(*their values) → None to let the call alone, or (kind, micro_batch, chunk, lane, name,
+    wanted: names of parameters, in one string; or ((position, name), …) where Python cannot ask the function. job_of(*their values) → None to let the call alone, or (kind, micro_batch, chunk, lane, name,
     stage, peer, bytes, sequence), as much of it as is known; no lane: the current stream's. after(result, *values): once it is done.
     level: a call inside another of the same level is a part of it."""
     raw = inspect.getattr_static(owner, attribute, None)
@@ -178,14 +179,29 @@ def wrapped(function, where, wanted, job_of, after=None, when=IN_STEP, level=0):
     """The same of a function that is not an attribute."""
     if hasattr(function, 'stageline_wrapped'):
         return function
-    call = _core.hook(function, job_of, _picks(function, wanted.split()), after, lambda error: complain(where, error), when, level).call
+    picks = _picks(function, wanted.split()) if isinstance(wanted, str) else wanted
+    call = _core.hook(function, job_of, picks, after, lambda error: complain(where, error), when, level).call
 
-    @functools.wraps(function)
-    def marked(*args, **kwargs):
-        return call(args, kwargs)
-
+    compiling = _compiling() if when == PLAIN else None
+    if compiling is None:
+        def marked(*args, **kwargs):
+            return call(args, kwargs)
+    else:  # torch.compile takes the question for a constant, and compiles the function as if we were not there
+        def marked(*args, **kwargs):
+            if compiling():
+                return function(*args, **kwargs)
+            return call(args, kwargs)
+    marked = functools.wraps(function)(marked)
     marked.stageline_wrapped = function
     return marked
+
+
+def _compiling():
+    """torch's question whether torch.compile is at work; None where this torch has none yet (it is being imported)."""
+    def ask():
+        compiler = sys.modules.get('torch.compiler')
+        return compiler is not None and compiler.is_compiling()
+    return ask
 
 
 def wrap_step(owner, attribute, place_of, trains=None):

@@ -14,7 +14,7 @@ import sys
 import time
 
 from ..record import _core
-from . import run
+from . import run, torch_training
 
 
 def _chunk(stage):
@@ -169,6 +169,7 @@ def _after(optimizer, args, kwargs):
     job = _open.pop(id(optimizer), None)
     if job is not None:
         job.end()
+    torch_training.step_is_over()
 
 
 def optimizers(module):

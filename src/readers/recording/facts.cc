@@ -62,6 +62,12 @@ void FactMaker::add(const Op& op, const Row& row, const LaneRow* lane, std::stri
     messages_.push_back(message);
     return;
   }
+  if (op.kind == CellKind::kCollective && row.bytes >= 0 && !name.empty()) {  // of a program's own call: by its name
+    message.name = trace_.names.intern(name);
+    message.sequence = -1;  // it says no group by which others could be told
+    messages_.push_back(message);
+    return;
+  }
   if (has_cells_ || op.is_cell || row.kind != 0 || name.empty()) return;
   const RangeText said = parse_range_message(name);
   Range range{op.file_index, {}};

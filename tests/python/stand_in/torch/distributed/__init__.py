@@ -1,8 +1,8 @@
 import os
 
+from .distributed_c10d import *  # noqa: F401, F403
+from .distributed_c10d import group  # noqa: F401
 
-class group:
-    WORLD = None
 
 
 def is_available():

@@ -1,0 +1,244 @@
+#include "pipeline/measure/training_time.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "model/intervals.h"
+
+namespace stageline {
+namespace {
+
+constexpr std::string_view kDataWait = "data wait", kOwnLane = "collectives", kWait = "wait for ";
+constexpr size_t kFewestWithWarmUp = 4;
+
+struct Piece {
+  TrainingPart part;
+  Interval time;
+  int32_t step;
+  std::string_view name;  // of collectives
+};
+
+// What a rank did; `hidden`: collectives on a lane of their own.
+struct RankPieces {
+  std::vector<Piece> pieces;
+  std::vector<Piece> hidden;
+  bool marked = false;  // has what only hooks of plain training record
+};
+
+RankPieces pieces_of(const Trace& trace, size_t p, const std::vector<size_t>& cells) {
+  const Part& part = trace.parts[p];
+  RankPieces out;
+  std::vector<std::pair<int64_t, int32_t>> works;  // when a forward or backward began, and its step
+  const auto lane_of = [&](uint32_t slice) -> std::string_view {
+    for (const Lane& lane : part.lanes)
+      if (slice >= lane.begin && slice < lane.end) return lane.name;
+    return {};
+  };
+  for (const size_t i : cells) {
+    const Cells& c = trace.cells;
+    const Interval time{c.start_ns[i], c.end_ns[i]};
+    std::string_view name;
+    if (c.slice[i] != kNoSlice) name = trace.names.text(part.slices.name_id[c.slice[i]]);
+    switch (c.kind[i]) {
+      case CellKind::kForward:
+      case CellKind::kBackward:
+        works.emplace_back(time.start, c.step[i]);
+        out.pieces.push_back(
+            {c.kind[i] == CellKind::kForward ? TrainingPart::kForward : TrainingPart::kBackward, time, c.step[i], {}});
+        break;
+      case CellKind::kOptimizer: out.pieces.push_back({TrainingPart::kOptimizer, time, c.step[i], {}}); break;
+      case CellKind::kCollective:
+        if (c.slice[i] != kNoSlice && lane_of(c.slice[i]) == kOwnLane) {
+          out.marked = true;
+          out.hidden.push_back({TrainingPart::kCollective, time, c.step[i], name});
+        } else {
+          out.pieces.push_back({TrainingPart::kCollective, time, c.step[i], name});
+        }
+        break;
+      default: break;
+    }
+  }
+  std::sort(works.begin(), works.end());
+  for (size_t s = 0; s < part.slices.size(); ++s) {
+    if (trace.names.text(part.slices.name_id[s]) != kDataWait) continue;
+    out.marked = true;
+    const Interval time{part.slices.start_ns[s], part.slices.end_ns(s)};
+    // Of the step whose work comes next.
+    const auto next = std::lower_bound(works.begin(), works.end(), std::pair(time.end, INT32_MIN));
+    if (next != works.end()) out.pieces.push_back({TrainingPart::kInput, time, next->second, {}});
+  }
+  return out;
+}
+
+// Each instant of [start, end) to the first part that claims it.
+void share_out(const std::vector<Piece>& pieces, TrainingStep& step) {
+  std::array<std::vector<Interval>, kTrainingParts> claimed;
+  for (const Piece& piece : pieces) {
+    const int64_t start = std::max(piece.time.start, step.start_ns), end = std::min(piece.time.end, step.end_ns);
+    if (start < end) claimed[static_cast<size_t>(piece.part)].push_back({start, end});
+  }
+  std::vector<Interval> taken;
+  int64_t before = 0;
+  for (size_t k = 0; k + 1 < kTrainingParts; ++k) {
+    taken.insert(taken.end(), claimed[k].begin(), claimed[k].end());
+    taken = union_of(std::move(taken));
+    const int64_t all = length_of(taken);
+    step.ns[k] = static_cast<double>(all - before);
+    before = all;
+  }
+  step.ns[kTrainingParts - 1] = step.whole_ns() - static_cast<double>(before);
+}
+
+// Collectives of one step by name, in order of time: the k-th of a name is one call on all ranks.
+using Calls = std::map<std::string_view, std::vector<Interval>>;
+
+// "… (default_pg, 4 ranks)"; 0 where the name does not say it.
+size_t ranks_said(std::string_view name) {
+  const size_t end = name.rfind(" ranks)"), begin = end == std::string_view::npos ? end : name.rfind(' ', end - 1);
+  if (begin == std::string_view::npos) return 0;
+  size_t count = 0;
+  for (const char c : name.substr(begin + 1, end - begin - 1)) {
+    if (c < '0' || c > '9' || count > 1'000'000) return 0;
+    count = 10 * count + static_cast<size_t>(c - '0');
+  }
+  return count;
+}
+
+}  // namespace
+
+TrainingTime training_time(const Trace& trace) {
+  TrainingTime out;
+  if (trace.format != "recording" || trace.cells.size() == 0) return out;
+  std::vector<std::vector<size_t>> cells(trace.parts.size());
+  for (size_t i = 0; i < trace.cells.size(); ++i) {
+    const auto p = static_cast<size_t>(trace.cells.part[i]);
+    if (is_message(trace.cells.kind[i]) || trace.parts[p].stage > 0) return out;
+    cells[p].push_back(i);
+  }
+  std::vector<RankPieces> all(trace.parts.size());
+  bool marked = false;
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (cells[p].empty()) continue;
+    all[p] = pieces_of(trace, p, cells[p]);
+    marked |= all[p].marked;
+  }
+  if (!marked) return out;
+
+  // Steps that every rank began, each to the beginning of the next; the last one to its last end.
+  std::vector<std::map<int32_t, Interval>> extent(trace.parts.size());
+  std::map<int32_t, size_t> have;
+  size_t ranks = 0;
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (all[p].pieces.empty()) continue;
+    ++ranks;
+    for (const Piece& piece : all[p].pieces) {
+      if (piece.step < 0) continue;
+      const auto [at, is_new] = extent[p].try_emplace(piece.step, piece.time);
+      if (is_new) continue;
+      at->second.start = std::min(at->second.start, piece.time.start);
+      at->second.end = std::max(at->second.end, piece.time.end);
+    }
+    for (auto at = extent[p].begin(); at != extent[p].end(); ++at) {
+      if (const auto next = std::next(at); next != extent[p].end()) at->second.end = next->second.start;
+      ++have[at->first];
+    }
+  }
+  std::vector<int32_t> steps;
+  for (const auto& [step, count] : have)
+    if (count == ranks) steps.push_back(step);
+  if (steps.size() >= kFewestWithWarmUp) {
+    out.first_left_out = steps[0];
+    steps.erase(steps.begin());
+  }
+  if (steps.empty()) return out;
+
+  std::vector<std::vector<Calls>> calls;  // rank, step
+  std::map<std::string_view, double> bytes;
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (all[p].pieces.empty()) continue;
+    TrainingRank rank;
+    rank.part = static_cast<int32_t>(p);
+    rank.rank = trace.parts[p].rank;
+    std::vector<Calls> of_rank;
+    std::stable_sort(all[p].pieces.begin(), all[p].pieces.end(),
+                     [](const Piece& a, const Piece& b) { return a.time.start < b.time.start; });
+    std::map<int32_t, std::vector<Piece>> by_step;
+    for (const Piece& piece : all[p].pieces) by_step[piece.step].push_back(piece);
+    for (const int32_t number : steps) {
+      TrainingStep step;
+      step.step = number;
+      step.start_ns = extent[p][number].start;
+      step.end_ns = std::max(step.start_ns, extent[p][number].end);
+      share_out(by_step[number], step);
+      Calls& named = of_rank.emplace_back();
+      for (const Piece& piece : by_step[number])
+        if (piece.part == TrainingPart::kCollective) named[piece.name].push_back(piece.time);
+      rank.steps.push_back(step);
+    }
+    for (const Piece& piece : all[p].hidden)
+      if (std::binary_search(steps.begin(), steps.end(), piece.step))
+        out.hidden_ns += static_cast<double>(piece.time.end - piece.time.start);
+    for (const CollectiveFact& fact : trace.parts[p].collectives) {
+      if (fact.bytes <= 0) continue;
+      bytes[trace.names.text(trace.parts[p].slices.name_id[fact.slice])] += static_cast<double>(fact.bytes);
+    }
+    out.ranks.push_back(std::move(rank));
+    calls.push_back(std::move(of_rank));
+  }
+  const auto cases = static_cast<double>(out.ranks.size() * steps.size());
+  out.hidden_ns /= cases;
+
+  // The rank that came last into a call waited least: so long the transfer takes, and the others waited for it beyond.
+  std::map<std::string_view, TrainingCollective> sums;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    std::set<std::string_view> names;
+    for (const auto& of_rank : calls)
+      for (const auto& [name, list] : of_rank[k]) names.insert(name);
+    for (const std::string_view name : names) {
+      size_t together = SIZE_MAX;  // calls that all ranks made
+      for (const auto& of_rank : calls) {
+        const auto at = of_rank[k].find(name);
+        together = std::min(together, at == of_rank[k].end() ? 0 : at->second.size());
+      }
+      if (const size_t said = ranks_said(name); calls.size() < 2 || (said != 0 && said != calls.size())) together = 0;
+      for (size_t r = 0; r < calls.size(); ++r) {
+        const auto at = calls[r][k].find(name);
+        if (at == calls[r][k].end()) continue;
+        for (size_t c = 0; c < at->second.size(); ++c) {
+          const auto length = [&](size_t rank) {
+            const Interval& call = calls[rank][k].find(name)->second[c];
+            return static_cast<double>(call.end - call.start);
+          };
+          double least = length(r);
+          if (c < together)
+            for (size_t other = 0; other < calls.size(); ++other) least = std::min(least, length(other));
+          TrainingCollective& sum = sums[name];
+          ++sum.count;
+          sum.transfer_ns += least;
+          sum.waiting_ns += length(r) - least;
+          out.ranks[r].steps[k].transfer_ns += least;
+          out.ranks[r].steps[k].waiting_ns += length(r) - least;
+        }
+      }
+    }
+  }
+  for (auto& [name, sum] : sums) {
+    sum.name = std::string(name);
+    sum.transfer_ns /= cases;
+    sum.waiting_ns /= cases;
+    // Who waits is named by what it waits for, whose size stands with the call itself.
+    const std::string_view call = name.starts_with(kWait) ? name.substr(kWait.size()) : name;
+    if (const auto at = bytes.find(call); at != bytes.end())
+      sum.bytes = at->second / (cases + static_cast<double>(out.first_left_out >= 0 ? out.ranks.size() : 0));
+    sum.count = static_cast<int64_t>(static_cast<double>(sum.count) / cases + 0.5);
+    out.collectives.push_back(std::move(sum));
+  }
+  std::stable_sort(out.collectives.begin(), out.collectives.end(), [](const auto& a, const auto& b) {
+    return a.transfer_ns + a.waiting_ns > b.transfer_ns + b.waiting_ns;
+  });
+  out.told = true;
+  return out;
+}
+
+}  // namespace stageline

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""./dev compare --record: frameworks train without a pipeline under `stageline record`, each with planted faults that explain must name.
+
+training.py [--only WAY[-FAULT],…] [--keep DIR]     exit 1 when something is not recorded or not named
+
+train_plainly.py beside this is the program: torch's DDP and FSDP2, transformers' Trainer, Accelerate, Lightning, on two processes over
+gloo. Of a way whose package cannot be installed nothing is asked.
+"""
+import argparse
+import collections
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BIN = pathlib.Path(os.environ.setdefault('STAGELINE_BIN', str(ROOT / 'build/dev/stageline'))).resolve()
+sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tests/torch')]
+import pipelines  # noqa: E402
+import rival as rivals  # noqa: E402
+
+PACKAGES = {'ddp': 'torch', 'fsdp2': 'torch', 'trainer': 'transformers, accelerate', 'accelerate': 'accelerate', 'lightning': 'lightning'}
+# fault → what explain's findings must have, and a word of its title
+FAULTS = {'': (None, ''), 'data': ('input.loading', ''), 'straggler': ('rank.late', 'rank 1'), 'pause': ('step.outlier', 'rank 0'),
+          'wire': ('comm.exposed', '')}
+STEPS, SECONDS = 20, 600
+
+
+def train(python, way, fault, folder):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith('STAGELINE_')}
+    environment.update(OMP_NUM_THREADS='1', GLOO_SOCKET_IFNAME='lo')
+    return subprocess.run([BIN, 'record', '-o', folder, '--', python, '-m', 'torch.distributed.run', '--standalone', '--nproc-per-node', '2',
+                           HERE / 'train_plainly.py', way, *([fault] if fault else [])],
+                          env=environment, capture_output=True, text=True, timeout=SECONDS, cwd=folder.parent)
+
+
+def jobs_differ(folder):
+    """'' where each rank has a forward and a backward in each of the steps, an optimizer from the second on, and bytes of collectives."""
+    rows = list(csv.DictReader(io.StringIO(subprocess.run([BIN, 'export', folder, '--to', 'csv', '-o', '-'], capture_output=True, text=True).stdout)))
+    for rank in ('0', '1'):
+        steps = collections.defaultdict(collections.Counter)
+        for row in rows:
+            if row['rank'] == rank:
+                steps[int(row['step'])][row['kind']] += 1
+        if len(steps) != STEPS:
+            return f'rank {rank} has {len(steps)} steps, ran {STEPS}'
+        for step, kinds in steps.items():
+            if (kinds['F'], kinds['B']) != (1, 1) or step > 0 and kinds['O'] < 1 or kinds['C'] < 1:
+                return f'rank {rank}, step {step}: {dict(kinds)}'
+    return ''
+
+
+def compare(tally, python, way, fault, folder):
+    what = f'{way} {fault}'.strip()
+    try:
+        done = train(python, way, fault, folder)
+    except subprocess.TimeoutExpired:
+        tally.check(what, f'not trained within {SECONDS} s')
+        return
+    if done.returncode != 0 or 'none dropped' not in done.stderr or 'is not recorded' in done.stderr:
+        tally.check(what, f'exit {done.returncode}: {done.stderr[-600:]}')
+        return
+    tally.check(f'{what}: jobs', jobs_differ(folder))
+    told = json.loads(subprocess.run([BIN, 'explain', folder, '--format', 'json'], capture_output=True, text=True).stdout)
+    wanted, word = FAULTS[fault]
+    titles = [f'{f["id"]}: {f["title_en"]}' for f in told['findings']]
+    if wanted:
+        found = [f for f in told['findings'] if f['id'] == wanted and word in f['title_en']]
+        tally.check(f'{what}: named', '' if found and told['findings'].index(found[0]) < 2 else f'not among the first two: {titles}')
+    print(f'{what}: {told["step_ns"] / 1e6:.1f} ms a step; {titles[0] if titles else "nothing to say"}', flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--only', default='')
+    parser.add_argument('--keep', default='')
+    options = parser.parse_args()
+    python = rivals.find_torch()
+    if not python or not (BIN.parent / 'python/stageline_record/_record.abi3.so').exists():
+        print('skipped: training under stageline record, torch cannot be installed here or Python has no headers')
+        return 0
+    only = [name for name in options.only.split(',') if name]
+    tally, skipped = pipelines.Tally(12), 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for way, packages in PACKAGES.items():
+            if subprocess.run([python, '-c', f'import {packages}'], capture_output=True).returncode != 0:
+                skipped += 1
+                print(f'skipped: {way}, {packages} is not there')
+                continue
+            for fault in FAULTS:
+                name = f'{way}-{fault}' if fault else way
+                if only and name not in only and way not in only or not only and fault and packages != 'torch' and fault != 'straggler':
+                    continue
+                compare(tally, python, way, fault, pathlib.Path(options.keep or scratch).resolve() / name)
+    print(f'{tally.passed} passed, {tally.failed} failed, {skipped} skipped')
+    return 1 if tally.failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
