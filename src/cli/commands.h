@@ -21,6 +21,7 @@ int run_record(const Arguments& arguments);
 int run_digest(const Arguments& arguments);
 int run_recover(const Arguments& arguments);
 int run_tail(const Arguments& arguments);
+int run_history(const Arguments& arguments);
 int run_info(const Arguments& arguments);
 int run_event(const Arguments& arguments);
 int run_paddle_timeline(const Arguments& arguments);

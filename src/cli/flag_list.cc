@@ -68,6 +68,9 @@ const std::vector<Flag>& flag_table() {
        "paddle-v3"},
       {"log-dir", "DIR", "Folder of workerlog.N; the two files are written here", ""},
       {"multi-machine", "", "The folder holds one folder machine* per machine", ""},
+      {"db", "FILE",
+       "The history; default stageline-history.sqlite beside the first run, for list and check in this folder", ""},
+      {"label", "TEXT", "What the runs are of: a commit, a version", ""},
       {"fail-on", "LIST",
        "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
        "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start, schedule.late, link.slow, "

@@ -252,7 +252,9 @@ const std::vector<Command>& command_table() {
        "[--] COMMAND…",
        "Run a training program and record when each pipeline job ran",
        "Runs COMMAND (torchrun, mpirun, srun, python, …) with the recorder's variables: one file per rank in --output. "
-       "Python programs on torch.distributed.pipelining, Megatron-Core, MindSpeed, DeepSpeed or Paddle need no change; "
+       "Python programs on torch.distributed.pipelining, DDP, FSDP, Megatron-Core, MindSpeed, DeepSpeed or Paddle need "
+       "no "
+       "change; "
        "others use stageline.record, the C library or --nvtx. Signals and exit code are passed on; 127: no such "
        "program, 126: it cannot be run.",
        {"output", "steps", "nvtx", "nccl", "kernels"},
@@ -292,6 +294,18 @@ const std::vector<Command>& command_table() {
        run_tail,
        {{"format", "KIND", "text (default) or json, one object a line", "text,json"},
         {"rows", "N", "Most steps that were over before; 0: all; default 10", ""}}},
+      {"history",
+       "[add RUN… | list | check]",
+       "Keep what steps take, run after run, and say from which run on it changed",
+       "add keeps a run's mean step, its parts and its stages' work in an SQLite file; list shows all runs; check says "
+       "the changes "
+       "(E-divisive, 1 false alarm in 200 histories) and what of the step they lie in. Exit 1 of check: the last "
+       "change made steps slower.",
+       with_open({"json", "format", "db", "label", "align"}),
+       0,
+       -1,
+       run_history,
+       {{"format", "KIND", "text (default) or json", "text,json"}}},
       {"event",
        "PATH…",
        "Print one event of a profiler trace as its file has it, with all arguments",

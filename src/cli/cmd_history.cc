@@ -1,0 +1,333 @@
+// stageline history: what steps took, run after run, in one SQLite file, and from which run on they take something
+// else.
+//
+//   history add RUN… --label TEXT     explain's mean step and its parts, busy time of the stages ──▶ runs, parts
+//   history list                      every run, its step, a mark where the level changes
+//   history check                     the changes alone; exit 1 when the last one made steps slower
+//
+// A run is one value: its mean step, outliers left out. How small a change can be found follows from how much that
+// value differs from run to run (base/change_points.h): half a percent of 60 runs that differ by a quarter of a
+// percent, never of runs that differ by one.
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "base/change_points.h"
+#include "base/json_writer.h"
+#include "base/number.h"
+#include "base/terminal_text.h"
+#include "cli/commands.h"
+#include "cli/run_common.h"
+#include "exporters/table_text.h"
+#include "facts/pipeline_facts.h"
+
+namespace stageline {
+namespace {
+
+constexpr const char* kFile = "stageline-history.sqlite";
+constexpr size_t kMostRuns = 100'000, kMostChecked = 2'000;  // the newest are checked: the method is quadratic
+constexpr int kBar = 24;
+
+struct HistoryRun {
+  int64_t id = 0, added_s = 0, steps = 0;
+  std::string label, path;
+  double step_ns = 0;
+  std::map<std::string, double> parts;  // ns a step
+};
+
+class HistoryFile {
+ public:
+  ~HistoryFile() { sqlite3_close_v2(db_); }
+
+  Status open(const std::string& path, bool make) {
+    path_ = path;
+    struct stat facts;
+    if (!make && stat(path.c_str(), &facts) != 0)
+      return Error{ErrorCode::kNotFound, "there is no history", {path}, "stageline history add RUN begins one"};
+    const int flags = (make ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX;
+    if (sqlite3_open_v2(path.c_str(), &db_, flags, nullptr) != SQLITE_OK) return failed("cannot be opened");
+    sqlite3_busy_timeout(db_, 10'000);  // two jobs may end at once
+    if (!make) return {};
+    return run(
+        "CREATE TABLE IF NOT EXISTS runs(id INTEGER PRIMARY KEY, label TEXT NOT NULL, added_s INTEGER NOT NULL, path "
+        "TEXT NOT "
+        "NULL, steps INTEGER NOT NULL, step_ns REAL NOT NULL);"
+        "CREATE TABLE IF NOT EXISTS parts(run INTEGER NOT NULL REFERENCES runs(id), name TEXT NOT NULL, ns REAL NOT "
+        "NULL)");
+  }
+
+  Status add(const HistoryRun& r) {
+    if (Status s = run("BEGIN IMMEDIATE"); !s) return s;
+    Statement row = prepare("INSERT INTO runs(label, added_s, path, steps, step_ns) VALUES(?,?,?,?,?)");
+    if (!row) return failed("is no history of ours");
+    sqlite3_bind_text(row.get(), 1, r.label.c_str(), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(row.get(), 2, r.added_s);
+    sqlite3_bind_text(row.get(), 3, r.path.c_str(), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(row.get(), 4, r.steps);
+    sqlite3_bind_double(row.get(), 5, r.step_ns);
+    if (sqlite3_step(row.get()) != SQLITE_DONE) return failed("cannot be written");
+    const int64_t id = sqlite3_last_insert_rowid(db_);
+    for (const auto& [name, ns] : r.parts) {
+      Statement part = prepare("INSERT INTO parts(run, name, ns) VALUES(?,?,?)");
+      if (!part) return failed("is no history of ours");
+      sqlite3_bind_int64(part.get(), 1, id);
+      sqlite3_bind_text(part.get(), 2, name.c_str(), -1, SQLITE_STATIC);
+      sqlite3_bind_double(part.get(), 3, ns);
+      if (sqlite3_step(part.get()) != SQLITE_DONE) return failed("cannot be written");
+    }
+    return run("COMMIT");
+  }
+
+  Result<std::vector<HistoryRun>> read() {
+    std::vector<HistoryRun> runs;
+    std::map<int64_t, size_t> place;
+    Statement row = prepare("SELECT id, label, added_s, path, steps, step_ns FROM runs ORDER BY id");
+    if (!row) return failed("is no history of ours").error();
+    int code = SQLITE_ROW;
+    while ((code = sqlite3_step(row.get())) == SQLITE_ROW && runs.size() < kMostRuns) {
+      HistoryRun r;
+      r.id = sqlite3_column_int64(row.get(), 0);
+      r.label = text(row.get(), 1);
+      r.added_s = sqlite3_column_int64(row.get(), 2);
+      r.path = text(row.get(), 3);
+      r.steps = sqlite3_column_int64(row.get(), 4);
+      r.step_ns = sqlite3_column_double(row.get(), 5);
+      if (!(r.step_ns > 0) || !std::isfinite(r.step_ns)) continue;  // somebody else's hand
+      place[r.id] = runs.size();
+      runs.push_back(std::move(r));
+    }
+    if (code != SQLITE_DONE && code != SQLITE_ROW) return failed("cannot be read").error();
+    Statement part = prepare("SELECT run, name, ns FROM parts");
+    if (!part) return failed("is no history of ours").error();
+    while (sqlite3_step(part.get()) == SQLITE_ROW)
+      if (const auto at = place.find(sqlite3_column_int64(part.get(), 0)); at != place.end())
+        runs[at->second].parts[text(part.get(), 1)] = sqlite3_column_double(part.get(), 2);
+    return runs;
+  }
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
+  };
+  using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
+  Statement prepare(const char* sql) {
+    sqlite3_stmt* made = nullptr;
+    sqlite3_prepare_v2(db_, sql, -1, &made, nullptr);
+    return Statement(made);
+  }
+  static std::string text(sqlite3_stmt* row, int column) {
+    const auto* found = reinterpret_cast<const char*>(sqlite3_column_text(row, column));
+    return found ? found : "";
+  }
+  Status run(const char* sql) {
+    return sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK ? Status() : failed("cannot be written");
+  }
+  Status failed(const std::string& what) {
+    return Error{ErrorCode::kIo, "the history " + what + ": " + (db_ ? sqlite3_errmsg(db_) : "no memory"), {path_}, ""};
+  }
+  sqlite3* db_ = nullptr;
+  std::string path_;
+};
+
+std::string folder_of(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// What explain says of the run: its mean step, and where that goes.
+Result<HistoryRun> measure(const Arguments& arguments, const Terminal& terminal, const std::string& path) {
+  Result<Trace> trace = open_run(arguments, terminal, {path}, "", Clocks::kCompared);
+  if (!trace) return trace.error();
+  const auto run = std::make_shared<const Run>(*trace);
+  const Explanation e = explain_run(run, trace->diagnostics);
+  HistoryRun out;
+  out.path = path;
+  out.steps = e.steps;
+  out.step_ns = e.step_ns;
+  if (!(out.step_ns > 0))
+    return Error{ErrorCode::kUnavailable, "the run has no steps whose time could be kept", {path}, ""};
+  for (const SpanPart& part : e.parts) out.parts[part.label_en] += part.share * e.step_ns;
+  if (trace->cells.size() == 0) return out;
+  const PipelineSums& sums = sums_of(*run);
+  std::map<int32_t, std::pair<double, int64_t>> stages;
+  for (const RankSums& rank : sums.ranks) {
+    const int32_t stage = trace->parts[static_cast<size_t>(rank.part)].stage;
+    if (stage == kUnknown || sums.is_outlier(rank.step)) continue;
+    stages[stage].first += static_cast<double>(rank.busy_ns);
+    ++stages[stage].second;
+  }
+  if (stages.size() > 1)
+    for (const auto& [stage, sum] : stages)
+      out.parts["stage " + std::to_string(stage)] = sum.first / static_cast<double>(sum.second);
+  return out;
+}
+
+struct Change {
+  ChangePoint point;
+  std::string part;  // that changed most in the same direction; "" where none is kept
+  double part_ns = 0;
+};
+
+std::vector<Change> changes_of(const std::vector<HistoryRun>& runs) {
+  std::vector<double> series;
+  for (const HistoryRun& run : runs) series.push_back(run.step_ns);
+  const std::vector<ChangePoint> points = change_points(series);
+  std::vector<Change> out;
+  for (size_t i = 0; i < points.size(); ++i) {
+    Change change{points[i], "", 0};
+    const size_t first = i == 0 ? 0 : points[i - 1].at, last = i + 1 < points.size() ? points[i + 1].at : runs.size();
+    std::map<std::string, std::pair<double, double>> sums;
+    for (size_t k = first; k < last; ++k)
+      for (const auto& [name, ns] : runs[k].parts)
+        (k < points[i].at ? sums[name].first : sums[name].second) +=
+            ns / static_cast<double>(k < points[i].at ? points[i].at - first : last - points[i].at);
+    const double sign = points[i].after > points[i].before ? 1 : -1;
+    for (const auto& [name, sum] : sums)
+      if (const double more = sign * (sum.second - sum.first); more > sign * change.part_ns) {
+        change.part = name;
+        change.part_ns = sign * more;
+      }
+    out.push_back(std::move(change));
+  }
+  return out;
+}
+
+std::string signed_percent(double share) { return (share < 0 ? "−" : "+") + percent(std::abs(share)); }
+
+std::string sentence(const Change& c, const HistoryRun& at, bool chinese) {
+  const double share = c.point.after / c.point.before - 1;
+  const std::string name = at.label.empty() ? "" : " (" + at.label + ")", p = std::to_string(c.point.p).substr(0, 5);
+  std::string out;
+  if (chinese) {
+    out = "从第 " + std::to_string(at.id) + " 次运行" + name + "起，每步" + (share > 0 ? "变慢 " : "变快 ") +
+          percent(std::abs(share)) + "：" + human_duration(c.point.before) + " → " + human_duration(c.point.after) +
+          "（p ≤ " + p + "）。";
+    if (!c.part.empty())
+      out += "其中变化最大的是 " + c.part + "，" + (share > 0 ? "+" : "−") + human_duration(std::abs(c.part_ns)) + "。";
+  } else {
+    out = "From run " + std::to_string(at.id) + name + " on, a step takes " + percent(std::abs(share)) +
+          (share > 0 ? " longer: " : " less: ") + human_duration(c.point.before) + " before, " +
+          human_duration(c.point.after) + " since (p ≤ " + p + ").";
+    if (!c.part.empty())
+      out += " Most of it is " + c.part + ", " + (share > 0 ? "+" : "−") + human_duration(std::abs(c.part_ns)) +
+             " a step.";
+  }
+  return out;
+}
+
+std::string history_json(const std::vector<HistoryRun>& runs, const std::vector<Change>& changes, size_t first) {
+  JsonWriter json;
+  json.begin_object().key("runs").begin_array();
+  for (const HistoryRun& run : runs) {
+    json.begin_object()
+        .field("run", run.id)
+        .field("label", run.label)
+        .field("path", run.path)
+        .field("added_s", run.added_s);
+    json.field("steps", run.steps).field("step_ns", run.step_ns).key("parts_ns").begin_object();
+    for (const auto& [name, ns] : run.parts) json.field(name, ns);
+    json.end_object().end_object();
+  }
+  json.end_array().key("changes").begin_array();
+  for (const Change& c : changes) {
+    json.begin_object().field("run", runs[first + c.point.at].id).field("label", runs[first + c.point.at].label);
+    json.field("before_ns", c.point.before)
+        .field("after_ns", c.point.after)
+        .field("change_share", c.point.after / c.point.before - 1);
+    json.field("p", c.point.p).field("part", c.part).field("part_ns", c.part_ns).end_object();
+  }
+  return json.end_array().end_object().take();
+}
+
+// A row a run: its step as a place on a line from the fastest to the slowest.
+std::string history_text(const std::vector<HistoryRun>& runs, const std::vector<Change>& changes, size_t first) {
+  double least = INFINITY, most = 0;
+  for (const HistoryRun& run : runs) least = std::min(least, run.step_ns), most = std::max(most, run.step_ns);
+  std::string out;
+  size_t next = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const double at = most > least ? (runs[i].step_ns - least) / (most - least) : 0;
+    std::string bar(kBar, ' ');
+    bar[static_cast<size_t>(at * (kBar - 1))] = '*';
+    char row[96];
+    const std::string time = human_duration(runs[i].step_ns);
+    std::snprintf(row, sizeof row, "%6lld  %12s  |%s|  ", static_cast<long long>(runs[i].id), time.c_str(),
+                  bar.c_str());
+    out += row + runs[i].label;
+    if (next < changes.size() && first + changes[next].point.at == i) {
+      out += "  <- " + signed_percent(changes[next].point.after / changes[next].point.before - 1);
+      ++next;
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+int run_history(const Arguments& arguments) {
+  Result<Terminal> terminal = terminal_for(arguments);
+  if (!terminal) return fail(terminal.error());
+  const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
+  if (format != "text" && format != "json")
+    return fail({ErrorCode::kUsage, "history comes as text or json, not \"" + format + "\"", {}, ""});
+  const std::string what = arguments.operands.empty() ? "list" : arguments.operands[0];
+  const std::vector<std::string> rest(arguments.operands.begin() + (arguments.operands.empty() ? 0 : 1),
+                                      arguments.operands.end());
+  if (what != "add" && what != "list" && what != "check")
+    return fail(
+        {ErrorCode::kUsage, "history takes add, list or check, not \"" + what + "\"", {}, "stageline history add RUN"});
+  if ((what == "add") == rest.empty())
+    return fail({ErrorCode::kUsage,
+                 what == "add" ? "history add wants a run" : "history " + what + " takes no runs: the history has them",
+                 {},
+                 ""});
+  const std::string path = arguments.get("db", rest.empty() ? kFile : folder_of(rest[0]) + "/" + kFile);
+  HistoryFile file;
+  if (what == "add") {
+    std::vector<HistoryRun> measured;  // all of them before the first is kept
+    for (const std::string& run : rest) {
+      Result<HistoryRun> one = measure(arguments, *terminal, run);
+      if (!one) return fail(one.error());
+      one->label = arguments.get("label", "");
+      one->added_s = static_cast<int64_t>(time(nullptr));
+      measured.push_back(std::move(*one));
+    }
+    if (Status s = file.open(path, true); !s) return fail(s.error());
+    for (const HistoryRun& run : measured) {
+      if (Status s = file.add(run); !s) return fail(s.error());
+      note(*terminal, run.path + ": " + human_duration(run.step_ns) +
+                          (terminal->chinese() ? " 每步，已记入 " : " a step, kept in ") + path);
+    }
+    return kExitGood;
+  }
+  if (Status s = file.open(path, false); !s) return fail(s.error());
+  Result<std::vector<HistoryRun>> runs = file.read();
+  if (!runs) return fail(runs.error());
+  const size_t first = runs->size() > kMostChecked ? runs->size() - kMostChecked : 0;
+  const std::vector<Change> changes = changes_of({runs->begin() + static_cast<std::ptrdiff_t>(first), runs->end()});
+  std::string out;
+  if (format == "json") {
+    out = history_json(*runs, changes, first) + "\n";
+  } else {
+    if (what == "list") out = history_text(*runs, changes, first);
+    for (const Change& change : changes)
+      out += sentence(change, (*runs)[first + change.point.at], terminal->chinese()) + "\n";
+    if (changes.empty())
+      out += terminal->chinese() ? grouped(static_cast<int64_t>(runs->size())) + " 次运行中没有发现变化。\n"
+                                 : "No change in " + grouped(static_cast<int64_t>(runs->size())) +
+                                       (runs->size() == 1 ? " run.\n" : " runs.\n");
+    out = terminal_text(out, true);
+  }
+  std::fputs(out.c_str(), stdout);
+  const bool slower = !changes.empty() && changes.back().point.after > changes.back().point.before;
+  return what == "check" && slower ? kExitFinding : kExitGood;
+}
+
+}  // namespace stageline

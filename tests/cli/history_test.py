@@ -1,0 +1,74 @@
+"""stageline history: runs that are kept, and the changes that are found among them."""
+import json
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+from support import BIN, SOURCE, Case, run
+
+sys.path.insert(0, str(SOURCE / 'tests/gen'))
+import recording  # noqa: E402
+
+
+class History(Case):
+    def setUp(self):
+        super().setUp()
+        self.db = self.dir / 'h.sqlite'
+
+    def run_of(self, name, fault=''):
+        folder = self.dir / name
+        folder.mkdir()
+        recording.make_training(folder, fault)
+        return folder
+
+    def add(self, *runs, label='', check=0):
+        return run('history', 'add', *runs, '--db', self.db, '--label', label, check=check)
+
+    def test_a_change_is_found_with_its_run_and_its_part(self):
+        fast, slow = self.run_of('fast'), self.run_of('slow', 'between')
+        for i in range(12):
+            self.add(slow if i >= 7 else fast, label=f'v{i}')
+        done = run('history', 'check', '--db', self.db, check=1)
+        self.assertIn('From run 8 (v7) on, a step takes 30.0', done.out)
+        self.assertIn('Most of it is nothing recorded, +11.1', done.out)
+        said = json.loads(run('history', 'list', '--db', self.db, '--format', 'json', check=0).out)
+        self.assertEqual([len(said['runs']), [c['run'] for c in said['changes']]], [12, [8]])
+        self.assertEqual(len(run('history', '--db', self.db, check=0).out.splitlines()), 13)
+        # The other way round steps are faster, which is no fault.
+        with sqlite3.connect(self.db) as file:
+            file.execute('update runs set step_ns = 1e9 - step_ns')
+        self.assertIn('less', run('history', 'check', '--db', self.db, check=0).out)
+
+    def test_runs_that_are_alike(self):
+        same = self.run_of('same')
+        self.add(*[same] * 9)
+        self.assertIn('No change in 9 runs', run('history', 'check', '--db', self.db, check=0).out)
+
+    def test_jobs_that_end_at_once(self):
+        same = self.run_of('same')
+        jobs = [subprocess.Popen([BIN, 'history', 'add', same, '--db', self.db], stderr=subprocess.PIPE) for _ in range(4)]
+        for job in jobs:
+            said = job.communicate(timeout=120)[1]
+            self.assertEqual(job.returncode, 0, said)
+        self.assertEqual(len(json.loads(run('history', 'list', '--db', self.db, '--format', 'json', check=0).out)['runs']), 4)
+
+    def test_the_history_lies_beside_the_run(self):
+        run('history', 'add', self.run_of('one'), check=0)
+        self.assertTrue((self.dir / 'stageline-history.sqlite').exists())
+
+    def test_what_is_no_run_or_no_history(self):
+        self.assertIn('there is no history', run('history', 'check', '--db', self.db, check=2).err)
+        self.assertIn('no such file', self.add(self.dir / 'nowhere', check=2).err)
+        self.assertFalse(self.db.exists())
+        good = self.run_of('good')
+        self.add(good, self.dir / 'nowhere', check=2)  # all or nothing
+        self.assertFalse(self.db.exists())
+        self.db.write_text('text')
+        self.assertIn('is not a database', run('history', 'list', '--db', self.db, check=2).err)
+        self.assertIn('not "bogus"', run('history', 'bogus', check=2).err)
+        self.assertIn('takes no runs', run('history', 'check', good, check=2).err)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,69 @@
+#include "base/change_points.h"
+
+#include <cstdint>
+#include <random>
+
+#include <doctest/doctest.h>
+
+using namespace stageline;
+
+namespace {
+
+// Nearly normal, the same on every machine.
+class Noise {
+ public:
+  explicit Noise(uint64_t seed) : random_(seed) {}
+  double next() {
+    double sum = -6;
+    for (int i = 0; i < 12; ++i) sum += static_cast<double>(random_() >> 11) / 9007199254740992.0;
+    return sum;
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+// Mean steps of 60 runs of 20 steps each, whose steps differ by 1 %.
+std::vector<double> history(Noise& noise, size_t shifted_from, double shift) {
+  std::vector<double> runs;
+  for (size_t run = 0; run < 60; ++run) {
+    double sum = 0;
+    for (int step = 0; step < 20; ++step) sum += 100e6 * (run >= shifted_from ? 1 + shift : 1) * (1 + 0.01 * noise.next());
+    runs.push_back(sum / 20);
+  }
+  return runs;
+}
+
+}  // namespace
+
+TEST_CASE("histories without a change are cut at most once in a hundred") {
+  Noise noise(1);
+  int cut = 0;
+  for (int i = 0; i < 600; ++i) cut += !change_points(history(noise, 60, 0)).empty();
+  CHECK(cut <= 6);
+}
+
+TEST_CASE("half a percent among 60 runs whose steps differ by one is found, near where it is") {
+  Noise noise(2);
+  for (int i = 0; i < 60; ++i) {
+    const std::vector<ChangePoint> found = change_points(history(noise, 40, 0.005));
+    REQUIRE(found.size() >= 1);
+    bool near = false;
+    for (const ChangePoint& p : found) near |= p.at >= 36 && p.at <= 44 && p.after > 1.003 * p.before;
+    CHECK(near);
+  }
+}
+
+TEST_CASE("two changes are two, and short or level histories none") {
+  std::vector<double> runs;
+  for (int i = 0; i < 30; ++i) runs.push_back((i < 10 ? 100 : i < 20 ? 120 : 90) + i % 3);
+  const std::vector<ChangePoint> found = change_points(runs);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].at == 10);
+  CHECK(found[1].at == 20);
+  CHECK(found[0].before == 101);
+  CHECK(found[1].after == 91);
+  CHECK(change_points({}).empty());
+  CHECK(change_points({1, 2, 3, 4, 5, 6, 7}).empty());
+  CHECK(change_points(std::vector<double>(50, 7.0)).empty());
+}
