@@ -116,7 +116,7 @@ class Tail {
     const bool closed =
         trace->diagnostics.count("recording.not_closed") == 0 && trace->diagnostics.count("recording.cut") == 0;
     const bool silent = !closed && is_silent(files);
-    say(*trace, closed || silent);
+    if (!say(*trace, closed || silent)) return false;
     if (silent)
       note(terminal_, "nothing was written for a minute: the recorded processes were killed, or their machine is gone");
     return closed || silent;
@@ -139,7 +139,15 @@ class Tail {
     return false;
   }
 
-  void say(const Trace& trace, bool closed) {
+  // False: ranks came since the last look, and others may be about to: nothing is said yet, of which some would be
+  // missing. Only where we were there first; of a recording that was there before us all ranks are.
+  bool say(const Trace& trace, bool closed) {
+    std::set<int32_t> ranks;
+    for (size_t i = 0; i < trace.cells.size(); ++i)
+      ranks.insert(trace.parts[static_cast<size_t>(trace.cells.part[i])].rank);
+    const bool settled = !waited_ || ranks == ranks_;
+    ranks_ = std::move(ranks);
+    if (!settled) return false;
     std::map<int32_t, int32_t> last;  // part → its last step
     for (size_t i = 0; i < trace.cells.size(); ++i) {
       const auto [at, is_new] = last.try_emplace(trace.cells.part[i], trace.cells.step[i]);
@@ -152,11 +160,13 @@ class Tail {
     for (const StepSums& step : sums.steps)
       if (step.step > said_ && (closed || step.step < under_way)) over.push_back(&step);
     // Of what was before we came, the last few.
-    const size_t first = said_any_ || over.size() <= rows_ ? 0 : over.size() - rows_;
+    // Where we waited for it to begin, nothing was before us, however many steps were over at the first look.
+    const size_t first = said_any_ || waited_ || over.size() <= rows_ ? 0 : over.size() - rows_;
     for (size_t i = first; i < over.size(); ++i) print(line_of(trace, *over[i], sums.ranks));
     if (!over.empty()) said_ = over.back()->step;
     said_any_ |= !over.empty();
     std::fflush(stdout);
+    return true;
   }
 
   void print(const StepLine& line) {
@@ -193,6 +203,7 @@ class Tail {
   bool json_;
   size_t rows_;
   int32_t said_ = INT32_MIN;
+  std::set<int32_t> ranks_;  // that had work at the last look
   bool said_any_ = false, said_header_ = false, waited_ = false;
 };
 

@@ -41,6 +41,11 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
                  {},
                  near.empty() ? "stageline help readers lists them" : "did you mean \"" + near + "\"?"};
   }
+  if (source.files.empty())
+    return Error{ErrorCode::kUnknownKind,
+                 "there is no file in this folder",
+                 {source.roots.empty() ? "" : source.roots[0]},
+                 "a recording's files appear with the program's first training step; stageline tail waits for them"};
   // Thousands of digests need not be offered to everybody: nobody else has files of that name.
   const auto digests = std::all_of(source.files.begin(), source.files.end(),
                                    [](const SourceFile& file) { return file_extension(file.path) == "sldigest"; });

@@ -24,6 +24,12 @@ class Recording(Case):
         self.assertIn('recording.torn_tail', found)
         self.assertIn('recording.cut', found)
 
+    def test_an_empty_folder_is_no_unknown_format(self):
+        (self.dir / 'empty').mkdir()
+        said = run('info', self.dir / 'empty', check=2).err
+        self.assertIn('there is no file in this folder', said)
+        self.assertIn('stageline tail waits', said)
+
     def test_recover_keeps_every_intact_part_and_overwrites_nothing(self):
         done = run('recover', self.folder, '-o', self.dir / 'out', check=0)
         self.assertEqual(len(done.out.splitlines()), 2)

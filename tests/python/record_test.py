@@ -356,5 +356,60 @@ record.lane_close(own)
         print(f'{len(seen)} interpreters', file=sys.stderr)
 
 
+@needs_extension
+class OtherPrograms(Recorded):
+    def test_exec_loses_nothing_and_begins_anew(self):
+        again = self.write('again.py', '''
+import os, sys
+from stageline import record
+number = int(sys.argv[1])
+assert record.init(rank=0), record.why_not()
+for step in range(3):
+    record.step(10 * number + step)
+    for kind in 'FB':
+        with record.job(kind, 0, 0):
+            pass
+if number < 2:
+    os.execv(sys.executable, [sys.executable, __file__, str(number + 1)])  # no exit function runs
+''')
+        self.python(f'import os, sys; os.execv(sys.executable, [sys.executable, {str(again)!r}, "0"])', env={'STAGELINE_JOB': 'one'})
+        report = info(self.out)
+        self.assertEqual([report['ranks'], report['steps']], [1, 9])
+        self.assertEqual(len(self.cells()[0]), 18)
+
+    def test_a_forked_child_records_only_what_it_begins_itself(self):
+        self.python('''
+import os
+from stageline import record
+record.init(rank=0)
+record.step(0)
+job = record.job('F', 0, 0).begin()
+child = os.fork()
+if child == 0:
+    assert not record.recording()
+    job.end()                         # the parent's: nothing
+    record.step(5)
+    assert record.init(rank=1), record.why_not()
+    record.step(1)
+    with record.job('B', 1, 0):
+        pass
+    grandchild = os.fork()
+    if grandchild == 0:
+        with record.job('F', 7, 0):
+            pass
+        os._exit(0)
+    assert os.waitpid(grandchild, 0)[1] == 0
+    record.shutdown()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+job.end()
+with record.job('B', 0, 0):
+    pass
+''')
+        self.assertEqual(self.cells(), {0: ['0F0', '0B0'], 1: ['0B1']})
+        self.assertEqual(len(list(self.out.glob('*.slrec'))), 2)
+        self.assertEqual(list(self.out.glob('*.slhot')), [])
+
+
 if __name__ == '__main__':
     unittest.main()

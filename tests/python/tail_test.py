@@ -85,6 +85,16 @@ class Tail(Recorded):
         self.assertEqual(tail.child.wait(timeout=PATIENCE), 0)
         self.assertTrue(tail.lines.empty())
 
+    def test_who_was_there_first_hears_every_step(self):
+        tail = self.tail('--format', 'json')
+        self.assertIn('waiting:', tail.errors.get(timeout=PATIENCE))
+        program = self.program(0, 1)
+        for _ in range(14):  # more than --rows, as fast as they come: over before the next look
+            self.step(program)
+        self.close(program)
+        self.assertEqual(tail.child.wait(timeout=PATIENCE), 0)
+        self.assertEqual([json.loads(tail.line())['step'] for _ in range(14)], list(range(14)))
+
     def test_a_step_is_over_when_all_ranks_have_begun_the_next(self):
         first, second = self.program(0), self.program(1)
         for _ in range(3):
