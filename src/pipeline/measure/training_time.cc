@@ -163,19 +163,27 @@ TrainingTime training_time(const Trace& trace) {
     std::vector<Calls> of_rank;
     std::stable_sort(all[p].pieces.begin(), all[p].pieces.end(),
                      [](const Piece& a, const Piece& b) { return a.time.start < b.time.start; });
-    std::map<int32_t, std::vector<Piece>> by_step;
-    for (const Piece& piece : all[p].pieces) by_step[piece.step].push_back(piece);
     for (const int32_t number : steps) {
       TrainingStep step;
       step.step = number;
       step.start_ns = extent[p][number].start;
       step.end_ns = std::max(step.start_ns, extent[p][number].end);
-      share_out(by_step[number], step);
-      Calls& named = of_rank.emplace_back();
-      for (const Piece& piece : by_step[number])
-        if (piece.part == TrainingPart::kCollective) named[piece.name].push_back(piece.time);
       rank.steps.push_back(step);
     }
+    // By their times, not by the step that they were recorded in: an optimizer that runs forward and backward itself
+    // (Lightning) began before either, when the step before was the last one known.
+    std::vector<std::vector<Piece>> within(steps.size());
+    of_rank.resize(steps.size());
+    for (const Piece& piece : all[p].pieces) {
+      auto at = std::upper_bound(rank.steps.begin(), rank.steps.end(), piece.time.start,
+                                 [](int64_t time, const TrainingStep& step) { return time < step.end_ns; });
+      for (; at != rank.steps.end() && at->start_ns < piece.time.end; ++at)
+        within[static_cast<size_t>(at - rank.steps.begin())].push_back(piece);
+      const auto own = std::lower_bound(steps.begin(), steps.end(), piece.step);
+      if (piece.part == TrainingPart::kCollective && own != steps.end() && *own == piece.step)
+        of_rank[static_cast<size_t>(own - steps.begin())][piece.name].push_back(piece.time);
+    }
+    for (size_t k = 0; k < steps.size(); ++k) share_out(within[k], rank.steps[k]);
     for (const Piece& piece : all[p].hidden)
       if (std::binary_search(steps.begin(), steps.end(), piece.step))
         out.hidden_ns += static_cast<double>(piece.time.end - piece.time.start);
