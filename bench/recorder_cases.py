@@ -128,7 +128,8 @@ record_place = {'rank': 0, 'stage': 1, 'pp': 4}
 with run.training_step(lambda: record_place):
     assert record.recording(), record.why_not()
     found = {call.__name__: [a - b for a, b in zip(median(call), before[call.__name__])] for call in CALLS}
-    assert record.stats()['records'] >= len(CALLS) * BURSTS * BURST, record.stats()
+    counted = record.stats()  # a busy machine's writer may drop some, which it counts
+    assert counted['records'] + counted['drops'] >= len(CALLS) * BURSTS * BURST, counted
 print(json.dumps(found))
 '''
 
