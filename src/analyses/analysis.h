@@ -99,6 +99,8 @@ enum class AnalysisNeeds : uint8_t {
 
 // "needs pipeline cells, and this trace has none"
 const char* needs_text(AnalysisNeeds needs);
+// "cells", "slices", …: for programs.
+const char* needs_name(AnalysisNeeds needs);
 
 struct Analysis {
   const char* name;  // "pipeline-summary"

@@ -36,4 +36,18 @@ const char* needs_text(AnalysisNeeds needs) {
   return "";
 }
 
+const char* needs_name(AnalysisNeeds needs) {
+  switch (needs) {
+    case AnalysisNeeds::kCells: return "cells";
+    case AnalysisNeeds::kTorch: return "slices";
+    case AnalysisNeeds::kCalls: return "calls";
+    case AnalysisNeeds::kXla: return "xla";
+    case AnalysisNeeds::kAllocator: return "allocator";
+    case AnalysisNeeds::kNodes: return "nodes";
+    case AnalysisNeeds::kTwoRuns: return "two runs";
+    case AnalysisNeeds::kFiles: return "files";
+  }
+  return "";
+}
+
 }  // namespace stageline

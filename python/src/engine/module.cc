@@ -32,10 +32,9 @@ PyObject* analysis_list(PyObject*, PyObject*) {
     for (const AnalysisTable& table : a->tables)
       if (!tables || !append(tables, Py_BuildValue("(ss)", table.name, table.summary))) return nullptr;
     const Ref options(option_list(a->options));
-    static const char* const needs[] = {"cells", "slices", "two runs", "files"};
     if (!list || !tables || !options ||
-        !append(list, Py_BuildValue("(sssssOOO)", a->name, a->summary, needs[static_cast<size_t>(a->needs)], a->compat,
-                                    a->format, a->makes_overlay ? Py_True : Py_False, tables.get(), options.get())))
+        !append(list, Py_BuildValue("(sssssOOO)", a->name, a->summary, needs_name(a->needs), a->compat, a->format,
+                                    a->makes_overlay ? Py_True : Py_False, tables.get(), options.get())))
       return nullptr;
   }
   return list.release();

@@ -202,8 +202,7 @@ Result<Answered> analyze_now(const std::shared_ptr<const OpenRun>& run, const st
     input->rows = run->rows.get();
     if (!suits(analysis, run->trace))
       return Error{ErrorCode::kBadInput,
-                   name + (analysis.needs == AnalysisNeeds::kCells ? " needs pipeline cells, and this trace has none"
-                                                                   : " needs a profiler trace with slices"),
+                   name + " " + needs_text(analysis.needs),
                    {run->paths.empty() ? "" : run->paths[0]},
                    "it was read as " + run->trace.format + "; Trace.info says what it holds"};
   }
