@@ -86,6 +86,8 @@ const linkCase = fault => [`findings: each of ${fault.fault} leads to the place 
         await page.waitForFunction(() => stageline.page() === 'timeline' && stageline.frames?.() > 0);
         await settle(page);
         await lightOfTimeline(page, finding);
+        // The address has followed by now: what a link shows is one step of Back, however long one looks at it.
+        await page.waitForFunction(() => /[?&]v=/.test(location.hash));
         const shown = await page.evaluate(() => ({view: stageline.view(), steps: stageline.run.steps,
           pinned: stageline.state().pinned.map(id => ({...stageline.run.ranks[stageline.run.lanes[id].rank_index], guilty: stageline.state().scene.lanes.includes(id)}))}));
         const number = await wantedStep(page, finding, fault), step = shown.steps.find(one => one.number === number);

@@ -43,8 +43,8 @@ export function makeTimeline(shell: Shell): Page {
   // Scenes: of the finding that is shown, and who was asked for last.
   let scenes: Scenes | null = null, staging = 0, busy = 0;
   const known = async (): Promise<Scenes> => scenes ??= await scenesOf(shell);
-  // `only`: the window and what is pinned and chosen stand in the address; the scene lights them.
-  async function showScene(key: string | null, only = false): Promise<void> {
+  // `from`: who wants it. A link is one step of Back already; of an address that says window and choice the scene lights those alone.
+  async function showScene(key: string | null, from: 'page' | 'link' | 'address' = 'page'): Promise<void> {
     const mine = ++staging;
     ++busy;
     try {
@@ -53,12 +53,12 @@ export function makeTimeline(shell: Shell): Page {
       if (!finding) return key === null ? store.say(w('evidence.none')) : shell.lost(`scene=${key}`);
       const staged = await stageScene(api, run, finding, keys[at]!, steps);
       if (mine !== staging) return;
-      if (only) return store.change({scene: staged.light});
+      if (from === 'address') return store.change({scene: staged.light});
       actions.select(null);
       store.change({scene: staged.light, pinned: staged.pinned, area: staged.area, second: null, lit: null, panel: staged.area ? 'area' : 'none',
         collapsed: new Set(), hidden: new Set([...store.state.hidden].filter(id => !staged.pinned.includes(id)))});
-      if (staged.view) store.jump(staged.view);
-      else store.jump(store.home);
+      if (from === 'page') store.jump(staged.view ?? store.home);
+      else store.setView(staged.view ?? store.home, false);
       if (staged.selected) {
         actions.select(staged.selected);
         if (staged.second) store.change({second: staged.second});
@@ -112,7 +112,7 @@ export function makeTimeline(shell: Shell): Page {
         fromQuery(store, route.query, actions, api, shell.lost);
         const query = new URLSearchParams(route.query), key = query.get('scene');
         ++staging;
-        if (key !== null) showScene(key, query.has('v')).catch(actions.failed);
+        if (key !== null) showScene(key, query.has('v') ? 'address' : 'link').catch(actions.failed);
       }
       seen = true;
     },
