@@ -281,7 +281,7 @@ WEB = SOURCE / 'web/src'
 # Which files read and write the parameters of an address; "address" is what stands before the #.
 ADDRESS_FILES = {
     'address': ['viewer/main.tsx', 'i18n/i18n.ts'],
-    'timeline': ['viewer/url.ts'],
+    'timeline': ['viewer/url.ts', 'viewer/timeline_page.tsx'],
     'pipeline': ['state.ts', 'viewer/pipeline/address.ts', 'viewer/pipeline/page.tsx'],
     'answers': ['viewer/answers/page.ts', 'viewer/answers/section.ts'],
 }
