@@ -75,7 +75,7 @@ export function makeColours(context: CanvasRenderingContext2D, run: Run, theme: 
     const base = parse(kind[theme].fill);
     const tints = Array.from({length: CHUNK_TINTS}, (_, i) => (TINTED.has(kind.group) ? mix(base, ground, tintShare(i)) : base));
     colours.fill[kind.id] = (colours.receives.has(kind.id) ? tints.map(tint => mix(tint, parse(named('idle')), RECEIVE_PALED)) : tints).map(css);
-    colours.text[kind.id] = tints.map((tint, i) => (i === 0 || tint === base ? kind[theme].text : textOn(tint)));
+    colours.text[kind.id] = tints.map((tint, i) => (colours.receives.has(kind.id) ? colours.ink : i === 0 || tint === base ? kind[theme].text : textOn(tint)));
     const seen = colours.receives.has(kind.id) ? mix(base, parse(named('idle')), RECEIVE_PALED).map(Math.round) : base;  // where lines have no room, their mean
     colours.pixel[kind.id] = seen[0]! | seen[1]! << 8 | seen[2]! << 16;
   }

@@ -137,7 +137,7 @@ export function paintTexts(context: CanvasRenderingContext2D, scene: Scene, fram
     const number = bare !== '' && visible > 120 * ratio ? `${slices.names.get(slices.name[i]!) ?? ''} ${bare} · ${long}` : bare;
     const wanted = `${number ? 600 : 400} ${size}px ${FONT}`;
     if (wanted !== font) context.font = font = wanted;
-    context.fillStyle = colours.receives.has(kind) ? colours.ink : colours.text[kind]?.[tint] ?? colours.bg;
+    context.fillStyle = colours.text[kind]?.[tint] ?? colours.bg;
     const y = top + height / 2 + ratio;
     if (number) {
       const text = visible >= widthOf(context, number, size) + 3 * ratio ? number : bare;

@@ -97,7 +97,10 @@ export function makeCompare(shell: Shell): Page {
     if (!offers) return body.replaceChildren(h('h1', {tabindex: -1}, w('page.compare')), working(w('compare.working'), null));
     if (!offers.other) return body.replaceChildren(h('h1', {tabindex: -1}, w('compare.none.title')),
         h('p', {class: 'lead'}, w('compare.none')),
-      h('p', {}, h('code', {class: 'command'}, commandLine('view', offers.paths, '--compare OTHER_RUN'))));
+      h('p', {}, h('code', {class: 'command'}, commandLine('view', offers.paths, '--compare OTHER_RUN'))),
+      h('h2', {}, w('compare.none.says')),
+      h('ul', {class: 'compare-says'}, h('li', {}, w('compare.none.effects')), h('li', {}, w('compare.none.both')), h('li', {}, w('compare.none.names'))),
+      h('p', {class: 'quiet'}, w('compare.none.terminal'), ' ', h('code', {class: 'command'}, commandLine('diff', offers.paths, 'OTHER_RUN'))));
     body.replaceChildren(...[...pipelines(), h('section', {class: 'operators'},
         ...operators().filter((one): one is Node | string => !!one))]
       .filter((one): one is Node | string => !!one));

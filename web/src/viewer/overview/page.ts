@@ -90,7 +90,7 @@ export function makeOverview(shell: Shell): Page {
           told?.why_not ? h('p', {class: 'quiet'}, w('overview.whyNot', told.why_not)) : ''),
         h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(),
             facts()].filter((one): one is HTMLElement => !!one))),
-      ...[!hasPipeline(run) && told && profilePicture(shell, usualStep(steps), run.ranks.findIndex(rank => rank.rank === told?.findings.find(one => one.rank !== null)?.rank)),
+      ...[!hasPipeline(run) && told && profilePicture(shell, steps.find(step => step.number === told!.findings[0]?.step) ?? usualStep(steps), !steps.some(step => step.number === told!.findings[0]?.step), run.ranks.findIndex(rank => rank.rank === told?.findings.find(one => one.rank !== null)?.rank)),
         !hasPipeline(run) && profileBars(shell, profile), tables.length > 0 && stepPicture(shell, usualStep(steps), replicaOf(run, told?.findings.map(findingOf) ?? [])), ways(), flaws()].filter((one): one is HTMLElement => !!one));
   }
   // Where to go on.

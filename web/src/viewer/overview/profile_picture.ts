@@ -53,11 +53,12 @@ async function layersOf(shell: Shell, lanes: readonly Lane[], step: Step, n: num
   return found;
 }
 
-export function profilePicture(shell: Shell, step: Step | undefined, wanted: number): HTMLElement | null {
+// `usual`: nothing is known of this step; else the first finding is about it.
+export function profilePicture(shell: Shell, step: Step | undefined, usual: boolean, wanted: number): HTMLElement | null {
   const {run} = shell, rank = rankOf(shell, wanted), lanes = run.lanes.filter(lane => lane.rank_index === rank && (lane.type === 'stream' || lane.type === 'thread') && lane.slices > 0);
   if (!step || rank < 0 || !lanes.some(lane => lane.type === 'stream')) return null;
   const canvas = h('canvas', {'aria-hidden': 'true'}), labels = h('div', {class: 'picture-labels', 'aria-hidden': 'true'});
-  const title = w('overview.picture.title', step.number) + (run.ranks.length > 1 ? ` · ${t('row.rank', run.ranks[rank]!.rank)}` : '');
+  const title = (usual ? w('overview.picture.title', step.number) : w('overview.picture.accused', step.number)) + (run.ranks.length > 1 ? ` · ${t('row.rank', run.ranks[rank]!.rank)}` : '');
   const place = h('a', {class: 'picture', href: shell.href('timeline', {query: plainQuery(new URLSearchParams({v: `${Math.round(step.start_ns)},${Math.round(step.end_ns)}`}))}),
     }, h('span', {class: 'live'}, w('overview.picture.profile', step.number)), labels, h('div', {class: 'picture-plot'}, canvas,
       h('div', {class: 'picture-ends quiet', 'aria-hidden': 'true'}, h('span', {}, '0'), h('span', {}, duration(step.end_ns - step.start_ns)))));
