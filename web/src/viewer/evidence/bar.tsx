@@ -53,7 +53,7 @@ export function EvidenceBar(props: Props) {
         </span>
         <p class="evidence-words" aria-live="polite" title={both(finding.detail)}>
           <b>{both(finding.title)}</b>{' '}
-          {finding.value && <span class={finding.weight > 0 ? 'evidence-price' : 'evidence-price none'}>{finding.value} <small>{both(finding.note)}</small></span>}{' '}
+          {finding.value && <span class={/^−/.test(finding.value) ? 'evidence-price' : 'evidence-price none'}>{finding.value} <small>{both(finding.note)}</small></span>}{' '}
           <span class="quiet">{both(finding.detail)}</span>
         </p>
         <span class="evidence-places">{places.map(place => <a href={place.href}>{place.words}</a>)}</span>

@@ -90,8 +90,16 @@ export function makeOverview(shell: Shell): Page {
           told?.why_not ? h('p', {class: 'quiet'}, w('overview.whyNot', told.why_not)) : ''),
         h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(),
             facts()].filter((one): one is HTMLElement => !!one))),
-      ...[!hasPipeline(run) && told && profilePicture(shell, steps.find(step => step.number === told!.findings[0]?.step) ?? usualStep(steps), !steps.some(step => step.number === told!.findings[0]?.step), run.ranks.findIndex(rank => rank.rank === told?.findings.find(one => one.rank !== null)?.rank)),
+      ...[!hasPipeline(run) && told && layersOfStep(told),
         !hasPipeline(run) && profileBars(shell, profile), tables.length > 0 && stepPicture(shell, usualStep(steps), replicaOf(run, told?.findings.map(findingOf) ?? [])), ways(), flaws()].filter((one): one is HTMLElement => !!one));
+  }
+  // Drawn once for each theme and language: other answers that come redraw what stands around it.
+  let layers: {key: string; node: HTMLElement | null} | null = null;
+  function layersOfStep({findings}: Explained): HTMLElement | null {
+    const key = `${shell.theme} ${currentLang()} ${steps.length}`, accused = steps.find(step => step.number === findings[0]?.step);
+    if (layers?.key !== key) layers = {key, node: profilePicture(shell, accused ?? usualStep(steps), !accused,
+      run.ranks.findIndex(rank => rank.rank === findings.find(one => one.rank !== null)?.rank))};
+    return layers.node;
   }
   // Where to go on.
   function ways(): HTMLElement {
