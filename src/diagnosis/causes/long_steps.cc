@@ -292,7 +292,7 @@ class Finder {
     for (const auto& [part, excess] : excesses.by_part)
       if (excess.own_ns + excess.late_ns >= kLong * excess.usual_ns) long_ones.push_back(part);
     if (static_cast<double>(long_ones.size()) < kNearlyAll * static_cast<double>(excesses.by_part.size())) return;
-    if (take_ranks(step, base, whole, excesses, long_ones, found)) found.by = LongBy::kAll;
+    if (take_ranks(step, base, whole, excesses, long_ones, found)) found.by = LongBy::kAll, found.stage = kUnknown;
   }
 
   // The step with all its work started as usual; false, and nothing said, where that is not nearly all of it.

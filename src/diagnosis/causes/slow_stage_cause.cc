@@ -92,8 +92,10 @@ class StageSteps {
     double own = 0, theirs = 0;
   };
 
+  // Cells whose chunk nobody said count as the first one's, as in CellTimes::place().
   size_t at(int32_t stage, int32_t chunk, size_t step) const {
-    return (static_cast<size_t>(stage) * static_cast<size_t>(chunks_) + static_cast<size_t>(chunk)) * steps_ + step;
+    const auto row = static_cast<size_t>(stage * chunks_ + std::max(chunk, 0));
+    return row * steps_ + step;
   }
 
   // All chunks of the stage where none is named.
