@@ -46,9 +46,9 @@ void say_run(const Trace& trace, const Recognition& recognition, const RunCovera
   e.run_en += " · " + counted(micro_batches, "micro-batch", "micro-batches") + " · " +
               counted(extent.step_count, "step", "steps") + " · " + human_duration(e.step_ns) + " a step on average" +
               (e.steps < extent.step_count ? " over " + grouped(e.steps) + " of them" : "");
-  e.run_zh +=
-      " · " + grouped(micro_batches) + " 个微批 · " + grouped(extent.step_count) + " 步 · " +
-              (e.steps < extent.step_count ? "其中 " + grouped(e.steps) + " 步" : "") + "平均每步 " + human_duration(e.step_ns);
+  e.run_zh += " · " + grouped(micro_batches) + " 个微批 · " + grouped(extent.step_count) + " 步 · " +
+              (e.steps < extent.step_count ? "其中 " + grouped(e.steps) + " 步" : "") + "平均每步 " +
+              human_duration(e.step_ns);
 }
 
 void say_coverage(const RunCoverage& coverage, Explanation& e) {
@@ -97,10 +97,11 @@ std::string first_clause(const std::string& title, const char* colon) { return t
 
 // The first words of a page are the culprit and what it costs, or that the run is healthy; what a step takes, and how
 // much of it computes, stands below. Where nothing is sure the step's time stays the headline.
-void say_culprit(bool cells, Explanation& e) {
+void say_culprit(bool cells, bool cut_off, Explanation& e) {
   constexpr double kMostlyComputing = 0.9;  // of a profile's devices, to be called healthy
   Headline& h = e.headline;
-  if (h.title_en.empty() || !e.why_not.empty()) return;
+  // Of a recording that is cut off its own headline says so first.
+  if (h.title_en.empty() || !e.why_not.empty() || cut_off) return;
   std::string en, zh;
   if (!e.findings.empty()) {
     const Finding& f = e.findings.front();
@@ -110,17 +111,25 @@ void say_culprit(bool cells, Explanation& e) {
       en = first_clause(f.title_en, ": ") + ": " +
            (priced ? f.value.substr(std::string("−").size()) + " of each step." : percent(f.weight) + " of the time.");
       zh = first_clause(f.title_zh, "：") +
-           (priced ? "：占每步的 " + f.value.substr(std::string("−").size()) : "：占全部时间的 " + percent(f.weight)) + "。";
+           (priced ? "：占每步的 " + f.value.substr(std::string("−").size()) : "：占全部时间的 " + percent(f.weight)) +
+           "。";
     } else {
       en = f.title_en + ", " + f.value + " " + f.value_note_en + ".";
       zh = f.title_zh + "，" + f.value_note_zh + " " + f.value + "。";
     }
   } else {
-    const auto computing = std::find_if(e.parts.begin(), e.parts.end(), [](const SpanPart& p) { return p.id == "compute"; });
+    const auto computing =
+        std::find_if(e.parts.begin(), e.parts.end(), [](const SpanPart& p) { return p.id == "compute"; });
     if (!e.doubt_en.empty() || computing == e.parts.end()) return;
+    // What no finding names may still be much.
+    const bool much_is_left = std::any_of(e.account.parts.begin(), e.account.parts.end(), [&](const AccountPart& part) {
+      return part.id != "schedule" && part.id != "named" && part.ns >= kLargePart * e.step_ns;
+    });
+    if (much_is_left) return;
     if (!cells && computing->share < kMostlyComputing) return;
     const std::string share = percent(computing->share);
-    en = "Healthy: no fault was found; " + share + (cells ? " of a step is computing." : " of the devices' time is computing.");
+    en = "Healthy: no fault was found; " + share +
+         (cells ? " of a step is computing." : " of the devices' time is computing.");
     zh = "运行健康：没有发现故障，" + std::string(cells ? "每步" : "设备时间") + "的 " + share + " 在计算。";
   }
   h.lead_en = h.title_en + (h.lead_en.empty() ? "" : " ") + h.lead_en;
@@ -203,7 +212,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
     return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
   });
   if (e.findings.size() > kMostFindings) e.findings.resize(kMostFindings);
-  say_culprit(cells, e);
+  say_culprit(cells, trace.diagnostics.count("kineto.truncated") > 0, e);
   if (e.run_en.empty() && !e.headline.sizes_en.empty()) {  // no line above says them
     e.headline.lead_en = e.headline.sizes_en + (e.headline.lead_en.empty() ? "" : " ") + e.headline.lead_en;
     e.headline.lead_zh = e.headline.sizes_zh + e.headline.lead_zh;
