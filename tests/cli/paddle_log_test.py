@@ -211,7 +211,7 @@ class Faults(Case):
 
     def test_unreadable_paths(self):
         self.assertIn('no such file', run('info', self.dir / 'nowhere', check=2).err)
-        self.assertIn('no reader', run('info', self.dir, check=2).err)
+        self.assertIn('there is no file in this folder', run('info', self.dir, check=2).err)
         self.write('a.txt', 'hello')
         self.assertIn('no reader', run('info', self.dir / 'a.txt', check=2).err)
 

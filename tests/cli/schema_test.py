@@ -75,6 +75,11 @@ class SchemaTest(Case):
                 counts['schedule'] += self.valid('schedule', 'schedule', words[1], '--format', 'json')
         counts['tail'] += self.valid('tail', 'tail', self.dir / 'recording', '--format', 'json')
         counts['version'] += self.valid('version', 'version', '--json')
+        counts['digest'] += self.valid('digest', 'digest', GOLDEN / 'op-table/input', '-o', self.dir / 'digests', '--json')
+        for label in range(2):
+            run('history', 'add', GOLDEN / 'op-table/input', '--db', self.dir / 'history.sqlite', '--label', label)
+        counts['history'] += self.valid('history', 'history', 'list', '--db', self.dir / 'history.sqlite', '--json')
+        counts['history'] += self.valid('history', 'history', 'check', '--db', self.dir / 'history.sqlite', '--json')
         for name in re.findall(r'^  (\S+)', run('help', 'analyses', check=0).out, re.M):
             for place in (GOLDEN / 'op-table/input', GOLDEN / 'kineto/input', GOLDEN / 'kineto-modules/input', GOLDEN / 'ascend/input'):
                 counts['analyze'] += self.valid('analyze', 'analyze', name, place, '--format', 'json')

@@ -32,11 +32,12 @@ function toScale({whole, parts, below}, shares, where) {
   assert.equal(below.length, shares.filter(share => Math.abs(share) >= 0.0005).length - inside, `${where}: what has no room stands below`);
 }
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+// When it is asked for: packages are installed once the browser is.
+const axeScript = () => readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 // By the rules of WCAG 2.2 AA and axe's own good practice; what is minor or moderate is not asked here.
 async function serious(page) {
   const session = await page.context().newCDPSession(page);
-  await session.send('Runtime.evaluate', {expression: AXE});  // the page's policy allows no script of others'
+  await session.send('Runtime.evaluate', {expression: axeScript()});  // the page's policy allows no script of others'
   const found = await page.evaluate(async () => (await axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})).violations
     .filter(one => one.impact === 'serious' || one.impact === 'critical').map(one => `${one.id}: ${one.nodes.map(node => node.html.slice(0, 160)).slice(0, 3).join(' | ')}`));
   await session.detach();
