@@ -2,7 +2,7 @@
 // command line for the same input. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
-import {follows, patience, poorContrast, resize, settle, view, visibleTexts} from './viewer_help.mjs';
+import {follows, patience, poorContrast, resize, settle, tooWide, view, visibleTexts} from './viewer_help.mjs';
 
 const BIG = {maxBuffer: 1 << 28, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore']};
 const json = (program, ...args) => JSON.parse(execFileSync(program, args, BIG));
@@ -342,7 +342,7 @@ export const cases = [
             const shownPage = [...document.querySelectorAll('.page')].find(one => !one.hidden);
             return [document.documentElement.scrollWidth - innerWidth, shownPage.scrollWidth - shownPage.clientWidth];
           });
-          assert.ok(wide.every(by => by <= 0), `${hash} at ${width}: ${wide}`);
+          assert.ok(wide.every(by => by <= 0), `${hash} at ${width}: ${wide}, too wide: ${await tooWide(page)}`);
           if (width !== 900) await shot(page, `zh-${hash.slice(2).replace('/', '-')}-${width}${dark ? '-dark' : ''}`);
         }
         const words = (await visibleTexts(page)).join('\n');

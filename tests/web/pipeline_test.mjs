@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {atRest as rest_, cellWhere, program, rowsOf, show, showBoth, state, view} from './pipeline_help.mjs';
-import {drag} from './viewer_help.mjs';
+import {drag, tooWide} from './viewer_help.mjs';
 
 const json = program;
 const FORWARD = 0, BACKWARD = 1;
@@ -420,7 +420,7 @@ export const cases = [
       page = await show(open, 'pipeline', '', {...options, query, again: page});
       await page.waitForSelector('#cost');
       await shot(page, `pipeline-${name}`);
-      assert.ok(await page.evaluate(() => document.querySelector('.page-pipeline').scrollWidth <= document.querySelector('.page-pipeline').clientWidth + 1), name);
+      assert.ok(await page.evaluate(() => document.querySelector('.page-pipeline').scrollWidth <= document.querySelector('.page-pipeline').clientWidth + 1), `${name}, too wide: ${await tooWide(page)}`);
       const poor = await page.evaluate(() => {
         const paper = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
         const rgb = text => {

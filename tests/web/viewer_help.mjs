@@ -119,3 +119,11 @@ export const textContrast = page => page.evaluate(() => {
   return {seen, found};
 });
 export const poorContrast = async page => (await textContrast(page)).found;
+
+// What reaches past the right edge of the page that is shown: "TAG.CLASS words +PIXELS", outermost first.
+export const tooWide = page => page.evaluate(() => {
+  const shown = [...document.querySelectorAll('.page')].find(one => !one.hidden), edge = shown.getBoundingClientRect().left + shown.clientWidth;
+  const over = one => Math.round(one.getBoundingClientRect().right - edge);
+  return [...shown.querySelectorAll('*')].filter(one => one.getClientRects().length > 0 && over(one) > 0)
+    .map(one => `${one.tagName}.${one.getAttribute('class') ?? ''} ${one.textContent.trim().slice(0, 30)} +${over(one)}`).slice(0, 20).join('; ');
+});

@@ -23,7 +23,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 const [stageline, folder] = process.argv.slice(2, 4).map(path => resolve(path)), update = process.argv.includes('--update-goldens');
 const browser = await launch({what: `${cases.length} cases in the browser`});
 mkdirSync(folder, {recursive: true});
-const runs = makeRuns(stageline, folder);
+// The runs lie where a path is longer than a narrow window is wide, as on clusters: what quotes it has to fold.
+const runs = makeRuns(stageline, join(folder, 'runs-of-a-model-whose-name-says-its-layers-heads-and-sequence-length', 'attempt-of-monday'));
 
 // One server a run, started when it is first asked for, and opened once it has read all: of a run that is still being read the page
 // shows what is there, and begins again when there is more.
