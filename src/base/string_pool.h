@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,7 +19,10 @@ class StringPool {
   // libstdc++'s deque allocates when moved from, so these may throw.
   StringPool(StringPool&&) = default;             // NOLINT(performance-noexcept-move-constructor)
   StringPool& operator=(StringPool&&) = default;  // NOLINT(performance-noexcept-move-constructor)
-  StringPool(const StringPool&) = delete;         // the map views into this pool's own storage
+  // The same texts under the same ids. O(length of all texts).
+  StringPool(const StringPool& other) {
+    for (const std::string& text : other.texts_) intern(text);
+  }
   StringPool& operator=(const StringPool&) = delete;
 
   // Returns the id of `text`, adding it when new. Amortised O(length).
@@ -31,6 +35,10 @@ class StringPool {
     return id;
   }
   std::string_view text(StringId id) const { return texts_[id]; }
+  std::optional<StringId> find(std::string_view text) const {
+    const auto it = ids_.find(text);
+    return it == ids_.end() ? std::nullopt : std::optional(it->second);
+  }
   size_t size() const { return texts_.size(); }
 
  private:

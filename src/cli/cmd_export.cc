@@ -21,12 +21,14 @@ int run_export(const Arguments& arguments) {
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, ask->exporter->compat, ask->clocks);
   if (!trace) return fail(trace.error());
   std::vector<std::string> paths;
+  Diagnostics notes = trace->diagnostics;
   const Status written = [&] {
     const WritingBar bar(*terminal);
-    return export_run(*trace, output, ask->exporter->name, ask->options, arguments.operands, &paths);
+    return export_run(std::make_shared<const Run>(*trace), notes, output, ask->exporter->name, ask->options,
+                      arguments.operands, &paths);
   }();
   if (!written) return fail(written.error());
-  print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
+  print_notes(*terminal, notes, arguments.operands[0]);
   if (output == "-") return kExitGood;
   for (const std::string& path : paths)
     note(*terminal,

@@ -162,12 +162,15 @@ Result<std::vector<std::string>> folders(const std::vector<std::string>& named, 
   return out;
 }
 
-Status write_report(Trace trace, const std::vector<std::string>& paths, const std::string& output) {
+Status write_report(const Trace& trace, const std::vector<std::string>& paths, const std::string& output) {
   PageOptions options;
   options.paths = paths;
   options.command = view_command(paths);
   options.title = run_name(paths);
-  if (const Result<WrittenPage> written = write_page_file(std::move(trace), output, options); !written)
+  Diagnostics notes = trace.diagnostics;
+  if (const Result<WrittenPage> written =
+          write_page_file(std::make_shared<const Run>(trace), notes, output, options);
+      !written)
     return written.error();
   return {};
 }

@@ -60,14 +60,13 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
 }
 
 // "4 ranks, 1 280 cells, 5 steps"; of a profiler trace its slices.
-std::string what_it_holds(const Trace& trace) {
+std::string what_it_holds(const WrittenPage& page, int32_t steps) {
   const auto count = [](int64_t n, const char* one, const char* many) {
     return grouped(n) + " " + (n == 1 ? one : many);
   };
-  const std::string ranks = count(static_cast<int64_t>(trace.parts.size()), "rank", "ranks") + ", ";
-  if (trace.cells.size() == 0) return ranks + count(static_cast<int64_t>(trace.slice_count()), "slice", "slices");
-  return ranks + count(static_cast<int64_t>(trace.cells.size()), "cell", "cells") + ", " +
-         count(extent_of(trace).step_count, "step", "steps");
+  const std::string ranks = count(static_cast<int64_t>(page.ranks), "rank", "ranks") + ", ";
+  if (page.cells == 0) return ranks + count(static_cast<int64_t>(page.slices), "slice", "slices");
+  return ranks + count(static_cast<int64_t>(page.cells), "cell", "cells") + ", " + count(steps, "step", "steps");
 }
 
 }  // namespace
@@ -106,22 +105,22 @@ int run_report(const Arguments& arguments) {
   const auto slices = arguments.integer("slices", static_cast<int64_t>(options.most_slices), 0, kMostPageSlices);
   if (!slices) return fail(slices.error());
   options.most_slices = static_cast<uint64_t>(*slices);
+  Diagnostics notes = trace->diagnostics;
   const Result<WrittenPage> written = [&] {
     const WritingBar bar(*terminal);
-    return write_page_file(std::move(*trace), output, options, std::move(other));
+    return write_page_file(std::make_shared<const Run>(*trace), notes, output, options, std::move(other));
   }();
   if (!written) return fail(written.error());
-  const Trace& shown = written->timeline->trace();
   const Findings& findings = written->findings;
-  for (const Diagnostic& d : shown.diagnostics.items())
+  for (const Diagnostic& d : notes.items())
     if (d.name == "clock.aligned") note(*terminal, message_text(*terminal, d));
-  print_notes(*terminal, shown.diagnostics, arguments.operands[0]);
+  print_notes(*terminal, notes, arguments.operands[0]);
   std::string text = findings_text(*terminal, findings);
   if (output != "-") {
     struct stat st{};
     stat(output.c_str(), &st);
     text += "\n" + terminal_text(output) + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " +
-            what_it_holds(shown) + "\n";
+            what_it_holds(*written, extent_of(*trace).step_count) + "\n";
   }
   fputs(text.c_str(), output == "-" ? stderr : stdout);
   Result<int> code = fail_on(arguments, findings, written->lost_share);

@@ -216,7 +216,8 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   if (!run) return std::move(run).error();
   run->trace.cells.sort();
   link_cells(run->trace);
-  return export_run(run->trace, path, to, options, {});
+  Diagnostics notes = run->trace.diagnostics;
+  return export_run(std::make_shared<const Run>(run->trace), notes, path, to, options, {});
 }
 
 // What the published formula speaks of, as the order has it without latency.

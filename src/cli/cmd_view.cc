@@ -106,13 +106,10 @@ int run_view(const Arguments& arguments) {
   const auto read = [how_read = *recorded](const std::vector<std::string>& paths) {
     return [how_read, paths] { return open_trace(paths, how_read); };
   };
-  const auto& inputs = arguments.operands;
-  if (std::find(inputs.begin(), inputs.end(), "-") == inputs.end())
-    run->set_again(read(inputs));  // a pipe is read once
   if (!other.empty()) run->set_other(valid_utf8(run_name({other})), {other}, read({other}));
   Companion companion;
   if (arguments.get("confine", "auto") != "off") {
-    std::vector<std::vector<std::string>> runs = {inputs};
+    std::vector<std::vector<std::string>> runs = {arguments.operands};
     if (!other.empty()) runs.push_back({other});
     std::vector<std::string> readable = readable_paths(runs);
     if (const std::string rules = arguments.get("cell-rules"); !rules.empty()) readable.push_back(rules);

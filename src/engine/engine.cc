@@ -193,7 +193,7 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
   }
   if (!profiled) tables.push_back(cells_table(trace));
   tables.push_back(devices_table(trace));
-  tables.push_back(diagnostics_table(trace));
+  tables.push_back(diagnostics_table(diagnostics));
   return tables;
 }
 
@@ -205,18 +205,18 @@ Explanation explain_run(const std::shared_ptr<const Run>& run, Diagnostics& diag
 
 namespace {
 
-void say_no_theory(Trace& trace, const Theory* theory, Ghosts ghosts) {
+void say_no_theory(Diagnostics& notes, const Theory* theory, Ghosts ghosts) {
   if (!theory || theory->known()) return;
-  trace.diagnostics.add("theory.none", ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
-                        "no ghosts are drawn: " + theory->why_not);
+  notes.add("theory.none", ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
+            "no ghosts are drawn: " + theory->why_not);
 }
 
 }  // namespace
 
 namespace {
 
-Status export_ranks(const Exporter& exporter, const Trace& trace, const std::string& path, ExportOptions options,
-                    std::vector<std::string>& written) {
+Status export_ranks(const Exporter& exporter, const Trace& trace, const Diagnostics& notes, const std::string& path,
+                    ExportOptions options, std::vector<std::string>& written) {
   std::vector<size_t> parts;
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
   for (size_t p = 0; p < trace.parts.size(); ++p)
@@ -235,7 +235,7 @@ Status export_ranks(const Exporter& exporter, const Trace& trace, const std::str
     written.push_back(parts.size() == 1 ? path : rank_path(path, trace.parts[p].rank));
     const std::vector<Table> no_tables;
     const Findings no_findings;
-    const ExportInput input{trace, no_tables, no_findings.headline, no_findings.list, options};
+    const ExportInput input{trace, notes, no_tables, no_findings.headline, no_findings.list, options};
     if (Status s = exporter.write(input, written.back()); !s) return s;
   }
   return together.commit();
@@ -243,26 +243,30 @@ Status export_ranks(const Exporter& exporter, const Trace& trace, const std::str
 
 }  // namespace
 
-Result<ChartPicture> chart_picture(Trace& trace, const ExportOptions& options) {
-  drop_other_ranks(trace);
-  draw_on_one_clock(trace);
-  const Run drawn(trace);
+Result<ChartPicture> chart_picture(const DrawnRun& drawn, const ExportOptions& options) {
   const std::vector<Table> tables;
   const Findings findings;
-  const ExportInput input{trace,         tables,  findings.headline,
-                          findings.list, options, [&]() -> const Theory& { return theory_of(drawn).theory; }};
+  const Trace& trace = drawn.trace();
+  const ExportInput input{trace,
+                          trace.diagnostics,
+                          tables,
+                          findings.headline,
+                          findings.list,
+                          options,
+                          [&]() -> const Theory& { return theory_of(*drawn.run()).theory; }};
   Result<PngChart> made = png_chart(input, "");
   if (!made) return std::move(made).error();
   return ChartPicture{std::move(made->bytes), made->width, made->height};
 }
 
-Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,
-                    std::vector<std::string>* written) {
+Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
+                    std::string_view to, const ExportOptions& options, std::vector<std::string>* written) {
   std::vector<std::string> paths;
   if (!written) written = &paths;
   Result<const Exporter*> exporter = choose_exporter(to, path);
   if (!exporter) return std::move(exporter).error();
   assert(!(*exporter)->is_page && "export_run() writes it");
+  const Trace& trace = run->trace();
   if (trace.cells.size() == 0 && (*exporter)->draws_cells)
     return Error{
         ErrorCode::kUnavailable,
@@ -270,24 +274,25 @@ Status export_trace(Trace& trace, const std::string& path, std::string_view to, 
         {},
         "stageline report and stageline analyze work on it; stageline export --to json or sqlite has every table; --to "
         "trace-with-counters writes the trace again with counters"};
-  if ((*exporter)->one_file_per_rank) return export_ranks(**exporter, trace, path, options, *written);
+  if ((*exporter)->one_file_per_rank) return export_ranks(**exporter, trace, notes, path, options, *written);
   std::vector<Table> tables;
   Findings findings;
   if ((*exporter)->needs_tables) {
-    const auto run = std::make_shared<const Run>(trace);
-    tables = all_tables(run, trace.diagnostics, (*exporter)->whole_tables);
+    tables = all_tables(run, notes, (*exporter)->whole_tables);
     findings = explained_findings(explain(*run, tables));
   }
-  drop_other_ranks(trace);
-  if ((*exporter)->one_axis) draw_on_one_clock(trace);
-  const Run drawn(trace);
+  const DrawnRun drawn(run, (*exporter)->one_axis ? DrawnStamps::kOnOneClock : DrawnStamps::kAsRecorded);
   const Theory* asked = nullptr;
-  const ExportInput input{
-      trace,         tables,  findings.headline,
-      findings.list, options, [&]() -> const Theory& { return *(asked = &theory_of(drawn).theory); }};
+  const ExportInput input{drawn.trace(),
+                          notes,
+                          tables,
+                          findings.headline,
+                          findings.list,
+                          options,
+                          [&]() -> const Theory& { return *(asked = &theory_of(*drawn.run()).theory); }};
   written->push_back(path);
   const Status done = (*exporter)->write(input, path);
-  say_no_theory(trace, asked, options.ghosts);
+  say_no_theory(notes, asked, options.ghosts);
   return done;
 }
 

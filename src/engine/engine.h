@@ -59,19 +59,19 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
 // not. `diagnostics`: analyses that were left out are counted there.
 Explanation explain_run(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics);
 
-// Writes the trace at `path` in the kind `to` ("" : by extension), which is not the page (server/page_export.h). A kind
-// that has one file per rank writes `path` for a single rank, and rank_path(path, rank) for each of several. `written`
-// (if given): the paths that were.
-Status export_trace(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,
-                    std::vector<std::string>* written = nullptr);
+// Writes the run at `path` in the kind `to` ("" : by extension), which is not the page (server/page_export.h). A kind
+// that has one file per rank writes `path` for a single rank, and rank_path(path, rank) for each of several. `notes`:
+// the trace's diagnostics, for outputs that list them; what could not be written is added. `written` (if given): the
+// paths that were.
+Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
+                    std::string_view to, const ExportOptions& options, std::vector<std::string>* written = nullptr);
 
-// The pipeline's chart as a PNG, what export_trace() writes; the trace is as it was drawn afterwards. Errors: kBadInput
-// without cells, kLimit.
+// The pipeline's chart as a PNG, what export_trace() writes. Errors: kBadInput without cells, kLimit.
 struct ChartPicture {
   std::string png;
   int width = 0, height = 0;
 };
-Result<ChartPicture> chart_picture(Trace& trace, const ExportOptions& options);
+Result<ChartPicture> chart_picture(const DrawnRun& drawn, const ExportOptions& options);
 
 // "A:B", "A:", ":B" or "A" as inclusive numbers. Errors: kUsage.
 Status parse_step_range(std::string_view text, int64_t& first, int64_t& last);

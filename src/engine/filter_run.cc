@@ -138,13 +138,15 @@ Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const st
   return check_slices_left(trace, path);
 }
 
+bool has_other_ranks(const Trace& trace) {
+  return std::any_of(trace.parts.begin(), trace.parts.end(),
+                     [&](const Part& part) { return !is_wanted(trace.slice_filter.ranks, part.rank); });
+}
+
 void drop_other_ranks(Trace& trace) {
   const std::vector<int32_t> ranks = trace.slice_filter.ranks;
-  if (trace.cells.size() == 0 || std::all_of(trace.parts.begin(), trace.parts.end(),
-                                             [&](const Part& part) { return is_wanted(ranks, part.rank); }))
-    return;
   filter_trace(trace, ranks, INT64_MIN, INT64_MAX);
-  link_cells(trace);
+  if (trace.cells.size() > 0) link_cells(trace);
 }
 
 }  // namespace stageline

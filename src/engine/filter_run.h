@@ -26,8 +26,9 @@ struct RunFilter {
 // when nothing is left, saying what there is.
 Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const std::string& path);
 
-// Of a profiled trace with cells: takes away the parts that --ranks left out, for outputs that draw every part there
-// is. Analyses that look at slices must have run before.
+// Of a profiled trace, whose parts all stay: are there parts that --ranks left out? And takes them away, for outputs that
+// draw every part there is.
+bool has_other_ranks(const Trace& trace);
 void drop_other_ranks(Trace& trace);
 
 }  // namespace stageline

@@ -92,7 +92,7 @@ Table devices_table(const Trace& trace) {
   return table;
 }
 
-Table diagnostics_table(const Trace& trace) {
+Table diagnostics_table(const Diagnostics& diagnostics) {
   Table table("diagnostics", "Flaws and notes",
               {{"name", "name", ColumnType::kText, "Stable dotted name of the kind of flaw."},
                {"severity", "severity", ColumnType::kText, "info, warning (nothing was lost) or loss."},
@@ -101,7 +101,7 @@ Table diagnostics_table(const Trace& trace) {
                {"line", "line", ColumnType::kInteger, "Line in that file, from 1; null when unknown."},
                {"byte", "byte", ColumnType::kInteger, "Byte in that file, from 0; null when unknown."},
                {"message", "message", ColumnType::kText, "What it is and what was kept."}});
-  for (const Diagnostic& d : trace.diagnostics.items())
+  for (const Diagnostic& d : diagnostics.items())
     table.add_row({d.name, std::string(severity_name(d.severity)), d.count, d.first.file,
                    d.first.line > 0 ? d.first.line : kNullInteger, d.first.byte >= 0 ? d.first.byte : kNullInteger,
                    d.message});

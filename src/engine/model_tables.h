@@ -12,7 +12,7 @@ Table cells_table(const Trace& trace);
 // "devices": one row per rank: where it ran and what was read from it.
 Table devices_table(const Trace& trace);
 // "diagnostics": one row per kind of flaw, with the first place.
-Table diagnostics_table(const Trace& trace);
+Table diagnostics_table(const Diagnostics& diagnostics);
 
 // "steps": of a pipeline one row per step over all ranks, of a profile one per rank and ProfilerStep.
 Table steps_table(const Run& run);

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "engine/filter_run.h"
 #include "pipeline/cells/link_cells.h"
 
 namespace stageline {
@@ -201,7 +202,9 @@ Status check_one_clock(const Trace& trace, const AlignOptions& options) {
       "which"};
 }
 
-void draw_on_one_clock(Trace& trace) {
+namespace {
+
+void move_stamps(Trace& trace) {
   if (trace.alignment != AlignState::kMapped) return;
   parallel_for(trace.parts.size(), [&](size_t p) {
     Part& part = trace.parts[p];
@@ -239,6 +242,26 @@ void draw_on_one_clock(Trace& trace) {
   const ClockSummary summary = clock_summary(trace);
   if (summary.by.empty()) return;  // nothing was tied: as recorded
   trace.clock = summary.untied.empty() ? ClockState::kAligned : ClockState::kPartlyAligned;
+}
+
+}  // namespace
+
+Trace on_one_clock(const Trace& recorded) {
+  Trace drawn = recorded.copy();
+  move_stamps(drawn);
+  return drawn;
+}
+
+DrawnRun::DrawnRun(std::shared_ptr<const Run> recorded, DrawnStamps stamps)
+    : recorded_(std::move(recorded)), drawn_(recorded_) {
+  const Trace& trace = recorded_->trace();
+  const bool leaves_out = has_other_ranks(trace);
+  const bool moves = stamps == DrawnStamps::kOnOneClock && trace.alignment == AlignState::kMapped;
+  if (!leaves_out && !moves) return;
+  moved_ = trace.copy();
+  if (leaves_out) drop_other_ranks(*moved_);
+  if (moves) move_stamps(*moved_);
+  drawn_ = std::make_shared<const Run>(*moved_);
 }
 
 Result<AlignMode> parse_align_mode(std::string_view text) {

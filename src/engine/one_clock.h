@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "facts/run.h"
 #include "model/trace.h"
 #include "pipeline/clocks/align.h"
 
@@ -34,8 +37,25 @@ Status map_clocks(Trace& trace, const AlignOptions& options);
 // beside each other (clock.untied says so), except with kAlways.
 Status check_one_clock(const Trace& trace, const AlignOptions& options);
 
-// Turns the columns of a mapped trace into times of the reference clock, for exporters. Raw stamps are gone after that.
-void draw_on_one_clock(Trace& trace);
+// A run as pictures draw it: of the ranks that --ranks chose, their stamps on one clock, or with kAsRecorded left as they
+// are. What was recorded does not change: where something has to, this is a copy, with as much memory, else the run
+// itself.
+enum class DrawnStamps : uint8_t { kOnOneClock, kAsRecorded };
+class DrawnRun {
+ public:
+  explicit DrawnRun(std::shared_ptr<const Run> recorded, DrawnStamps stamps = DrawnStamps::kOnOneClock);
+  const std::shared_ptr<const Run>& run() const { return drawn_; }
+  const Trace& trace() const { return drawn_->trace(); }
+  const std::shared_ptr<const Run>& recorded() const { return recorded_; }
+
+ private:
+  std::shared_ptr<const Run> recorded_;
+  std::optional<Trace> moved_;
+  std::shared_ptr<const Run> drawn_;
+};
+
+// The columns of a mapped trace as times of the reference clock: a copy.
+Trace on_one_clock(const Trace& recorded);
 
 // `stageline align`: clocks as map_clocks() would put them, or, where the source says that all ranks share one, that
 // clock, with what the matches have against it (clock.not_shared in the trace's diagnostics); kAlways measures there

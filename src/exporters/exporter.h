@@ -37,6 +37,7 @@ struct ExportOptions {
 // linked; the tables are those of every analysis plus cells, steps and diagnostics.
 struct ExportInput {
   const Trace& trace;
+  const Diagnostics& diagnostics;  // what is known of its flaws: its own and those found since
   const std::vector<Table>& tables;
   const Headline& headline;
   const std::vector<Finding>& findings;

@@ -59,7 +59,7 @@ Status write_json(const ExportInput& input, const std::string& path) {
   append_headline(json, input.headline);
   append_findings(json, input.findings);
   json.key("diagnostics").begin_array();
-  for (const Diagnostic& d : input.trace.diagnostics.items()) {
+  for (const Diagnostic& d : input.diagnostics.items()) {
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
     json.field("message", d.message);
     append_place(json, d.first);

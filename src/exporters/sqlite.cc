@@ -88,13 +88,13 @@ void write_table(Output& out, const Table& table, std::set<std::string>& taken) 
   out.keep(insert.status());
 }
 
-void write_diagnostics(Output& out, const Trace& trace) {
+void write_diagnostics(Output& out, const Diagnostics& diagnostics) {
   out.run(
       "CREATE TABLE diagnostics (name TEXT, severity TEXT, count INTEGER, file TEXT, line INTEGER, byte INTEGER, "
       "message TEXT)");
   if (!out.ok()) return;
   SqliteInsert insert(out.db, "diagnostics", 7);
-  for (const Diagnostic& d : trace.diagnostics.items()) {
+  for (const Diagnostic& d : diagnostics.items()) {
     insert.text(d.name).text(severity_name(d.severity)).integer(d.count).text(d.first.file);
     d.first.line > 0 ? insert.integer(d.first.line) : insert.null();
     d.first.byte >= 0 ? insert.integer(d.first.byte) : insert.null();
@@ -136,7 +136,7 @@ void write_all(Output& out, const ExportInput& input) {
     has_diagnostics |= table.name() == "diagnostics";
     write_table(out, table, taken);
   }
-  if (!has_diagnostics) write_diagnostics(out, input.trace);
+  if (!has_diagnostics) write_diagnostics(out, input.diagnostics);
   write_findings(out, input.findings);
   out.run("COMMIT");
 }

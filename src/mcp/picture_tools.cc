@@ -42,15 +42,16 @@ Result<std::string> Tools::chart(const Value& arguments) {
   constexpr double kMostWidth = 1600;
   drawing.most_width_px = kMostWidth;
   if (const auto width = arguments["width"].integer()) drawing.width_px = static_cast<double>(*width);
-  const Result<ChartPicture> picture = chart_picture(*trace, drawing);
+  const DrawnRun drawn(std::make_shared<const Run>(*trace));
+  const Result<ChartPicture> picture = chart_picture(drawn, drawing);
   if (!picture) return picture.error();
   // The numbers that the picture shows, so that nobody reads them off pixels.
-  const Cells& cells = trace->cells;
+  const Cells& cells = drawn.trace().cells;
   std::map<int32_t, RankSums> ranks;
   int64_t first = INT64_MAX, last = INT64_MIN;
   int32_t first_step = INT32_MAX, last_step = INT32_MIN;
   for (size_t i = 0; i < cells.size(); ++i) {
-    const Part& part = trace->parts[static_cast<size_t>(cells.part[i])];
+    const Part& part = drawn.trace().parts[static_cast<size_t>(cells.part[i])];
     const int64_t start_ns = cells.start_ns[i], end_ns = cells.end_ns[i];
     RankSums& rank = ranks[part.rank];
     ++rank.cells;

@@ -198,7 +198,7 @@ std::string_view clock_name(ClockState clock);  // "shared", "unaligned", "per-r
 enum class AlignState : uint8_t {
   kRaw,     // stamps as recorded, no maps
   kMapped,  // stamps as recorded, and Part::clock_map leads to common time
-  kDrawn,   // the columns hold common time, for an exporter
+  kDrawn,   // the columns hold common time: a copy that is drawn (DrawnRun), never what was recorded
 };
 
 struct CategoryInfo {
@@ -225,6 +225,15 @@ enum class DeviceFamily : uint8_t {
 };
 
 struct Trace {
+  Trace() = default;
+  // libstdc++'s deque allocates when moved from, so these may throw.
+  Trace(Trace&&) = default;             // NOLINT(performance-noexcept-move-constructor)
+  Trace& operator=(Trace&&) = default;  // NOLINT(performance-noexcept-move-constructor)
+  Trace& operator=(const Trace&) = delete;
+  ~Trace() = default;
+  // Everything once more, under the same ids: as much memory again, so it is asked for by name.
+  Trace copy() const { return *this; }
+
   std::string format;       // name of the reader
   std::string writer;       // the program that wrote it, where that is neither torch nor a framework of pipelines
   std::string description;  // "2 machines × 4 workerlogs", for people
@@ -267,6 +276,9 @@ struct Trace {
   Cells common_cells() const;
   // How far the clocks that were measured may be off; −1: unknown, or none was.
   int64_t alignment_half_ns() const;
+
+ private:
+  Trace(const Trace&) = default;
 };
 
 // What alignment came to, for outputs to say in their own words.

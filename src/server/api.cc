@@ -142,15 +142,8 @@ void ViewRun::set_other(std::string title, std::vector<std::string> paths, RunAn
 
 void ViewRun::set_trace(Trace trace) {
   preparing_ = true;
-  // For good: exporting must not move parts under the timeline.
-  if (trace.cells.size() > 0) {
-    drop_other_ranks(trace);
-  } else if (!trace.slice_filter.ranks.empty()) {
-    filter_trace(trace, trace.slice_filter.ranks, INT64_MIN, INT64_MAX);
-  }
-  draw_on_one_clock(trace);
   const auto made = make_served(std::move(trace), true);
-  answers_ = std::make_unique<RunAnswers>(made->timeline->trace(), paths_, std::move(again_));
+  answers_ = std::make_unique<RunAnswers>(*made->drawn, paths_);
   if (other_read_) answers_->set_other(std::move(other_title_), std::move(other_paths_), std::move(other_read_));
   publish(made);
   return_freed_memory();
@@ -162,11 +155,13 @@ void ViewRun::set_early(Trace trace) { publish(make_served(std::move(trace), fal
 std::shared_ptr<const ServedRun> ViewRun::make_served(Trace trace, bool is_whole) const {
   auto made = std::make_shared<ServedRun>();
   const auto before = served();
-  made->timeline = std::make_unique<Timeline>(std::move(trace));
+  made->trace = std::move(trace);
+  made->drawn = std::make_unique<DrawnRun>(std::make_shared<const Run>(made->trace));
+  made->timeline = std::make_unique<Timeline>(made->drawn->trace());
   made->revision = before ? before->revision + 1 : 1;
   made->is_whole = is_whole;
-  if (is_whole) made->pipeline = std::make_shared<PipelineView>(made->timeline->trace(), made->timeline.get());
-  made->run_json = run_json(*made->timeline, title_, paths_, {made->revision, is_whole});
+  if (is_whole) made->pipeline = std::make_shared<PipelineView>(*made->drawn->run(), made->timeline.get());
+  made->run_json = run_json(*made->timeline, title_, paths_, {made->trace.diagnostics, made->revision, is_whole});
   return made;
 }
 
@@ -204,7 +199,8 @@ Result<std::string> ViewRun::perfetto_bytes() const {
   close(fd);
   ExportOptions options;
   options.title = title_;
-  const Status written = export_trace(whole->timeline->trace_to_export(), path, "perfetto", options);
+  Diagnostics notes;
+  const Status written = export_trace(whole->drawn->recorded(), notes, path, "perfetto", options);
   Result<std::string> bytes = written ? read_all(path, kMostExportBytes) : Result<std::string>(written.error());
   unlink(path.c_str());
   return bytes;

@@ -11,6 +11,7 @@
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "engine/one_clock.h"
 #include "model/trace.h"
 #include "server/run_answers.h"
 #include "server/timeline.h"
@@ -21,6 +22,8 @@ class PipelineView;
 
 // What can be asked at one time: the run, or while it is read what of it is known so far.
 struct ServedRun {
+  Trace trace;                      // as recorded
+  std::unique_ptr<DrawnRun> drawn;  // of `trace`
   std::unique_ptr<Timeline> timeline;
   std::shared_ptr<const PipelineView> pipeline;  // of its timeline; of the whole run alone
   std::string run_json;                          // the answer to /api/run
@@ -34,13 +37,11 @@ class ViewRun {
   ViewRun(std::string title, std::vector<std::string> paths) : title_(std::move(title)), paths_(std::move(paths)) {}
 
   Progress* progress() { return &progress_; }
-  // How the run is read once more, stamps as recorded (RunAnswers); how a second one is, to compare with. Before
-  // set_trace().
-  void set_again(RunAnswers::Read again) { again_ = std::move(again); }
+  // How a second run is read, to compare with. Before set_trace().
   void set_other(std::string title, std::vector<std::string> paths, RunAnswers::Read read);
   // What of the run is read so far: profiler slices with names and classes, and nothing else of them.
   void set_early(Trace trace);
-  // Draws the trace on one clock and makes it ready for questions.
+  // Makes the run ready for questions: drawn on one clock, and as recorded.
   void set_trace(Trace trace);
   void set_error(const Error& error);
 
@@ -65,7 +66,7 @@ class ViewRun {
   Progress progress_;
   mutable std::mutex served_mutex_;
   std::shared_ptr<const ServedRun> served_;
-  RunAnswers::Read again_, other_read_;
+  RunAnswers::Read other_read_;
   std::string other_title_;
   std::vector<std::string> other_paths_;
   std::unique_ptr<RunAnswers> answers_;  // after the timeline whose trace it asks

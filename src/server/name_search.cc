@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kNamesAtOnce = 4096;  // that one thread looks at before it takes the next ones
 
 NameSet matching(const Timeline& timeline, const NamePattern& pattern) {
-  const StringPool& pool = timeline.trace().names;
+  const ViewNames& pool = timeline.names();
   std::vector<uint8_t> matched(pool.size());
   parallel_for((pool.size() + kNamesAtOnce - 1) / kNamesAtOnce, [&](size_t piece) {
     for (size_t id = piece * kNamesAtOnce; id < std::min(pool.size(), (piece + 1) * kNamesAtOnce); ++id)
@@ -31,7 +31,7 @@ NameSet matching(const Timeline& timeline, const NamePattern& pattern) {
 }  // namespace
 
 Result<Meant> names_meant(const Timeline& timeline, const Query& query) {
-  const size_t count = timeline.trace().names.size();
+  const size_t count = timeline.names().size();
   Result<FacetText> where = split_facets(query.text("where"));
   if (!where) return std::move(where).error();
   if (!where->rest.empty())
@@ -112,7 +112,7 @@ Result<std::string> search_answer(const Timeline& timeline, const Query& query) 
   for (size_t k = 0; k < shown; ++k)
     json.begin_object()
         .field("name_id", int64_t{found[k]})
-        .field("name", short_name(timeline.trace().names.text(found[k])))
+        .field("name", short_name(timeline.names().text(found[k])))
         .field("count", static_cast<int64_t>(count(found[k])))
         .end_object();
   json.end_array().end_object();

@@ -28,10 +28,11 @@ std::string view_command(const std::vector<std::string>& paths) {
   return command;
 }
 
-Status export_run(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,
-                  const std::vector<std::string>& inputs, std::vector<std::string>* written) {
+Status export_run(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
+                  std::string_view to, const ExportOptions& options, const std::vector<std::string>& inputs,
+                  std::vector<std::string>* written) {
   const Result<const Exporter*> exporter = choose_exporter(to, path);
-  if (!exporter || !(*exporter)->is_page) return export_trace(trace, path, to, options, written);
+  if (!exporter || !(*exporter)->is_page) return export_trace(run, notes, path, to, options, written);
   PageOptions page;
   page.lang = options.lang;
   page.dark = options.dark;
@@ -39,9 +40,8 @@ Status export_run(Trace& trace, const std::string& path, std::string_view to, co
   page.ghosts = options.ghosts;
   page.paths = inputs;
   page.command = view_command(inputs);
-  Result<WrittenPage> made = write_page_file(std::move(trace), path, page);
-  if (!made) return std::move(made).error();
-  trace = std::move(made->timeline->trace_to_export());
+  const Result<WrittenPage> made = write_page_file(run, notes, path, page);
+  if (!made) return made.error();
   if (written) written->push_back(path);
   return {};
 }

@@ -13,8 +13,9 @@ namespace stageline {
 // "stageline view PATH…" as a shell reads it: what shows of a run what a page leaves out.
 std::string view_command(const std::vector<std::string>& paths);
 
-// As export_trace(); `inputs`: what the user typed to name the run. The trace is as it was drawn afterwards.
-Status export_run(Trace& trace, const std::string& path, std::string_view to, const ExportOptions& options,
-                  const std::vector<std::string>& inputs, std::vector<std::string>* written = nullptr);
+// As export_trace(); `inputs`: what the user typed to name the run.
+Status export_run(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
+                  std::string_view to, const ExportOptions& options, const std::vector<std::string>& inputs,
+                  std::vector<std::string>* written = nullptr);
 
 }  // namespace stageline

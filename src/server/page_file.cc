@@ -110,7 +110,7 @@ class PageWriter {
 };
 
 // Of both runs as recorded; then of the second what the pipeline page draws below the first.
-void write_comparison(PageWriter& page, const Trace& trace, ComparedRun& other) {
+void write_comparison(PageWriter& page, const Trace& trace, const ComparedRun& other) {
   for (const Analysis* analysis : analyses()) {
     if (analysis->needs != AnalysisNeeds::kTwoRuns) continue;
     const Result<std::string> made = two_runs_json(*analysis, {}, trace, other.trace, rows_of_page);
@@ -118,9 +118,9 @@ void write_comparison(PageWriter& page, const Trace& trace, ComparedRun& other) 
   }
   const Result<std::string> made = compare_json(trace, other.trace);
   page.answer("compare", made ? *made : error_json(made.error()));
-  draw_on_one_clock(other.trace);
-  const PipelineView view(other.trace);
-  if (const Result<std::string> drawn = pipeline_answer(view, Query{}); drawn) page.answer("pipeline other", *drawn);
+  const DrawnRun drawn(std::make_shared<const Run>(other.trace));
+  const PipelineView view(*drawn.run());
+  if (const Result<std::string> chart = pipeline_answer(view, Query{}); chart) page.answer("pipeline other", *chart);
 }
 
 // Of the trace as recorded: every analysis that suits it, and the clocks.
@@ -160,9 +160,9 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
   JsonWriter json;
   json.begin_object().key("run").raw(run).key("names").begin_array();
   size_t name_bytes = 0;
-  for (const StringId name : places.names) name_bytes += timeline.trace().names.text(name).size();
+  for (const StringId name : places.names) name_bytes += timeline.names().text(name).size();
   for (const StringId name : places.names) {
-    const std::string_view text = timeline.trace().names.text(name);
+    const std::string_view text = timeline.names().text(name);
     json.value(name_bytes > kMostPageNames ? short_name(text) : valid_utf8(text));
   }
   json.end_array().key("places").begin_array();
@@ -184,16 +184,15 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
 
 }  // namespace
 
-Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const PageOptions& options,
-                                    std::unique_ptr<ComparedRun> other) {
+Result<WrittenPage> write_page_file(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
+                                    const PageOptions& options, std::unique_ptr<ComparedRun> other) {
   Result<OutputFile> file = OutputFile::create(path);
   if (!file) return std::move(file).error();
   PageWriter page(*file, options);
   WrittenPage out;
-  auto known = std::make_shared<const Run>(trace);  // of stamps as recorded: forgotten before they move
   {
-    const std::vector<Table> tables = all_tables(known, trace.diagnostics);
-    const Explanation explanation = explain(*known, tables, true);
+    const std::vector<Table> tables = all_tables(run, notes);
+    const Explanation explanation = explain(*run, tables, true);
     out.findings = explained_findings(explanation);
     out.lost_share = explanation.lost_share();
     page.head(out.findings);
@@ -202,34 +201,33 @@ Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const 
   const bool compares = other != nullptr;
   if (compares) {
     const SecondRun second{other->title, other->paths};
-    write_answers(page, known, options, &second);
-    write_comparison(page, trace, *other);
+    write_answers(page, run, options, &second);
+    write_comparison(page, run->trace(), *other);
     other.reset();
   } else {
-    write_answers(page, known, options, nullptr);
+    write_answers(page, run, options, nullptr);
   }
-  known.reset();
-  drop_other_ranks(trace);
-  draw_on_one_clock(trace);
-  out.timeline = std::make_unique<Timeline>(std::move(trace));
-  {
-    const PipelineView view(out.timeline->trace(), out.timeline.get());
-    if (out.timeline->trace().cells.size() > 0) {
-      write_pipeline(page, view);
-      const Theory& theory = view.theory().theory;
-      if (options.ghosts != Ghosts::kOff && !theory.known())
-        out.timeline->trace_to_export().diagnostics.add(
-            "theory.none", options.ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
-            "no ghosts are drawn: " + theory.why_not);
-    }
+  const DrawnRun drawn(run);
+  const Trace& trace = drawn.trace();
+  const Timeline timeline(trace);
+  if (trace.cells.size() > 0) {
+    const PipelineView view(*drawn.run(), &timeline);
+    write_pipeline(page, view);
+    const Theory& theory = view.theory().theory;
+    if (options.ghosts != Ghosts::kOff && !theory.known())
+      notes.add("theory.none", options.ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
+                "no ghosts are drawn: " + theory.why_not);
   }
-  const PageLanes lanes = lanes_of_page(*out.timeline, options.most_slices);
-  const std::string run = run_json(*out.timeline, options.title, options.paths,
-                                   {1, true, &lanes, options.ghosts != Ghosts::kOff, compares, options.command});
-  page.answer("run", run);
-  write_timeline(page, *out.timeline, options, run);
+  const PageLanes lanes = lanes_of_page(timeline, options.most_slices);
+  const RunState state{notes, 1, true, &lanes, options.ghosts != Ghosts::kOff, compares, options.command};
+  const std::string about = run_json(timeline, options.title, options.paths, state);
+  page.answer("run", about);
+  write_timeline(page, timeline, options, about);
   page.end();
   if (Status s = file->commit(); !s) return std::move(s).error();
+  out.ranks = trace.parts.size();
+  out.cells = trace.cells.size();
+  out.slices = trace.slice_count();
   return out;
 }
 

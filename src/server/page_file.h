@@ -19,10 +19,11 @@
 #include <string>
 #include <vector>
 
+#include "base/diagnostics.h"
 #include "base/result.h"
 #include "diagnosis/causes/findings.h"
 #include "exporters/exporter.h"
-#include "server/timeline.h"
+#include "facts/run.h"
 
 namespace stageline {
 
@@ -47,15 +48,15 @@ struct ComparedRun {
 };
 
 struct WrittenPage {
-  std::unique_ptr<Timeline> timeline;  // of the run, its clocks on one axis
-  Findings findings;                   // what the page says: explain()'s list first
-  double lost_share = 0;               // of the mean step: what the causes cost together
+  size_t ranks = 0, cells = 0, slices = 0;  // drawn
+  Findings findings;                        // what the page says: explain()'s list first
+  double lost_share = 0;                    // of the mean step: what the causes cost together
 };
 
-// Same input, same bytes. The run is `trace` as recorded; analyses run one by one, and what of a table goes into the
-// page is bounded (kPageRows). Errors: kIo.
+// Same input, same bytes. Analyses run one by one, on the run as recorded, and what of a table goes into the page is
+// bounded (kPageRows). `notes` as of export_trace(). Errors: kIo.
 inline constexpr size_t kPageRows = 2000, kPageSeriesRows = 100'000;
-Result<WrittenPage> write_page_file(Trace trace, const std::string& path, const PageOptions& options,
-                                    std::unique_ptr<ComparedRun> other = nullptr);
+Result<WrittenPage> write_page_file(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
+                                    const PageOptions& options, std::unique_ptr<ComparedRun> other = nullptr);
 
 }  // namespace stageline

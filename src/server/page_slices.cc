@@ -269,7 +269,7 @@ PagePlaces places_of_page(const Timeline& timeline, const PageLanes& lanes) {
             [&](uint32_t a, uint32_t b) { return counts[a] != counts[b] ? counts[a] > counts[b] : a < b; });
   PagePlaces out;
   out.place_of.assign(kinds.size(), kNone);
-  std::vector<uint32_t> name_of(timeline.trace().names.size(), kNone);
+  std::vector<uint32_t> name_of(timeline.names().size(), kNone);
   for (const uint32_t place : order) {
     uint32_t& name = name_of[kinds.name(place)];
     if (name == kNone) {

@@ -112,7 +112,7 @@ std::string payload_of(const PipelineView& view) {
 }  // namespace
 
 int64_t PipelineView::zero_ns() const {
-  std::call_once(zero_once_, [&] { zero_ns_ = axis_zero_ns(trace_); });
+  std::call_once(zero_once_, [&] { zero_ns_ = axis_zero_ns(trace()); });
   return zero_ns_;
 }
 

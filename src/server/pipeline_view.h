@@ -31,11 +31,10 @@ struct PricedRun {
 // Facts about one run's cells, each made when it is first asked for, once, and kept. Thread-safe.
 class PipelineView {
  public:
-  // `trace`, on one clock, must outlive it; and `timeline` of it, where there is one.
-  explicit PipelineView(const Trace& trace, const Timeline* timeline = nullptr)
-      : trace_(trace), timeline_(timeline), run_(trace) {}
+  // `run`, drawn on one clock, must outlive it; and `timeline` of it, where there is one.
+  explicit PipelineView(const Run& run, const Timeline* timeline = nullptr) : run_(run), timeline_(timeline) {}
 
-  const Trace& trace() const { return trace_; }
+  const Trace& trace() const { return run_.trace(); }
   const Timeline* timeline() const { return timeline_; }  // nullptr: nobody draws the run but as a pipeline
   int64_t zero_ns() const;                                // axis_zero_ns() of the trace
   const Run& run() const { return run_; }
@@ -46,9 +45,8 @@ class PipelineView {
   std::shared_ptr<const std::string> payload() const;
 
  private:
-  const Trace& trace_;
+  const Run& run_;
   const Timeline* timeline_;
-  Run run_;
   mutable std::once_flag zero_once_, what_if_once_;
   mutable int64_t zero_ns_ = 0;
   mutable std::optional<Result<PricedRun>> what_if_;

@@ -62,13 +62,14 @@ struct RunAnswers::Other {
   Read read;
   std::mutex mutex;
   std::optional<Result<Trace>> trace;
-  std::mutex drawn_mutex;      // taken before `mutex`
-  std::optional<Trace> drawn;  // the run once more, on one clock; where `trace` is on one already there is none
+  std::shared_ptr<const Run> run;  // of `trace`
+  std::mutex drawn_mutex;          // taken before `mutex`
+  std::optional<DrawnRun> drawn;
   std::unique_ptr<PipelineView> pipeline;
 };
 
-RunAnswers::RunAnswers(const Trace& trace, std::vector<std::string> paths, Read again)
-    : trace_(trace), paths_(std::move(paths)), again_(std::move(again)) {
+RunAnswers::RunAnswers(const DrawnRun& drawn, std::vector<std::string> paths)
+    : drawn_(drawn), paths_(std::move(paths)) {
   write_list();
 }
 RunAnswers::~RunAnswers() { ending_ = true; }
@@ -84,50 +85,27 @@ void RunAnswers::set_other(std::string title, std::vector<std::string> paths, Re
 void RunAnswers::write_list() {
   if (other_) {
     const SecondRun other{other_->title, other_->paths};
-    list_json_ = offers_json(trace_, paths_, &other);
+    list_json_ = offers_json(recorded()->trace(), paths_, &other);
   } else {
-    list_json_ = offers_json(trace_, paths_, nullptr);
+    list_json_ = offers_json(recorded()->trace(), paths_, nullptr);
   }
 }
 
-// Stamps are gone where ranks were drawn on one clock: the run is read a second time, once.
-Result<const Trace*> RunAnswers::as_recorded() {
-  if (trace_.alignment != AlignState::kDrawn || !again_) return &trace_;
-  const std::lock_guard lock(recorded_mutex_);
-  if (!recorded_) recorded_ = again_();
-  if (!*recorded_) return recorded_->error();
-  return &**recorded_;
-}
-
-Result<std::shared_ptr<const Run>> RunAnswers::recorded_run() {
-  const Result<const Trace*> trace = as_recorded();
-  if (!trace) return trace.error();
-  const std::lock_guard lock(recorded_mutex_);
-  if (!run_) run_ = std::make_shared<const Run>(**trace);
-  return run_;
-}
-
-Result<const Trace*> RunAnswers::other_trace() {
+Result<std::shared_ptr<const Run>> RunAnswers::other_run() {
   const std::lock_guard lock(other_->mutex);
   if (!other_->trace) other_->trace = other_->read();
   if (!*other_->trace) return other_->trace->error();
-  return &**other_->trace;
+  if (!other_->run) other_->run = std::make_shared<const Run>(**other_->trace);
+  return other_->run;
 }
 
-// Read a second time where stamps have to move: what is compared are stamps as recorded.
 Status RunAnswers::draw_other() {
   const std::lock_guard lock(other_->drawn_mutex);
   if (other_->pipeline) return {};
-  const Result<const Trace*> recorded = other_trace();
-  if (!recorded) return recorded.error();
-  const Trace* trace = *recorded;
-  if (trace->alignment == AlignState::kMapped) {
-    Result<Trace> again = other_->read();
-    if (!again) return std::move(again).error();
-    draw_on_one_clock(*again);
-    trace = &other_->drawn.emplace(std::move(*again));
-  }
-  other_->pipeline = std::make_unique<PipelineView>(*trace);
+  Result<std::shared_ptr<const Run>> run = other_run();
+  if (!run) return run.error();
+  other_->drawn.emplace(std::move(*run));
+  other_->pipeline = std::make_unique<PipelineView>(*other_->drawn->run());
   return {};
 }
 
@@ -159,32 +137,24 @@ Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::W
 
 Result<RunAnswers::Answer> RunAnswers::explain() {
   return ask("explain", [this]() -> Result<std::string> {
-    const Result<std::shared_ptr<const Run>> run = recorded_run();
-    if (!run) return run.error();
-    Diagnostics diagnostics = (*run)->trace().diagnostics;
-    return explain_json(explain_run(*run, diagnostics), paths_);
+    Diagnostics diagnostics = recorded()->trace().diagnostics;
+    return explain_json(explain_run(recorded(), diagnostics), paths_);
   });
 }
 
 Result<RunAnswers::Answer> RunAnswers::clocks() {
-  if (!has_clocks(trace_))
+  if (!has_clocks(recorded()->trace()))
     return Error{ErrorCode::kUnavailable, "no clock of this run was measured", {}, "stageline align says why"};
-  return ask("clocks", [this]() -> Result<std::string> {
-    const Result<const Trace*> trace = as_recorded();
-    if (!trace) return trace.error();
-    return clocks_json(**trace, most_rows);
-  });
+  return ask("clocks", [this]() -> Result<std::string> { return clocks_json(recorded()->trace(), most_rows); });
 }
 
 Result<RunAnswers::Answer> RunAnswers::compare() {
   if (!other_)
     return Error{ErrorCode::kUnavailable, "there is no second run", {}, "stageline view A --compare B opens two"};
   return ask("compare", [this]() -> Result<std::string> {
-    const Result<const Trace*> a = as_recorded();
-    if (!a) return a.error();
-    const Result<const Trace*> b = other_trace();
-    if (!b) return b.error();
-    return compare_json(**a, **b);
+    const Result<std::shared_ptr<const Run>> other = other_run();
+    if (!other) return other.error();
+    return compare_json(recorded()->trace(), (*other)->trace());
   });
 }
 
@@ -192,7 +162,7 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   const std::string name(query.text("name"));
   const Analysis* analysis = find_analysis(name);
   const bool two = analysis && analysis->needs == AnalysisNeeds::kTwoRuns && other_;
-  if (!analysis || (!two && !is_offered(*analysis, trace_)))
+  if (!analysis || (!two && !is_offered(*analysis, recorded()->trace())))
     return Error{ErrorCode::kNotFound, "this run has no answer \"" + name + "\"", {}, "/api/answers lists them"};
   Result<AnalysisOptions> options = options_of(*analysis, query);
   if (!options) return std::move(options).error();
@@ -210,13 +180,11 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   for (const AnalysisOption& option : analysis->options)
     if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
   const auto work = [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
-    const Result<std::shared_ptr<const Run>> run = recorded_run();
-    if (!run) return run.error();
-    if (!two) return analysis_json(*analysis, options, *run, most_rows, part, AnswerForm::kApart);
-    const Trace& trace = (*run)->trace();
-    const Result<const Trace*> other = other_trace();
+    if (!two) return analysis_json(*analysis, options, recorded(), most_rows, part, AnswerForm::kApart);
+    const Result<std::shared_ptr<const Run>> other = other_run();
     if (!other) return other.error();
-    return two_runs_json(*analysis, options, trace, **other, most_rows, part, AnswerForm::kApart);
+    return two_runs_json(*analysis, options, recorded()->trace(), (*other)->trace(), most_rows, part,
+                         AnswerForm::kApart);
   };
   Result<Answer> answer = ask(key, work, true);
   if (answer && answer->is_apart && !wants_apart) *answer = {200, joined_answer(answer->body)};
@@ -232,8 +200,8 @@ Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
     {
       const std::lock_guard lock(sql_mutex_);
       if (!sql_sessions_)
-        sql_sessions_ = std::make_shared<sql::SessionPool>(
-            std::make_shared<const sql::RunData>(std::make_shared<const Run>(trace_), nullptr, paths_));
+        sql_sessions_ =
+            std::make_shared<sql::SessionPool>(std::make_shared<const sql::RunData>(drawn_.run(), nullptr, paths_));
     }
     Result<sql::SessionPool::Lent> session = sql_sessions_->lend();
     if (!session) return std::move(session).error();

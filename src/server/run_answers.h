@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/one_clock.h"
 #include "facts/run.h"
 #include "model/trace.h"
 #include "server/answer_desk.h"
@@ -28,9 +29,8 @@ class RunAnswers {
  public:
   using Read = std::function<Result<Trace>()>;
 
-  // `trace`: the run, which outlives this. `again` (may be empty): reads it once more; asked where the clocks of
-  // `trace` were drawn on one axis, for tables show stamps as recorded.
-  RunAnswers(const Trace& trace, std::vector<std::string> paths, Read again);
+  // `drawn`: the run, which outlives this. Tables show its stamps as recorded, queries those that are drawn.
+  RunAnswers(const DrawnRun& drawn, std::vector<std::string> paths);
   // The run to compare with; before the first question.
   void set_other(std::string title, std::vector<std::string> paths, Read read);
   ~RunAnswers();
@@ -61,19 +61,14 @@ class RunAnswers {
 
  private:
   struct Other;
-  Result<const Trace*> as_recorded();
-  Result<std::shared_ptr<const Run>> recorded_run();
-  Result<const Trace*> other_trace();
+  const std::shared_ptr<const Run>& recorded() const { return drawn_.recorded(); }
+  Result<std::shared_ptr<const Run>> other_run();
   Status draw_other();
   Result<Answer> ask(const std::string& key, AnswerDesk::Work work, bool is_apart = false);
   void write_list();
 
-  const Trace& trace_;
+  const DrawnRun& drawn_;
   std::vector<std::string> paths_;
-  Read again_;
-  std::mutex recorded_mutex_;
-  std::optional<Result<Trace>> recorded_;
-  std::shared_ptr<const Run> run_;  // of what as_recorded() gives
   std::unique_ptr<Other> other_;
   std::string list_json_;
   std::atomic<bool> ending_{false};  // queries are given up

@@ -125,13 +125,13 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
         .end_object();
   json.end_array().field("theory", false).field("flows", has_flows(trace));
   json.key("flaws").begin_array();
-  for (const Diagnostic& d : trace.diagnostics.items()) {
+  for (const Diagnostic& d : state.notes.items()) {
     if (d.severity == Severity::kInfo) continue;
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity));
     json.field("message", valid_utf8(d.message)).field("count", d.count).end_object();
   }
   json.end_array();
-  write_sentences(json, {}, trace.diagnostics, 0);
+  write_sentences(json, {}, state.notes, 0);
   json.end_object();
   return json.take();
 }

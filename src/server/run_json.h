@@ -11,6 +11,7 @@ namespace stageline {
 struct PageLanes;
 
 struct RunState {
+  const Diagnostics& notes;  // the flaws that the page tells
   int64_t revision = 1;
   bool is_whole = true;
   const PageLanes* page = nullptr;  // of a report: what it carries

@@ -391,7 +391,7 @@ Result<std::string> select_answer(const Timeline& timeline, const Query& query) 
   json.field("exact", area.exact).key("rows").begin_array();
   for (const SelectionTotal& t : area.totals) {
     json.begin_object().field("name_id", int64_t{t.name});
-    json.field("name", short_name(timeline.trace().names.text(t.name))).field("kind", int64_t{t.kind});
+    json.field("name", short_name(timeline.names().text(t.name))).field("kind", int64_t{t.kind});
     json.field("count", static_cast<int64_t>(t.count)).field("sum_ns", t.sum_ns).field("self_ns", t.self_ns);
     const double mean_ns = static_cast<double>(t.whole_ns) / static_cast<double>(t.count);
     json.field("mean_ns", static_cast<int64_t>(std::llround(mean_ns)));

@@ -52,7 +52,7 @@ class Details {
     const size_t i = place_.slice;
     json_.field("lane", int64_t{place_.lane}).field("slice", int64_t{place_.slice});
     json_.field("lane_name", valid_utf8(lane_.name)).field("lane_type", lane_type_name(lane_.type));
-    json_.field("name_id", int64_t{lane_.names[i]}).field("name", cut(trace_.names.text(lane_.names[i])));
+    json_.field("name_id", int64_t{lane_.names[i]}).field("name", cut(timeline_.names().text(lane_.names[i])));
     json_.field("kind", int64_t{lane_.kind(i)});
     if (has_facts()) json_.field("category", valid_utf8(trace_.categories[part_.slices.category_id[slice_]].text));
     json_.field("start_ns", lane_.start(i)).field("dur_ns", lane_.dur(i)).field("end_ns", lane_.end(i));
@@ -217,7 +217,7 @@ void write_slice_reference(JsonWriter& json, const Timeline& timeline, SlicePlac
   json.begin_object().field("lane", int64_t{place.lane}).field("slice", int64_t{place.slice});
   const PlaceInRow at = row_place(lane, i);
   json.field("row", at ? static_cast<int64_t>(at.row) : int64_t{-1});
-  json.field("name_id", int64_t{lane.names[i]}).field("name", short_name(timeline.trace().names.text(lane.names[i])));
+  json.field("name_id", int64_t{lane.names[i]}).field("name", short_name(timeline.names().text(lane.names[i])));
   json.field("kind", int64_t{lane.kind(i)}).field("start_ns", lane.start(i)).field("dur_ns", lane.dur(i));
   json.end_object();
 }

@@ -148,7 +148,7 @@ std::string slices_wire(const Timeline& timeline, const SliceWindow& window) {
   name.erase(std::unique(name.begin(), name.end()), name.end());
   json.key("names").begin_array();
   for (const uint32_t id : name)
-    json.begin_array().value(int64_t{id}).value(short_name(trace.names.text(id))).end_array();
+    json.begin_array().value(int64_t{id}).value(short_name(timeline.names().text(id))).end_array();
   json.end_array().end_object();
   return std::move(wire).with_header(json.text());
 }

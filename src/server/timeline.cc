@@ -25,7 +25,7 @@ const char* lane_type_name(ViewLaneType type) {
   return "thread";
 }
 
-Timeline::Timeline(Trace trace) : trace_(std::move(trace)), kind_table_(slice_kinds(trace_)) {
+Timeline::Timeline(const Trace& trace) : trace_(trace), names_(trace.names), kind_table_(slice_kinds(trace)) {
   slice_lanes_.resize(trace_.parts.size());
   add_cell_lanes();
   add_slice_lanes();
@@ -34,8 +34,8 @@ Timeline::Timeline(Trace trace) : trace_(std::move(trace)), kind_table_(slice_ki
   sort_lanes();
   build_rows();
   find_steps();
-  occurrences_ = std::make_unique<NameIndex>(lanes_, trace_.names.size());
-  name_kinds_ = std::make_unique<NameKinds>(lanes_, trace_.names.size());
+  occurrences_ = std::make_unique<NameIndex>(lanes_, names_.size());
+  name_kinds_ = std::make_unique<NameKinds>(lanes_, names_.size());
   area_sums_ = std::make_unique<AreaSums>(lanes_, *name_kinds_);
   duration_counts_ = std::make_unique<DurationCounts>(lanes_, *name_kinds_);
 }
@@ -47,8 +47,8 @@ void Timeline::add_cell_lanes() {
   const Cells& cells = trace_.cells;
   std::array<StringId, kCellKindCount> code{}, spoken{};
   for (size_t k = 0; k < kCellKindCount && cells.size() > 0; ++k) {
-    code[k] = trace_.names.intern(kind_code(static_cast<CellKind>(k)));
-    spoken[k] = trace_.names.intern(kind_name(static_cast<CellKind>(k)));
+    code[k] = names_.intern(kind_code(static_cast<CellKind>(k)));
+    spoken[k] = names_.intern(kind_name(static_cast<CellKind>(k)));
   }
   std::vector<size_t> counts(trace_.parts.size() * kLaneCount);
   const auto group_of = [&](size_t i) {

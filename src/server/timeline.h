@@ -20,6 +20,7 @@
 #include "model/trace.h"
 #include "server/timeline_kinds.h"
 #include "server/view_lane.h"
+#include "server/view_names.h"
 
 namespace stageline {
 
@@ -36,15 +37,15 @@ class DurationCounts;
 
 class Timeline {
  public:
-  // Takes the trace over; its clocks are drawn on one axis already. O(slices), parallel over lanes.
-  explicit Timeline(Trace trace);
+  // Of a trace whose clocks are on one axis (DrawnRun), which must outlive it. O(slices), parallel over lanes.
+  explicit Timeline(const Trace& trace);
+  explicit Timeline(Trace&&) = delete;
   ~Timeline();
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
   const Trace& trace() const { return trace_; }
-  // For exporters, which add to its diagnostics. One at a time.
-  Trace& trace_to_export() { return trace_; }
+  const ViewNames& names() const { return names_; }
   const NameIndex& occurrences() const { return *occurrences_; }
   const NameKinds& name_kinds() const { return *name_kinds_; }
   const AreaSums& area_sums() const { return *area_sums_; }
@@ -71,7 +72,8 @@ class Timeline {
   void build_rows();
   void find_steps();
 
-  Trace trace_;
+  const Trace& trace_;
+  ViewNames names_;
   KindTable kind_table_;
   std::vector<ViewLane> lanes_;
   std::vector<ViewStep> steps_;

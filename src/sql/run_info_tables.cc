@@ -67,7 +67,7 @@ Table findings_of(const RunData& data) {
   return table;
 }
 
-Table flaws_of(const RunData& data) { return diagnostics_table(data.trace()); }
+Table flaws_of(const RunData& data) { return diagnostics_table(data.trace().diagnostics); }
 
 Table meta_of(const RunData& data) {
   Table table("meta", "Facts",

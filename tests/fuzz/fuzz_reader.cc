@@ -119,7 +119,8 @@ void export_with(Trace& trace, const TempFolder& folder, const Exporter& exporte
     return;  // libraries' work, and slow: svg and json stand for them
   const bool is_json = name == "chrome" || name == "json";
   const std::string path = is_json || exporter.one_file_per_rank ? folder / "out.json" : "/dev/null";
-  const Status written = export_run(trace, path, name, options, {});
+  Diagnostics notes = trace.diagnostics;
+  const Status written = export_run(std::make_shared<const Run>(trace), notes, path, name, options, {});
   if (is_json && written) check_json(path);
 }
 

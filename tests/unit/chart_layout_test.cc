@@ -108,7 +108,7 @@ Status write_chart(const char* exporter, const Trace& trace, const std::string& 
   const std::vector<Table> tables;
   const Headline headline;
   const std::vector<Finding> findings;
-  return find_exporter(exporter)->write({trace, tables, headline, findings, std::move(options)}, path);
+  return find_exporter(exporter)->write({trace, trace.diagnostics, tables, headline, findings, std::move(options)}, path);
 }
 
 // Enough XML to see that tags nest and attributes are quoted.

@@ -16,7 +16,7 @@ namespace stageline::testing {
 inline std::string export_to_text(const Trace& trace, const char* exporter, const std::string& suffix) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("stageline_test_" + std::to_string(::getpid()) + suffix)).string();
-  const Status status = find_exporter(exporter)->write({trace, {}, {}, {}, {}}, path);
+  const Status status = find_exporter(exporter)->write({trace, trace.diagnostics, {}, {}, {}, {}}, path);
   REQUIRE(status);
   const Result<std::string> bytes = read_all(path, size_t{1} << 28);
   std::filesystem::remove(path);

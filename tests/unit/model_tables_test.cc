@@ -61,7 +61,7 @@ TEST_CASE("the devices table counts what each rank gave, cells or not") {
 }
 
 TEST_CASE("the diagnostics table keeps the first place") {
-  const Table table = diagnostics_table(small_trace());
+  const Table table = diagnostics_table(small_trace().diagnostics);
   REQUIRE(table.row_count() == 1);
   CHECK(table.raw_text(0, 0) == "test.flaw");
   CHECK(table.raw_text(0, 1) == "loss");

@@ -43,6 +43,32 @@ AlignOptions drawing(AlignMode mode = AlignMode::kAuto) {
 
 }  // namespace
 
+TEST_CASE("one clock: what is drawn is a copy where stamps move, else the run itself") {
+  SimulatedRun skewed = simulated(4, 30'000'000);
+  const std::vector<int64_t> stamps = skewed.trace.cells.start_ns;
+  {
+    const DrawnRun drawn(std::make_shared<const Run>(skewed.trace));
+    CHECK(drawn.run() == drawn.recorded());
+  }
+  REQUIRE(map_clocks(skewed.trace, drawing()));
+  const DrawnRun drawn(std::make_shared<const Run>(skewed.trace));
+  CHECK(drawn.run() != drawn.recorded());
+  CHECK(drawn.trace().alignment == AlignState::kDrawn);
+  CHECK(drawn.trace().cells.start_ns != stamps);
+  CHECK(skewed.trace.cells.start_ns == stamps);
+  CHECK(skewed.trace.alignment == AlignState::kMapped);
+  Trace profile;  // whose parts all stay, whatever --ranks says
+  profile.parts.resize(2);
+  profile.parts[1].rank = 1;
+  profile.slice_filter.ranks = {1};
+  const DrawnRun chosen(std::make_shared<const Run>(profile));
+  REQUIRE(chosen.trace().parts.size() == 1);
+  CHECK(chosen.trace().parts[0].rank == 1);
+  CHECK(profile.parts.size() == 2);
+  const DrawnRun as_recorded(drawn.recorded(), DrawnStamps::kAsRecorded);
+  CHECK(as_recorded.run() == as_recorded.recorded());
+}
+
 TEST_CASE("one clock: simulated machines with skewed clocks are drawn as the run was") {
   const SimulatedRun straight = simulated(4, 0);
   SimulatedRun skewed = simulated(4, 30'000'000);
@@ -52,7 +78,7 @@ TEST_CASE("one clock: simulated machines with skewed clocks are drawn as the run
   const TheoryRun mapped = theory_of(skewed.trace);  // while the columns are raw
   const int64_t half = skewed.trace.alignment_half_ns();
   REQUIRE(half > 0);
-  draw_on_one_clock(skewed.trace);
+  skewed.trace = on_one_clock(skewed.trace);
   const int64_t zero = skewed.clock_offset_ns[0];
   int64_t worst = 0;
   REQUIRE(straight.trace.cells.size() == skewed.trace.cells.size());

@@ -125,16 +125,17 @@ TEST_CASE("trace with counters: one file per rank, times of the file to the nano
   CHECK(rank_path("a/out.json.gz", 3) == "a/out.rank3.json.gz");
   CHECK(rank_path("out", 3) == "out.rank3");
   std::vector<std::string> names;
-  REQUIRE(export_trace(trace, folder.path() + "/out.json", "trace-with-counters", {}, &names));
+  Diagnostics notes;
+  REQUIRE(export_trace(std::make_shared<const Run>(trace), notes, folder.path() + "/out.json", "trace-with-counters", {}, &names));
   REQUIRE(names == std::vector<std::string>{folder.path() + "/out.rank0.json", folder.path() + "/out.rank4.json"});
   const std::string text = text_of(names[1]);
   CHECK(text.find(
             R"({"ph": "C", "name": "Queue Length", "pid": 2, "id": 0, "ts": 10.001, "args": {"Queue Length": 1}})") !=
         std::string::npos);
   CHECK(text.find(R"("ts": 20.25, "args": {"Queue Length": 0}})") != std::string::npos);
-  CHECK(!export_trace(trace, "-", "trace-with-counters", {}));
+  CHECK(!export_trace(std::make_shared<const Run>(trace), notes, "-", "trace-with-counters", {}));
   trace.slice_filter.ranks = {4};
   names.clear();
-  REQUIRE(export_trace(trace, folder.path() + "/one.json", "trace-with-counters", {}, &names));
+  REQUIRE(export_trace(std::make_shared<const Run>(trace), notes, folder.path() + "/one.json", "trace-with-counters", {}, &names));
   CHECK(names == std::vector<std::string>{folder.path() + "/one.json"});
 }

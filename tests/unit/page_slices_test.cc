@@ -98,7 +98,8 @@ std::vector<Read> read_all(const Timeline& timeline, const PageLanes& lanes, con
 }
 
 // Writes, reads back, and compares with the timeline. Returns the pieces.
-std::vector<PagePiece> check_round_trip(const Timeline& timeline) {
+std::vector<PagePiece> check_round_trip(const Trace& trace) {
+  const Timeline timeline(trace);
   const PageLanes lanes = lanes_of_page(timeline, UINT64_MAX);
   const PagePlaces places = places_of_page(timeline, lanes);
   std::vector<PagePiece> pieces;
@@ -163,17 +164,17 @@ TEST_CASE("page slices: what is written is read back, whatever nests, overlaps o
             static_cast<int64_t>(roll() % static_cast<uint64_t>(spread)) * unit,
             roll() % 4 == 0 ? 0 : static_cast<int64_t>(roll() % static_cast<uint64_t>(spread) / 3) * unit);
     }
-    check_round_trip(Timeline(trace_of(lanes, 200)));
+    check_round_trip(trace_of(lanes, 200));
   }
 }
 
 TEST_CASE("page slices: one slice, instants at one time, times near both ends") {
-  check_round_trip(Timeline(trace_of({{{0, 0}}})));
-  check_round_trip(Timeline(trace_of({{{5, 0}, {5, 0}, {5, 7}, {5, 7}}})));
-  check_round_trip(Timeline(trace_of({{{0, 1}, {INT64_MAX - 3, 2}}, {{INT64_MAX - 1, 1}}})));
-  check_round_trip(Timeline(trace_of({{{INT64_MIN, 3}, {0, INT64_MAX}, {INT64_MAX, 0}}})));
-  check_round_trip(Timeline(trace_of({{{0, -7}, {10, -1}, {10, 5}}})));
-  check_round_trip(Timeline(trace_of({{{0, INT64_MAX}, {1, INT64_MAX}, {2, 1}}})));
+  check_round_trip(trace_of({{{0, 0}}}));
+  check_round_trip(trace_of({{{5, 0}, {5, 0}, {5, 7}, {5, 7}}}));
+  check_round_trip(trace_of({{{0, 1}, {INT64_MAX - 3, 2}}, {{INT64_MAX - 1, 1}}}));
+  check_round_trip(trace_of({{{INT64_MIN, 3}, {0, INT64_MAX}, {INT64_MAX, 0}}}));
+  check_round_trip(trace_of({{{0, -7}, {10, -1}, {10, 5}}}));
+  check_round_trip(trace_of({{{0, INT64_MAX}, {1, INT64_MAX}, {2, 1}}}));
 }
 
 TEST_CASE("page slices: pieces hold whole lanes, a long lane has its own") {
@@ -182,7 +183,7 @@ TEST_CASE("page slices: pieces hold whole lanes, a long lane has its own") {
     for (size_t i = 0, n = l == 5 ? kPageBlock * 5 + 1 : l == 39 ? kPageBlock + 1 : 6000; i < n; ++i)
       lanes[l].emplace_back(static_cast<int64_t>(i) * 1000 + static_cast<int64_t>(i * 7919 % 911),
                             static_cast<int64_t>(i * 104729 % 997));
-  const std::vector<PagePiece> pieces = check_round_trip(Timeline(trace_of(lanes)));
+  const std::vector<PagePiece> pieces = check_round_trip(trace_of(lanes));
   uint32_t next = 0;
   size_t of_long = 0;
   for (size_t p = 0; p < pieces.size(); ++p) {
@@ -201,7 +202,8 @@ TEST_CASE("page slices: pieces hold whole lanes, a long lane has its own") {
 }
 
 TEST_CASE("page slices: above the limit nothing but cells, and all is counted") {
-  const Timeline timeline(trace_of({{{0, 1}, {2, 1}}, {{0, 1}}}));
+  const Trace trace = trace_of({{{0, 1}, {2, 1}}, {{0, 1}}});
+  const Timeline timeline(trace);
   CHECK(lanes_of_page(timeline, 3).lanes.size() == 2);
   const PageLanes none = lanes_of_page(timeline, 2);
   CHECK(none.lanes.empty());

@@ -141,7 +141,8 @@ TEST_CASE("worker logs read the same with one thread and with four") {
     CHECK(trace->cells.size() == 8 * 2 * 9);
     described[k] = info_json(*trace);
     const Folder out;
-    REQUIRE(export_trace(*trace, out.path + "/cells.csv", "csv", {}));
+    Diagnostics notes;
+    REQUIRE(export_trace(std::make_shared<const Run>(*trace), notes, out.path + "/cells.csv", "csv", {}));
     exported[k] = content(out.path + "/cells.csv");
   }
   CHECK(described[0] == described[1]);

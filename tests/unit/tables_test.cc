@@ -71,7 +71,7 @@ struct Fixture {
     headline.title_en = "Half of it is waiting.";
     findings.push_back({"stage.slow", 0.185, "2.08×", "of the median", "", "Move </script> layers", "", "", ""});
   }
-  ExportInput input() const { return {trace, tables, headline, findings, {}}; }
+  ExportInput input() const { return {trace, trace.diagnostics, tables, headline, findings, {}}; }
 };
 
 }  // namespace

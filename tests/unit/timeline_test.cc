@@ -100,7 +100,8 @@ const ViewLane& only_lane(const Timeline& timeline) {
 
 TEST_CASE("timeline: rows hold every slice once and never overlap themselves") {
   for (const bool overlap : {false, true}) {
-    const Timeline timeline(random_slices(7, 5000, overlap));
+    const Trace trace = random_slices(7, 5000, overlap);
+    const Timeline timeline(trace);
     const ViewLane& lane = only_lane(timeline);
     std::vector<int> seen(lane.count);
     for (const ViewRow& row : lane.rows)
@@ -115,7 +116,8 @@ TEST_CASE("timeline: rows hold every slice once and never overlap themselves") {
 
 TEST_CASE("timeline: tiles are true within half a pixel at every zoom") {
   for (const bool overlap : {false, true}) {
-    const Timeline timeline(random_slices(11, 6000, overlap));
+    const Trace trace = random_slices(11, 6000, overlap);
+    const Timeline timeline(trace);
     const ViewLane& lane = only_lane(timeline);
     std::mt19937 random(3);
     const auto span = static_cast<double>(timeline.span_ns());
@@ -153,7 +155,8 @@ TEST_CASE("timeline: tiles are true within half a pixel at every zoom") {
 }
 
 TEST_CASE("timeline: busy time by prefix sums is busy time by walking") {
-  const Timeline timeline(random_slices(13, 4000, true));
+  const Trace trace = random_slices(13, 4000, true);
+  const Timeline timeline(trace);
   const ViewLane& lane = only_lane(timeline);
   std::mt19937 random(5);
   for (int k = 0; k < 300; ++k) {
@@ -169,7 +172,8 @@ TEST_CASE("timeline: busy time by prefix sums is busy time by walking") {
 }
 
 TEST_CASE("timeline: an area's sums are those of its slices") {
-  const Timeline timeline(random_slices(17, 5000, false));
+  const Trace trace = random_slices(17, 5000, false);
+  const Timeline timeline(trace);
   const ViewLane& lane = only_lane(timeline);
   const auto span = static_cast<double>(timeline.span_ns());
   for (const auto& [from, to] : {std::pair{0.0, 1.0}, {0.2, 0.21}, {0.4, 0.9}}) {
@@ -259,7 +263,8 @@ void check_sums(const Timeline& timeline, const std::vector<uint32_t>& lanes, in
 
 TEST_CASE("timeline: sums kept for whole stretches are those of their slices, in any window") {
   for (const bool overlap : {false, true}) {
-    const Timeline timeline(random_slices(31, 30'000, overlap));
+    const Trace trace = random_slices(31, 30'000, overlap);
+    const Timeline timeline(trace);
     REQUIRE(timeline.area_sums().groups().size() == 1);
     const LaneGroup& group = timeline.area_sums().groups()[0];
     CHECK(group.blocks.size() > 2);
@@ -276,7 +281,8 @@ TEST_CASE("timeline: sums kept for whole stretches are those of their slices, in
 }
 
 TEST_CASE("timeline: sums of some lanes of a group, and of all") {
-  const Timeline timeline(random_ranks(41, 7, 5000));
+  const Trace trace = random_ranks(41, 7, 5000);
+  const Timeline timeline(trace);
   REQUIRE(timeline.area_sums().groups().size() == 1);
   REQUIRE(timeline.area_sums().groups()[0].blocks.size() > 2);
   std::mt19937 random(4);
@@ -289,7 +295,8 @@ TEST_CASE("timeline: sums of some lanes of a group, and of all") {
 }
 
 TEST_CASE("timeline: lanes stand in groups of about as many slices, whatever their number") {
-  const Timeline many(random_ranks(51, 300, 20));
+  const Trace of_many = random_ranks(51, 300, 20);
+  const Timeline many(of_many);
   size_t lanes = 0;
   for (const LaneGroup& group : many.area_sums().groups()) {
     CHECK(group.lanes.size() <= AreaSums::kGroupLanes);
@@ -298,12 +305,14 @@ TEST_CASE("timeline: lanes stand in groups of about as many slices, whatever the
   CHECK(lanes == 300);
   CHECK(many.area_sums().groups().size() == 2);
   check_sums(many, {0, 100, 299}, 0, many.span_ns());
-  const Timeline large(random_ranks(53, 3, 200'000));
+  const Trace of_large = random_ranks(53, 3, 200'000);
+  const Timeline large(of_large);
   CHECK(large.area_sums().groups().size() == 2);
 }
 
 TEST_CASE("timeline: quantiles of a large area are those of its durations within a bin") {
-  const Timeline timeline(random_ranks(37, 5, 500'000));
+  const Trace trace = random_ranks(37, 5, 500'000);
+  const Timeline timeline(trace);
   const DurationCounts& counts = timeline.duration_counts();
   CHECK(counts.stretch_count() > 4);
   CHECK(counts.bytes() < timeline.slice_count() / 3);
@@ -338,7 +347,8 @@ TEST_CASE("timeline: quantiles of a large area are those of its durations within
 }
 
 TEST_CASE("timeline: counts of durations are those of every slice") {
-  const Timeline timeline(random_ranks(61, 4, 300'000));
+  const Trace trace = random_ranks(61, 4, 300'000);
+  const Timeline timeline(trace);
   const DurationCounts& counts = timeline.duration_counts();
   const NameKinds& kinds = timeline.name_kinds();
   std::map<std::pair<uint32_t, size_t>, int64_t> left;
@@ -370,7 +380,8 @@ TEST_CASE("timeline: the order of a row keeps near and far numbers") {
 }
 
 TEST_CASE("timeline: slices of a window, and the longest where there are too many") {
-  const Timeline timeline(random_slices(19, 5000, false));
+  const Trace trace = random_slices(19, 5000, false);
+  const Timeline timeline(trace);
   const TimeWindow all{0, static_cast<double>(timeline.span_ns() + 1)};
   CHECK(slices_within(timeline, {0}, all, 0, 10'000).slices.size() == 5000);
   const SliceWindow few = slices_within(timeline, {0}, all, 0, 300);
@@ -388,7 +399,8 @@ TEST_CASE("timeline: cells are lanes by kind, with their micro-batches, steps an
   testing::TraceSpec spec;
   spec.steps = 3;
   spec.dp = 2;
-  const Timeline timeline(testing::make_1f1b_trace(spec));
+  const Trace trace = testing::make_1f1b_trace(spec);
+  const Timeline timeline(trace);
   CHECK(timeline.lanes().size() == 8);
   CHECK(timeline.steps().size() == 3);
   CHECK(timeline.steps()[1].start_ns > timeline.steps()[0].end_ns);
@@ -409,7 +421,7 @@ TEST_CASE("timeline: cells that run beside each other keep their own time") {
   trace.cells.add({0, 0, CellKind::kBackward, 1, 2, 1000, 3000, kNoSlice});
   trace.cells.add({0, 0, CellKind::kWeightGrad, 0, 1, 1500, 2000, kNoSlice});
   trace.cells.sort();
-  const Timeline timeline(std::move(trace));
+  const Timeline timeline(trace);
   REQUIRE(timeline.lanes().size() == 1);
   CHECK(timeline.chunk_count() == 2);
   CHECK(timeline.lanes()[0].rows.size() == 3);
@@ -426,7 +438,7 @@ TEST_CASE("timeline: rows in which nothing lasts are known") {
   trace.cells.add({0, 0, CellKind::kRecvForward, 0, 1, 0, 3000, kNoSlice});
   trace.cells.add({0, 0, CellKind::kSendForward, 0, 0, 1000, 1000, kNoSlice});
   trace.cells.sort();
-  const Timeline timeline(std::move(trace));
+  const Timeline timeline(trace);
   REQUIRE(timeline.lanes().size() == 1);
   CHECK(timeline.lanes()[0].rows.size() == 2);
   CHECK(timeline.lanes()[0].lasting_rows == 1);
@@ -437,7 +449,7 @@ TEST_CASE("timeline: times that no clock has are drawn at the edges, without ove
   Slices& s = trace.parts[0].slices;
   s.start_ns = {INT64_MIN, INT64_MIN, -5, 0, 0, 7, 1000, INT64_MAX - 1, INT64_MAX, INT64_MAX};
   s.dur_ns = {INT64_MAX, INT64_MIN, 10, -3, 0, INT64_MAX, 5, INT64_MAX, INT64_MAX, 0};
-  const Timeline timeline(std::move(trace));
+  const Timeline timeline(trace);
   const ViewLane& lane = only_lane(timeline);
   for (size_t i = 0; i < lane.count; ++i) {
     CHECK(lane.start(i) >= 0);
@@ -450,7 +462,8 @@ TEST_CASE("timeline: times that no clock has are drawn at the edges, without ove
 }
 
 TEST_CASE("timeline: an empty trace is an empty timeline") {
-  const Timeline timeline{Trace()};
+  const Trace trace;
+  const Timeline timeline(trace);
   CHECK(timeline.lanes().empty());
   CHECK(timeline.span_ns() == 0);
   CHECK(timeline.steps().empty());
@@ -463,7 +476,7 @@ TEST_CASE("timeline: a lane deeper than its rows counts what it hides") {
     s.start_ns[i] = static_cast<int64_t>(i);
     s.dur_ns[i] = static_cast<int64_t>(1000 - 2 * i);
   }
-  const Timeline timeline(std::move(trace));
+  const Timeline timeline(trace);
   CHECK(only_lane(timeline).rows.size() == kMaxRowsOfLane);
   CHECK(only_lane(timeline).hidden == 300 - kMaxRowsOfLane);
 }

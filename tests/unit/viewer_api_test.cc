@@ -187,9 +187,9 @@ TEST_CASE("viewer: find goes through all that match, forwards and backwards alik
   const Timeline& timeline = *run->timeline();
   std::vector<uint32_t> lanes;
   for (uint32_t l = 0; l < timeline.lanes().size(); ++l) lanes.push_back(l);
-  NameSet names(timeline.trace().names.size());
+  NameSet names(timeline.names().size());
   for (StringId id = 0; id < names.size(); ++id)
-    if (timeline.trace().names.text(id) == "F") names.add(id);
+    if (timeline.names().text(id) == "F") names.add(id);
   const NameIndex& index = timeline.occurrences();
   std::vector<std::pair<uint32_t, uint32_t>> forwards, backwards;
   NameIndex::Cursor at;

@@ -171,7 +171,7 @@ std::string expectations(const Shape& shape) {
 }
 
 bool export_to(const Trace& trace, const char* exporter, const std::string& path) {
-  const ExportInput input{trace, {}, {}, {}, {}};
+  const ExportInput input{trace, trace.diagnostics, {}, {}, {}, {}};
   const auto begin = std::chrono::steady_clock::now();
   const Status status = find_exporter(exporter)->write(input, path);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

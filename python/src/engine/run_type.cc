@@ -287,7 +287,7 @@ PyObject* model_table(PyObject* self, PyObject* arguments) {
     Table made = name == "steps"      ? steps_table(*run->run)
                  : name == "messages" ? messages_table(*run->run)
                  : name == "devices"  ? devices_table(run->trace)
-                                      : diagnostics_table(run->trace);
+                                      : diagnostics_table(run->trace.diagnostics);
     return std::make_shared<const Table>(std::move(made));
   });
   return table ? frame_object(table_frame(*table)) : nullptr;
@@ -517,9 +517,11 @@ PyObject* export_to(PyObject* self, PyObject* arguments, PyObject* keywords) {
         Result<Trace> trace = open_trace(run->paths, *options);
         if (!trace) return std::move(trace).error();
         Written w;
-        if (Status s = export_run(*trace, path, question->exporter->name, question->options, run->paths, &w.paths); !s)
-          return std::move(s).error();
         w.notes = trace->diagnostics;
+        if (Status s = export_run(std::make_shared<const Run>(*trace), w.notes, path, question->exporter->name,
+                                  question->options, run->paths, &w.paths);
+            !s)
+          return std::move(s).error();
         return w;
       },
       progress, report));
