@@ -94,6 +94,9 @@ def nav(markdown):
 
 
 def main():
+    if len(sys.argv) != 2 or sys.argv[1].startswith('-'):
+        print('usage: docs.py OUT_FOLDER', file=sys.stderr)
+        return 2
     out = pathlib.Path(sys.argv[1]).resolve()
     pages = out / 'pages'
     shutil.rmtree(pages, ignore_errors=True)
