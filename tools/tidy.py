@@ -372,6 +372,23 @@ def check_sentences():
             problem(SRC / 'words.json', 0, f'no source names "{name}"; delete it')
 
 
+def check_findings():
+    """Every finding that is made stands in model/findings.def, from which --fail-on takes its names, and every one there is made."""
+    listed = set(re.findall(r'^FINDING\("([^"]+)"\)', (SRC / 'model/findings.def').read_text(), re.M))
+    causes = re.findall(r'^CAUSE\(\w+, "[^"]+", "([^"]+)"', (SRC / 'diagnosis/causes/causes.def').read_text(), re.M)
+    made = {name: 'diagnosis/causes/causes.def' for name in causes}
+    for path in sorted((SRC / 'diagnosis').rglob('*.cc')):
+        if path.parent.name == 'what_if':
+            continue  # fixes have names of their own
+        text = path.read_text()
+        for statement in re.findall(r'\.id = ([^;]*);|\b(?:finding|of_share)\(\s*("[a-z_.]+")|return \{\s*("[a-z_]+\.[a-z_]+")|finding_id\(const Cause& cause\) \{([^}]*)\}', text):
+            made |= {name: path.relative_to(SRC) for part in statement for name in re.findall(r'"([a-z_.]+)"', part)}
+    for name in sorted(set(made) - listed - {'none', 'offer.'}):
+        problem(SRC / made[name], 0, f'makes the finding "{name}", which src/model/findings.def does not list')
+    for name in sorted(listed - set(made)):
+        problem(SRC / 'model/findings.def', 0, f'nothing in src/diagnosis makes "{name}"; take it out')
+
+
 def check_page():
     """Files of the page import each other one way: of a circle no file can be understood, or moved, alone."""
     folder = ROOT / 'web' / 'src'
@@ -413,6 +430,7 @@ def main():
     check_tracked_files()
     check_words()
     check_sentences()
+    check_findings()
     check_page()
     for line in [*hints, *problems]:
         print(line)

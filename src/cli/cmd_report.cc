@@ -8,9 +8,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
-#include "diagnosis/profile/allocator_findings.h"
-#include "diagnosis/profile/flight_findings.h"
-#include "diagnosis/profile/profile_findings.h"
+#include "model/finding.h"
 #include "readers/reader.h"
 #include "server/page_export.h"
 #include "server/page_file.h"
@@ -26,16 +24,8 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
     if (!limit) return std::move(limit).error();
     return lost_share > **limit ? kExitFinding : kExitGood;
   }
-  std::vector<std::string> known = {
-      "stage.slow",       "bubble",          "rank.slow",      "step.outlier",        "replica.uneven",
-      "outside",          "clock.causality", "schedule.order", "schedule.late_start", "schedule.late",
-      "link.slow",        "sequence.long",   "host.pauses",    "rank.late_launch",    "host.late_starts",
-      "messages.slow",    "replicas.wait",   "unexplained",    "step.uneven",         "schedule.undelayed",
-      "schedule.unsplit", "between.steps",   "tail.exposed",   "message.tail",        "micro_batch.slow",
-      "cell.slow",        "data.uneven",     "ranks.slow",     "run.slower",          "any"};
-  known.insert(known.end(), profile_finding_ids().begin(), profile_finding_ids().end());
-  known.insert(known.end(), flight_finding_ids().begin(), flight_finding_ids().end());
-  known.insert(known.end(), allocator_finding_ids().begin(), allocator_finding_ids().end());
+  std::vector<std::string> known(finding_ids().begin(), finding_ids().end());
+  known.emplace_back("any");
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {
     const std::string id(trim(item));

@@ -2,7 +2,30 @@
 // (flag_table.cc).
 #include "cli/flags.h"
 
+#include <string>
+
+#include "model/finding.h"
+
 namespace stageline {
+namespace {
+
+std::string findings_text(std::string_view between) {
+  std::string out;
+  for (const std::string_view id : finding_ids()) out += std::string(id) + std::string(between);
+  return out + "any";
+}
+const std::string& findings_list() {
+  static const std::string list = findings_text(",");
+  return list;
+}
+const std::string& findings_help() {
+  static const std::string help =
+      "Exit with 1 when one of these findings is made: " + findings_text(", ") +
+      "; or a share alone, P%: when the causes together cost more of the step than that. Names and a share do not mix";
+  return help;
+}
+
+}  // namespace
 
 const std::vector<Flag>& flag_table() {
   static const std::vector<Flag> table = {
@@ -71,24 +94,7 @@ const std::vector<Flag>& flag_table() {
       {"db", "FILE",
        "The history; default stageline-history.sqlite beside the first run, for list and check in this folder", ""},
       {"label", "TEXT", "What the runs are of: a commit, a version", ""},
-      {"fail-on", "LIST",
-       "Exit with 1 when one of these findings is made: stage.slow, bubble, rank.slow, step.outlier, "
-       "outside, replica.uneven, clock.causality, schedule.order, schedule.late_start, schedule.late, link.slow, "
-       "sequence.long, "
-       "host.pauses, host.late_starts, rank.late_launch, messages.slow, replicas.wait, unexplained, step.uneven, "
-       "schedule.unsplit, "
-       "schedule.undelayed; of profiler "
-       "traces device.idle, comm.exposed, memory.exposed, "
-       "copies.pageable, rank.late, rank.slow, launch.bound, step.outlier, queue.full, device.unused, input.loading, "
-       "comm.waiting, "
-       "tensor_cores.unused, memory.full, data_parallel.one_process; any; or a share alone, P%: when the causes "
-       "together cost more of "
-       "the "
-       "step than that. Names and a share do not mix",
-       "stage.slow,bubble,rank.slow,step.outlier,outside,replica.uneven,clock.causality,schedule.order,schedule.late_"
-       "start,device.idle,comm.exposed,"
-       "memory.exposed,copies.pageable,rank.late,launch.bound,queue.full,device.unused,input.loading,comm.waiting,"
-       "tensor_cores.unused,memory.full,data_parallel.one_process,any"},
+      {"fail-on", "LIST", findings_help().c_str(), findings_list().c_str()},
       {"micro-batches", "M", "Micro-batches a step", ""},
       {"chunks", "V", "Model chunks a rank, where a schedule has a choice; default 1, interleaved and looped ones 2",
        ""},

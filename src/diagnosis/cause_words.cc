@@ -37,6 +37,7 @@ class CauseWords {
   Finding of(const Cause& c) const {
     Args args = common(c);
     Finding f;
+    f.id = finding_id(c);
     switch (c.kind) {
       case CauseKind::kSlowStage: slow_stage(c, args, f); break;
       case CauseKind::kSlowWorker: slow_worker(c, args, f); break;
@@ -194,7 +195,6 @@ class CauseWords {
 
   void slow_stage(const Cause& c, Args& args, Finding& f) const {
     const bool two = c.mirror != kUnknown;  // the same layers, once for each direction
-    f.id = "stage.slow";
     f.cause = places_of(c);
     args.flag("last", is_end(c, true)).flag("first", is_end(c, false)).flag("two", two);
     args.set("mirror", int64_t{c.mirror}).flag("alone", replicas_ <= 1 && !two);
@@ -214,14 +214,12 @@ class CauseWords {
   }
 
   void slow_worker(const Cause& c, Args& args, Finding& f) const {
-    f.id = "rank.slow";
     f.cause = "rank:" + rank(c.part);
     say(f, "rank.slow", args);
     f.evidence = {"stragglers", "straggler-workers"};
   }
 
   void slow_link(const Cause& c, Args& args, Finding& f) const {
-    f.id = "link.slow";
     f.cause = places_of(c);
     args.flag("pipelines", trace_.context_parallel > 1);
     args.flag("part_of_steps", c.slowest_in > 0 && c.slowest_in < c.steps);
@@ -230,7 +228,6 @@ class CauseWords {
   }
 
   void long_sequences(Args& args, Finding& f) const {
-    f.id = "sequence.long";
     f.cause = "sequences";
     say(f, "sequence.long", args);
     f.evidence = {"stragglers", "forward-backward"};
@@ -254,7 +251,6 @@ class CauseWords {
   }
 
   void pauses(const Cause& c, Args& args, Finding& f) const {
-    f.id = "host.pauses";
     f.cause = "host";
     if (c.part != kUnknown) f.cause += " host:" + rank(c.part) + " rank:" + rank(c.part);
     if (c.guessed) {
@@ -278,14 +274,12 @@ class CauseWords {
   }
 
   void late_worker(const Cause& c, Args& args, Finding& f) const {
-    f.id = "rank.late_launch";
     f.cause = "rank:" + rank(c.part);
     say(f, "rank.late_launch", args);
     f.evidence = {"stragglers", "straggler-workers"};
   }
 
   void late_starts(const Cause& c, Args& args, Finding& f) const {
-    f.id = "host.late_starts";
     f.cause = c.hosts_prompt ? "messages" : c.guessed ? "host messages" : "host";
     f.rank = rank_number(c.part);
     say(f, "host.late_starts", args.flag("prompt", c.hosts_prompt));
@@ -293,7 +287,6 @@ class CauseWords {
   }
 
   void order(Args& args, Finding& f) const {
-    f.id = "schedule.order";
     f.cause = "order";
     f.evidence = {"schedule", "divergence"};
     if (recognition_.divergences.empty()) {  // of another recognition than the cause
@@ -308,7 +301,6 @@ class CauseWords {
   }
 
   void unsplit(Args& args, Finding& f) const {
-    f.id = "schedule.unsplit";
     f.cause = "order";
     say(f, "schedule.unsplit", args);
     f.evidence = {"schedule", "recognition"};
@@ -316,7 +308,6 @@ class CauseWords {
 
   void between_steps(const Cause& c, Args& args, Finding& f) const {
     constexpr size_t kShown = 6;
-    f.id = "between.steps";
     f.cause = "between-steps" + (c.name.empty() ? "" : ":" + dashed(c.name));
     const bool one = c.count == 1;
     if (c.sometimes) {
@@ -335,14 +326,12 @@ class CauseWords {
     const std::string mb = std::to_string(c.micro_batch), s = std::to_string(c.stage);
     const std::string cell = std::string(kind_code(c.cell_kind)) + mb;
     const bool everywhere = c.stage == kUnknown;
-    f.id = everywhere ? "micro_batch.slow" : "cell.slow";
     f.cause = everywhere ? "micro-batch:" + mb : "cell:" + s + "." + cell + " micro-batch:" + mb + " stage:" + s;
     say(f, f.id, args.set("micro_batch", mb).set("cell", cell).flag("first", c.micro_batch == 0));
     f.evidence = {"forward-backward", ""};
   }
 
   void routing(const Cause& c, Args& args, Finding& f) const {
-    f.id = "data.uneven";
     f.cause = "routing experts";
     say(f, "data.uneven", args.set("correlation", fixed(c.correlation, 2)));
     f.evidence = {"stragglers", "forward-backward"};
@@ -370,7 +359,6 @@ class CauseWords {
       dps.push_back(std::to_string(r));
       replica_keys += "replica:" + std::to_string(r) + " ";
     }
-    f.id = "ranks.slow";
     f.cause = (replica   ? replica_keys + "ranks:"
                : machine ? "node:" + *machines.begin() + " ranks:"
                          : "ranks:") +
@@ -384,7 +372,6 @@ class CauseWords {
   void all_slow(const Cause& c, Args& args, Finding& f) const {
     const bool trend = c.course.kind == CourseKind::kTrend, every = c.course.kind == CourseKind::kEvery;
     const std::string at = std::to_string(step_number(c.course.from));
-    f.id = "run.slower";
     f.cause = trend   ? "trend all"
               : every ? "every:" + std::to_string(c.course.every) + " all"
                       : "onset:" + at + " onset all";
@@ -395,14 +382,12 @@ class CauseWords {
   }
 
   void blocking_sends(Args& args, Finding& f) const {
-    f.id = "sends.blocking";
     f.cause = "blocking";
     say(f, "sends.blocking", args);
     f.evidence = {"theory", "late-reasons"};
   }
 
   void message_tail(const Cause& c, Args& args, Finding& f) const {
-    f.id = "message.tail";
     f.cause = "message-tail:" + std::to_string(c.from_stage) + "-" + std::to_string(c.stage);
     if (c.guessed) f.cause += " host:" + rank(c.part) + " rank:" + rank(c.part);
     f.rank = rank_number(c.part);
@@ -412,7 +397,6 @@ class CauseWords {
 
   void tail(const Cause& c, Args& args, Finding& f) const {
     const bool optimizer = c.cell_kind == CellKind::kOptimizer;
-    f.id = "tail.exposed";
     f.cause = optimizer ? "tail:optimizer" : "tail:collective";
     if (!c.name.empty()) f.cause += " tail:" + c.name;
     say(f, "tail.exposed", args.flag("optimizer", optimizer).set("lost_time", ms(c.lost_ns)));

@@ -10,30 +10,8 @@ namespace {
 
 constexpr int64_t kManySteps = 20;  // more of them would tell no more
 
-std::string_view name_of(CauseKind kind) {
-  switch (kind) {
-    case CauseKind::kSlowStage: return "stage";
-    case CauseKind::kSlowWorker: return "worker";
-    case CauseKind::kSlowLink: return "link";
-    case CauseKind::kLongSequences: return "sequences";
-    case CauseKind::kPauses: return "pauses";
-    case CauseKind::kLateWorker: return "late_worker";
-    case CauseKind::kLateStarts: return "late_starts";
-    case CauseKind::kOrder: return "order";
-    case CauseKind::kUnsplit: return "unsplit";
-    case CauseKind::kBetweenSteps: return "between";
-    case CauseKind::kMessageTail: return "message_tail";
-    case CauseKind::kPosition: return "position";
-    case CauseKind::kRouting: return "routing";
-    case CauseKind::kSlowGroup: return "group";
-    case CauseKind::kAllSlow: return "all";
-    case CauseKind::kBlockingSends: return "sends";
-    case CauseKind::kTail: return "tail";
-  }
-  return "";
-}
 Text suspicion(const Cause& c) {
-  return words("suspicion." + std::string(name_of(c.kind)), Args().set("stage", int64_t{c.stage}));
+  return words("suspicion." + std::string(cause_info(c.kind).suspicion), Args().set("stage", int64_t{c.stage}));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stageline {
@@ -26,7 +27,7 @@ struct FindingPrice {
 };
 
 struct Finding {
-  std::string id;                            // stable: "stage.slow"
+  std::string id;                            // stable: one of finding_ids(), "none", or "offer.…" of what-if's
   double weight = 0;                         // share of the step's time that is at stake, 0..1; orders findings
   std::string value;                         // the number that matters, short: "2.08×", "36.4 %"
   std::string value_note_en, value_note_zh;  // what the value is: "of the median stage"
@@ -46,6 +47,9 @@ struct Finding {
   FindingEvidence evidence = {};  // NOLINT(readability-redundant-member-init): GCC wants it
   FindingPrice price = {};        // NOLINT(readability-redundant-member-init): GCC wants it
 };
+
+// The ids of all findings there are, as findings.def lists them.
+const std::vector<std::string_view>& finding_ids();
 
 // The first lines of a report: a sentence with the number that matters, and the span as parts
 // that add up to 1.

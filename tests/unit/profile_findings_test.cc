@@ -301,15 +301,6 @@ TEST_CASE("merged findings: idle devices of a pipeline are its waiting, and rank
         std::vector<std::string>{"stage.slow", "device.idle", "comm.exposed", "bubble", "tensor_cores.unused"});
 }
 
-TEST_CASE("profile findings: every id that is made can be asked for") {
-  const auto& known = profile_finding_ids();
-  for (const char* id :
-       {"device.idle", "comm.exposed", "rank.late", "rank.slow", "input.loading", "comm.waiting", "tensor_cores.unused",
-        "memory.full", "data_parallel.one_process", "host.blocked", "host.allocator", "host.collector",
-        "host.collective", "host.busy", "host.sync", "comm.contention"})
-    CHECK(std::find(known.begin(), known.end(), std::string_view(id)) != known.end());
-}
-
 namespace {
 // Steps of one rank: length of the host's row and of the device.
 Table step_table(const std::vector<std::pair<int64_t, int64_t>>& lengths) {

@@ -60,7 +60,7 @@ Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& lis
     const int64_t count = by_steps ? c.slowest_in : c.count, of = by_steps ? c.steps : c.of;
     const bool has_ratio = by_steps || c.kind == CauseKind::kLongSequences || c.kind == CauseKind::kSlowLink;
     rows.push_back({c.price_ns(),
-                    {std::string(cause_name(c.kind)), part ? int64_t{part->rank} : kNullInteger,
+                    {std::string(cause_info(c.kind).name), part ? int64_t{part->rank} : kNullInteger,
                      part ? known_integer(part->stage) : known_integer(c.stage), kNullInteger,
                      has_ratio && c.ratio > 0 ? c.ratio : std::nan(""), count > 0 ? count : kNullInteger,
                      of > 0 ? of : kNullInteger, c.pause_ns > 0 ? whole_ns(c.pause_ns) : kNullInteger,

@@ -4,27 +4,18 @@
 
 namespace stageline {
 
-std::string_view cause_name(CauseKind kind) {
-  switch (kind) {
-    case CauseKind::kSlowStage: return "slow stage";
-    case CauseKind::kSlowWorker: return "slow worker";
-    case CauseKind::kSlowLink: return "slow link";
-    case CauseKind::kLongSequences: return "long sequences";
-    case CauseKind::kPauses: return "pauses";
-    case CauseKind::kLateWorker: return "late launches";
-    case CauseKind::kLateStarts: return "late starts";
-    case CauseKind::kOrder: return "wrong order";
-    case CauseKind::kUnsplit: return "unsplit backwards";
-    case CauseKind::kBetweenSteps: return "time between steps";
-    case CauseKind::kTail: return "exposed tail";
-    case CauseKind::kMessageTail: return "late messages";
-    case CauseKind::kPosition: return "long place of a step";
-    case CauseKind::kRouting: return "uneven data";
-    case CauseKind::kSlowGroup: return "slow ranks together";
-    case CauseKind::kAllSlow: return "all ranks slower";
-    case CauseKind::kBlockingSends: return "blocking sends";
-  }
-  return "";
+const CauseInfo& cause_info(CauseKind kind) {
+  static constexpr CauseInfo kCauses[] = {
+#define CAUSE(kind, name, finding, suspicion) {name, finding, suspicion},
+#include "diagnosis/causes/causes.def"
+#undef CAUSE
+  };
+  return kCauses[static_cast<size_t>(kind)];
+}
+
+std::string_view finding_id(const Cause& cause) {
+  if (cause.kind == CauseKind::kPosition && cause.stage != kUnknown) return "cell.slow";
+  return cause_info(cause.kind).finding;
 }
 
 void sort_causes(std::vector<Cause>& causes) {

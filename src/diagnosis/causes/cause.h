@@ -13,26 +13,16 @@
 namespace stageline {
 
 enum class CauseKind : uint8_t {
-  kSlowStage,
-  kSlowWorker,
-  kSlowLink,
-  kLongSequences,
-  kPauses,
-  kLateWorker,
-  kLateStarts,
-  kOrder,
-  kUnsplit,
-  kBetweenSteps,
-  kTail,
-  kMessageTail,
-  kPosition,
-  kRouting,
-  kSlowGroup,
-  kAllSlow,
-  kBlockingSends,
+#define CAUSE(kind, name, finding, suspicion) kind,
+#include "diagnosis/causes/causes.def"
+#undef CAUSE
 };
 
-std::string_view cause_name(CauseKind kind);  // "slow stage", "slow worker", …, "late launches", "wrong order", …
+// What causes.def says of a cause.
+struct CauseInfo {
+  std::string_view name, finding, suspicion;
+};
+const CauseInfo& cause_info(CauseKind kind);
 
 struct CauseTimes {  // of one kind of cell, or of messages (kOther)
   CellKind kind;
@@ -91,6 +81,8 @@ struct Cause {
   // something; else all that is lost.
   double price_ns() const { return layers_bring_little() ? layers_ns : saving_ns > 0 ? saving_ns : lost_ns; }
 };
+
+std::string_view finding_id(const Cause& cause);  // of the finding that tells it
 
 inline constexpr double kLeastLost = 0.01;     // of the step: what costs less is not named
 void sort_causes(std::vector<Cause>& causes);  // by price_ns(), of equal ones by lost_ns

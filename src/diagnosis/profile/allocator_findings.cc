@@ -168,9 +168,4 @@ Findings allocator_findings(const Run& run) {
   return out;
 }
 
-const std::vector<const char*>& allocator_finding_ids() {
-  static const std::vector<const char*> ids = {"memory.oom", "memory.fragmented"};
-  return ids;
-}
-
 }  // namespace stageline

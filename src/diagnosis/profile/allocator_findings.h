@@ -15,7 +15,4 @@ bool has_allocators(const Trace& trace);
 // docs/analyses/allocator-snapshot.md.
 Findings allocator_findings(const Run& run);
 
-// The ids it may make, for --fail-on.
-const std::vector<const char*>& allocator_finding_ids();
-
 }  // namespace stageline

@@ -252,10 +252,4 @@ Findings flight_findings(const Run& run) {
   return out;
 }
 
-const std::vector<const char*>& flight_finding_ids() {
-  static const std::vector<const char*> ids = {"collective.missing", "collective.mismatch", "collective.stuck",
-                                               "collective.cycle"};
-  return ids;
-}
-
 }  // namespace stageline

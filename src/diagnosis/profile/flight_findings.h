@@ -12,7 +12,4 @@ namespace stageline {
 // group and cause; none where all calls fit and are through. Definitions: docs/analyses/flight-recorder.md.
 Findings flight_findings(const Run& run);
 
-// The ids it may make, for --fail-on.
-const std::vector<const char*>& flight_finding_ids();
-
 }  // namespace stageline

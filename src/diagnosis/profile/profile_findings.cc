@@ -471,16 +471,6 @@ void speak_of_ascend(std::vector<Finding>& list) {
 
 }  // namespace
 
-const std::vector<const char*>& profile_finding_ids() {
-  static const std::vector<const char*> ids = {
-      "device.idle",   "comm.exposed", "memory.exposed",      "copies.pageable", "rank.late",
-      "rank.slow",     "launch.bound", "step.outlier",        "queue.full",      "device.unused",
-      "input.loading", "comm.waiting", "tensor_cores.unused", "memory.full",     "data_parallel.one_process",
-      "link.slow",     "host.blocked", "host.allocator",      "host.collector",  "host.collective",
-      "host.busy",     "host.sync",    "comm.contention"};
-  return ids;
-}
-
 Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, const ProfileAccount& account) {
   ProfileFacts facts = profile_facts(tables);
   take_account(account, facts);

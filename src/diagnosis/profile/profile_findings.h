@@ -15,7 +15,4 @@ namespace stageline {
 // Definitions and thresholds: docs/analyses/findings.md.
 Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, const ProfileAccount& account = {});
 
-// The ids it may make, for --fail-on.
-const std::vector<const char*>& profile_finding_ids();
-
 }  // namespace stageline
