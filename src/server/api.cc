@@ -115,13 +115,15 @@ constexpr LongRoute kLongRoutes[] = {
     {"/api/clocks", [](RunAnswers& answers, const Query&) { return answers.clocks(); }},
     {"/api/compare", [](RunAnswers& answers, const Query&) { return answers.compare(); }},
     {"/api/answer", [](RunAnswers& answers, const Query& query) { return answers.analysis(query); }},
+    {"/api/calls", [](RunAnswers& answers, const Query&) { return answers.calls(); }},
     {"/api/sql", [](RunAnswers& answers, const Query& query) { return answers.sql(query); }},
 };
 
 ApiAnswer long_answer(RunAnswers& answers, const LongRoute& route, const Query& query) {
   Result<RunAnswers::Answer> made = route.answer(answers, query);
   if (!made) return refused(made.error());
-  return {made->status, made->is_apart ? kApart : kJson, std::move(made->body), {}};
+  const char* type = made->is_apart ? kApart : made->is_binary ? kBinary : kJson;
+  return {made->status, type, std::move(made->body), {}};
 }
 
 ApiAnswer asset(std::string_view text, const char* type, std::string_view hash) {

@@ -1,6 +1,7 @@
 #include "server/page_file.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/base64.h"
 #include "base/gzip_bytes.h"
@@ -13,7 +14,9 @@
 #include "engine/engine.h"
 #include "engine/filter_run.h"
 #include "engine/one_clock.h"
+#include "facts/call_tree_facts.h"
 #include "server/answer_json.h"
+#include "server/calls_answer.h"
 #include "server/page_slices.h"
 #include "server/pipeline_view.h"
 #include "server/pipeline_what_if.h"
@@ -136,6 +139,14 @@ void write_answers(PageWriter& page, const std::shared_ptr<const Run>& run, cons
   if (has_clocks(trace)) page.answer("clocks", clocks_json(trace, rows_of_page));
 }
 
+void write_calls(PageWriter& page, const Run& run, const Trace* other) {
+  if (!has_calls(run.trace())) return;
+  std::optional<Run> second;
+  if (other) second.emplace(*other);
+  const Result<std::string> made = calls_answer(run, second ? &*second : nullptr, kPageCalls);
+  if (made) page.answer("calls", *made);
+}
+
 void write_pipeline(PageWriter& page, const PipelineView& view) {
   const auto kept = [&](const char* name, const Result<std::string>& made) {
     if (made) page.answer(name, *made);
@@ -202,10 +213,12 @@ Result<WrittenPage> write_page_file(const std::shared_ptr<const Run>& run, Diagn
   if (compares) {
     const SecondRun second{other->title, other->paths};
     write_answers(page, run, options, &second);
+    write_calls(page, *run, &other->trace);
     write_comparison(page, run->trace(), *other);
     other.reset();
   } else {
     write_answers(page, run, options, nullptr);
+    write_calls(page, *run, nullptr);
   }
   const DrawnRun drawn(run);
   const Trace& trace = drawn.trace();

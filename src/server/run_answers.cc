@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/one_clock.h"
 #include "server/answer_json.h"
+#include "server/calls_answer.h"
 #include "server/pipeline_view.h"
 #include "sql/answer.h"
 #include "sql/session.h"
@@ -156,6 +157,22 @@ Result<RunAnswers::Answer> RunAnswers::compare() {
     if (!other) return other.error();
     return compare_json(recorded()->trace(), (*other)->trace());
   });
+}
+
+Result<RunAnswers::Answer> RunAnswers::calls() {
+  const AnswerDesk::Answer answer = desk_.ask(
+      "calls",
+      [this]() -> Result<std::string> {
+        if (!other_) return calls_answer(*recorded(), nullptr, kServedCalls);
+        const Result<std::shared_ptr<const Run>> other = other_run();
+        if (!other) return other.error();
+        return calls_answer(*recorded(), other->get(), kServedCalls);
+      },
+      kPatience);
+  if (!answer.done) return Answer{202, working_json(answer)};
+  if (*answer.done) return Answer{200, **answer.done, false, true};
+  const Error& error = answer.done->error();
+  return Error{ErrorCode::kUnavailable, placed(error), {}, error.hint};
 }
 
 Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {

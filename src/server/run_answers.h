@@ -41,13 +41,16 @@ class RunAnswers {
   struct Answer {
     int status = 200;  // 202: being made, {state: "waiting"|"running", seconds}; {error, hint}: this run has none
     std::string body;
-    bool is_apart = false;  // AnswerForm::kApart, not JSON
+    bool is_apart = false;   // AnswerForm::kApart, not JSON
+    bool is_binary = false;  // columns (wire.h), not JSON
   };
   // Errors: kUsage, kNotFound, kUnavailable: of the request.
   Result<Answer> explain();
   Result<Answer> clocks();
   Result<Answer> compare();
   Result<Answer> analysis(const Query& query);
+  // Calls by call path, of the second run too where there is one. Errors: also kUnavailable for a run without calls.
+  Result<Answer> calls();
   // q in SQL, of the run on the one axis that the timeline draws, at most `rows` (1 to kMostSqlRows) of its rows.
   static constexpr int64_t kMostSqlRows = 10'000;
   Result<Answer> sql(const Query& query);

@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "exporters/table_words.h"
+#include "facts/call_tree_facts.h"
 #include "model/palette_json.h"
 #include "server/page_slices.h"
 
@@ -123,7 +124,7 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
         .field("start_ns", step.start_ns)
         .field("end_ns", step.end_ns)
         .end_object();
-  json.end_array().field("theory", false).field("flows", has_flows(trace));
+  json.end_array().field("theory", false).field("flows", has_flows(trace)).field("calls", has_calls(trace));
   json.key("flaws").begin_array();
   for (const Diagnostic& d : state.notes.items()) {
     if (d.severity == Severity::kInfo) continue;

@@ -1,0 +1,33 @@
+#include "facts/call_tree_facts.h"
+
+#include <algorithm>
+
+#include "base/parallel.h"
+
+namespace stageline {
+namespace {
+
+struct CallTreesFact {
+  using Value = std::vector<CallTree>;
+  static Value make(const Run& run) {
+    const Trace& trace = run.trace();
+    const FunctionNames names(trace);
+    Value trees(trace.parts.size());
+    parallel_for(trees.size(), [&](size_t p) { trees[p] = call_tree(trace, trace.parts[p], names); });
+    return trees;
+  }
+};
+
+}  // namespace
+
+bool has_calls(const Trace& trace) {
+  return std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) {
+    return part.slices.size() > 0 && part.slices.has_facts() &&
+           std::any_of(part.lanes.begin(), part.lanes.end(),
+                       [](const Lane& lane) { return lane.kind == LaneKind::kHostThread && lane.end > lane.begin; });
+  });
+}
+
+const std::vector<CallTree>& call_trees_of(const Run& run) { return run.fact<CallTreesFact>(); }
+
+}  // namespace stageline

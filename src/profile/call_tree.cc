@@ -1,0 +1,150 @@
+#include "profile/call_tree.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "profile/python_stacks.h"
+#include "profile/torch_view.h"
+
+namespace stageline {
+namespace {
+
+constexpr uint32_t kNoNode = UINT32_MAX;
+
+FrameKind frame_kind(Category category) {
+  switch (category) {
+    case Category::kPythonFunction: return FrameKind::kPython;
+    case Category::kCpuOp: return FrameKind::kOperator;
+    case Category::kUserAnnotation: return FrameKind::kAnnotation;
+    case Category::kRuntime:
+    case Category::kDriver:
+    case Category::kOverhead: return FrameKind::kCall;
+    default: return is_device_work(category) ? FrameKind::kDevice : FrameKind::kOther;
+  }
+}
+
+class CallTreeBuilder {
+ public:
+  CallTreeBuilder(const Trace& trace, const Part& part, const FunctionNames& names)
+      : trace_(trace), part_(part), s_(part.slices), names_(names) {}
+
+  CallTree build() {
+    if (s_.size() == 0 || !s_.has_facts()) return std::move(out_);
+    choose_slices();
+    find_self_times();
+    find_callers();
+    frame_of_name_.assign(trace_.names.size(), kUnknown);
+    node_of_.assign(s_.size(), kNoNode);
+    for (const uint32_t i : callers_first(caller_)) place(i);
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr StringId kUnknown = UINT32_MAX;
+
+  Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
+
+  // Host calls of threads, and device work wherever it stands; spans of the whole profile are no call.
+  void choose_slices() {
+    kept_.assign(s_.size(), false);
+    for (const Lane& lane : part_.lanes)
+      for (size_t i = lane.begin; i < lane.end; ++i) {
+        const Category c = category(i);
+        kept_[i] = is_device_work(c) || is_host(c) || (c == Category::kOther && lane.kind == LaneKind::kHostThread);
+      }
+    out_.steps = static_cast<int64_t>(part_.steps.size());
+    if (!trace_.slice_filter.any()) return;
+    std::vector<bool> chosen(s_.size(), false);
+    const Result<TorchRun> run = make_torch_run(trace_, {.hta = false, .include_last_step = true});
+    if (run)
+      for (const auto rank = torch_rank(*run, static_cast<size_t>(&part_ - trace_.parts.data()));
+           const TorchRow& row : rank->rows)
+        chosen[row.slice] = true;
+    for (size_t i = 0; i < kept_.size(); ++i) kept_[i] = kept_[i] && chosen[i];
+    out_.steps = std::count_if(part_.steps.begin(), part_.steps.end(), [&](const ProfilerStep& step) {
+      return step.slice != kNoSliceIndex && chosen[step.slice];
+    });
+  }
+
+  // A slice's duration less that of the kept slices which stand directly in it.
+  void find_self_times() {
+    self_ns_.assign(s_.size(), 0);
+    for (const Lane& lane : part_.lanes)
+      for (size_t i = lane.begin; i < lane.end; ++i) {
+        if (!kept_[i]) continue;
+        self_ns_[i] += s_.dur_ns[i];
+        if (is_device_work(category(i))) continue;
+        uint32_t up = s_.parent[i];
+        while (up != kNoSliceIndex && !kept_[up]) up = s_.parent[up];
+        if (up != kNoSliceIndex) self_ns_[up] -= s_.dur_ns[i];
+      }
+  }
+
+  void find_callers() {
+    caller_ = python_callers(trace_, part_);
+    const std::vector<uint32_t> backward = backward_operators(trace_, part_);
+    const std::vector<uint32_t> forward = forward_operators(trace_, part_, backward, OfEqualNumbers::kLast);
+    for (size_t i = 0; i < s_.size(); ++i) {
+      if (backward[i] != i || forward[i] == kNoSliceIndex) continue;
+      // The engine's own call around the operator goes with it, so that forward and backward stay apart.
+      caller_[s_.parent[i]] = caller_[forward[i]];
+    }
+  }
+
+  void place(uint32_t i) {
+    const uint32_t up = caller_[i];
+    const uint32_t above = up == kNoSliceIndex ? 0 : node_of_[up];
+    if (!kept_[i]) {
+      node_of_[i] = above;
+      return;
+    }
+    const Category c = category(i);
+    const StringId frame = frame_of(names_.group(s_.name_id[i], c));
+    const uint32_t node = child(above, frame, frame_kind(c));
+    node_of_[i] = node;
+    (is_device_work(c) ? out_.device_ns : out_.host_ns)[node] += self_ns_[i];
+    ++out_.calls[node];
+  }
+
+  StringId frame_of(StringId group) {
+    if (group >= frame_of_name_.size()) return out_.frames.intern(names_.text(group));
+    StringId& known = frame_of_name_[group];
+    if (known != kUnknown) return known;
+    const std::string_view text = names_.text(group);
+    known = out_.frames.intern(
+        without_address(text.size() > PythonStacks::kMostFrameBytes ? shortened_frame(text) : std::string(text)));
+    return known;
+  }
+
+  uint32_t child(uint32_t above, StringId frame, FrameKind kind) {
+    const uint64_t key = static_cast<uint64_t>(above) << 32 | frame;
+    const auto [it, added] =
+        child_of_[static_cast<size_t>(kind)].try_emplace(key, static_cast<uint32_t>(out_.nodes.size()));
+    if (added) {
+      out_.nodes.push_back({above, frame, kind});
+      out_.host_ns.push_back(0);
+      out_.device_ns.push_back(0);
+      out_.calls.push_back(0);
+    }
+    return it->second;
+  }
+
+  const Trace& trace_;
+  const Part& part_;
+  const Slices& s_;
+  const FunctionNames& names_;
+  CallTree out_;
+  std::vector<bool> kept_;
+  std::vector<int64_t> self_ns_;
+  std::vector<uint32_t> caller_, node_of_;
+  std::vector<StringId> frame_of_name_;
+  std::unordered_map<uint64_t, uint32_t> child_of_[static_cast<size_t>(FrameKind::kOther) + 1];
+};
+
+}  // namespace
+
+CallTree call_tree(const Trace& trace, const Part& part, const FunctionNames& names) {
+  return CallTreeBuilder(trace, part, names).build();
+}
+
+}  // namespace stageline
