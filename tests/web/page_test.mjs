@@ -56,6 +56,7 @@ const PAGES = [
     await settle(page);
   }],
   ['Answers', 'profile', '#/answers/kernels', page => page.waitForFunction(() => window.stageline?.answers?.().family && stageline.answers().waiting.length === 0)],
+  ...['', '/sandwich', '/tree'].map(view => [`Flame graph${view}`, 'profiles', `#/flame${view}?b=other`, page => page.waitForFunction(() => window.stageline?.flame?.())]),
   ['Compare', 'compared', '#/compare', page => page.waitForFunction(() => window.stageline?.compared?.())],
   ['Compare without another run', 'slower', '#/compare', page => page.waitForFunction(() => window.stageline?.compared?.())],
 ];

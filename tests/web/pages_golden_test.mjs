@@ -51,6 +51,11 @@ const pictures = [
   ...inBoth('Answers, a chart', 'answers-time', async (open, picture, name, options) => {
     await region(await answers(open, 'slower', 'time', options), picture, name, '#topic-waterfall .plot-box', 640, 200);
   }),
+  ...['flame', 'sandwich', 'tree'].flatMap(view => inBoth(`Flame graph, ${view}`, `flame-${view}`, async (open, picture, name, options) => {
+    const page = await open('profiles', `${options.query}#/flame${view === 'flame' ? '?a=0&b=1&time=device' : `/${view}`}`, {...options, raw: true});
+    await page.waitForFunction(() => window.stageline?.flame?.());
+    await region(page, picture, name, view === 'tree' ? '.flame-table' : '.flame-body', 940, 240);
+  })),
   ...inBoth('Compare, what makes the difference', 'compare-effects', async (open, picture, name, options) => {
     const page = await open('compared', `${options.query}#/compare`, {...options, raw: true});
     await page.waitForFunction(() => window.stageline?.compared?.() && document.querySelector('.effects'));

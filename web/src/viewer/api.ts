@@ -26,6 +26,7 @@ export interface Run {
   clock: {state: string; uncertainty_ns: number};
   kinds: Kind[]; ranks: Rank[]; groupings: Grouping[]; lanes: Lane[]; steps: Step[];
   flows: boolean;
+  calls?: boolean;  // there are calls to add up: a thread of a host was recorded
   // Of a report: what it does not hold, and what shows that; whether it was asked to show theory.
   file?: {left_out: number; command: string; theory: boolean; compare: boolean};
   flaws: {name: string; severity: string; message: string; count: number}[];

@@ -5,6 +5,7 @@ import {firstLang, setLang, currentLang} from '../i18n/i18n';
 import {makeAnswers} from './answers/page';
 import {Api, type Run, type Status} from './api';
 import {makeCompare} from './compare/page';
+import {makeFlamePage} from './flame/page';
 import {fileSource} from './file/source';
 import {isWorker, serveWorker} from './file/worker';
 import {Loading} from './loading';
@@ -98,7 +99,7 @@ async function start(): Promise<void> {
       api.revision = run.revision;
       watchInput();
     }
-    startShell(api, run, root, theme, {overview: makeOverview, pipeline: makePipeline, timeline: makeTimeline, answers: makeAnswers,
+    startShell(api, run, root, theme, {overview: makeOverview, pipeline: makePipeline, timeline: makeTimeline, flame: makeFlamePage, answers: makeAnswers,
       compare: makeCompare});
     if (!run.whole) await whileReading(api, run, root, address);
   } catch (error) {

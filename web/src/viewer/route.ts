@@ -1,6 +1,6 @@
 // The address: which page, and what of it. "#/answers/idle?rank=3": the page, what follows its name, its parameters.
 // "#v=…" is the timeline's, as the first viewers wrote it.
-export const PAGES = ['overview', 'pipeline', 'timeline', 'answers', 'compare'] as const;
+export const PAGES = ['overview', 'pipeline', 'timeline', 'flame', 'answers', 'compare'] as const;
 export type PageId = typeof PAGES[number];
 // rest: "idle", without slashes around it. `unknown`: what stands where a page's name should.
 export interface Route { page: PageId; rest: string; query: string; unknown?: string }

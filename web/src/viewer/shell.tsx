@@ -15,7 +15,7 @@ import {remember} from './remember';
 import {w} from './words';
 
 // G, then the letter; by position, so that layouts and input methods do not matter.
-const LETTERS: Record<PageId, string> = {overview: 'O', pipeline: 'P', timeline: 'T', answers: 'A', compare: 'C'};
+const LETTERS: Record<PageId, string> = {overview: 'O', pipeline: 'P', timeline: 'T', flame: 'F', answers: 'A', compare: 'C'};
 const ARMED_MS = 2500;
 
 type ClockState = 'shared' | 'unaligned' | 'per-rank' | 'aligned' | 'partly-aligned';
@@ -34,6 +34,7 @@ function Clock({clock}: {clock: Run['clock']}) {
 
 // A report has a second run where it was written with one.
 export const hasCompare = (run: Run): boolean => run.file?.compare ?? true;
+export const hasFlame = (run: Run): boolean => run.calls ?? false;
 export const hasPipeline = (run: Run): boolean => run.lanes.some(lane => lane.type === 'cells');
 
 export type MakePage = (shell: Shell) => Page;
@@ -53,7 +54,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   const missed = new Set<string>();  // what of the address leads nowhere
   const dark = matchMedia('(prefers-color-scheme: dark)');
   // Before a run is whole there is a timeline of it, and nothing that could be said of it.
-  const shown = PAGES.filter(id => run.whole ? (id !== 'pipeline' || hasPipeline(run)) && (id !== 'compare' || hasCompare(run)) : id === 'timeline');
+  const shown = PAGES.filter(id => run.whole ? (id !== 'pipeline' || hasPipeline(run)) && (id !== 'compare' || hasCompare(run)) && (id !== 'flame' || hasFlame(run)) : id === 'timeline');
   let current: PageId | null = null, theme = firstTheme, saving = 0, leap = false, armed = 0, written = location.hash;
 
   function pageOf(id: PageId): Page {

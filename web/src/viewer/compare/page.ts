@@ -14,7 +14,7 @@ import type {Page, Shell} from '../page';
 import {said, sentences, type Diff} from './diff';
 import {DIFF, hasScene} from '../evidence/scenes';
 import {plainQuery} from '../route';
-import {hasPipeline} from '../shell';
+import {hasFlame, hasPipeline} from '../shell';
 import {w} from '../words';
 
 const signed = (ns: number): string => `${ns < 0 ? '−' : '+'}${duration(Math.abs(ns))}`;
@@ -53,7 +53,8 @@ export function makeCompare(shell: Shell): Page {
     const most = table && table.rowCount > 0 && name && change ? w('compare.names.most', String(name[0]), signed(Number(change[0]))) : w('page.compare');
     return [h('h1', {tabindex: -1}, most), h('p', {class: 'lead'}, w('compare.pipeline.none')),
       h('dl', {class: 'runs'}, h('dt', {}, w('compare.control')), h('dd', {}, h('b', {}, shell.run.title)),
-        h('dt', {}, w('compare.test')), h('dd', {}, h('b', {}, offers!.other!.title)))];
+        h('dt', {}, w('compare.test')), h('dd', {}, h('b', {}, offers!.other!.title))),
+      hasFlame(shell.run) && h('p', {}, h('a', {href: shell.href('flame', {query: 'b=other'})}, w('compare.flame')))];
   }
   function pipelines(): Child[] {
     if (wrong) return [h('h1', {tabindex: -1}, w('page.compare')), failure(wrong, ask)];

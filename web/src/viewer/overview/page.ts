@@ -14,7 +14,7 @@ import {failure, working} from '../answers/working';
 import type {Step} from '../api';
 import {explained, findingOf, type Explained} from '../explained';
 import type {Page, Shell} from '../page';
-import {hasCompare, hasPipeline} from '../shell';
+import {hasCompare, hasFlame, hasPipeline} from '../shell';
 import {w} from '../words';
 import {stepsOf} from '../evidence/scenes';
 import {usualStep} from '../evidence/staged';
@@ -108,6 +108,7 @@ export function makeOverview(shell: Shell): Page {
     return h('section', {class: 'ways'}, h('h2', {}, w('overview.ways')), h('ul', {},
       hasPipeline(run) && link(shell.href('pipeline'), w('page.pipeline'), w('overview.pipeline')),
       link(shell.href('timeline'), w('page.timeline'), w('overview.timeline')),
+      hasFlame(run) && link(shell.href('flame'), w('page.flame'), w('overview.flame')),
       link(shell.href('answers'), w('page.answers'), w('overview.answers')),
       hasCompare(run) && link(shell.href('compare'), w('page.compare'), w('overview.compare'))));
   }
