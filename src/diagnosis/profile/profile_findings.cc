@@ -8,6 +8,7 @@
 #include "diagnosis/profile/link_findings.h"
 #include "diagnosis/profile/loss_findings.h"
 #include "diagnosis/profile/profile_facts.h"
+#include "diagnosis/profile/profile_headline.h"
 #include "diagnosis/profile/step_findings.h"
 #include "model/stage_costs.h"
 #include "model/statistics.h"
@@ -346,104 +347,6 @@ void add_outside(const ProfileFacts& f, std::vector<Finding>& out) {
   x.detail_zh = "首个设备工作之前与最后一个之后共 " + human_duration(f.outside.ns) +
                 (f.ranks.size() > 1 ? "（各 rank 之和）" : "") + "；本页的份额不含这一段。";
   out.push_back(std::move(x));
-}
-
-void add_span_parts(const ProfileFacts& f, const ProfileAccount& account, Headline& h) {
-  const double span = f.whole.span_ns;
-  const auto part = [&](const char* id, const char* en, const char* zh, double ns) {
-    if (ns > 0) h.parts.push_back({id, en, zh, share_or_zero(ns, span)});
-  };
-  part("compute", "computing", "计算", f.whole.compute_ns);
-  if (f.splits_other || f.accounted) {
-    part("comm", "exposed communication", "未重叠的通信", f.whole.exposed_comm_ns);
-    part("memory", "exposed copies", "未重叠的拷贝", f.whole.exposed_memory_ns);
-  } else {
-    part("rest", "other work", "其他工作", span - f.whole.compute_ns - f.whole.idle_ns);
-  }
-  if (f.accounted) {
-    add_idle_parts(account, h);
-  } else if (f.idle_known) {
-    part("idle-host", "waiting for the host", "等主机", f.host_wait.ns);
-    part("idle-kernel", "between kernels", "核函数之间", f.kernel_wait.ns);
-    part("idle-other", "waiting for streams", "等其他流", f.other.ns);
-  } else {
-    part("idle", "idle", "空闲", f.whole.idle_ns);
-  }
-}
-
-std::string plural(size_t n, const char* one, const char* many) {
-  return grouped(static_cast<int64_t>(n)) + " " + (n == 1 ? one : many);
-}
-
-// A headline over several runs at once is about none of them, and one over part of a file is about that part.
-void warn_of_runs(const Trace& trace, Headline& h) {
-  if (trace.diagnostics.count("kineto.truncated") > 0) {
-    h.title_en = "The recording is cut off; of what is there: " + h.title_en;
-    h.title_zh = "记录不完整（文件被截断）；就现有部分：" + h.title_zh;
-  }
-  if (trace.diagnostics.count("kineto.far_apart") == 0) return;
-  h.lead_en = "The files lie more than a day apart, perhaps several runs: give them one by one. " + h.lead_en;
-  h.lead_zh = "这些文件相隔一天以上，可能属于多次运行：请分别给出。" + h.lead_zh;
-}
-
-Headline profile_headline(const ProfileFacts& f, const Trace& trace, const ProfileAccount& account) {
-  const size_t rank_count = f.ranks.empty() ? trace.parts.size() : f.ranks.size();
-  Headline h;
-  const std::string window = human_duration(f.window_ns);
-  const std::string steps_en = f.step_count > 0 ? plural(f.step_count, "step", "steps") + " in " : std::string();
-  const std::string steps_zh = f.step_count > 0 ? std::to_string(f.step_count) + " 步，" : std::string();
-  if (f.ranks.empty()) {
-    h.title_en = "No device work was recorded: " + steps_en + window + " of the host.";
-    h.title_zh = "没有记录到设备工作：" + steps_zh + "主机 " + window + "。";
-    h.lead_en = "To see the devices, profile with ProfilerActivity.CUDA (or XPU, MTIA).";
-    h.lead_zh = "要看到设备，请在采集时加上 ProfilerActivity.CUDA（或 XPU、MTIA）。";
-    if (trace.device_family != DeviceFamily::kNpu) {
-      if (trace.format == "xplane") {
-        h.lead_en = "XLA's ops ran on the host, or its devices were not traced.";
-        h.lead_zh = "XLA 的算子在主机上运行，或设备未被采集。";
-      } else if (!trace.writer.empty()) {
-        h.lead_en = h.lead_zh = "";
-      }
-      return h;
-    }
-    h.lead_en =
-        "To see the devices, profile with ProfilerActivity.NPU at Level0 or Level1, and keep the database or "
-        "kernel_details.csv.";
-    h.lead_zh = "要看到设备，请用 ProfilerActivity.NPU 以 Level0 或 Level1 采集，并保留数据库或 kernel_details.csv。";
-    const bool sums = std::any_of(trace.parts.begin(), trace.parts.end(),
-                                  [](const Part& part) { return !part.step_summaries.empty(); });
-    if (!sums) return h;
-    h.title_en = "Only the profiler's own sums of steps are here.";
-    h.title_zh = "这里只有采集器自己的各步汇总。";
-    return h;
-  }
-  const std::string lost = percent(1 - share_or_zero(f.whole.compute_ns, f.whole.span_ns));
-  const bool several = f.ranks.size() > 1;
-  if (f.step_count > 1) {
-    h.title_en = human_duration(f.mean_step_ns) + " a step on average; ";
-    h.title_zh = "平均每步 " + human_duration(f.mean_step_ns) + "，";
-  } else {
-    h.title_en = window + "; ";
-    h.title_zh = "共 " + window + "，";
-  }
-  h.title_en += several ? "the devices spend " + lost + " of their time not computing."
-                        : "the device spends " + lost + " of its time not computing.";
-  h.title_zh += "设备有 " + lost + " 的时间没有在计算。";
-  h.lead_en = plural(rank_count, "rank", "ranks") + ", " + steps_en + window + ".";
-  h.lead_zh = std::to_string(rank_count) + " 个 rank，" + steps_zh + window + "。";
-  add_span_parts(f, account, h);
-  const SpanPart* worst = nullptr;
-  for (const SpanPart& p : h.parts)
-    if (p.id != "compute" && (!worst || p.share > worst->share)) worst = &p;
-  if (worst && worst->share >= 0.01) {
-    h.lead_en += " Most of the loss is " + worst->label_en + " (" + percent(worst->share) + ").";
-    h.lead_zh += "损失最多的是" + worst->label_zh + "（" + percent(worst->share) + "）。";
-  }
-  if (rank_count == 1) {
-    h.lead_en += " Only one rank was given: what it waits for elsewhere is not in the picture.";
-    h.lead_zh += "只给了一个 rank：看不到它在等别的 rank 的什么。";
-  }
-  return h;
 }
 
 void see_what_is_on(const Trace& trace, ProfileFacts& f) {
