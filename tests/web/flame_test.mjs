@@ -6,10 +6,11 @@ import {openReport, reportOf} from './onefile_help.mjs';
 const flame = page => page.evaluate(() => window.stageline.flame());
 // Asked here, frame by frame: what is waited for differs from call to call, and the page's policy makes no function of a text.
 async function drawn(page, test = () => true, value = null) {
-  for (;;) {
+  for (const until = Date.now() + 120000; Date.now() < until;) {
     const now = await page.evaluate(() => new Promise(done => requestAnimationFrame(() => done(window.stageline?.flame?.() ?? null))));
     if (now && test(now, value)) return;
   }
+  throw new Error(`not so after two minutes: ${test}`);
 }
 const show = async (open, run, query = '', options = {}) => {
   const page = await open(run, `${options.query ?? '?lang=en'}#/flame${query}`, {...options, raw: true});
@@ -60,11 +61,13 @@ export const cases = [
     await drawn(page, (now, root) => now.root !== root, zoomed.root);
     await page.keyboard.press('0');
     await drawn(page, now => now.root === 0);
+    await page.waitForFunction(() => !/[?&]at=/.test(location.hash));  // a step of Back of its own, once it is in the address
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowDown');
     await drawn(page, now => now.chosen > 0);
     await page.keyboard.press('Enter');
     await drawn(page, now => now.root > 0 && now.root === now.chosen);
+    await page.waitForFunction(() => /[?&]at=/.test(location.hash));
     await page.goBack();
     await drawn(page, now => now.root === 0);
   }],
@@ -146,7 +149,7 @@ export const cases = [
   ['flame: a run without threads of a host has no such page', async open => {
     const page = await open('pipeline', '?lang=en#/overview', {raw: true});
     await page.waitForFunction(() => window.stageline?.page?.() === 'overview');
-    assert.ok(!(await page.locator('.pages a').allTextContents()).includes('Flame graph'));
+    assert.ok(!(await page.locator('.pages a').allTextContents()).includes('Flame'));
   }],
   ['flame: a report has it too, of both runs, in both languages', async (open, tools) => {
     const served = await flame(await show(open, 'profiles', '?b=other'));
