@@ -71,6 +71,14 @@ export const cases = [
     await page.goBack();
     await drawn(page, now => now.root === 0);
   }],
+  ['flame: what is empty below a frame is its own time, however narrow what it calls', async open => {
+    const page = await show(open, 'stacks'), {boxes, total, self} = await flame(page);
+    for (const box of boxes.filter(one => one.small === 0 && one.width > 4)) {
+      const below = boxes.filter(one => one.depth === box.depth + 1 && one.x >= box.x - 0.01 && one.x + one.width <= box.x + box.width + 0.01).reduce((sum, one) => sum + one.width, 0);
+      const own = self[box.last] / total * boxes[0].width;
+      assert.ok(Math.abs(box.width - below - own) < 0.5 + 1e-3 * box.width, `${box.name}: ${box.width} px, ${below} below it, ${own} its own`);
+    }
+  }],
   ['flame: search says how much it found, walks through it, and takes an expression', async open => {
     const page = await show(open, 'stacks');
     await page.keyboard.press('/');

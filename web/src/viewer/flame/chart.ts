@@ -15,6 +15,7 @@ export interface FlameLook {
   name(node: number): string;
   paint(kind: typeof KINDS[number]): Paint;
   say(node: number, folded: number): string[];  // lines of the tip
+  saySmall(count: number): string;
   label: string;
 }
 export interface FlameUse { choose(node: number): void; zoom(node: number): void; search(): void; step(by: number): void; out(): void }
@@ -54,18 +55,18 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
     const style = getComputedStyle(document.documentElement), colour = (name: string): string => style.getPropertyValue(name).trim();
     const ink = colour('--ink'), idle = colour('--idle'), hot = colour('--hot'), cool = colour('--acc'), font = getComputedStyle(element).fontFamily;
     const {tree, matches} = look, from = element.scrollTop;
-    largest = look.compared ? boxes.reduce((most, box) => Math.max(most, Math.abs(changeOf(tree, box.nodes[0]!))), 0) : 0;
+    largest = look.compared ? boxes.reduce((most, box) => (box.small > 0 ? most : Math.max(most, Math.abs(changeOf(tree, box.nodes[0]!)))), 0) : 0;
     context.setTransform(ratio, 0, 0, ratio, 0, -from * ratio);
     context.textBaseline = 'middle';
     for (const [i, box] of boxes.entries()) {
       const y = top(box);
       if (y + ROW < from || y > from + seen) continue;
-      const kind = KINDS[tree.kind[box.last]!]!, wide = Math.max(box.width - (box.width > 3 ? 1 : 0), 0.5), lit = !matches || box.nodes.some(node => matches.has(node));
-      const own = look.paint(kind), plain = look.compared || kind === 'root' || kind === 'rest';
+      const kind = KINDS[tree.kind[box.last]!]!, wide = Math.max(box.width - (box.width > 3 ? 1 : 0), 0.5), lit = !matches || box.small > 0 || box.nodes.some(node => matches.has(node));
+      const own = look.paint(kind), plain = box.small > 0 || look.compared || kind === 'root' || kind === 'rest';
       context.globalAlpha = lit ? 1 : 0.28;
-      context.fillStyle = plain ? idle : own.fill;
+      context.fillStyle = box.small > 0 ? colour('--idle2') : plain ? idle : own.fill;
       context.fillRect(box.x, y, wide, ROW - 1);
-      if (look.compared && largest > 0) {
+      if (look.compared && largest > 0 && box.small === 0) {
         const change = changeOf(tree, box.nodes[0]!);
         context.globalAlpha *= STRONGEST * Math.sqrt(Math.abs(change) / largest);
         context.fillStyle = change > 0 ? hot : cool;
@@ -79,7 +80,7 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
         context.lineWidth = 2;
         context.strokeRect(box.x + 1, y + 1, Math.max(wide - 2, 0.5), ROW - 3);
       }
-      if (box.width < 20) continue;
+      if (box.width < 20 || box.small > 0) continue;
       context.globalAlpha = lit ? 1 : 0.55;
       context.fillStyle = plain ? ink : lit ? own.text : ink;
       context.font = `12px ${font}`;
@@ -113,7 +114,7 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
     hover = at;
     const box = boxes[at];
     if (!box || !look || event.pointerType === 'touch') return tip.hide();
-    const [title = '', ...lines] = look.say(box.last, box.nodes.length - 1);
+    const [title = '', ...lines] = box.small > 0 ? [look.saySmall(box.small)] : look.say(box.last, box.nodes.length - 1);
     tip.place(event.clientX, event.clientY, h('b', {}, title), ...lines.map(line => h('div', {class: 'quiet'}, line)));
   });
   canvas.addEventListener('pointerleave', () => { hover = -1; tip.hide(); soon(); });
@@ -130,7 +131,7 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
     const at = boxOf(boxes, look.chosen), box = boxes[at];
     const go = (to: number | undefined): void => { const next = to === undefined ? undefined : boxes[to]; if (next) use.choose(next.last); };
     const inward = look.upward ? 'ArrowUp' : 'ArrowDown', outward = look.upward ? 'ArrowDown' : 'ArrowUp';
-    const row = (): number[] => [...boxes.keys()].filter(i => boxes[i]!.depth === box!.depth).sort((x, y) => boxes[x]!.x - boxes[y]!.x);
+    const row = (): number[] => [...boxes.keys()].filter(i => boxes[i]!.depth === box!.depth && boxes[i]!.small === 0).sort((x, y) => boxes[x]!.x - boxes[y]!.x);
     if (!box && event.key.startsWith('Arrow')) go(0);
     else if (event.key === inward) go(box!.children[0]);
     else if (event.key === outward) go(box!.parent);

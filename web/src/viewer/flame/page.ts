@@ -173,7 +173,7 @@ export function makeFlamePage(shell: Shell): Page {
         kind !== 'rest' && h('button', {class: 'plain link', click: () => chooseFunction(functionOf(of, node))}, w('flame.callers')),
         kind !== 'rest' && h('a', {href: shell.href('timeline', {query: plainQuery(new URLSearchParams({lit: nodeName(of)(node)}))})}, w('flame.timeline')))].filter((one): one is HTMLElement => !!one));
   }
-  const flameLook = (of: Tree, more: Partial<FlameLook>): FlameLook => ({tree: of, root: 0, chosen: 0, matches: null, compared: compared(), folds: false, upward: false, name: nodeName(of), paint: paintOf, say: lines(of), label: '', ...more});
+  const flameLook = (of: Tree, more: Partial<FlameLook>): FlameLook => ({tree: of, root: 0, chosen: 0, matches: null, compared: compared(), folds: false, upward: false, name: nodeName(of), paint: paintOf, say: lines(of), saySmall: count => w('flame.small', grouped(count)), label: '', ...more});
   function draw(): void {
     if (!visible) return;
     tip.hide();
@@ -251,8 +251,8 @@ export function makeFlamePage(shell: Shell): Page {
     event.preventDefault();
   });
   Object.assign((window as {stageline?: object}).stageline ??= {}, {flame: () => calls && tree && {
-    view: look.view, nodes: tree.count, ranks: calls.ranks, chosen, root, matches: matches?.size ?? 0, leftOut: calls.leftOut, total: tree.total.a[0], totalB: tree.total.b[0],
-    boxes: (look.view === 'sandwich' ? callees : flame).boxes().map(box => ({name: nodeName(look.view === 'sandwich' ? down! : tree!)(box.last), depth: box.depth, x: box.x, width: box.width, folded: box.nodes.length - 1})),
+    view: look.view, nodes: tree.count, ranks: calls.ranks, chosen, root, matches: matches?.size ?? 0, leftOut: calls.leftOut, self: [...tree.self.a], total: tree.total.a[0], totalB: tree.total.b[0],
+    boxes: (look.view === 'sandwich' ? callees : flame).boxes().map(box => ({small: box.small, last: box.last, name: nodeName(look.view === 'sandwich' ? down! : tree!)(box.last), depth: box.depth, x: box.x, width: box.width, folded: Math.max(box.nodes.length - 1, 0)})),
     place: (name: string) => { const box = flame.boxes().find(one => nodeName(tree!)(one.last) === name), at = box && flame.place(box.last); return at ? {x: at.x + at.width / 2, y: at.y + at.height / 2} : null; }}});
 
   return {

@@ -5,7 +5,7 @@ import {duration, grouped, percent} from '../../format';
 import {w} from '../words';
 import {functionsOf, type Functions, type Tree} from './calls';
 
-const FIRST_ROWS = 200, FIRST_CHILDREN = 40, OPENED = 0.5;  // the share of the whole that a child has to have to be opened by itself
+const FIRST_ROWS = 200, FIRST_CHILDREN = 40, MOST_LINES = 3000, OPENED = 0.5;  // the share of the whole that a child has to have to be opened by itself
 
 export interface TableLook {
   tree: Tree; compared: boolean; matches: ReadonlySet<number> | null; matchFunction: ((frame: number, kind: number) => boolean) | null;
@@ -122,7 +122,10 @@ export function makeTreeTable(): TreeTable {
           continue;
         }
         rows.push(row(node, depth, of, at));
-        if (++shown >= 3000) break;  // more than anybody reads; a search or a fold shows the rest
+        if (++shown >= MOST_LINES && todo.length > 0) {
+          rows.push(h('tr', {role: 'row'}, h('td', {role: 'gridcell', class: 'text quiet', colspan: look.compared ? 6 : 5}, w('flame.tree.most', grouped(MOST_LINES)))));
+          break;
+        }
         if (open.has(node) || kept) below(node, depth + 1);
       }
       const heads = look.compared ? [w('flame.function'), w('flame.total.a'), w('flame.total.b'), w('flame.change'), w('flame.change.self'), w('flame.calls')]
