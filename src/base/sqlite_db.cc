@@ -71,6 +71,15 @@ Status check_readable(const std::string& path, Diagnostics& notes) {
   return {};
 }
 
+std::string sql_text(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') out += '\'';
+    if (c != '\0') out += c;
+  }
+  return out + "'";
+}
+
 // A file name as an URI that SQLite takes apart again.
 std::string uri_of(const std::string& path, std::string_view options) {
   static const char* const kHex = "0123456789ABCDEF";
@@ -121,6 +130,7 @@ Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes
   sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, static_cast<int>(std::clamp<int64_t>(size, 1'000'000, 1'000'000'000)));
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
   db.most_rows_ = size / kLeastRowBytes + 1;
+  db.is_immutable_ = true;
   sqlite3_exec(handle, "PRAGMA cache_size=-4096; PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
   if (Status s = db.run("SELECT count(*) FROM sqlite_master"); !s) return std::move(s).error();
   return db;
@@ -196,7 +206,17 @@ SqliteRows::SqliteRows(const SqliteDb& db, const std::string& sql) : path_(db.pa
 }
 
 bool SqliteRows::next() {
-  if (failed_ || !statement_) return false;
+  if (failed_) return false;
+  if (pages_) {
+    if (count_ < most_ && pages_->next()) {
+      ++count_;
+      return true;
+    }
+    failed_ = pages_->is_damaged() || count_ >= most_;
+    if (failed_) error_ = Error{ErrorCode::kBadInput, "damaged after " + std::to_string(count_) + " rows", {path_}, ""};
+    return false;
+  }
+  if (!statement_) return false;
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW && count_ < most_) {
     ++count_;
@@ -218,6 +238,7 @@ bool SqliteRows::next() {
 }
 
 std::string_view SqliteRows::text(int column) const {
+  if (pages_) return pages_->text(column);
   const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
   if (bytes == nullptr) return {};
   return {bytes, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
@@ -228,6 +249,53 @@ Status SqliteRows::status() const {
   return {};
 }
 
+namespace {
+
+bool same_name(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
+}
+
+// The table's pages, where it is plain: columns as they were declared, without defaults that old rows would take, and
+// no generated ones, which have no place in the rows. Null otherwise.
+std::unique_ptr<SqlitePages> pages_of(const SqliteDb& db, std::string_view table,
+                                      std::initializer_list<std::string_view> names) {
+  if (!db.is_immutable()) return nullptr;
+  SqliteRows root(
+      db, "SELECT rootpage FROM sqlite_master WHERE type='table' AND name=" + sql_text(table) + " COLLATE NOCASE");
+  if (!root.next()) return nullptr;
+  const int64_t page = root.integer(0);
+  if (page < 1 || page > UINT32_MAX || root.next()) return nullptr;
+  std::vector<SqlitePages::Column> columns(names.size());
+  int place = 0, keys = 0;
+  SqliteRows info(db, "PRAGMA table_xinfo(" + sql_name(table) + ")");
+  for (; info.next(); ++place) {
+    if (info.integer(6) != 0) return nullptr;  // hidden: generated
+    const bool is_key = info.integer(5) != 0;
+    keys += is_key;
+    if (keys > 1) return nullptr;
+    size_t c = 0;
+    for (std::string_view name : names) {
+      if (name.ends_with('?')) name.remove_suffix(1);
+      if (same_name(name, info.text(1))) {
+        if (!info.is_null(4) || columns[c].place >= 0) return nullptr;
+        columns[c].place = place;
+        // "REAL", "DOUBLE PRECISION", "FLOAT": what has none of the texts that come before in SQLite's rules.
+        std::string type(info.text(2));
+        for (char& letter : type) letter = letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 32) : letter;
+        const auto has = [&](const char* part) { return type.find(part) != std::string::npos; };
+        columns[c].is_rowid = is_key && type == "INTEGER";
+        columns[c].is_real = !has("INT") && !has("CHAR") && !has("CLOB") && !has("TEXT") && !has("BLOB") &&
+                             (has("REAL") || has("FLOA") || has("DOUB"));
+      }
+      ++c;
+    }
+  }
+  if (!info.ok()) return nullptr;
+  return SqlitePages::open(db.path(), static_cast<uint32_t>(page), std::move(columns));
+}
+
+}  // namespace
+
 SqliteRows rows_of(const SqliteDb& db, std::string_view table, std::initializer_list<std::string_view> columns,
                    std::string* missing, std::string_view rest) {
   const std::vector<std::string> there = db.has_table(table) ? db.columns(table) : std::vector<std::string>();
@@ -236,18 +304,18 @@ SqliteRows rows_of(const SqliteDb& db, std::string_view table, std::initializer_
     return SqliteRows();
   };
   if (there.empty()) return lacks(std::string(table));
-  const auto same = [](std::string_view a, std::string_view b) {
-    return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
-  };
   std::string sql;
   for (std::string_view name : columns) {
     const bool optional = name.ends_with('?');
     if (optional) name.remove_suffix(1);
-    const bool found = std::any_of(there.begin(), there.end(), [&](const std::string& c) { return same(c, name); });
+    const bool found =
+        std::any_of(there.begin(), there.end(), [&](const std::string& c) { return same_name(c, name); });
     if (!found && !optional) return lacks(std::string(table) + "." + std::string(name));
     sql += sql.empty() ? "SELECT " : ",";
     sql += found ? sql_name(name) : "NULL";
   }
+  if (rest.empty())
+    if (auto pages = pages_of(db, table, columns)) return {db, std::move(pages)};
   return {db, sql + " FROM " + sql_name(table) + " " + std::string(rest)};
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/diagnostics.h"
 #include "base/result.h"
+#include "base/sqlite_pages.h"
 
 namespace stageline {
 
@@ -39,6 +40,8 @@ class SqliteDb {
   bool has_table(std::string_view table) const;
   // More rows than a file of this size can hold: damage or malice makes pages that lead to each other.
   int64_t most_rows() const { return most_rows_; }
+  // Whether nobody writes to it, so that its pages may be read past SQLite.
+  bool is_immutable() const { return is_immutable_; }
   Status run(const std::string& sql) const;
   // The last error of this connection, for `doing` ("reading table TASK").
   Error error(const std::string& doing) const;
@@ -50,25 +53,35 @@ class SqliteDb {
   std::unique_ptr<sqlite3, Close> db_;
   std::string path_;
   int64_t most_rows_ = INT64_MAX;
+  bool is_immutable_ = false;
 };
 
-// A statement and its rows:  while (rows.next()) use(rows.integer(0));  if (!rows.ok()) …rows.status()
+// A statement and its rows, or a table read from its pages:  while (rows.next()) use(rows.integer(0));  if (!rows.ok())
+// …rows.status()
 class SqliteRows {
  public:
   SqliteRows() = default;  // no rows
   // A statement that cannot be prepared gives no rows and an error status.
   SqliteRows(const SqliteDb& db, const std::string& sql);
 
+  // The rows that `pages` reads.
+  SqliteRows(const SqliteDb& db, std::unique_ptr<SqlitePages> pages)
+      : pages_(std::move(pages)), path_(db.path()), most_(db.most_rows()) {}
+
   // False after the last row, and as "damaged" after as many as SqliteDb::most_rows().
   bool next();
-  int columns() const { return sqlite3_column_count(statement_.get()); }
+  int columns() const { return pages_ ? pages_->columns() : sqlite3_column_count(statement_.get()); }
   // Storage class of this row's value: SQLITE_INTEGER, SQLITE_FLOAT, SQLITE_TEXT, SQLITE_BLOB, SQLITE_NULL.
-  int type(int column) const { return sqlite3_column_type(statement_.get(), column); }
-  bool is_null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
+  int type(int column) const { return pages_ ? pages_->type(column) : sqlite3_column_type(statement_.get(), column); }
+  bool is_null(int column) const { return type(column) == SQLITE_NULL; }
   // 0 for NULL; text is read as a number ("PYTORCH_API" keeps its times as text).
-  int64_t integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+  int64_t integer(int column) const {
+    return pages_ ? pages_->integer(column) : sqlite3_column_int64(statement_.get(), column);
+  }
   int64_t integer_or(int column, int64_t if_null) const { return is_null(column) ? if_null : integer(column); }
-  double real(int column) const { return sqlite3_column_double(statement_.get(), column); }
+  double real(int column) const {
+    return pages_ ? pages_->real(column) : sqlite3_column_double(statement_.get(), column);
+  }
   std::string_view text(int column) const;  // until the next call of next()
   // Rows given so far.
   int64_t count() const { return count_; }
@@ -80,6 +93,7 @@ class SqliteRows {
     void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
   };
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  std::unique_ptr<SqlitePages> pages_;  // in place of a statement
   std::string path_;
   Error error_;
   int64_t count_ = 0, most_ = INT64_MAX;

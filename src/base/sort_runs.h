@@ -1,0 +1,29 @@
+// Sorting what is nearly sorted: rows of several tables that were each written in order. For a total order alone: equal
+// elements may change places.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+namespace stageline {
+
+template <class Iterator, class Before>
+void sort_runs(Iterator begin, Iterator end, Before before) {
+  constexpr size_t kMostRuns = 16;  // merging them two by two still costs less than sorting
+  std::vector<Iterator> ends;
+  for (Iterator at = begin; at != end && ends.size() <= kMostRuns;)
+    ends.push_back(at = std::is_sorted_until(at, end, before));
+  if (ends.size() > kMostRuns) return std::sort(begin, end, before);
+  while (ends.size() > 1) {
+    std::vector<Iterator> merged;
+    Iterator from = begin;
+    for (size_t i = 0; i + 1 < ends.size(); i += 2) {
+      std::inplace_merge(from, ends[i], ends[i + 1], before);
+      merged.push_back(from = ends[i + 1]);
+    }
+    if (ends.size() % 2 == 1) merged.push_back(ends.back());
+    ends.swap(merged);
+  }
+}
+
+}  // namespace stageline
