@@ -1,18 +1,21 @@
 #include "readers/common/launched_work.h"
 
-#include <map>
+#include <utility>
+
+#include "base/sort_runs.h"
 
 namespace stageline {
 
 void LaunchedWork::settle() {
-  std::sort(work_.begin(), work_.end(), [](const Work& a, const Work& b) {
+  sort_runs(work_.begin(), work_.end(), [](const Work& a, const Work& b) {
     return a.correlation != b.correlation ? a.correlation < b.correlation : a.row < b.row;
   });
   for (size_t i = 0; i < work_.size(); ++i)
     if (work_[i].correlation != kNoCorrelation) first_of_.put(work_[i].correlation, static_cast<uint32_t>(i));
   std::erase_if(launches_, [&](const Launch& l) { return first_of_.get(l.correlation) == NumberMap::kNone; });
-  std::sort(launches_.begin(), launches_.end(), [](const Launch& a, const Launch& b) {
-    return a.thread != b.thread ? a.thread < b.thread : a.start_ns < b.start_ns;
+  sort_runs(launches_.begin(), launches_.end(), [](const Launch& a, const Launch& b) {
+    if (a.thread != b.thread) return a.thread < b.thread;
+    return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.correlation < b.correlation;
   });
 }
 
@@ -20,14 +23,18 @@ void LaunchedWork::project(PartBuilder& out, size_t kind) {
   struct OnLane {
     int64_t start = INT64_MAX, end = INT64_MIN, busy = 0;
   };
+  std::vector<std::pair<uint32_t, OnLane>> lanes;  // of one range: few, in order of first work
   for (const Range& range : ranges_) {
-    std::map<uint32_t, OnLane> lanes;
+    lanes.clear();
     for_launched(range.thread, range.start_ns, range.end_ns, [&](const Work& work) {
-      OnLane& lane = lanes[work.lane];
+      auto at = std::find_if(lanes.begin(), lanes.end(), [&](const auto& one) { return one.first == work.lane; });
+      if (at == lanes.end()) at = lanes.insert(at, {work.lane, OnLane{}});
+      OnLane& lane = at->second;
       lane.start = std::min(lane.start, work.start_ns);
       lane.end = std::max(lane.end, work.end_ns);
       lane.busy += work.end_ns - work.start_ns;
     });
+    std::sort(lanes.begin(), lanes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     const uint32_t name = range.row == kNoRow ? range.name : out.name_of(range.row);
     uint32_t longest = kNoRow;
     int64_t most = -1;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/sort_runs.h"
 #include "model/ops.h"
 #include "model/torch_facts.h"
 #include "readers/common/number_map.h"
@@ -132,7 +133,7 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
   for (const Lane& lane : part.lanes) {
     const auto begin = row.begin() + static_cast<std::ptrdiff_t>(lane.begin);
     const auto end = row.begin() + static_cast<std::ptrdiff_t>(lane.end);
-    if (!std::is_sorted(begin, end, before)) std::sort(begin, end, before);
+    sort_runs(begin, end, before);
   }
   Slices& s = part.slices;
   const auto gather = [&](auto& to, auto& from) {

@@ -15,34 +15,13 @@
 #include "readers/common/number_map.h"
 #include "readers/common/part_builder.h"
 #include "readers/common/range_message.h"
+#include "readers/common/row_kinds.h"
 
 namespace stageline::rocpd {
 namespace {
 
-enum Kind : uint8_t {
-  kOperator,
-  kAnnotation,
-  kRuntime,
-  kDriver,
-  kKernel,
-  kMemcpy,
-  kMemset,
-  kBarrier,
-  kHostCall,
-  kDeviceRange
-};
-constexpr RowCategory kCategories[] = {
-    {"cpu_op", Category::kCpuOp, KernelClass::kNone},
-    {"user_annotation", Category::kUserAnnotation, KernelClass::kNone},
-    {"cuda_runtime", Category::kRuntime, KernelClass::kNone},
-    {"cuda_driver", Category::kDriver, KernelClass::kNone},
-    {"kernel", Category::kKernel, KernelClass::kNone},
-    {"gpu_memcpy", Category::kMemcpy, KernelClass::kNone},
-    {"gpu_memset", Category::kMemset, KernelClass::kNone},
-    {"cuda_sync", Category::kDeviceSync, KernelClass::kNone},
-    {"host_call", Category::kOther, KernelClass::kNone},
-    {"gpu_user_annotation", Category::kGpuAnnotation, KernelClass::kNone},
-};
+using namespace gpu_rows;
+
 constexpr size_t kMostProcesses = 4096, kMostSuffixes = 1024;
 
 // "MEMORY_COPY_HOST_TO_DEVICE", "CopyHostToDevice" → "Memcpy HtoD".
@@ -80,7 +59,7 @@ int64_t rank_of_environment(std::string_view json) {
 }
 
 struct Process {
-  Process(const std::string& path) : out(path, kCategories, "rocpd") {}
+  Process(const std::string& path) : out(path, kKinds, "rocpd") {}
   PartBuilder out;
   int64_t pid = 0, device_rows = 0, host_rows = 0, first_device = -1, said_rank = -1;
   std::string host;
@@ -153,7 +132,7 @@ class DatabaseReader {
                copy                                          ? kMemcpy
                : type.find("Fill") != std::string_view::npos ? kMemset
                : type.find("Barrier") != std::string_view::npos || type.find("Marker") != std::string_view::npos
-                   ? kBarrier
+                   ? kSync
                    : kKernel;
            const std::string name = copy ? copy_name(type) : std::string(description.empty() ? type : description);
            const uint32_t number = call == NumberMap::kNone ? kNoCorrelation : number_of_call.get(call);
@@ -238,7 +217,7 @@ class DatabaseReader {
     const uint32_t row = p.out.add(lane, kind, start, end, p.out.text(name), number);
     if (row == kNoRow) return row;
     ++p.device_rows;
-    if (kind != kBarrier) p.launched.add_work({lane, row, start, std::max(start, end), number});
+    if (kind != kSync) p.launched.add_work({lane, row, start, std::max(start, end), number});
     if (p.first_device < 0 || device < p.first_device) p.first_device = device;
     return row;
   }

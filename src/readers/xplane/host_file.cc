@@ -14,24 +14,14 @@
 #include "model/torch_facts.h"
 #include "readers/common/launched_work.h"
 #include "readers/common/part_builder.h"
+#include "readers/common/row_kinds.h"
 #include "readers/xplane/steps.h"
 #include "readers/xplane/xspace.h"
 
 namespace stageline::xplane {
 namespace {
 
-enum Kind : uint8_t { kOperator, kAnnotation, kPython, kRuntime, kKernel, kMemcpy, kMemset, kDeviceRange, kOther };
-constexpr RowCategory kCategories[] = {
-    {"cpu_op", Category::kCpuOp, KernelClass::kNone},
-    {"user_annotation", Category::kUserAnnotation, KernelClass::kNone},
-    {"python_function", Category::kPythonFunction, KernelClass::kNone},
-    {"cuda_runtime", Category::kRuntime, KernelClass::kNone},
-    {"kernel", Category::kKernel, KernelClass::kNone},
-    {"gpu_memcpy", Category::kMemcpy, KernelClass::kNone},
-    {"gpu_memset", Category::kMemset, KernelClass::kNone},
-    {"gpu_user_annotation", Category::kGpuAnnotation, KernelClass::kNone},
-    {"system", Category::kOther, KernelClass::kNone},
-};
+using namespace gpu_rows;
 
 // Below, times count from the profile's start; what is later is an epoch's (files of TensorFlow up to 2.4).
 constexpr int64_t kEpochTimes = 1'000'000'000'000'000;
@@ -189,7 +179,7 @@ class HostReader {
 
  private:
   struct Device {
-    explicit Device(const std::string& path) : out(path, kCategories, "xplane") {}
+    explicit Device(const std::string& path) : out(path, kKinds, "xplane") {}
     PartBuilder out;
     LaunchedWork launched;
   };
@@ -432,7 +422,7 @@ class HostReader {
       }
       Kind kind = kAnnotation;
       if (system) {
-        kind = kOther;
+        kind = kSystem;
       } else if (name.starts_with("$")) {
         kind = kPython;
         decoded = frame_name(name);

@@ -1,0 +1,139 @@
+// NVTX_EVENTS: what programs and libraries say of themselves.
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "base/text.h"
+#include "model/ops.h"
+#include "readers/nsys/payload.h"
+#include "readers/nsys/tables.h"
+#include "readers/nsys/words.h"
+
+namespace stageline::nsys {
+namespace {
+
+using namespace gpu_rows;
+
+// nvtxEventType in NVTX_EVENTS.
+constexpr int64_t kNvtxMark = 34, kNvtxPushPop = 59, kNvtxStartEnd = 60, kNvtxDomain = 75;
+
+class RangeReader {
+ public:
+  explicit RangeReader(Tables& tables) : tables_(tables), schemas_(tables.db) {}
+
+  void read() {
+    tables_.scan("NVTX_EVENTS", {"eventType", "domainId?", "text?", "textId?"}, [&](const SqliteRows& rows) {
+      if (rows.integer(0) != kNvtxDomain) return;
+      std::string& name = domains_[rows.integer_or(1, 0)].name;
+      name = rows.is_null(2) ? tables_.raw_text(rows.integer_or(3, -1)) : rows.text(2);
+    });
+    for (auto& [id, domain] : domains_) domain.is_nccl = id != 0 && domain.name == "NCCL";
+    tables_.scan(
+        "NVTX_EVENTS",
+        {"start", "end?", "eventType", "globalTid", "text?", "textId?", "domainId?", "endGlobalTid?", "binaryData?"},
+        [&](const SqliteRows& rows) { read_event(rows); });
+    if (open_ > 0)
+      tables_.report.notes.add("nsys.open_ranges", Severity::kWarning,
+                               "ranges that were never closed end with the last that their thread did before them",
+                               {tables_.report.path}, open_);
+    int64_t nccl_kernels = 0;
+    for (const auto& [id, p] : tables_.processes) nccl_kernels += p->nccl_kernels;
+    if (nccl_kernels > 0 && payloads_ == 0)
+      tables_.report.notes.add("nsys.no_nccl_sizes", Severity::kInfo,
+                               "how much NCCL's kernels moved, and between whom, is not in this export; nsys export "
+                               "--include-blobs=true writes it where NVTX was traced",
+                               {tables_.report.path}, nccl_kernels);
+  }
+
+ private:
+  struct Domain {
+    std::string name;
+    bool is_nccl = false;
+  };
+
+  const Domain& domain(int64_t id) {
+    if (!last_domain_ || last_domain_id_ != id) {
+      last_domain_ = &domains_[id];
+      last_domain_id_ = id;
+    }
+    return *last_domain_;
+  }
+
+  void read_event(const SqliteRows& rows) {
+    const int64_t type = rows.integer(2);
+    if (type != kNvtxPushPop && type != kNvtxStartEnd && type != kNvtxMark) return;
+    const int64_t tid = rows.integer(3);
+    Process* p = tables_.process(tid);
+    if (!p) return;
+    const std::string_view text = rows.is_null(4) ? tables_.raw_text(rows.integer_or(5, -1)) : rows.text(4);
+    const int64_t start = tables_.time(rows, 0);
+    if (type == kNvtxMark) {
+      const uint32_t lane = tables_.thread(*p, tid).lane;
+      if (start >= 0 && start <= kMaxTimeNs)
+        p->out.part.marks.push_back(
+            {start, p->out.text(valid_utf8(text)), lane, static_cast<uint32_t>(p->out.part.marks.size())});
+      return;
+    }
+    int64_t end = tables_.time(rows, 1);
+    if (end < 0) {
+      ++open_;
+      end = std::max(start, tables_.thread(*p, tid).last_ns);
+    }
+    add_range(*p, rows, text, tid, start, end);
+  }
+
+  void add_range(Process& p, const SqliteRows& rows, std::string_view text, int64_t tid, int64_t start, int64_t end) {
+    if (const TorchRange torch = torch_range(text); torch.is_operator) {
+      const uint32_t row = tables_.host_row(p, kOperator, tid, start, end, p.out.text(valid_utf8(torch.name)));
+      if (row == kNoRow) return;
+      if (torch.sequence >= 0) p.out.operators.push_back({row, 0, torch.sequence});
+      if (!torch.sizes.empty()) p.out.inputs.push_back({row, p.out.text(valid_utf8(torch.sizes)), 0, 0});
+      return;
+    }
+    const Process::KnownRange said = p.known_range(text);
+    const uint32_t row = tables_.host_row(p, kAnnotation, tid, start, end, said.name);
+    if (row == kNoRow) return;
+    const int64_t domain_id = rows.integer_or(6, 0);
+    const Domain& of = domain(domain_id);
+    if (of.is_nccl || (domain_id != 0 && said.starts_with_nccl)) {
+      add_call(p, rows, said.name, tid, start, end);
+      return;
+    }
+    p.out.ranges.push_back({row, said.full, p.out.text(of.name), said.micro_batch, said.chunk, said.stage, said.step});
+    p.launched.add_range({tid, start, end, row, 0});
+    p.has_profiler_steps = p.has_profiler_steps || said.is_profiler_step;
+    if (said.is_step) p.steps.push_back({tid, said.step_number, start, end, said.full});
+  }
+
+  // What NCCL's call says of itself, for the kernels it launches.
+  void add_call(Process& p, const SqliteRows& rows, uint32_t name, int64_t tid, int64_t start, int64_t end) {
+    if (rows.is_null(8)) return;
+    const NcclPayload said = schemas_.read(rows.text(8));
+    if (!said.is_known) return;
+    ++payloads_;
+    if (said.rank >= 0 && said.ranks > p.communicator_size)
+      p.communicator_rank = said.rank, p.communicator_size = said.ranks;
+    if (said.bytes < 0) return;
+    Process::Call call{tid, start, end, {}};
+    const std::string short_name(p.out.text_of(name));
+    call.fact.name = p.out.text(short_name.starts_with("nccl") ? std::string_view(short_name).substr(4) : short_name);
+    call.fact.group = p.out.text("communicator " + std::to_string(said.communicator));
+    call.fact.peer = said.peer;
+    call.fact.bytes = said.bytes;
+    call.fact.seq = p.communicator_calls[said.communicator]++;
+    p.calls.push_back(call);
+  }
+
+  Tables& tables_;
+  PayloadSchemas schemas_;
+  std::map<int64_t, Domain> domains_;
+  const Domain* last_domain_ = nullptr;
+  int64_t last_domain_id_ = 0;
+  int64_t open_ = 0, payloads_ = 0;
+};
+
+}  // namespace
+
+void read_ranges(Tables& tables) { RangeReader(tables).read(); }
+
+}  // namespace stageline::nsys

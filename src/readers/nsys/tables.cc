@@ -1,0 +1,46 @@
+#include "readers/nsys/tables.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace stageline::nsys {
+
+constexpr size_t kMostProcesses = 4096;
+
+Tables::Tables(const SqliteDb& database, Report& into) : db(database), report(into) {
+  scan("StringIds", {"id", "value"}, [&](const SqliteRows& rows) {
+    text_of_id_.put(rows.integer(0), static_cast<uint32_t>(texts_.size()));
+    texts_.push_back(valid_utf8(rows.text(1)));
+  });
+}
+
+void Tables::note_end(std::string_view table, const SqliteRows& rows, const std::string& missing) {
+  if (!rows.ok())
+    report.notes.add(
+        "nsys.damaged_table", Severity::kLoss,
+        "table " + std::string(table) + " is damaged after " + std::to_string(rows.count()) + " rows, which were kept",
+        {report.path});
+  if (missing.find('.') != std::string::npos)
+    report.notes.add("nsys.missing_column", Severity::kLoss,
+                     "a table without a column that it must have was left out: " + missing, {report.path});
+}
+
+Process* Tables::find_process(int64_t id) {
+  const auto at = processes.find(id);
+  if (at != processes.end()) return last_ = at->second.get();
+  if (processes.size() >= kMostProcesses) return nullptr;
+  return last_ = processes.emplace(id, std::make_unique<Process>(report.path, id)).first->second.get();
+}
+
+uint32_t Tables::host_row(Process& p, gpu_rows::Kind kind, int64_t global_tid, int64_t start, int64_t end,
+                          uint32_t name, uint32_t number) {
+  Process::Thread& on = thread(p, global_tid);
+  const uint32_t row = p.out.add(on.lane, kind, start, end, name, number);
+  if (row == kNoRow) return row;
+  ++p.host_rows;
+  on.last_ns = std::max(on.last_ns, end);
+  return row;
+}
+
+}  // namespace stageline::nsys

@@ -1,0 +1,30 @@
+// What the texts and numbers of an export are called: names of calls, of copies, of what frameworks write into ranges.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace stageline::nsys {
+
+// "cudaLaunchKernel_v7000", "cudaMemcpyAsync_ptsz" → the function.
+std::string_view api_name(std::string_view name);
+
+// Of the numbers of ENUM_CUDA_MEM_KIND, ENUM_CUDA_MEMCPY_OPER and syncType.
+const char* memory_kind(int64_t kind);
+const char* copy_kind(int64_t kind);
+const char* sync_name(int64_t type);
+
+// torch's emit_nvtx: "aten::mul, seq = 46174, op_id = 993406, sizes = [[8], []]".
+struct TorchRange {
+  std::string_view name, sizes;
+  int64_t sequence = -1;
+  bool is_operator = false;
+};
+TorchRange torch_range(std::string_view text);
+
+// "iteration 12", "Step 3", "train_step": a step of a training loop, and its number where it says one; `counted`: it
+// says none, and its place among those of its wording is its number.
+std::optional<int64_t> step_of(std::string_view name, bool* counted);
+
+}  // namespace stageline::nsys
