@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer recorder incidents dist sql python ask nsys scale]: what stageline and its rival cost on the same
+"""./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer recorder incidents dist sql python ask nsys perfetto scale]: what stageline and its rival cost on the same
 input, as a Markdown table on stdout. bench/README.md says how and keeps the last table."""
 import argparse
 import json
@@ -16,6 +16,7 @@ import incidents  # noqa: E402
 import kineto_bench  # noqa: E402
 import measure  # noqa: E402
 import nsys_bench  # noqa: E402
+import perfetto_bench  # noqa: E402
 import python_bench  # noqa: E402
 import recorder_cases  # noqa: E402
 import rival as rivals  # noqa: E402
@@ -28,7 +29,7 @@ import viewer_cases  # noqa: E402
 SCAN = "build/release/stageline_scan_bench"
 SAID = os.path.join(cases.CACHE, "said.txt")
 ALIGN = "build/release/stageline_align_bench"
-NAMES = ("small", "noisy", "large", "junkline", "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask", "nsys", "scale")
+NAMES = ("small", "noisy", "large", "junkline", "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask", "nsys", "perfetto", "scale")
 FASTER = 100  # times less CPU than the rival
 MOST_MB = {"large": 450}
 MOST_MB_ELSE = 32
@@ -150,7 +151,7 @@ def main():
     wanted = args.names or NAMES
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     os.makedirs(cases.CACHE, exist_ok=True)
-    converts = [name for name in wanted if name not in ("scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask", "nsys", "scale")]
+    converts = [name for name in wanted if name not in ("scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask", "nsys", "perfetto", "scale")]
     print(f"Machine: {machine()}; load average before {load()}.", flush=True)
     if converts:
         rival = rivals.find()
@@ -193,6 +194,8 @@ def main():
         python_bench.run(sys.modules[__name__], args.full)
     if "nsys" in wanted:
         nsys_bench.run(sys.modules[__name__], args.full, cases.CACHE)
+    if "perfetto" in wanted:
+        perfetto_bench.run(sys.modules[__name__], args.full, cases.CACHE)
     if "viewer" in wanted:
         viewer_cases.run(cases.STAGELINE, cases.CACHE, args.full)
     print(f"\nLoad average after: {load()}.\n")

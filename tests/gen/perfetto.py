@@ -11,39 +11,15 @@ import gzip
 import json
 import pathlib
 import struct
+import sys
 import zlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from protobuf import field, fixed64  # noqa: E402
 
 BEGIN, END, INSTANT, COUNTER, STATE = 1, 2, 3, 4, 5
 CLEARED, NEEDS = 1, 2
 EPOCH = 1_795_382_776_000_000_000
-
-
-def varint(value):
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def field(number, value):
-    """An int is a varint, a float a double, bytes and text a length and bytes; a list repeats."""
-    if value is None:
-        return b''
-    if isinstance(value, (list, tuple)):
-        return b''.join(field(number, v) for v in value)
-    if isinstance(value, float):
-        return varint(number << 3 | 1) + struct.pack('<d', value)
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    raw = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(raw)) + raw
-
-
-def fixed64(number, values):
-    return b''.join(varint(number << 3 | 1) + struct.pack('<Q', v) for v in values)
 
 
 def message(**fields):

@@ -9,28 +9,12 @@ threads of the host, handed over by producer and consumer ids, with a region tha
 """
 import argparse
 import pathlib
-import struct
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from protobuf import field  # noqa: E402
 
 START_NS = 1_795_382_536_872_912_899
-
-
-def varint(value):
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def number(field, value):
-    return varint(field << 3) + varint(value)
-
-
-def text(field, value):
-    value = value.encode() if isinstance(value, str) else value
-    return varint(field << 3 | 2) + varint(len(value)) + value
 
 
 class Plane:
@@ -42,15 +26,15 @@ class Plane:
         return self.stats.setdefault(name, len(self.stats) + 1)
 
     def stat(self, name, value):
-        body = number(1, self.stat_id(name))
+        body = field(1, self.stat_id(name))
         if isinstance(value, tuple):  # a reference to a text
-            body += number(7, self.stat_id(value[0]))
+            body += field(7, self.stat_id(value[0]))
         elif isinstance(value, float):
-            body += varint(2 << 3 | 1) + struct.pack('<d', value)
+            body += field(2, value)
         elif isinstance(value, bytes):
-            body += text(6, value)
+            body += field(6, value)
         else:
-            body += text(5, value) if isinstance(value, str) else number(4, value)
+            body += field(5 if isinstance(value, str) else 4, value)
         return body
 
     def name_event(self, name, **constants):
@@ -60,38 +44,38 @@ class Plane:
 
     def line(self, line_id, name, events, timestamp_ns=0, display=None):
         """events: (name, start ps, duration ps or None, {stat: value})"""
-        body = number(1, line_id) + text(2, name) + number(3, timestamp_ns)
+        body = field(1, line_id) + field(2, name) + field(3, timestamp_ns)
         for event_name, start, dur, stats in events:
-            event = number(1, self.events.setdefault(event_name, len(self.events) + 1))
+            event = field(1, self.events.setdefault(event_name, len(self.events) + 1))
             if start is not None:
-                event += number(2, start)
+                event += field(2, start)
             else:
-                event += number(5, 7)  # num_occurrences
+                event += field(5, 7)  # num_occurrences
             if dur is not None:
-                event += number(3, dur)
+                event += field(3, dur)
             for key, value in stats.items():
-                event += text(4, self.stat(key, value))
-            body += text(4, event)
+                event += field(4, self.stat(key, value))
+            body += field(4, event)
         if display:
-            body += text(11, display)
+            body += field(11, display)
         self.lines.append(body)
 
     def set(self, name, value):
-        self.own += text(6, self.stat(name, value))
+        self.own += field(6, self.stat(name, value))
 
     def bytes(self):
         metas = b''
         for name, at in self.events.items():
-            meta = number(1, at) + text(2, name)
+            meta = field(1, at) + field(2, name)
             for key, value in self.meta.get(name, {}).items():
-                meta += text(5, self.stat(key, value))
-            metas += text(4, number(1, at) + text(2, meta))
-        out = (number(1, self.id) if self.id else b'') + text(2, self.name)
+                meta += field(5, self.stat(key, value))
+            metas += field(4, field(1, at) + field(2, meta))
+        out = (field(1, self.id) if self.id else b'') + field(2, self.name)
         for line in self.lines:
-            out += text(3, line)
+            out += field(3, line)
         out += metas
         for name, at in self.stats.items():
-            out += text(5, number(1, at) + text(2, number(1, at) + text(2, name)))
+            out += field(5, field(1, at) + field(2, field(1, at) + field(2, name)))
         return out + self.own
 
 
@@ -101,8 +85,8 @@ def space(planes, host='host0', errors=(), warnings=(), dated=True):
         task.set('profile_start_time', START_NS)
         task.set('profile_stop_time', START_NS + 10_000_000)
         planes = [*planes, task]
-    out = b''.join(text(1, plane.bytes()) for plane in planes)
-    return out + b''.join(text(2, e) for e in errors) + b''.join(text(3, w) for w in warnings) + (text(4, host) if host else b'')
+    out = b''.join(field(1, plane.bytes()) for plane in planes)
+    return out + b''.join(field(2, e) for e in errors) + b''.join(field(3, w) for w in warnings) + (field(4, host) if host else b'')
 
 
 US = 1_000_000  # picoseconds
