@@ -283,7 +283,7 @@ ADDRESS_FILES = {
     'address': ['viewer/main.tsx', 'i18n/i18n.ts'],
     'timeline': ['viewer/url.ts', 'viewer/timeline_page.tsx'],
     'pipeline': ['state.ts', 'viewer/pipeline/address.ts', 'viewer/pipeline/page.tsx'],
-    'answers': ['viewer/answers/page.ts', 'viewer/answers/section.ts'],
+    'answers': ['viewer/answers/page.ts', 'viewer/answers/section.ts', 'viewer/answers/sql.ts'],
 }
 LISTS = {'pages': ('viewer/route.ts', 'PAGES'), 'families': ('viewer/answers/families.ts', 'FAMILY_IDS')}
 READ = r"\.(?:get|has)\('(\w+)'\)|\bids\('(\w+)'\)"

@@ -354,4 +354,51 @@ export const cases = [
         assert.match(await page.innerText('.sheet'), /[A-Za-z]{4}/);
       }
   }],
+  ['SQL: rows are the command line\'s, the schema is the run\'s, a plot, a link to the timeline; errors are said', async (open, {stageline, runs, shot}) => {
+    const run = [runs.profile].flat()[0], page = await open('profile', '?lang=en#/answers/sql', {first: true});
+    const answered = () => page.waitForFunction(() => window.stageline?.answers?.().family === 'sql' && stageline.answers().waiting.length === 0);
+    const ask = async query => {
+      await page.fill('#sql-query', query);
+      await page.press('#sql-query', 'Control+Enter');
+      await answered();
+    };
+    await answered();
+    await page.waitForFunction(() => document.querySelectorAll('.sql-schema details').length > 20);
+    const query = "SELECT id, name, start_ns, dur_ns FROM kernels ORDER BY dur_ns DESC, id LIMIT 7";
+    await ask(query);
+    const {rows} = json(stageline, 'sql', run, query, '--format', 'json');
+    assert.equal(rows.length, 7);
+    const cells = await page.locator('.sql-answer .data-table tbody tr').evaluateAll(list => list.map(row => [...row.cells].map(cell => cell.textContent.replace(/\s/g, ''))));
+    assert.deepEqual(cells, rows.map(row => row.map(value => String(value).replace(/\s/g, ''))));
+    assert.equal(await page.locator('.sql-plot tbody tr').count(), 7);
+    assert.match(await page.innerText('.sql-answer code'), /^stageline sql .*'SELECT id, name/);
+    // The address holds the query, and the link shows the time that the rows cover, with a fiftieth more on each side.
+    const from = Math.min(...rows.map(row => row[2])), to = Math.max(...rows.map(row => row[2] + row[3])), margin = (to - from) / 50;
+    await page.waitForFunction(() => /q=SELECT/.test(location.hash));
+    await page.click('#sql-timeline');
+    await page.waitForFunction(() => stageline.page() === 'timeline' && window.stageline.frames?.() > 0 && window.stageline.settled());
+    const shown = /v=(-?\d+),(-?\d+)/.exec(await page.evaluate(() => location.hash));
+    assert.ok(Math.abs(shown[1] - (from - margin)) <= margin + 2 && Math.abs(shown[2] - (to + margin)) <= margin + 2, `${shown[0]} of ${from} to ${to}`);
+    await page.goBack();
+    await answered();
+    assert.equal(await page.inputValue('#sql-query'), query);
+    await ask('SELECT a FROM nowhere');
+    assert.match(await page.innerText('.sql-answer .notice'), /nowhere/);
+    await ask("SELECT key AS name, count, total_ns FROM totals('name') ORDER BY total_ns DESC LIMIT 12");
+    for (const dark of [false, true]) {
+      await page.emulateMedia({colorScheme: dark ? 'dark' : 'light'});
+      await page.evaluate(theme => { document.documentElement.dataset.theme = theme; }, dark ? 'dark' : 'light');
+      assert.deepEqual(await poorContrast(page), [], `dark ${dark}`);
+      await shot(page, `sql${dark ? '-dark' : ''}`);
+    }
+    for (const [width, height] of [[420, 760], [1440, 900]]) {
+      await resize(page, width, height);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `nothing overflows at ${width}`);
+      await shot(page, `sql-${width}`);
+    }
+    await page.click('#lang');
+    await page.waitForFunction(() => /时间线/.test(document.querySelector('.pages').textContent));
+    await shot(page, 'sql-zh');
+    assert.doesNotMatch(await page.innerText('.sql header, .sql-form'), /Ask|anything/);
+  }, {complaints: true}],
 ];

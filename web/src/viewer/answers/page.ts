@@ -9,6 +9,7 @@ import {w} from '../words';
 import {answerSection, type Section} from './section';
 import {deskOf, type Offer, type Offers} from './ask';
 import {CLOCKS, FAMILIES, familyOf, type Family, type FamilyId} from './families';
+import {makeSql} from './sql';
 import {failure, working} from './working';
 
 const CLOCK_OFFER: Offer = {name: CLOCKS, summary: '', in_report: true, tables: [{name: 'clocks', summary: ''}], options: []};
@@ -21,6 +22,8 @@ const reportOf = (shell: Shell, tables: Table[]): Report =>
 interface Shown { family: Family; offers: Offer[]; sections: Map<string,
     Section>; rank: number | null; title: HTMLElement; charts: HTMLElement; body: HTMLElement }
 
+const SQL = 'sql';  // stands beside the families, where a program answers
+
 export function makeAnswers(shell: Shell): Page {
   const desk = deskOf(shell.api), tip = makeTextTip();
   const nav = h('nav', {class: 'families'}), place = h('div', {class: 'answer-place'});
@@ -28,7 +31,8 @@ export function makeAnswers(shell: Shell): Page {
   const made = new Map<FamilyId, Shown>();
   let offers: Offers | null = null, families: Family[] = [], current: FamilyId | null = null,
       wanted: {rest: string; query: string} | null = null;
-  let visible = false;
+  let visible = false, inSql = false;
+  const sql = makeSql(shell, tip, () => offers?.paths ?? shell.run.paths);
 
   function listOf(found: Offers): Family[] {
     const names = new Set(found.answers.map(offer => offer.name));
@@ -40,8 +44,10 @@ export function makeAnswers(shell: Shell): Page {
   function drawNav(): void {
     nav.setAttribute('aria-label', w('page.answers'));
     nav.replaceChildren(...families.map(family => h('a', {href: shell.href('answers', {rest: family.id}),
-        'aria-current': family.id === current ? 'page' : null,
-      title: w(`family.${family.id}.what`)}, w(`family.${family.id}`))));
+        'aria-current': !inSql && family.id === current ? 'page' : null,
+      title: w(`family.${family.id}.what`)}, w(`family.${family.id}`))),
+    ...(shell.run.file ? [] : [h('a', {href: shell.href('answers', {rest: SQL}), 'aria-current': inSql ? 'page' : null, title: w('family.sql.what')},
+        w('family.sql'))]));
   }
   // Charts of what has come so far; a section of its tables follows for each answer.
   function drawCharts(shown: Shown): void {
@@ -85,6 +91,15 @@ export function makeAnswers(shell: Shell): Page {
   function draw(): void {
     if (!visible) return;
     if (!offers) return place.replaceChildren(h('h1', {tabindex: -1}, w('page.answers')), working(w('answers.listing'), null));
+    if (wanted ? wanted.rest === SQL && !shell.run.file : inSql) {
+      const query = wanted?.query ?? '';
+      wanted = null;
+      inSql = true;
+      drawNav();
+      place.replaceChildren(sql.element);
+      return sql.show(query);
+    }
+    inSql = false;
     if (families.length === 0) return place.replaceChildren(h('h1', {tabindex: -1}, w('page.answers')),
         h('p', {class: 'quiet'}, w('answers.none')));
     const route = wanted,
@@ -130,7 +145,7 @@ export function makeAnswers(shell: Shell): Page {
     }, (error: unknown) => place.replaceChildren(failure(error, fetchOffers)));
   }
   Object.assign((window as {stageline?: object}).stageline ??= {}, {
-    answers: () => ({family: current, waiting: current ? [...made.get(current)!.sections].filter(([,
+    answers: () => ({family: inSql ? SQL : current, waiting: inSql ? (sql.busy() ? [SQL] : []) : current ? [...made.get(current)!.sections].filter(([,
         one]) => one.busy()).map(([name]) => name) : ['list']}),
     families: () => families.map(({id, answers}) => ({id, answers})),
   });
@@ -145,6 +160,7 @@ export function makeAnswers(shell: Shell): Page {
     },
     hide() { visible = false; tip.hide(); },
     address() {
+      if (inSql) return {rest: SQL, query: sql.address()};
       if (!current) return wanted ?? {rest: '', query: ''};
       const shown = made.get(current)!, query = new URLSearchParams();
       for (const [name, section] of shown.sections) {
@@ -157,6 +173,8 @@ export function makeAnswers(shell: Shell): Page {
       return {rest: current, query: plainQuery(query)};
     },
     restyle() {
+      sql.restyle();
+      if (inSql) return drawNav();
       if (!visible || !offers || !current) return draw();
       drawNav();
       const shown = made.get(current)!;

@@ -8,6 +8,7 @@ import type {TextTip} from '../../views/text_tip';
 import type {Shell} from '../page';
 import {w, wordOr} from '../words';
 import {CLOCKS} from './families';
+import {quoted} from './command';
 import type {Answer, AnswerTable, Choice, Desk, Offer, Working} from './ask';
 import {failure, working} from './working';
 
@@ -28,8 +29,6 @@ export interface SectionUse {
   came(): void;     // the answer
 }
 
-// As a shell reads it.
-const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 export const commandOf = (name: string, paths: readonly string[], options: Choice): string => ['stageline',
   ...(name === CLOCKS ? ['align'] : ['analyze', name]), ...paths.map(quoted),
   ...Object.entries(options).flatMap(([option, value]) => [`--${option}`, quoted(value)])].join(' ');
