@@ -88,13 +88,16 @@ Findings merge_findings(Findings pipeline, Findings devices) {
   return pipeline;
 }
 
+bool findings_read_tables(const Trace& trace) {
+  return std::any_of(trace.parts.begin(), trace.parts.end(),
+                     [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
+}
+
 Findings findings_of(const Run& run, const std::vector<Table>& tables) {
   const Trace& trace = run.trace();
   if (has_flight_calls(trace)) return flight_findings(run);
   if (has_allocators(trace)) return allocator_findings(run);
-  const bool profiled = std::any_of(trace.parts.begin(), trace.parts.end(),
-                                    [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
-  if (!profiled) return find_findings(run);
+  if (!findings_read_tables(trace)) return find_findings(run);
   Findings of_slices = profile_findings(trace, tables, run.fact<ProfileAccountFact>());
   if (trace.cells.size() == 0) return of_slices;
   return merge_findings(find_findings(run), std::move(of_slices));

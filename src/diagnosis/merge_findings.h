@@ -14,6 +14,9 @@ namespace stageline {
 // finding says so then. The rest is ordered by weight, who is slow first. Definitions: docs/analyses/findings.md.
 Findings merge_findings(Findings pipeline, Findings devices);
 
+// Whether findings_of() reads tables of this trace: those of a profiler's rows. Of pipeline cells alone it does not.
+bool findings_read_tables(const Trace& trace);
+
 // What is worth saying about the trace: of pipeline cells, or of a profiler trace from its `tables`.
 Findings findings_of(const Run& run, const std::vector<Table>& tables);
 

@@ -151,6 +151,14 @@ bool suits(const Analysis& analysis, const Trace& trace) {
   }
 }
 
+void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics& diagnostics) {
+  // A capture without memory records is no flaw of it: only a report's own question is missed.
+  diagnostics.add(
+      analysis.in_report ? "analysis.not_possible" : std::string("analysis.not_possible.") + analysis.name,
+      analysis.in_report ? Severity::kWarning : Severity::kInfo,
+      std::string(analysis.name) + " is left out: " + error.what);
+}
+
 std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics, bool whole) {
   const Trace& trace = run->trace();
   std::vector<Table> tables;
@@ -175,10 +183,7 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
       input.include_last_step = trace.cells.size() > 0;
       Result<AnalysisResult> own = analysis->run(input);
       if (!own) {
-        // A capture without memory records is no flaw of it: only a report's own question is missed.
-        diagnostics.add(in_report ? "analysis.not_possible" : std::string("analysis.not_possible.") + analysis->name,
-                        in_report ? Severity::kWarning : Severity::kInfo,
-                        std::string(analysis->name) + " is left out: " + own.error().what);
+        add_not_possible(*analysis, own.error(), diagnostics);
         continue;
       }
       merge_notes(notes, own->notes);

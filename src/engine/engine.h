@@ -55,6 +55,9 @@ std::string info_json(const Trace& trace);
 // `diagnostics`.
 std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics, bool whole = false);
 
+// An analysis that has no answer to this trace, told as all_tables() tells it.
+void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics& diagnostics);
+
 // explain() of a whole run. Findings of profiler traces are read off tables, which are made then; those of cells are
 // not. `diagnostics`: analyses that were left out are counted there.
 Explanation explain_run(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics);

@@ -41,6 +41,11 @@ struct GraphFact {
   }
 };
 
+struct SlowdownFact {
+  using Value = Slowdown;
+  static Value make(const Run& run) { return slowdown(run.trace(), *graph_of(run, LaunchRule::kFree).graph); }
+};
+
 // Of compute cells alone launches are not known: there the other rule's graph is the same.
 template <LaunchRule kRule, LaunchRule kOther>
 const RunGraph& graph_by(const Run& run) {
@@ -61,5 +66,7 @@ const RunGraph& graph_of(const Run& run, LaunchRule rule) {
   return rule == LaunchRule::kFree ? graph_by<LaunchRule::kFree, LaunchRule::kInOrder>(run)
                                    : graph_by<LaunchRule::kInOrder, LaunchRule::kFree>(run);
 }
+
+const Slowdown& slowdown_of(const Run& run) { return run.fact<SlowdownFact>(); }
 
 }  // namespace stageline

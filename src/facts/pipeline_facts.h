@@ -9,6 +9,7 @@
 #include "facts/run.h"
 #include "model/pipeline_sums.h"
 #include "pipeline/measure/run_coverage.h"
+#include "pipeline/measure/slowdown.h"
 #include "pipeline/measure/waterfall.h"
 #include "pipeline/replay/step_graph.h"
 #include "pipeline/replay/theory.h"
@@ -34,5 +35,8 @@ struct RunGraph {
   Diagnostics notes;  // what it assumes
 };
 const RunGraph& graph_of(const Run& run, LaunchRule rule);
+
+// What stragglers cost, on the graph of LaunchRule::kFree, which must have been made (RunGraph::graph).
+const Slowdown& slowdown_of(const Run& run);
 
 }  // namespace stageline

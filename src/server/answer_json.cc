@@ -10,6 +10,7 @@
 #include "engine/clock_table.h"
 #include "engine/diff_json.h"
 #include "engine/engine.h"
+#include "engine/merge_notes.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"
 #include "model/run_extent.h"
@@ -109,12 +110,18 @@ std::string offers_json(const Trace& trace, const std::vector<std::string>& path
 
 namespace {
 
-// `first`: the run that notes and times are of.
+// `first`: the run that notes and times are of. What the analysis notes, or fails by, goes to `told` where asked.
 Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, const Trace& first, RowLimit limit,
-                              const TablePart& part, AnswerForm form) {
+                              const TablePart& part, AnswerForm form, NotesOfRun* told = nullptr) {
   const bool huge = first.slice_count() > kMostEventRows;
   input.for_report = input.brief = huge;
   Result<AnalysisResult> result = analysis.run(input);
+  if (told && analysis.in_report) {
+    if (result)
+      merge_notes(told->notes, result->notes);
+    else
+      add_not_possible(analysis, result.error(), told->failed);
+  }
   if (!result) return std::move(result).error();
   if (huge)
     result->notes.add("view.no_event_tables", Severity::kInfo,
@@ -133,6 +140,14 @@ Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOption
   input.trace = &run->trace();
   input.facts = run;
   return made_json(analysis, std::move(input), run->trace(), limit, part, form);
+}
+
+Result<std::string> noted_analysis_json(const Analysis& analysis, const std::shared_ptr<const Run>& run, RowLimit limit,
+                                        NotesOfRun& told) {
+  AnalysisInput input;
+  input.trace = &run->trace();
+  input.facts = run;
+  return made_json(analysis, std::move(input), run->trace(), limit, {}, AnswerForm::kJson, &told);
 }
 
 Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,

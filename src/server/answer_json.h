@@ -39,6 +39,12 @@ enum class AnswerForm : uint8_t { kJson, kApart };
 Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options,
                                   const std::shared_ptr<const Run>& run, RowLimit limit, const TablePart& part = {},
                                   AnswerForm form = AnswerForm::kJson);
+// The same, and what a report's own analyses note or fail by, as all_tables() has it.
+struct NotesOfRun {
+  Diagnostics failed, notes;
+};
+Result<std::string> noted_analysis_json(const Analysis& analysis, const std::shared_ptr<const Run>& run, RowLimit limit,
+                                        NotesOfRun& told);
 Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,
                                   const Trace& test, RowLimit limit, const TablePart& part = {},
                                   AnswerForm form = AnswerForm::kJson);

@@ -11,8 +11,10 @@
 #include "base/text.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
+#include "diagnosis/merge_findings.h"
 #include "engine/engine.h"
 #include "engine/filter_run.h"
+#include "engine/merge_notes.h"
 #include "engine/one_clock.h"
 #include "facts/call_tree_facts.h"
 #include "server/answer_json.h"
@@ -126,16 +128,28 @@ void write_comparison(PageWriter& page, const Trace& trace, const ComparedRun& o
   if (const Result<std::string> chart = pipeline_answer(view, Query{}); chart) page.answer("pipeline other", *chart);
 }
 
-// Of the trace as recorded: every analysis that suits it, and the clocks.
-void write_answers(PageWriter& page, const std::shared_ptr<const Run>& run, const PageOptions& options,
-                   const SecondRun* other) {
-  const Trace& trace = run->trace();
-  page.answer("answers", offers_json(trace, options.paths, other));
+// Of the trace as recorded: every analysis that suits it. What they note, or fail by, goes to `diagnostics`, as
+// all_tables() has it.
+struct NamedAnswer {
+  std::string name, json;
+};
+std::vector<NamedAnswer> make_answers(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics) {
+  std::vector<NamedAnswer> answers;
+  NotesOfRun told;
   for (const Analysis* analysis : analyses()) {
-    if (!is_offered(*analysis, trace)) continue;
-    const Result<std::string> made = analysis_json(*analysis, {}, run, rows_of_page);
-    page.answer(std::string("answer ") + analysis->name, made ? *made : error_json(made.error()));
+    if (!is_offered(*analysis, run->trace())) continue;
+    const Result<std::string> made = noted_analysis_json(*analysis, run, rows_of_page, told);
+    answers.push_back({std::string("answer ") + analysis->name, made ? *made : error_json(made.error())});
   }
+  diagnostics.merge(told.failed);
+  merge_notes(diagnostics, told.notes);
+  return answers;
+}
+
+void write_answers(PageWriter& page, const Trace& trace, const std::vector<NamedAnswer>& answers,
+                   const PageOptions& options, const SecondRun* other) {
+  page.answer("answers", offers_json(trace, options.paths, other));
+  for (const NamedAnswer& answer : answers) page.answer(answer.name, answer.json);
   if (has_clocks(trace)) page.answer("clocks", clocks_json(trace, rows_of_page));
 }
 
@@ -201,8 +215,15 @@ Result<WrittenPage> write_page_file(const std::shared_ptr<const Run>& run, Diagn
   if (!file) return std::move(file).error();
   PageWriter page(*file, options);
   WrittenPage out;
+  std::vector<NamedAnswer> answers;
   {
-    const std::vector<Table> tables = all_tables(run, notes);
+    // Each analysis runs once. Only findings of a profiler's rows are read off tables, and those are of a report's
+    // settings, which are not the answers': there they are made beside.
+    const bool reads_tables = findings_read_tables(run->trace()) || run->trace().cells.size() == 0;
+    std::vector<Table> tables;
+    Diagnostics told;
+    if (reads_tables) tables = all_tables(run, notes);
+    answers = make_answers(run, reads_tables ? told : notes);
     const Explanation explanation = explain(*run, tables, true);
     out.findings = explained_findings(explanation);
     out.lost_share = explanation.lost_share();
@@ -212,14 +233,15 @@ Result<WrittenPage> write_page_file(const std::shared_ptr<const Run>& run, Diagn
   const bool compares = other != nullptr;
   if (compares) {
     const SecondRun second{other->title, other->paths};
-    write_answers(page, run, options, &second);
+    write_answers(page, run->trace(), answers, options, &second);
     write_calls(page, *run, &other->trace);
     write_comparison(page, run->trace(), *other);
     other.reset();
   } else {
-    write_answers(page, run, options, nullptr);
+    write_answers(page, run->trace(), answers, options, nullptr);
     write_calls(page, *run, nullptr);
   }
+  answers.clear();
   const DrawnRun drawn(run);
   const Trace& trace = drawn.trace();
   const Timeline timeline(trace);

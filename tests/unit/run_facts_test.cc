@@ -74,7 +74,11 @@ TEST_CASE("facts: explain and all tables of a run share sums, theory, coverage, 
   CHECK(run->made_count() == made);  // explain() had made them all
   Diagnostics notes;
   CHECK_FALSE(all_tables(run, notes).empty());
-  CHECK(run->made_count() == made);  // and no table needed another
+  CHECK(run->made_count() == made + 1);  // and tables needed one more: what stragglers cost
+  const Slowdown* slow = &slowdown_of(*run);
+  CHECK(run->made_count() == made + 1);
+  CHECK_FALSE(all_tables(run, notes).empty());
+  CHECK(&slowdown_of(*run) == slow);
   CHECK(&sums_of(*run) == sums);
   CHECK(&theory_of(*run) == theory);
   CHECK(graph_of(*run, LaunchRule::kInOrder).graph.get() == graph);

@@ -139,7 +139,7 @@ Result<AnalysisResult> run_slowdown(const AnalysisInput& input) {
   result.notes.merge(made.notes);
   if (!made.graph) return *made.error;
   const StepGraph* graph = made.graph.get();
-  const Slowdown s = slowdown(*input.trace, *graph);
+  const Slowdown& s = slowdown_of(input.run());
   if (!(s.s >= kLeastSlowdown))
     result.notes.add("slowdown.little", Severity::kInfo,
                      "stragglers cost less than 3 %: M_S and M_W, shares of next to nothing, are left empty");

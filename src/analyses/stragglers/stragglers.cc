@@ -161,7 +161,7 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   if (const double worlds = graph->stage_count + graph->dp_count;
       worlds * static_cast<double>(graph->size()) <= kMostWork) {
     std::vector<double> s_w(trace.parts.size(), std::nan(""));
-    for (const SlowdownWorker& worker : slowdown(trace, *graph).workers)
+    for (const SlowdownWorker& worker : slowdown_of(run).workers)
       s_w[static_cast<size_t>(worker.part)] = worker.s;
     for (StragglerWorker& worker : s.workers) worker.s_w = s_w[static_cast<size_t>(worker.part)];
   } else {

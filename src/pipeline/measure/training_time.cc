@@ -30,9 +30,12 @@ RankPieces pieces_of(const Trace& trace, size_t p, const std::vector<size_t>& ce
   const Part& part = trace.parts[p];
   RankPieces out;
   std::vector<std::pair<int64_t, int32_t>> works;  // when a forward or backward began, and its step
-  const auto lane_of = [&](uint32_t slice) -> std::string_view {
-    for (const Lane& lane : part.lanes)
-      if (slice >= lane.begin && slice < lane.end) return lane.name;
+  const auto lane_of = [&](uint32_t slice) -> std::string_view {  // lanes follow each other
+    const auto next = std::upper_bound(part.lanes.begin(), part.lanes.end(), slice,
+                                       [](uint32_t wanted, const Lane& lane) { return wanted < lane.begin; });
+    for (auto lane = next; lane != part.lanes.begin();)
+      if (--lane; slice < lane->end) return lane->name;
+      else if (lane->end > lane->begin) break;
     return {};
   };
   for (const size_t i : cells) {
