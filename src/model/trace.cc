@@ -43,9 +43,16 @@ std::string_view clock_name(ClockState clock) {
 Cells Trace::common_cells() const {
   Cells common = cells;
   for (size_t i = 0; i < common.size(); ++i) {
-    common.start_ns[i] = common_ns(common.part[i], common.start_ns[i]);
-    common.end_ns[i] = common_ns(common.part[i], common.end_ns[i]);
+    common.start_ns[i] = common_start_ns(i);
+    common.end_ns[i] = common_end_ns(i);
   }
+  return common;
+}
+
+Cell Trace::common_cell(size_t cell) const {
+  Cell common = cells.at(cell);
+  common.start_ns = common_start_ns(cell);
+  common.end_ns = common_end_ns(cell);
   return common;
 }
 

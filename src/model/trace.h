@@ -271,9 +271,11 @@ struct Trace {
   }
   // Times of different ranks mean something beside each other.
   bool comparable() const { return clock != ClockState::kPerRank || alignment != AlignState::kRaw; }
-  // The cells with times that all parts share, in the same order: a copy. Of a trace whose clocks are not mapped its
-  // own.
-  Cells common_cells() const;
+  // A cell, and its start and end, by times that all parts share; of a trace whose clocks are not mapped its own.
+  int64_t common_start_ns(size_t cell) const { return common_ns(cells.part[cell], cells.start_ns[cell]); }
+  int64_t common_end_ns(size_t cell) const { return common_ns(cells.part[cell], cells.end_ns[cell]); }
+  Cell common_cell(size_t cell) const;
+  Cells common_cells() const;  // all, in the same order: a copy of 37 B a cell
   // How far the clocks that were measured may be off; −1: unknown, or none was.
   int64_t alignment_half_ns() const;
 

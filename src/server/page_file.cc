@@ -124,7 +124,7 @@ void write_comparison(PageWriter& page, const Trace& trace, const ComparedRun& o
   const Result<std::string> made = compare_json(trace, other.trace);
   page.answer("compare", made ? *made : error_json(made.error()));
   const DrawnRun drawn(std::make_shared<const Run>(other.trace));
-  const PipelineView view(*drawn.run());
+  const PipelineView view(*drawn.run(), nullptr, kMostFileCells);
   if (const Result<std::string> chart = pipeline_answer(view, Query{}); chart) page.answer("pipeline other", *chart);
 }
 
@@ -246,7 +246,7 @@ Result<WrittenPage> write_page_file(const std::shared_ptr<const Run>& run, Diagn
   const Trace& trace = drawn.trace();
   const Timeline timeline(trace);
   if (trace.cells.size() > 0) {
-    const PipelineView view(*drawn.run(), &timeline);
+    const PipelineView view(*drawn.run(), &timeline, kMostFileCells);
     write_pipeline(page, view);
     const Theory& theory = view.theory().theory;
     if (options.ghosts != Ghosts::kOff && !theory.known())

@@ -96,7 +96,7 @@ void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theo
 std::string payload_of(const PipelineView& view) {
   const Trace& trace = view.trace();
   const TheoryRun& theory = view.theory();
-  const CellPayload payload = make_cell_payload(trace, kMostPipelineCells, &theory.theory);
+  const CellPayload payload = make_cell_payload(trace, view.most_cells(), &theory.theory);
   WireColumns columns;
   const size_t at = columns.add_bytes(payload.bytes);
   JsonWriter json;

@@ -20,6 +20,9 @@ class Timeline;
 // Above so many cells the page gets whole steps from the first on, and says so: 1.3 GB of a browser's memory.
 inline constexpr size_t kMostPipelineCells = 4'000'000;
 
+// Likewise of a report's file, where a cell takes some 22 bytes: 22 MB. Of 10 080 ranks that is one step.
+inline constexpr size_t kMostFileCells = 1'000'000;
+
 inline constexpr size_t kMostKeptPayload = size_t{256} << 20;  // bytes
 
 // The run's what-if model, and the fixes that it asks for.
@@ -31,11 +34,14 @@ struct PricedRun {
 // Facts about one run's cells, each made when it is first asked for, once, and kept. Thread-safe.
 class PipelineView {
  public:
-  // `run`, drawn on one clock, must outlive it; and `timeline` of it, where there is one.
-  explicit PipelineView(const Run& run, const Timeline* timeline = nullptr) : run_(run), timeline_(timeline) {}
+  // `run`, drawn on one clock, must outlive it; and `timeline` of it, where there is one. `most_cells`: that the page
+  // gets.
+  explicit PipelineView(const Run& run, const Timeline* timeline = nullptr, size_t most_cells = kMostPipelineCells)
+      : run_(run), timeline_(timeline), most_cells_(most_cells) {}
 
   const Trace& trace() const { return run_.trace(); }
   const Timeline* timeline() const { return timeline_; }  // nullptr: nobody draws the run but as a pipeline
+  size_t most_cells() const { return most_cells_; }
   int64_t zero_ns() const;                                // axis_zero_ns() of the trace
   const Run& run() const { return run_; }
   const TheoryRun& theory() const { return theory_of(run_); }
@@ -47,6 +53,7 @@ class PipelineView {
  private:
   const Run& run_;
   const Timeline* timeline_;
+  size_t most_cells_;
   mutable std::once_flag zero_once_, what_if_once_;
   mutable int64_t zero_ns_ = 0;
   mutable std::optional<Result<PricedRun>> what_if_;

@@ -140,12 +140,11 @@ Table late_table(const Trace& trace, const TheoryRun& run, const LateCells& late
        {"blocked_ns", "blocked", Type::kDuration,
         "Of the rest: its thread or stream was inside a send or receive of other work"}});
   const bool with_chunk = run.lists.chunks > 1;
-  const Cells& cells = run.cells(trace);
   for (const LateCell& l : late.cells) {
-    const Cell cell = cells.at(l.cell);
+    const Cell cell = trace.common_cell(l.cell);
     const Part& part = trace.parts[static_cast<size_t>(cell.part)];
     const bool waited = l.waited_for != UINT32_MAX;
-    const Cell other = waited ? cells.at(l.waited_for) : Cell{};
+    const Cell other = waited ? trace.common_cell(l.waited_for) : Cell{};
     table.add_row({int64_t{cell.step}, known_integer(part.dp), known_integer(part.stage), int64_t{part.rank},
                    cell_label(cell, with_chunk), run.theory.start_ns[l.cell], cell.start_ns, l.late_ns,
                    std::string(late_reason_name(l.reason)), waited ? cell_label(other, with_chunk) : std::string(),

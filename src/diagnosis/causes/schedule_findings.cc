@@ -74,7 +74,8 @@ int64_t apart_ns(const Trace& trace, const Part& a, const Part& b) {
 
 // Chunk 0 of the first forwards of each (replica, stage) of one step; of several ranks of a stage the first. `cells`
 // are on common time.
-void add_late_starts(const Trace& trace, const Cells& cells, const Recognition& r, std::vector<Finding>& out) {
+void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
+  const Cells& cells = trace.cells;
   if (r.best().layout == ChunkLayout::kBidirectional || !trace.comparable()) return;
   std::vector<int64_t> last_end(trace.parts.size(), INT64_MIN);
   std::map<int32_t, Lateness> by_stage;
@@ -84,8 +85,9 @@ void add_late_starts(const Trace& trace, const Cells& cells, const Recognition& 
     FirstForwards* of_rank = nullptr;  // of the rank at hand, from its first forward on
     for (size_t i = step.begin; i < step.end; ++i) {
       if (i > step.begin && cells.part[i] != cells.part[i - 1]) of_rank = nullptr;
-      begin_ns = std::min(begin_ns, cells.start_ns[i]);
-      end_ns = std::max(end_ns, cells.end_ns[i]);
+      const int64_t own_start_ns = trace.common_start_ns(i), own_end_ns = trace.common_end_ns(i);
+      begin_ns = std::min(begin_ns, own_start_ns);
+      end_ns = std::max(end_ns, own_end_ns);
       const auto p = static_cast<size_t>(cells.part[i]);
       const Part& part = trace.parts[p];
       if (step.step == kUnknown || part.stage == kUnknown || cells.kind[i] != CellKind::kForward ||
@@ -96,11 +98,11 @@ void add_late_starts(const Trace& trace, const Cells& cells, const Recognition& 
             &first.try_emplace({part.dp, part.stage}, FirstForwards{cells.part[i], last_end[p], {}}).first->second;
       FirstForwards& own = *of_rank;
       if (own.part == cells.part[i] && own.forwards.size() < kLookAhead)
-        own.forwards.emplace_back(cells.micro_batch[i], std::pair(cells.start_ns[i], cells.end_ns[i]));
+        own.forwards.emplace_back(cells.micro_batch[i], std::pair(own_start_ns, own_end_ns));
     }
     for (size_t i = step.begin; i < step.end; ++i) {
       int64_t& end = last_end[static_cast<size_t>(cells.part[i])];
-      end = std::max(end, cells.end_ns[i]);
+      end = std::max(end, trace.common_end_ns(i));
     }
     for (const auto& [place, own] : first) {
       const auto before = first.find({place.first, place.second - 1});
@@ -289,7 +291,7 @@ void add_schedule_findings(const Trace& trace, const TheoryRun& run, double pipe
   if (whole) add_undelayed(trace, run, out);
   if (!run.recognition.recognised) return;
   add_order(trace, run.recognition, out);
-  add_late_starts(trace, run.cells(trace), run.recognition, out);
+  add_late_starts(trace, run.recognition, out);
   add_late(trace, run, pipeline_share, out);
 }
 

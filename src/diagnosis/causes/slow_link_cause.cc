@@ -174,8 +174,7 @@ std::vector<SlowLink> slow_links(const Trace& trace, const Transfers& t) {
     std::vector<double> alike;
     for (const auto& [other, ns] : median_link)
       if (other != link && across[other] == across[link]) alike.push_back(ns);
-    constexpr double kMostAreSlow = 2;
-    if (const double quick = usual_link_ns(std::move(alike)); quick > 0 && slow.others_ns >= kMostAreSlow * quick)
+    if (const double quick = usual_link_ns(std::move(alike)); quick > 0 && slow.others_ns >= kFarSlower * quick)
       slow.others_ns = quick;
     std::vector<std::pair<double, int32_t>> own;
     for (const auto& entry : replicas)

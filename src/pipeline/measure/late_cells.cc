@@ -183,14 +183,19 @@ void add_chain(const LateChain& own, LateChain& sum) {
 struct Scene {
   Scene(const Trace& of, const TheoryRun& its)
       : trace(of),
-        cells(its.cells(of)),
+        mapped(of.alignment == AlignState::kMapped ? std::optional(of.common_cells()) : std::nullopt),
+        cells(mapped ? *mapped : of.cells),
         run(its),
         messages(cells),
         blocked(of, cells),
         position(list_positions(its.lists, of.parts.size())) {}
 
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+
   const Trace& trace;
-  const Cells& cells;
+  std::optional<Cells> mapped;
+  const Cells& cells;  // on common time
   const TheoryRun& run;
   Messages messages;
   Blocked blocked;

@@ -406,7 +406,6 @@ std::string_view link_reading_name(LinkReading reading) {
 }
 
 double usual_link_ns(std::vector<double> medians) {
-  constexpr double kFarSlower = 2;        // of two neighbours in order: these are two kinds of links
   constexpr size_t kLeastQuickShare = 4;  // one of so many links, or more, are quick
   if (medians.empty()) return 0;
   std::sort(medians.begin(), medians.end());

@@ -91,6 +91,7 @@ struct Links {
 //
 // 0 of none. O(n log n).
 double usual_link_ns(std::vector<double> medians);
+inline constexpr double kFarSlower = 2;  // so much slower is another kind of links
 
 // `graph`: of the same trace. O(cells log cells), and a replay for each of at most kMostPricedLinks slow links.
 inline constexpr size_t kMostPricedLinks = 64;

@@ -217,7 +217,6 @@ PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& s
                         TheoryRun& run) {
   PlacedLists placed;
   const std::optional<TheorySize> own = replay_at_pace(trace, slots, first, last, run);
-  const Cells& cells = run.cells(trace);
   Theory& theory = run.theory;
   int64_t earliest = INT64_MAX, shift = 0;  // of the theory: its first cell that was found, and of equals the first
   int64_t actual_start = INT64_MAX, actual_end = INT64_MIN;
@@ -241,9 +240,9 @@ PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& s
         placed.fused.push_back(i);
       else if (!placed.fused.empty() && placed.fused.back() == i)
         placed.fused.pop_back();  // of a cell's two tokens the second one decides
-      const int64_t start = cells.start_ns[i];
+      const int64_t start = trace.common_start_ns(i);
       actual_start = std::min(actual_start, start);
-      actual_end = std::max(actual_end, cells.end_ns[i]);
+      actual_end = std::max(actual_end, trace.common_end_ns(i));
       if (time.start_ns < earliest || (time.start_ns == earliest && sum_or_limit(start, -time.start_ns) < shift)) {
         earliest = time.start_ns;
         shift = sum_or_limit(start, -time.start_ns);
@@ -314,7 +313,6 @@ TheoryRun theory_of(const Trace& trace, const PipelineSums& sums) {
   theory.why_not.clear();
   theory.schedule = best.name;
   theory.by_rank = !trace.comparable() && trace.parts.size() > 1;
-  if (trace.alignment == AlignState::kMapped) run.mapped = trace.common_cells();
   parallel_for(2, [&](size_t i) { (i == 0 ? theory.start_ns : theory.end_ns).assign(trace.cells.size(), kNoTheory); });
   theory.fused.assign(trace.cells.size(), false);
   for (const RankList& list : run.lists.lists) {

@@ -33,9 +33,6 @@ struct TheoryRun {
   std::vector<TheorySize> sizes;
   std::vector<int32_t> size_of;                   // by list: index into sizes; kUnknown
   std::map<size_t, ScheduleNumbers> own_numbers;  // by index of theory.steps: of steps replayed at their own pace
-  std::optional<Cells> mapped;                    // the trace's cells on common time, where clocks are mapped
-
-  const Cells& cells(const Trace& trace) const { return mapped ? *mapped : trace.cells; }
 
   const ScheduleNumbers& numbers(size_t step, const TheorySize& size) const {
     const auto own = own_numbers.find(step);
