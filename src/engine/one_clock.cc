@@ -252,9 +252,8 @@ Trace on_one_clock(const Trace& recorded) {
   return drawn;
 }
 
-DrawnRun::DrawnRun(std::shared_ptr<const Run> recorded, DrawnStamps stamps)
-    : recorded_(std::move(recorded)), drawn_(recorded_) {
-  const Trace& trace = recorded_->trace();
+DrawnRun::DrawnRun(std::shared_ptr<const Run> recorded, DrawnStamps stamps) : drawn_(std::move(recorded)) {
+  const Trace& trace = drawn_->trace();
   const bool leaves_out = has_other_ranks(trace);
   const bool moves = stamps == DrawnStamps::kOnOneClock && trace.alignment == AlignState::kMapped;
   if (!leaves_out && !moves) return;

@@ -43,13 +43,12 @@ Status check_one_clock(const Trace& trace, const AlignOptions& options);
 enum class DrawnStamps : uint8_t { kOnOneClock, kAsRecorded };
 class DrawnRun {
  public:
+  // `recorded` is let go where this is a copy.
   explicit DrawnRun(std::shared_ptr<const Run> recorded, DrawnStamps stamps = DrawnStamps::kOnOneClock);
   const std::shared_ptr<const Run>& run() const { return drawn_; }
   const Trace& trace() const { return drawn_->trace(); }
-  const std::shared_ptr<const Run>& recorded() const { return recorded_; }
 
  private:
-  std::shared_ptr<const Run> recorded_;
   std::optional<Trace> moved_;
   std::shared_ptr<const Run> drawn_;
 };

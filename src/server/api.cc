@@ -145,7 +145,7 @@ void ViewRun::set_other(std::string title, std::vector<std::string> paths, RunAn
 void ViewRun::set_trace(Trace trace) {
   preparing_ = true;
   const auto made = make_served(std::move(trace), true);
-  answers_ = std::make_unique<RunAnswers>(*made->drawn, paths_);
+  answers_ = std::make_unique<RunAnswers>(made->recorded, made->drawn->run(), paths_);
   if (other_read_) answers_->set_other(std::move(other_title_), std::move(other_paths_), std::move(other_read_));
   publish(made);
   return_freed_memory();
@@ -158,7 +158,8 @@ std::shared_ptr<const ServedRun> ViewRun::make_served(Trace trace, bool is_whole
   auto made = std::make_shared<ServedRun>();
   const auto before = served();
   made->trace = std::move(trace);
-  made->drawn = std::make_unique<DrawnRun>(std::make_shared<const Run>(made->trace));
+  made->recorded = std::make_shared<const Run>(made->trace);
+  made->drawn = std::make_unique<DrawnRun>(made->recorded);
   made->timeline = std::make_unique<Timeline>(made->drawn->trace());
   made->revision = before ? before->revision + 1 : 1;
   made->is_whole = is_whole;
@@ -202,7 +203,7 @@ Result<std::string> ViewRun::perfetto_bytes() const {
   ExportOptions options;
   options.title = title_;
   Diagnostics notes;
-  const Status written = export_trace(whole->drawn->recorded(), notes, path, "perfetto", options);
+  const Status written = export_trace(whole->recorded, notes, path, "perfetto", options);
   Result<std::string> bytes = written ? read_all(path, kMostExportBytes) : Result<std::string>(written.error());
   unlink(path.c_str());
   return bytes;

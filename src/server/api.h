@@ -22,8 +22,9 @@ class PipelineView;
 
 // What can be asked at one time: the run, or while it is read what of it is known so far.
 struct ServedRun {
-  Trace trace;                      // as recorded
-  std::unique_ptr<DrawnRun> drawn;  // of `trace`
+  Trace trace;                          // as recorded
+  std::shared_ptr<const Run> recorded;  // of `trace`
+  std::unique_ptr<DrawnRun> drawn;
   std::unique_ptr<Timeline> timeline;
   std::shared_ptr<const PipelineView> pipeline;  // of its timeline; of the whole run alone
   std::string run_json;                          // the answer to /api/run

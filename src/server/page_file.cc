@@ -209,7 +209,7 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
 
 }  // namespace
 
-Result<WrittenPage> write_page_file(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
+Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics& notes, const std::string& path,
                                     const PageOptions& options, std::unique_ptr<ComparedRun> other) {
   Result<OutputFile> file = OutputFile::create(path);
   if (!file) return std::move(file).error();
@@ -242,7 +242,7 @@ Result<WrittenPage> write_page_file(const std::shared_ptr<const Run>& run, Diagn
     write_calls(page, *run, nullptr);
   }
   answers.clear();
-  const DrawnRun drawn(run);
+  const DrawnRun drawn(std::move(run));
   const Trace& trace = drawn.trace();
   const Timeline timeline(trace);
   if (trace.cells.size() > 0) {

@@ -54,9 +54,10 @@ struct WrittenPage {
 };
 
 // Same input, same bytes. Analyses run one by one, on the run as recorded, and what of a table goes into the page is
-// bounded (kPageRows). `notes` as of export_trace(). Errors: kIo.
+// bounded (kPageRows). What is known of the run goes when it is drawn as a copy and nobody else holds it. `notes` as of
+// export_trace(). Errors: kIo.
 inline constexpr size_t kPageRows = 2000, kPageSeriesRows = 100'000;
-Result<WrittenPage> write_page_file(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
+Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics& notes, const std::string& path,
                                     const PageOptions& options, std::unique_ptr<ComparedRun> other = nullptr);
 
 }  // namespace stageline

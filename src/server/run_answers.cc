@@ -69,8 +69,9 @@ struct RunAnswers::Other {
   std::unique_ptr<PipelineView> pipeline;
 };
 
-RunAnswers::RunAnswers(const DrawnRun& drawn, std::vector<std::string> paths)
-    : drawn_(drawn), paths_(std::move(paths)) {
+RunAnswers::RunAnswers(std::shared_ptr<const Run> recorded, std::shared_ptr<const Run> drawn,
+                       std::vector<std::string> paths)
+    : recorded_(std::move(recorded)), drawn_(std::move(drawn)), paths_(std::move(paths)) {
   write_list();
 }
 RunAnswers::~RunAnswers() { ending_ = true; }
@@ -86,9 +87,9 @@ void RunAnswers::set_other(std::string title, std::vector<std::string> paths, Re
 void RunAnswers::write_list() {
   if (other_) {
     const SecondRun other{other_->title, other_->paths};
-    list_json_ = offers_json(recorded()->trace(), paths_, &other);
+    list_json_ = offers_json(recorded_->trace(), paths_, &other);
   } else {
-    list_json_ = offers_json(recorded()->trace(), paths_, nullptr);
+    list_json_ = offers_json(recorded_->trace(), paths_, nullptr);
   }
 }
 
@@ -138,15 +139,15 @@ Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::W
 
 Result<RunAnswers::Answer> RunAnswers::explain() {
   return ask("explain", [this]() -> Result<std::string> {
-    Diagnostics diagnostics = recorded()->trace().diagnostics;
-    return explain_json(explain_run(recorded(), diagnostics), paths_);
+    Diagnostics diagnostics = recorded_->trace().diagnostics;
+    return explain_json(explain_run(recorded_, diagnostics), paths_);
   });
 }
 
 Result<RunAnswers::Answer> RunAnswers::clocks() {
-  if (!has_clocks(recorded()->trace()))
+  if (!has_clocks(recorded_->trace()))
     return Error{ErrorCode::kUnavailable, "no clock of this run was measured", {}, "stageline align says why"};
-  return ask("clocks", [this]() -> Result<std::string> { return clocks_json(recorded()->trace(), most_rows); });
+  return ask("clocks", [this]() -> Result<std::string> { return clocks_json(recorded_->trace(), most_rows); });
 }
 
 Result<RunAnswers::Answer> RunAnswers::compare() {
@@ -155,7 +156,7 @@ Result<RunAnswers::Answer> RunAnswers::compare() {
   return ask("compare", [this]() -> Result<std::string> {
     const Result<std::shared_ptr<const Run>> other = other_run();
     if (!other) return other.error();
-    return compare_json(recorded()->trace(), (*other)->trace());
+    return compare_json(recorded_->trace(), (*other)->trace());
   });
 }
 
@@ -163,10 +164,10 @@ Result<RunAnswers::Answer> RunAnswers::calls() {
   const AnswerDesk::Answer answer = desk_.ask(
       "calls",
       [this]() -> Result<std::string> {
-        if (!other_) return calls_answer(*recorded(), nullptr, kServedCalls);
+        if (!other_) return calls_answer(*recorded_, nullptr, kServedCalls);
         const Result<std::shared_ptr<const Run>> other = other_run();
         if (!other) return other.error();
-        return calls_answer(*recorded(), other->get(), kServedCalls);
+        return calls_answer(*recorded_, other->get(), kServedCalls);
       },
       kPatience);
   if (!answer.done) return Answer{202, working_json(answer)};
@@ -179,7 +180,7 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   const std::string name(query.text("name"));
   const Analysis* analysis = find_analysis(name);
   const bool two = analysis && analysis->needs == AnalysisNeeds::kTwoRuns && other_;
-  if (!analysis || (!two && !is_offered(*analysis, recorded()->trace())))
+  if (!analysis || (!two && !is_offered(*analysis, recorded_->trace())))
     return Error{ErrorCode::kNotFound, "this run has no answer \"" + name + "\"", {}, "/api/answers lists them"};
   Result<AnalysisOptions> options = options_of(*analysis, query);
   if (!options) return std::move(options).error();
@@ -197,10 +198,10 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   for (const AnalysisOption& option : analysis->options)
     if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
   const auto work = [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
-    if (!two) return analysis_json(*analysis, options, recorded(), most_rows, part, AnswerForm::kApart);
+    if (!two) return analysis_json(*analysis, options, recorded_, most_rows, part, AnswerForm::kApart);
     const Result<std::shared_ptr<const Run>> other = other_run();
     if (!other) return other.error();
-    return two_runs_json(*analysis, options, recorded()->trace(), (*other)->trace(), most_rows, part,
+    return two_runs_json(*analysis, options, recorded_->trace(), (*other)->trace(), most_rows, part,
                          AnswerForm::kApart);
   };
   Result<Answer> answer = ask(key, work, true);
@@ -218,7 +219,7 @@ Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
       const std::lock_guard lock(sql_mutex_);
       if (!sql_sessions_)
         sql_sessions_ =
-            std::make_shared<sql::SessionPool>(std::make_shared<const sql::RunData>(drawn_.run(), nullptr, paths_));
+            std::make_shared<sql::SessionPool>(std::make_shared<const sql::RunData>(drawn_, nullptr, paths_));
     }
     Result<sql::SessionPool::Lent> session = sql_sessions_->lend();
     if (!session) return std::move(session).error();

@@ -29,8 +29,8 @@ class RunAnswers {
  public:
   using Read = std::function<Result<Trace>()>;
 
-  // `drawn`: the run, which outlives this. Tables show its stamps as recorded, queries those that are drawn.
-  RunAnswers(const DrawnRun& drawn, std::vector<std::string> paths);
+  // The run as recorded, of which tables tell, and as drawn on one clock, which queries are about.
+  RunAnswers(std::shared_ptr<const Run> recorded, std::shared_ptr<const Run> drawn, std::vector<std::string> paths);
   // The run to compare with; before the first question.
   void set_other(std::string title, std::vector<std::string> paths, Read read);
   ~RunAnswers();
@@ -64,13 +64,12 @@ class RunAnswers {
 
  private:
   struct Other;
-  const std::shared_ptr<const Run>& recorded() const { return drawn_.recorded(); }
   Result<std::shared_ptr<const Run>> other_run();
   Status draw_other();
   Result<Answer> ask(const std::string& key, AnswerDesk::Work work, bool is_apart = false);
   void write_list();
 
-  const DrawnRun& drawn_;
+  std::shared_ptr<const Run> recorded_, drawn_;
   std::vector<std::string> paths_;
   std::unique_ptr<Other> other_;
   std::string list_json_;

@@ -46,13 +46,11 @@ AlignOptions drawing(AlignMode mode = AlignMode::kAuto) {
 TEST_CASE("one clock: what is drawn is a copy where stamps move, else the run itself") {
   SimulatedRun skewed = simulated(4, 30'000'000);
   const std::vector<int64_t> stamps = skewed.trace.cells.start_ns;
-  {
-    const DrawnRun drawn(std::make_shared<const Run>(skewed.trace));
-    CHECK(drawn.run() == drawn.recorded());
-  }
+  const auto run = std::make_shared<const Run>(skewed.trace);
+  CHECK(DrawnRun(run).run() == run);
   REQUIRE(map_clocks(skewed.trace, drawing()));
-  const DrawnRun drawn(std::make_shared<const Run>(skewed.trace));
-  CHECK(drawn.run() != drawn.recorded());
+  const DrawnRun drawn(run);
+  CHECK(drawn.run() != run);
   CHECK(drawn.trace().alignment == AlignState::kDrawn);
   CHECK(drawn.trace().cells.start_ns != stamps);
   CHECK(skewed.trace.cells.start_ns == stamps);
@@ -65,8 +63,7 @@ TEST_CASE("one clock: what is drawn is a copy where stamps move, else the run it
   REQUIRE(chosen.trace().parts.size() == 1);
   CHECK(chosen.trace().parts[0].rank == 1);
   CHECK(profile.parts.size() == 2);
-  const DrawnRun as_recorded(drawn.recorded(), DrawnStamps::kAsRecorded);
-  CHECK(as_recorded.run() == as_recorded.recorded());
+  CHECK(DrawnRun(run, DrawnStamps::kAsRecorded).run() == run);
 }
 
 TEST_CASE("one clock: simulated machines with skewed clocks are drawn as the run was") {
