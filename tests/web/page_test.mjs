@@ -129,6 +129,7 @@ export const cases = [
     await page.waitForFunction(was => document.querySelector('.panel').offsetHeight < was - 30, before);
     const kept = await high();
     assert.equal(await page.evaluate(() => stageline.state().selected !== null), true, 'the arrow was the drawer\'s, not the timeline\'s');
+    await page.waitForFunction(() => /[?&]sel=/.test(location.hash));  // the address follows a moment after what is chosen
     const again = await open('pipeline', `?lang=en${await page.evaluate(() => location.hash)}`, {raw: true});
     await again.waitForFunction(() => window.stageline?.frames?.() > 0 && stageline.facts?.());
     assert.ok(Math.abs(await again.$eval('.panel', one => one.offsetHeight) - kept) < 3);
