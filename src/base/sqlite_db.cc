@@ -71,15 +71,6 @@ Status check_readable(const std::string& path, Diagnostics& notes) {
   return {};
 }
 
-std::string sql_text(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') out += '\'';
-    if (c != '\0') out += c;
-  }
-  return out + "'";
-}
-
 // A file name as an URI that SQLite takes apart again.
 std::string uri_of(const std::string& path, std::string_view options) {
   static const char* const kHex = "0123456789ABCDEF";
@@ -347,6 +338,15 @@ void SqliteInsert::next() {
 Status SqliteInsert::status() const {
   if (failed_) return error_;
   return {};
+}
+
+std::string sql_text(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') out += '\'';
+    if (c != '\0') out += c;
+  }
+  return out + "'";
 }
 
 std::string sql_name(std::string_view name) {

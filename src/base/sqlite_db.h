@@ -140,5 +140,7 @@ class SqliteInsert {
 
 // "name" as an SQL identifier, quotes doubled, without NULs.
 std::string sql_name(std::string_view name);
+// 'text' as an SQL string, quotes doubled, without NULs.
+std::string sql_text(std::string_view text);
 
 }  // namespace stageline

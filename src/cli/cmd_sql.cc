@@ -4,6 +4,7 @@
 
 #include "base/input.h"
 #include "base/output_file.h"
+#include "base/sqlite_db.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -60,10 +61,8 @@ Result<SqlQuestion> question_of(const Arguments& arguments, const Terminal& term
   }
   if (q.schema && q.query.empty()) {
     const std::string table = arguments.get("table");
-    std::string quoted;
-    for (const char c : table) quoted += c == '\'' ? "''" : std::string(1, c);
     q.query = table.empty() ? "SELECT table_name, name, type, unit, help FROM columns"
-                            : "SELECT name, type, unit, is_option, help FROM columns('" + quoted + "')";
+                            : "SELECT name, type, unit, is_option, help FROM columns(" + sql_text(table) + ")";
     if (is_text && !arguments.has("rows")) q.limits.most_rows = INT64_MAX;
     q.wide = true;
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/sqlite_db.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -297,9 +298,7 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
         if (statement.empty() && word == ".tables") {
           ask("SELECT name, kind, help FROM tables WHERE missing = ''");
         } else if (statement.empty() && word.starts_with(".columns")) {
-          std::string quoted;
-          for (const char c : trim(word.substr(8))) quoted += c == '\'' ? "''" : std::string(1, c);
-          ask("SELECT name, type, unit, help FROM columns('" + quoted + "')");
+          ask("SELECT name, type, unit, help FROM columns(" + sql_text(trim(word.substr(8))) + ")");
         } else {
           statement += (statement.empty() ? "" : "\n") + line;
           if (trim(statement).ends_with(";"))

@@ -1,6 +1,7 @@
 // Tools over SQL: schema, sql, slices, slice.
 #include <algorithm>
 
+#include "base/sqlite_db.h"
 #include "base/text.h"
 #include "mcp/reasons.h"
 #include "mcp/tools.h"
@@ -10,18 +11,12 @@
 namespace stageline::mcp {
 namespace {
 
-std::string quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
-  return out + "'";
-}
-
 // "name = 'x'"; with a star anywhere a pattern of SQLite's GLOB in which the star alone is special.
 std::string name_is(std::string_view name) {
-  if (name.find('*') == std::string_view::npos) return "name = " + quoted(name);
+  if (name.find('*') == std::string_view::npos) return "name = " + sql_text(name);
   std::string pattern;
   for (const char c : name) pattern += c == '[' || c == '?' ? std::string("[") + c + "]" : std::string(1, c);
-  return "name GLOB " + quoted(pattern);
+  return "name GLOB " + sql_text(pattern);
 }
 
 // Words of a query outside quotes and comments, in small letters.
@@ -104,7 +99,7 @@ Result<std::string> Tools::schema(const Value& arguments) {
   const std::string_view table = arguments["table"].text();
   return query(**run,
                table.empty() ? "SELECT name, kind, help FROM tables WHERE missing = '' ORDER BY kind DESC, name"
-                             : "SELECT name, type, unit, is_option, help FROM columns(" + quoted(table) + ")",
+                             : "SELECT name, type, unit, is_option, help FROM columns(" + sql_text(table) + ")",
                limits_.most_rows, handle_of(**run, "schema", arguments));
 }
 
@@ -125,7 +120,7 @@ Result<std::string> Tools::slices(const Value& arguments) {
   std::string where;
   const auto also = [&](const std::string& condition) { where += (where.empty() ? " WHERE " : " AND ") + condition; };
   if (!arguments["name"].is_none()) also(name_is(arguments["name"].text()));
-  if (!arguments["class"].is_none()) also("class = " + quoted(arguments["class"].text()));
+  if (!arguments["class"].is_none()) also("class = " + sql_text(arguments["class"].text()));
   for (const auto& [argument, condition] :
        {std::pair("rank", "rank = "), std::pair("step", "step = "), std::pair("from_ns", "end_ns > "),
         std::pair("to_ns", "start_ns < "), std::pair("least_ns", "dur_ns >= ")})
