@@ -128,6 +128,46 @@ std::string why_untied(const Trace& trace) {
   return "nothing in the trace ties them";
 }
 
+void move_stamps(Trace& trace) {
+  if (trace.alignment != AlignState::kMapped) return;
+  parallel_for(trace.parts.size(), [&](size_t p) {
+    Part& part = trace.parts[p];
+    const ClockMap& map = part.clock_map;
+    const auto to_common = [&](int64_t& ns) { ns = map.common_ns(ns); };
+    const auto both = [&](int64_t& start, int64_t& dur) {
+      const int64_t end = map.common_ns(sum_or_limit(start, dur));
+      to_common(start);
+      dur = std::max<int64_t>(0, end - start);
+    };
+    for (size_t i = 0; i < part.slices.size(); ++i) both(part.slices.start_ns[i], part.slices.dur_ns[i]);
+    for (ProfilerStep& step : part.steps) {
+      to_common(step.start_ns);
+      to_common(step.end_ns);
+    }
+    for (Mark& mark : part.marks) to_common(mark.time_ns);
+    for (MemoryRecord& record : part.memory) to_common(record.time_ns);
+    for (CounterSeries& series : part.counters)
+      for (int64_t& time : series.time_ns) to_common(time);
+  });
+  Cells& cells = trace.cells;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const ClockMap& map = trace.parts[static_cast<size_t>(cells.part[i])].clock_map;
+    cells.start_ns[i] = map.common_ns(cells.start_ns[i]);
+    cells.end_ns[i] = std::max(cells.start_ns[i], map.common_ns(cells.end_ns[i]));
+  }
+  // A clock that was set may now show two cells the other way round; rows follow, and links follow the rows.
+  const bool set = std::any_of(trace.parts.begin(), trace.parts.end(),
+                               [](const Part& part) { return part.clock_map.segments.size() > 1; });
+  if (set) {
+    cells.sort();
+    link_cells(trace);
+  }
+  trace.alignment = AlignState::kDrawn;
+  const ClockSummary summary = clock_summary(trace);
+  if (summary.by.empty()) return;  // nothing was tied: as recorded
+  trace.clock = summary.untied.empty() ? ClockState::kAligned : ClockState::kPartlyAligned;
+}
+
 }  // namespace
 
 Status map_clocks(Trace& trace, const AlignOptions& options) {
@@ -200,56 +240,6 @@ Status check_one_clock(const Trace& trace, const AlignOptions& options) {
       "--align never takes all stamps to be of one clock; --trust-clocks draws these as recorded; --ranks "
       "leaves ranks out; --align-on RANK:RANK:NAME ties two by an operator; stageline align says what ties "
       "which"};
-}
-
-namespace {
-
-void move_stamps(Trace& trace) {
-  if (trace.alignment != AlignState::kMapped) return;
-  parallel_for(trace.parts.size(), [&](size_t p) {
-    Part& part = trace.parts[p];
-    const ClockMap& map = part.clock_map;
-    const auto to_common = [&](int64_t& ns) { ns = map.common_ns(ns); };
-    const auto both = [&](int64_t& start, int64_t& dur) {
-      const int64_t end = map.common_ns(sum_or_limit(start, dur));
-      to_common(start);
-      dur = std::max<int64_t>(0, end - start);
-    };
-    for (size_t i = 0; i < part.slices.size(); ++i) both(part.slices.start_ns[i], part.slices.dur_ns[i]);
-    for (ProfilerStep& step : part.steps) {
-      to_common(step.start_ns);
-      to_common(step.end_ns);
-    }
-    for (Mark& mark : part.marks) to_common(mark.time_ns);
-    for (MemoryRecord& record : part.memory) to_common(record.time_ns);
-    for (CounterSeries& series : part.counters)
-      for (int64_t& time : series.time_ns) to_common(time);
-  });
-  Cells& cells = trace.cells;
-  for (size_t i = 0; i < cells.size(); ++i) {
-    const ClockMap& map = trace.parts[static_cast<size_t>(cells.part[i])].clock_map;
-    cells.start_ns[i] = map.common_ns(cells.start_ns[i]);
-    cells.end_ns[i] = std::max(cells.start_ns[i], map.common_ns(cells.end_ns[i]));
-  }
-  // A clock that was set may now show two cells the other way round; rows follow, and links follow the rows.
-  const bool set = std::any_of(trace.parts.begin(), trace.parts.end(),
-                               [](const Part& part) { return part.clock_map.segments.size() > 1; });
-  if (set) {
-    cells.sort();
-    link_cells(trace);
-  }
-  trace.alignment = AlignState::kDrawn;
-  const ClockSummary summary = clock_summary(trace);
-  if (summary.by.empty()) return;  // nothing was tied: as recorded
-  trace.clock = summary.untied.empty() ? ClockState::kAligned : ClockState::kPartlyAligned;
-}
-
-}  // namespace
-
-Trace on_one_clock(const Trace& recorded) {
-  Trace drawn = recorded.copy();
-  move_stamps(drawn);
-  return drawn;
 }
 
 DrawnRun::DrawnRun(std::shared_ptr<const Run> recorded, DrawnStamps stamps) : drawn_(std::move(recorded)) {

@@ -39,12 +39,14 @@ Status check_one_clock(const Trace& trace, const AlignOptions& options);
 
 // A run as pictures draw it: of the ranks that --ranks chose, their stamps on one clock, or with kAsRecorded left as they
 // are. What was recorded does not change: where something has to, this is a copy, with as much memory, else the run
-// itself.
+// itself. It stays where it was made, for its run looks into its copy.
 enum class DrawnStamps : uint8_t { kOnOneClock, kAsRecorded };
 class DrawnRun {
  public:
   // `recorded` is let go where this is a copy.
   explicit DrawnRun(std::shared_ptr<const Run> recorded, DrawnStamps stamps = DrawnStamps::kOnOneClock);
+  DrawnRun(const DrawnRun&) = delete;
+  DrawnRun& operator=(const DrawnRun&) = delete;
   const std::shared_ptr<const Run>& run() const { return drawn_; }
   const Trace& trace() const { return drawn_->trace(); }
 
@@ -52,9 +54,6 @@ class DrawnRun {
   std::optional<Trace> moved_;
   std::shared_ptr<const Run> drawn_;
 };
-
-// The columns of a mapped trace as times of the reference clock: a copy.
-Trace on_one_clock(const Trace& recorded);
 
 // `stageline align`: clocks as map_clocks() would put them, or, where the source says that all ranks share one, that
 // clock, with what the matches have against it (clock.not_shared in the trace's diagnostics); kAlways measures there

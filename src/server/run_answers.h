@@ -29,7 +29,8 @@ class RunAnswers {
  public:
   using Read = std::function<Result<Trace>()>;
 
-  // The run as recorded, of which tables tell, and as drawn on one clock, which queries are about.
+  // The run as recorded, of which tables tell, and as drawn on one clock, which queries are about. The traces of both
+  // outlive this.
   RunAnswers(std::shared_ptr<const Run> recorded, std::shared_ptr<const Run> drawn, std::vector<std::string> paths);
   // The run to compare with; before the first question.
   void set_other(std::string title, std::vector<std::string> paths, Read read);

@@ -75,7 +75,7 @@ TEST_CASE("one clock: simulated machines with skewed clocks are drawn as the run
   const TheoryRun mapped = theory_of(skewed.trace);  // while the columns are raw
   const int64_t half = skewed.trace.alignment_half_ns();
   REQUIRE(half > 0);
-  skewed.trace = on_one_clock(skewed.trace);
+  skewed.trace = drawn_copy(skewed.trace);
   const int64_t zero = skewed.clock_offset_ns[0];
   int64_t worst = 0;
   REQUIRE(straight.trace.cells.size() == skewed.trace.cells.size());

@@ -1,13 +1,20 @@
 // Runs whose clocks are wrong by a known amount: messages, collectives and disturbances for make_trace.h's traces.
 #pragma once
 
+#include <memory>
 #include <random>
 #include <vector>
 
+#include "engine/one_clock.h"
 #include "make_trace.h"
 #include "pipeline/cells/link_cells.h"
 
 namespace stageline::testing {
+
+// A mapped trace as pictures draw it.
+inline Trace drawn_copy(const Trace& recorded) {
+  return DrawnRun(std::make_shared<const Run>(recorded)).trace().copy();
+}
 
 // Cells end a millisecond before what waits for them begins: messages fit in between.
 inline void leave_room(Trace& trace) {
