@@ -121,10 +121,7 @@ def run(bench, full, cache):
     own, other = measure.interleave(lambda: measure.run(ours(path), bench.SAID), lambda: measure.run([sys.executable, os.path.abspath(__file__), path], bench.SAID), 1, 2)
     a, b = measure.median(own), measure.median(other)
     print(f"\nNsight Systems: {kernels} calls, as many kernels and copies, half as many ranges, {pathlib.Path(path).stat().st_size / 1e6:.0f} MB; beside five of nsys' reports as SQL.\n")
-    bench.row("what", "CPU", "wall", "peak")
-    bench.row("---", "---:", "---:", "---:")
-    bench.row("stageline: read, linked, projected, summed", bench.seconds(a.cpu), bench.seconds(a.wall), f"{a.rss:.0f} MB")
-    bench.row("the reports as SQL", bench.seconds(b.cpu), bench.seconds(b.wall), f"{b.rss:.0f} MB")
+    bench.costs({"stageline: read, linked, projected, summed": a, "the reports as SQL": b})
     bench.bar(f"nsys: {b.cpu / a.cpu:.1f} times less CPU than the reports as SQL, asked ≥ {FASTER}", b.cpu >= FASTER * a.cpu)
     bench.bar(f"nsys: the same counts and sums as the reports", same)
     if not same:

@@ -95,9 +95,6 @@ def run(bench, full, cache):
     a, b = measure.median(own), measure.median(other)
     version = subprocess.run([shell, "--version"], capture_output=True, text=True).stdout.split("\n")[0]
     print(f"{told(mine)[0]} slices, {os.path.getsize(path) / 1e6:.0f} MB; {version}.\n")
-    bench.row("what", "CPU", "wall", "peak")
-    bench.row("---", "---:", "---:", "---:")
-    bench.row("stageline: read, related, summed", bench.seconds(a.cpu), bench.seconds(a.wall), f"{a.rss:.0f} MB")
-    bench.row("trace_processor_shell", bench.seconds(b.cpu), bench.seconds(b.wall), f"{b.rss:.0f} MB")
+    bench.costs({"stageline: read, related, summed": a, "trace_processor_shell": b})
     bench.bar(f"perfetto: {b.cpu / a.cpu:.1f} times less CPU than the trace processor, asked ≥ {FASTER}", b.cpu >= FASTER * a.cpu)
     bench.bar("perfetto: the same slices and the same sum", told(mine) == told(theirs))

@@ -55,6 +55,14 @@ def row(*cells):
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
+def costs(measured):
+    """A table of CPU, wall time and peak memory, one row for each program: {what it did: its measure.run()}."""
+    row("what", "CPU", "wall", "peak")
+    row("---", "---:", "---:", "---:")
+    for what, cost in measured.items():
+        row(what, seconds(cost.cpu), seconds(cost.wall), f"{cost.rss:.0f} MB")
+
+
 def machine():
     model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown CPU")
     memory = int(open("/proc/meminfo").readline().split()[1]) / 1e6
