@@ -213,7 +213,7 @@ for name in "${names[@]}"; do
       { tail -20 "$log" >&2; say "$name: git could not clone there: $log"; failed=1; continue; }
     for command in "${commands[@]}"; do
       tried=$((tried + 1))
-      case $command in './dev '*) short=${command#./dev } ;; *) short=run ;; esac
+      case $command in './dev demo' | './dev test') short=${command#./dev } ;; *) short=run ;; esac
       log_of=$logs/$name.$who.$short.log
       say "$name as $who: $command ($log_of)"
       began=$SECONDS code=0
