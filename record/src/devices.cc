@@ -76,7 +76,8 @@ void write_uuid(Device& d) {
   if (d.number < 0 || !d.driver->read_uuid || d.driver->read_uuid(d.number, bytes) != 0) return;
   char* to = d.uuid;
   for (int i = 0; i < 16; ++i)
-    to += snprintf(to, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
+    to += snprintf(to, static_cast<size_t>(d.uuid + sizeof d.uuid - to),
+                   i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
 }
 
 // Under the mutex.

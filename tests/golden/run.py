@@ -226,6 +226,17 @@ def png_facts(data):
     return f'{width} x {height}, {depth} bits\n' + ''.join(f'#{c} {100 * n:.0f} %\n' for c, n in sorted(common.items()))
 
 
+def pdf_objects(data):
+    """A PDF's text with its compressed streams unfolded beside it: newer Cairos keep the page itself in one."""
+    unfolded = [data]
+    for stream in re.findall(rb'stream\r?\n(.*?)endstream', data, re.S):
+        try:
+            unfolded.append(zlib.decompressobj().decompress(stream))
+        except zlib.error:
+            pass  # not compressed that way
+    return b'\n'.join(unfolded)
+
+
 def facts(kind, data):
     """What is checked of an exporter's bytes, as text."""
     if kind in ('chrome', 'csv', 'json', 'trace-with-counters'):
@@ -239,6 +250,7 @@ def facts(kind, data):
         size = re.search(r'<svg[^>]*viewBox="([^"]*)"', text)[1]
         return f'viewBox {size}\n'
     if kind == 'pdf':
+        data = pdf_objects(data)
         box = re.search(rb'/MediaBox\s*\[([^\]]*)\]', data)[1].decode().split()
         return f'{len(re.findall(rb"/Type /Page[^s]", data))} page of {" ".join(box)}\n'
     if kind == 'html':
