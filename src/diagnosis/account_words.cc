@@ -18,7 +18,7 @@ AccountPart part_of(const AccountLine& line) {
 
 }  // namespace
 
-Account account_of(const CauseList& causes) {
+Account account_of(const CauseList& causes, const std::set<std::string_view>& told) {
   Account account;
   if (!(causes.step_ns > 0) || causes.left.empty()) return account;
   double named = causes.step_ns - causes.schedule_ns;
@@ -31,6 +31,7 @@ Account account_of(const CauseList& causes) {
   Text lines;
   for (auto part = account.parts.begin() + 2; part != account.parts.end(); ++part) {
     if (part->ns < kLeastLost * causes.step_ns) break;
+    if (told.contains(part->id)) continue;
     Args args;
     args.flag("further", !lines.empty()).set("label", Text{part->label_en, part->label_zh});
     args.set("time", human_duration(part->ns)).set("share", percent(part->ns / causes.step_ns));

@@ -1,7 +1,9 @@
 // The account of a step's period in words: what it is made of, and what of it no finding names.
 #pragma once
 
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "diagnosis/causes/causes.h"
@@ -21,6 +23,7 @@ struct Account {
   std::vector<AccountPart> parts;  // schedule, named, then the others by size
   std::string left_en, left_zh;    // what no finding names and is 1 % or more, a sentence; "" where nothing is
 };
-Account account_of(const CauseList& causes);
+// `told`: ids of the lines that have a finding of their own.
+Account account_of(const CauseList& causes, const std::set<std::string_view>& told = {});
 
 }  // namespace stageline

@@ -16,7 +16,7 @@ Text suspicion(const Cause& c) {
 
 }  // namespace
 
-Text doubt_words(const CauseList& causes, const Headline& headline) {
+Text doubt_words(const CauseList& causes) {
   if (causes.untold || !(causes.step_ns > 0)) return {};
   Args args;
   args.flag("few", causes.steps < kManySteps);
@@ -26,11 +26,8 @@ Text doubt_words(const CauseList& causes, const Headline& headline) {
     args.set("what", suspicion(c)).set("share", percent(c.lost_ns / causes.step_ns));
     return words("doubt.cause", args);
   }
-  const double jitter = part_share(headline, "jitter");
-  const bool explained = std::any_of(causes.causes.begin(), causes.causes.end(), [](const Cause& c) {
-    return c.kind == CauseKind::kLongSequences || c.kind == CauseKind::kSlowWorker;
-  });
-  if (jitter < kLargePart || explained) return {};
+  const double jitter = left_share(causes, "jitter");
+  if (jitter < kLargePart) return {};
   return words("doubt.jitter", args.set("share", percent(jitter)));
 }
 

@@ -8,8 +8,8 @@
 namespace stageline {
 
 // The largest of the causes that cost enough and may be chance (CauseList::doubtful); else jitter of 5 % of a step or
-// more in `headline` where no cause explains it. A sentence; "" where nothing is left open.
-Text doubt_words(const CauseList& causes, const Headline& headline);
+// more that the account leaves. A sentence; "" where nothing is left open.
+Text doubt_words(const CauseList& causes);
 
 // What holds the step up once the causes that were found are gone (CauseList::hidden), the largest; "" where nothing.
 Text hidden_words(const CauseList& causes);

@@ -165,15 +165,22 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
       e.lost_ns = causes.together_ns;
       e.gap_ns = causes.gap_ns;
       e.wall_ns = causes.wall_ns;
-      if (!causes.untold && coverage.whole()) e.account = account_of(causes);
       e.lost_error_ns = std::isnan(causes.together_error_ns) ? 0 : causes.together_error_ns;
-      const Text doubt = doubt_words(causes, known.headline);
+      const Text doubt = doubt_words(causes);
       e.doubt_en = doubt.en, e.doubt_zh = doubt.zh;
       const Text next = hidden_words(causes);
       e.next_en = next.en, e.next_zh = next.zh;
       const bool whole = !causes.untold && coverage.whole();
       ShareFindings shares;
-      if (whole) shares = share_findings(trace, known.headline, causes, *made.graph);
+      if (whole) {
+        shares = share_findings(trace, known.headline, causes, *made.graph);
+        std::set<std::string_view> told;
+        for (const Finding& f : shares.list) {
+          if (f.id == "messages.slow") told.insert("message");
+          if (f.id == "unexplained") told.insert({"late", "rest"});
+        }
+        e.account = account_of(causes, told);
+      }
       if (whole && (with_offers || has_slow_stage(causes))) {
         if (const RunGraph& free = graph_of(run, LaunchRule::kFree); free.graph) {
           Diagnostics notes;

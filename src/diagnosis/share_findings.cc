@@ -20,6 +20,13 @@ double part_share(const Headline& headline, std::string_view id) {
   return share;
 }
 
+double left_share(const CauseList& causes, std::string_view id) {
+  double left_ns = 0;
+  for (const AccountLine& line : causes.left)
+    if (line.id == id) left_ns += line.ns;
+  return causes.step_ns > 0 ? left_ns / causes.step_ns : 0;
+}
+
 namespace {
 
 Finding of_share(const char* id, double share, double step_ns) {
@@ -127,39 +134,35 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
   std::vector<Finding>& findings = out.list;
   if (!(causes.step_ns > 0)) return out;
   add_replicas(trace, part_share(headline, "replicas"), causes, graph, out);
-  double of_links = 0, of_hosts = 0;  // what causes name already
-  for (const Cause& c : causes.causes) {
-    const double share = c.lost_ns / causes.step_ns;
-    // A link that was found by late starts is counted where these are.
-    const bool by_starts = c.kind == CauseKind::kSlowLink && !c.times.empty() && !(c.times.front().others_ns > 0);
-    if (c.kind == CauseKind::kSlowLink && !by_starts)
-      of_links = c.joint_ns > 0 ? c.joint_ns / causes.step_ns : of_links + share;
-    if (by_starts || c.kind == CauseKind::kMessageTail || c.kind == CauseKind::kPauses ||
-        c.kind == CauseKind::kLateWorker || c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kBlockingSends)
-      of_hosts += share;
-  }
-  const double messages = part_share(headline, "message"), rest = part_share(headline, "rest");
-  // Late starts are counted as messages where these were seen as gaps, and as rest else.
-  const double hosts_left = std::max(0.0, of_hosts - std::max(0.0, rest));
-  if (messages - of_links - hosts_left >= kLargePart) {
+  // What replays without every named cause leave to messages, and to starts that nothing held up; less what the closing
+  // sentence suspects and cannot tell from chance, or not before the causes above are mended.
+  double messages = left_share(causes, "message"), rest = left_share(causes, "late") + left_share(causes, "rest");
+  for (const std::vector<Cause>* suspected : {&causes.doubtful, &causes.hidden})
+    for (const Cause& c : *suspected) {
+      const bool by_starts = c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateWorker ||
+                             c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kBlockingSends;
+      if (by_starts) rest -= c.lost_ns / causes.step_ns;
+      if (c.kind == CauseKind::kSlowLink || c.kind == CauseKind::kMessageTail) messages -= c.lost_ns / causes.step_ns;
+    }
+  if (messages >= kLargePart) {
     Finding f = of_share("messages.slow", messages, causes.step_ns);
-    f.lost_ns_per_step = (messages - of_links - hosts_left) * causes.step_ns;  // late starts stand before them
     const UsualMessage usual = usual_message(graph);
     Args args;
-    args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike).flag("links", of_links > 0);
-    args.flag("late", hosts_left > 0);
+    args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike);
+    args.flag("links", std::any_of(causes.causes.begin(), causes.causes.end(),
+                                   [](const Cause& c) { return c.kind == CauseKind::kSlowLink; }));
     const Text title = words("messages.slow.title", args), detail = words("messages.slow.detail", args);
     f.title_en = title.en, f.title_zh = title.zh;
     f.detail_en = detail.en, f.detail_zh = detail.zh;
     f.evidence = {"links", ""};
     findings.push_back(std::move(f));
   }
-  if (rest - of_hosts >= kLargePart) {
-    Finding f = of_share("unexplained", of_hosts > 0 ? rest - of_hosts : rest, causes.step_ns);
-    f.title_en = f.value + " of a step is explained by nothing" + (of_hosts > 0 ? " more" : "") +
+  if (rest >= kLargePart) {
+    Finding f = of_share("unexplained", rest, causes.step_ns);
+    const bool more = !causes.causes.empty();
+    f.title_en = f.value + " of a step is explained by nothing" + (more ? " more" : "") +
                  " in this recording: see what the hosts do between cells";
-    f.title_zh =
-        "每步有 " + f.value + (of_hosts > 0 ? " 再无" : " 没有") + "记录可以解释：请查看主机在两个单元之间做什么";
+    f.title_zh = "每步有 " + f.value + (more ? " 再无" : " 没有") + "记录可以解释：请查看主机在两个单元之间做什么";
     f.detail_en =
         "Work could have started, by what was recorded, and did not: launches, data loading, logging, sends and "
         "receives that nobody recorded. A profile with host threads, or with messages, tells which.";

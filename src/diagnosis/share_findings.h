@@ -14,9 +14,13 @@ namespace stageline {
 inline constexpr double kLargePart = 0.05;                         // of a step
 double part_share(const Headline& headline, std::string_view id);  // 0 where there is none
 
-// What parts of `headline` cost at least kLargePart of a step beyond what `causes` name of them: findings
-// "messages.slow", "unexplained" and "replicas.wait". They have no price: nobody knows how fast messages can be. Where
-// long sequences are what replicas wait for, that is a sentence of their finding instead.
+// What the account's lines of that id take of a step, once all that `causes` name is gone; 0 where there is none.
+double left_share(const CauseList& causes, std::string_view id);
+
+// What the account leaves to messages ("messages.slow") and to nothing that was recorded ("unexplained"), and what
+// replicas of `headline` wait for each other ("replicas.wait"), where it is at least kLargePart of a step. They have no
+// price: nobody knows how fast messages can be. Where long sequences are what replicas wait for, that is a sentence of
+// their finding instead.
 struct ShareFindings {
   std::vector<Finding> list;
   std::string replicas_en, replicas_zh;  // of the replicas that wait, a sentence; "" where they hardly do
