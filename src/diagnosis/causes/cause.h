@@ -61,8 +61,8 @@ struct Cause {
   int64_t ranks = 0;    // pauses, late starts: on so many
   double pause_ns = 0;  // mean delay of one, beyond the usual
   int64_t slowest_in = 0, steps = 0;  // steps in which it is beyond 1.05 × the others, of those looked at
-  bool sometimes = false;  // between steps: before some steps, beyond the usual; a worker that is slow in `slowest_in`
-                           // steps and like the others else; `ratio` is of these
+  bool sometimes = false;  // between steps: before some steps, beyond the usual; a worker or stage that is slow in
+                           // `slowest_in` steps and like the others else; `ratio` is of these
   // Beyond chance by the cells themselves, whatever it costs: how much that is may still differ from step to step.
   bool certain = false;
   double lost_ns = 0;   // of the mean step

@@ -171,11 +171,9 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   }
   // A chunk of its own may be heavy (embedding, head) in a stage that is not.
   const bool whole = theirs > 0 && own >= kSlowCause * theirs;
-  if (!whole && slow_chunks == 0) {
-    // On average it is not, and yet it may be in some steps.
-    cause.stage = stage;
-    if (!(theirs > 0) || !slow_course(course_of(steps.ratios(stage, kUnknown)))) return false;
-  }
+  // On average it is not, and yet it may be in some steps.
+  cause.sometimes = !whole && slow_chunks == 0;
+  if (cause.sometimes && (!(theirs > 0) || !slow_course(course_of(steps.ratios(stage, kUnknown))))) return false;
   cause.kind = CauseKind::kSlowStage;
   cause.stage = stage;
   cause.ratio = own / theirs;
@@ -187,11 +185,12 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
     kinds = std::move(of_slowest);
   }
   for (const auto& [kind, sums] : kinds)
-    if (sums[0] >= kSlowKind * sums[1])
+    if (!cause.sometimes && sums[0] >= kSlowKind * sums[1])  // means of all steps say nothing of some
       cause.times.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
   beyond_ns = own - theirs;
   const std::vector<double> by_step = steps.ratios(stage, cause.chunk);
   cause.course = course_of(by_step);
+  if (cause.sometimes) cause.ratio = std::max(cause.course.low, cause.course.high);
   std::vector<double> ratios;
   std::copy_if(by_step.begin(), by_step.end(), std::back_inserter(ratios), [](double r) { return !std::isnan(r); });
   cause.steps = static_cast<int64_t>(ratios.size());
