@@ -8,6 +8,7 @@
 #include "base/html_text.h"
 #include "base/json_writer.h"
 #include "base/output_file.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
@@ -80,11 +81,15 @@ class PageWriter {
     block("data-lanes", lanes, piece.bytes);
   }
   void script() {
+    flush();
     file_.write("<script>");
     file_.write(web_viewer_js());
     file_.write("</script>\n");
   }
-  void end() { file_.write("</body>\n</html>\n"); }
+  void end() {
+    flush();
+    file_.write("</body>\n</html>\n");
+  }
 
  private:
   void plain_words(const Findings& findings, bool zh) {
@@ -100,17 +105,40 @@ class PageWriter {
     }
     line("p", "The chart and the tables need JavaScript.", "图和表需要启用 JavaScript。");
   }
-  void block(std::string_view attribute, std::string_view name, std::string_view body) {
+  // Short blocks wait for others, so that several are compressed at a time; a long one is itself, in pieces.
+  void block(const char* attribute, std::string_view name, std::string_view body) {
+    if (body.size() > kGzipPiece) {
+      flush();
+      return write_block({attribute, std::string(name), base64(gzip_bytes(body))});
+    }
+    waiting_.push_back({attribute, std::string(name), std::string(body)});
+    waiting_bytes_ += body.size();
+    if (waiting_bytes_ >= kMostWaiting) flush();
+  }
+  void flush() {
+    parallel_for(waiting_.size(), [&](size_t i) { waiting_[i].text = base64(gzip_bytes(waiting_[i].text)); });
+    for (const Block& block : waiting_) write_block(block);
+    waiting_.clear();
+    waiting_bytes_ = 0;
+  }
+  struct Block {
+    const char* attribute;
+    std::string name, text;  // the body, then as it stands in the page
+  };
+  void write_block(const Block& block) {
     file_.write("<script type=\"application/octet-stream\" ");
-    file_.write(attribute);
+    file_.write(block.attribute);
     file_.write("=\"");
-    file_.write(name);
+    file_.write(block.name);
     file_.write("\">");
-    file_.write(base64(gzip_bytes(body)));
+    file_.write(block.text);
     file_.write("</script>\n");
   }
 
+  static constexpr size_t kMostWaiting = size_t{16} << 20;
   OutputFile& file_;
+  std::vector<Block> waiting_;
+  size_t waiting_bytes_ = 0;
   const PageOptions& options_;
 };
 
