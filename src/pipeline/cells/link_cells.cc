@@ -1,24 +1,28 @@
 #include "pipeline/cells/link_cells.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
+
+#include "base/parallel.h"
 
 namespace stageline {
 namespace {
 
 enum class Direction : uint8_t { kDown, kUp };
 
-// A cell as a stop on the way of its micro-batch. Sorted by (way, vstage), neighbours on one way
-// stand side by side, so the whole search is one sort and one sweep.
+// A cell as a stop on the way of its micro-batch, which begins and ends in one step. Sorted by (way, vstage), neighbours on
+// one way stand side by side, so the search in a step is one sort and one sweep, and steps are searched in parallel.
 struct Stop {
-  int32_t step, dp, position, micro_batch;
+  int32_t dp, position, micro_batch;
   Direction direction;
   int32_t vstage;
   uint32_t cell;
 
-  auto way() const { return std::tie(step, dp, position, direction, micro_batch); }
+  auto way() const { return std::tie(dp, position, direction, micro_batch); }
 };
 
 // Position of each part among the parts of its (dp, stage), in rank order: the tensor-parallel index.
@@ -29,26 +33,24 @@ std::vector<int32_t> positions_in_stage(const std::vector<Part>& parts) {
   return position;
 }
 
-std::vector<Stop> stops_of(const Trace& trace, const Extent& extent, ChunkLayout layout) {
-  Schedule shape;  // only what virtual_stage() looks at
-  shape.sizes.stages = std::max(extent.stage_count, trace.pipeline_stages);
-  shape.layout = layout;
-  const std::vector<int32_t> position = positions_in_stage(trace.parts);
+// Of the cells in one step, on which every micro-batch goes by the virtual stages of `shape`.
+std::vector<Stop> stops_of(const Trace& trace, const Schedule& shape, const std::vector<int32_t>& position,
+                           const StepRange& step) {
   const Cells& cells = trace.cells;
   std::vector<Stop> stops;
-  for (size_t i = 0; i < cells.size(); ++i) {
+  if (step.step == kUnknown) return stops;
+  for (size_t i = step.begin; i < step.end; ++i) {
     const CellKind kind = cells.kind[i];
     const bool down = kind == CellKind::kForward || kind == CellKind::kForwardBackward;
     const bool up = is_backward(kind) || kind == CellKind::kForwardBackward;
     const auto part_index = static_cast<size_t>(cells.part[i]);
     const Part& part = trace.parts[part_index];
-    if ((!down && !up) || cells.step[i] == kUnknown || cells.micro_batch[i] == kUnknown || part.stage == kUnknown)
-      continue;
+    if ((!down && !up) || cells.micro_batch[i] == kUnknown || part.stage == kUnknown) continue;
     const int32_t chunk = trace.chunks_are_pieces ? 0 : std::max(cells.chunk[i], 0);
     if ((int64_t{chunk} + 1) * shape.sizes.stages > INT32_MAX) continue;  // no model has as many virtual stages
     const int32_t vstage = virtual_stage(shape, part.stage, chunk);
-    Stop stop{cells.step[i],    part.dp, position[part_index],    cells.micro_batch[i],
-              Direction::kDown, vstage,  static_cast<uint32_t>(i)};
+    Stop stop{part.dp,          position[part_index], cells.micro_batch[i],
+              Direction::kDown, vstage,               static_cast<uint32_t>(i)};
     if (down) stops.push_back(stop);
     stop.direction = Direction::kUp;
     if (up) stops.push_back(stop);
@@ -83,15 +85,30 @@ void for_each_link(const Cells& cells, const std::vector<Stop>& stops, Take take
   }
 }
 
+// Calls take(step, from, to) for every link of every step: of one step in order, of several at the same time.
+template <class Take>
+void for_each_link(const Trace& trace, const Extent& extent, ChunkLayout layout, const std::vector<StepRange>& steps,
+                   const Take& take) {
+  Schedule shape;  // only what virtual_stage() looks at
+  shape.sizes.stages = std::max(extent.stage_count, trace.pipeline_stages);
+  shape.layout = layout;
+  const std::vector<int32_t> position = positions_in_stage(trace.parts);
+  parallel_for(steps.size(), [&](size_t s) {
+    for_each_link(trace.cells, stops_of(trace, shape, position, steps[s]),
+                  [&](uint32_t from, uint32_t to) { take(s, from, to); });
+  });
+}
+
 // Links whose successor starts no earlier than its predecessor ends.
 size_t causal_links(const Trace& trace, const Extent& extent, ChunkLayout layout) {
-  size_t count = 0;
-  for_each_link(trace.cells, stops_of(trace, extent, layout), [&](uint32_t from, uint32_t to) {
+  const std::vector<StepRange> steps = step_ranges(trace.cells);
+  std::vector<size_t> counts(steps.size(), 0);
+  for_each_link(trace, extent, layout, steps, [&](size_t step, uint32_t from, uint32_t to) {
     const Cells& cells = trace.cells;
-    count +=
+    counts[step] +=
         trace.common_ns(cells.part[to], cells.start_ns[to]) >= trace.common_ns(cells.part[from], cells.end_ns[from]);
   });
-  return count;
+  return std::accumulate(counts.begin(), counts.end(), size_t{0});
 }
 
 }  // namespace
@@ -108,13 +125,22 @@ void link_cells(Trace& trace) {
   trace.links.clear();
   const Extent extent = extent_of(trace);
   if (extent.stage_count < 1 || extent.micro_batch_count < 1) return;
-  const std::vector<Stop> stops = stops_of(trace, extent, guess_chunk_layout(trace));
-  for_each_link(trace.cells, stops, [&](uint32_t from, uint32_t to) {
-    if (from != to) trace.links.push_back({from, to});
+  assert(std::is_sorted(trace.cells.step.begin(), trace.cells.step.end()));
+  const std::vector<StepRange> steps = step_ranges(trace.cells);
+  std::vector<std::vector<Link>> links(steps.size());
+  for_each_link(trace, extent, guess_chunk_layout(trace), steps, [&](size_t step, uint32_t from, uint32_t to) {
+    if (from != to) links[step].push_back({from, to});
   });
-  std::sort(trace.links.begin(), trace.links.end(), [](const Link& a, const Link& b) {
-    return std::tie(a.from_cell, a.to_cell) < std::tie(b.from_cell, b.to_cell);
+  parallel_for(steps.size(), [&](size_t step) {
+    std::sort(links[step].begin(), links[step].end(), [](const Link& a, const Link& b) {
+      return std::tie(a.from_cell, a.to_cell) < std::tie(b.from_cell, b.to_cell);
+    });
   });
+  size_t count = 0;
+  for (const std::vector<Link>& of_step : links) count += of_step.size();
+  trace.links.reserve(count);
+  // Both ends lie in the step, so whole steps one after the other are in order.
+  for (const std::vector<Link>& of_step : links) trace.links.insert(trace.links.end(), of_step.begin(), of_step.end());
 }
 
 }  // namespace stageline

@@ -15,7 +15,8 @@ namespace stageline {
 // with the rank at its own position in the neighbouring stage. F&B counts as both F and B.
 // Cells whose step, stage or micro-batch is unknown get no link; when a job was logged in several
 // pieces, the link leaves the piece that ends last and reaches the one that starts first.
-// Links are ordered by (from, to). O(n log n), the same result whatever the order of the cells' ties.
+// Links are ordered by (from, to). Expects cells ordered by step. O(n log n), in parallel over steps, the same result
+// whatever the order of the cells' ties.
 void link_cells(Trace& trace);
 
 // How several chunks lie on the ranks; logs do not say. The layout under which more cells start
