@@ -41,7 +41,7 @@ const overview = async (open, name) => {
 async function lightOfTimeline(page, finding) {
   assert.equal(await page.innerText('.evidence-words b'), finding.title_en);
   assert.ok((await page.innerText('.evidence-words')).replace(/\s/g, ' ').includes(finding.value.replace(/\s/g, ' ')));
-  assert.match(await page.evaluate(() => location.hash), /scene=/);
+  await page.waitForFunction(() => /scene=/.test(location.hash));  // the address is written after the page is drawn
   const {selected, area, scene} = await page.evaluate(() => stageline.state());
   assert.ok(selected || area, `${finding.id}: nothing is chosen`);
   if (selected && scene.kinds) assert.ok(await page.evaluate(() => stageline.state().scene.kinds.has(stageline.state().selected.kind)));
