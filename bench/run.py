@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer recorder incidents dist sql python ask nsys perfetto scale]: what stageline and its rival cost on the same
+"""./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer recorder incidents dist sql python ask nsys perfetto scale limits]: what stageline and its rival cost on the same
 input, as a Markdown table on stdout. bench/README.md says how and keeps the last table."""
 import argparse
 import json
@@ -14,6 +14,7 @@ import cases  # noqa: E402
 import dist_cases  # noqa: E402
 import incidents  # noqa: E402
 import kineto_bench  # noqa: E402
+import limits_cases  # noqa: E402
 import measure  # noqa: E402
 import nsys_bench  # noqa: E402
 import perfetto_bench  # noqa: E402
@@ -29,7 +30,8 @@ import viewer_cases  # noqa: E402
 SCAN = "build/release/stageline_scan_bench"
 SAID = os.path.join(cases.CACHE, "said.txt")
 ALIGN = "build/release/stageline_align_bench"
-NAMES = ("small", "noisy", "large", "junkline", "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask", "nsys", "perfetto", "scale")
+CONVERSIONS = ("small", "noisy", "large", "junkline")  # of Paddle's logs
+NAMES = (*CONVERSIONS, "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask", "nsys", "perfetto", "scale", "limits")
 FASTER = 100  # times less CPU than the rival
 MOST_MB = {"large": 450}
 MOST_MB_ELSE = 32
@@ -159,7 +161,7 @@ def main():
     wanted = args.names or NAMES
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     os.makedirs(cases.CACHE, exist_ok=True)
-    converts = [name for name in wanted if name not in ("scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask", "nsys", "perfetto", "scale")]
+    converts = [name for name in wanted if name in CONVERSIONS]
     print(f"Machine: {machine()}; load average before {load()}.", flush=True)
     if converts:
         rival = rivals.find()
@@ -194,6 +196,8 @@ def main():
         dist_cases.run(sys.modules[__name__])
     if "scale" in wanted:
         scale_cases.run(sys.modules[__name__], measure, args.full, cases.CACHE, said=SAID)
+    if "limits" in wanted:
+        limits_cases.run(sys.modules[__name__], measure, cases, SAID)
     if "sql" in wanted:
         sql_cases.run(sys.modules[__name__], args.full, cases.CACHE)
     if "ask" in wanted:

@@ -74,6 +74,8 @@ struct AnalysisInput {
   bool msprof = false;             // --compat msprof: those of msprof-analyze
   bool include_last_step = false;  // --include-last-profiler-step
   bool for_report = false;         // tables with a row per event are left out
+  bool rows_later = false;         // the run outlives the answer: tables with a row per event may be Table::later()
+  bool wants_overlay = false;      // AnalysisResult::overlay is asked for
   bool brief = false;              // of tables without end the first rows do, and their title says so
   bool foreign = false;            // --format FORM of Analysis::format: the answer as text of a rival's own layout
   AnalysisOptions options;

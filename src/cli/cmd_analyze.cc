@@ -95,6 +95,8 @@ int run_analyze(const Arguments& given) {
   if (arguments.has("overlay"))
     if (Status s = check_writable(arguments.get("overlay"), arguments.operands); !s) return fail(s.error());
 
+  input->rows_later = true;
+  input->wants_overlay = arguments.has("overlay");
   Runs runs;
   if (Status s = open_inputs(arguments, *terminal, *chosen, runs, *input); !s) return fail(s.error());
   Diagnostics notes = runs.trace.diagnostics;
@@ -135,7 +137,7 @@ int run_analyze(const Arguments& given) {
       if (!first) out->write("\n");
       first = false;
       if (format == "csv") {
-        out->write(format_table_csv(table));
+        write_table_csv(table, [&](const std::string& text) { out->write(text); });
         continue;
       }
       // One of several needs its title; an empty one says it itself.

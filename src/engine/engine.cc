@@ -179,6 +179,7 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
       input.facts = run;
       input.for_report = !whole || huge;
       input.brief = !whole;
+      input.rows_later = whole;
       // The pipeline is that of all steps; its devices are not to be those of all but the last.
       input.include_last_step = trace.cells.size() > 0;
       Result<AnalysisResult> own = analysis->run(input);

@@ -69,22 +69,24 @@ void write_table(Output& out, const Table& table, std::set<std::string>& taken) 
   out.run(sql + ")");
   if (!out.ok()) return;
   SqliteInsert insert(out.db, name, static_cast<int>(columns));
-  for (size_t r = 0; r < table.row_count() && insert.ok(); ++r) {
-    for (size_t c = 0; c < columns; ++c) {
-      if (table.is_null(r, c)) {
-        insert.null();
-        continue;
+  for_each_block(table, 0, table.row_count(), [&](const Table& block, size_t begin, size_t end) {
+    for (size_t r = begin; r < end && insert.ok(); ++r) {
+      for (size_t c = 0; c < columns; ++c) {
+        if (block.is_null(r, c)) {
+          insert.null();
+          continue;
+        }
+        const std::string_view type = sql_type(table.columns()[c].type);
+        if (type == "TEXT")
+          insert.text(block.text(r, c));
+        else if (type == "REAL")
+          insert.real(block.real(r, c));
+        else
+          insert.integer(block.integer(r, c));
       }
-      const std::string_view type = sql_type(table.columns()[c].type);
-      if (type == "TEXT")
-        insert.text(table.text(r, c));
-      else if (type == "REAL")
-        insert.real(table.real(r, c));
-      else
-        insert.integer(table.integer(r, c));
+      insert.next();
     }
-    insert.next();
-  }
+  });
   out.keep(insert.status());
 }
 

@@ -210,7 +210,9 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
   const size_t rows = std::min(table.row_count(), most_rows);
   if (columns == 0) return {};
   if (table.row_count() == 0) return table_title(table, chinese) + (chinese ? "：无\n" : ": none\n");
-  const Shown shown(table, rows, whole_names, origin_ns, chinese);
+  const Table made = table.is_later() ? table.rows(0, rows) : Table();
+  const Table& body = table.is_later() ? made : table;
+  const Shown shown(body, rows, whole_names, origin_ns, chinese);
   std::vector<std::string> header(columns);
   std::vector<int> width(columns);
   for (size_t c = 0; c < columns; ++c) {
@@ -278,6 +280,8 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
   return out;
 }
 
+namespace {
+
 void append_csv_header(std::string& out, const Table& table) {
   for (size_t c = 0; c < table.columns().size(); ++c) {
     if (c > 0) out += ',';
@@ -304,10 +308,24 @@ void append_csv_rows(std::string& out, const Table& table, size_t begin, size_t 
   }
 }
 
+}  // namespace
+
+void write_table_csv(const Table& table, const std::function<void(const std::string& text)>& write) {
+  std::string text;
+  append_csv_header(text, table);
+  for_each_block(table, 0, table.row_count(), [&](const Table& block, size_t begin, size_t end) {
+    for (size_t first = begin; first < end; first += kBlockRows) {
+      append_csv_rows(text, block, first, std::min(first + kBlockRows, end));
+      write(text);
+      text.clear();
+    }
+  });
+  if (!text.empty()) write(text);  // the header of a table without rows
+}
+
 std::string format_table_csv(const Table& table) {
   std::string out;
-  append_csv_header(out, table);
-  append_csv_rows(out, table, 0, table.row_count());
+  write_table_csv(table, [&](const std::string& text) { out += text; });
   return out;
 }
 
@@ -344,15 +362,17 @@ void append_table_json(JsonWriter& json, const Table& table, const std::function
   json.begin_object();
   write_columns(json, table);
   json.key("rows").begin_array();
-  for (size_t r = 0; r < table.row_count(); ++r) {
-    json.begin_object();
-    for (size_t c = 0; c < table.columns().size(); ++c) {
-      json.key(table.columns()[c].name);
-      write_value(json, table, r, c, 0);
+  for_each_block(table, 0, table.row_count(), [&](const Table& block, size_t begin, size_t end) {
+    for (size_t r = begin; r < end; ++r) {
+      json.begin_object();
+      for (size_t c = 0; c < table.columns().size(); ++c) {
+        json.key(table.columns()[c].name);
+        write_value(json, block, r, c, 0);
+      }
+      json.end_object();
+      if (flush && r % 1024 == 1023) flush(json);
     }
-    json.end_object();
-    if (flush && r % 1024 == 1023) flush(json);
-  }
+  });
   json.end_array().end_object();
 }
 
@@ -363,15 +383,19 @@ void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, i
   const size_t begin = std::min(first_row, table.row_count());
   const size_t end = begin + std::min(table.row_count() - begin, most_rows);
   // Of the first rows: the same for all of them, wherever one begins.
-  const int64_t origin = shown_origin(table, std::min(table.row_count(), most_rows), origin_ns);
+  const size_t shown = std::min(table.row_count(), most_rows);
+  const int64_t origin =
+      table.is_later() ? shown_origin(table.rows(0, shown), shown, origin_ns) : shown_origin(table, shown, origin_ns);
   json.field("row_count", static_cast<int64_t>(table.row_count())).field("origin_ns", std::to_string(origin));
   const auto write_rows = [&](JsonWriter& out) {
     out.begin_array();
-    for (size_t r = begin; r < end; ++r) {
-      out.begin_array();
-      for (size_t c = 0; c < table.columns().size(); ++c) write_value(out, table, r, c, origin);
-      out.end_array();
-    }
+    for_each_block(table, begin, end, [&](const Table& block, size_t from, size_t to) {
+      for (size_t r = from; r < to; ++r) {
+        out.begin_array();
+        for (size_t c = 0; c < table.columns().size(); ++c) write_value(out, block, r, c, origin);
+        out.end_array();
+      }
+    });
     out.end_array();
   };
   if (apart && end - begin >= kLeastRowsApart) {

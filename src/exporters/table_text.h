@@ -24,8 +24,8 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
 
 // RFC 4180 with a header of machine names and "\n" line ends; an unknown value is an empty field.
 std::string format_table_csv(const Table& table);
-void append_csv_header(std::string& out, const Table& table);
-void append_csv_rows(std::string& out, const Table& table, size_t begin, size_t end);
+// The same, some thousand rows at a time.
+void write_table_csv(const Table& table, const std::function<void(const std::string& text)>& write);
 
 // {name, title, columns: [{name, title, type, unit, help}], rows: [{column: value, …}]}; an unknown
 // value is null. `flush`, if given, is called now and then with the writer, to move text out.

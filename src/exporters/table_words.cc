@@ -52,15 +52,17 @@ void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const D
     if (std::string title = table_title(table, true); title != table.title())
       pairs.emplace(table.title(), std::move(title));
     const size_t rows = table.name().ends_with("-over-time") ? 0 : std::min(table.row_count(), most_rows);
-    for (size_t c = 0; c < table.columns().size(); ++c) {
-      const ColumnSpec& spec = table.columns()[c];
-      if (spec.type != ColumnType::kText || holds_names(spec)) continue;
-      for (size_t r = 0; r < rows; ++r) {
-        const std::string& text = table.text(r, c);
-        if (!is_sentence(text) || (r > 0 && text == table.text(r - 1, c)) || pairs.contains(text)) continue;
-        if (std::string chinese = sentence_in_chinese(text); chinese != text) pairs.emplace(text, std::move(chinese));
+    for_each_block(table, 0, rows, [&](const Table& block, size_t begin, size_t end) {
+      for (size_t c = 0; c < table.columns().size(); ++c) {
+        const ColumnSpec& spec = table.columns()[c];
+        if (spec.type != ColumnType::kText || holds_names(spec)) continue;
+        for (size_t r = begin; r < end; ++r) {
+          const std::string& text = block.text(r, c);
+          if (!is_sentence(text) || (r > begin && text == block.text(r - 1, c)) || pairs.contains(text)) continue;
+          if (std::string chinese = sentence_in_chinese(text); chinese != text) pairs.emplace(text, std::move(chinese));
+        }
       }
-    }
+    });
   }
   for (const Diagnostic& item : notes.items())
     if (std::string chinese = in_chinese(item.message); chinese != item.message)

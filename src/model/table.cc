@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <mutex>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -38,7 +39,35 @@ Table::Table(std::string name, std::string title, std::vector<ColumnSpec> column
   }
 }
 
+struct Table::Later {
+  MakeRows make;
+  std::once_flag once;
+  Table whole;
+};
+
+Table Table::later(Table head, size_t row_count, MakeRows make) {
+  assert(head.row_count_ == 0 && !head.later_);
+  head.row_count_ = row_count;
+  head.later_ = std::make_shared<Later>();
+  head.later_->make = std::move(make);
+  return head;
+}
+
+Table Table::rows(size_t first, size_t count) const {
+  assert(later_ && first <= row_count_ && count <= row_count_ - first);
+  Table out(name_, title_, specs_);
+  later_->make(first, count, out);
+  assert(out.row_count_ == count);
+  return out;
+}
+
+const Table& Table::whole() const {
+  std::call_once(later_->once, [&] { later_->whole = rows(0, row_count_); });
+  return later_->whole;
+}
+
 void Table::add_row(std::vector<Value> values) {
+  assert(!later_);
   assert(values.size() == specs_.size());
   for (size_t c = 0; c < values.size(); ++c) {
     assert(values[c].index() == storage_of(specs_[c].type));

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -53,17 +55,28 @@ class Table {
   const std::vector<ColumnSpec>& columns() const { return specs_; }
   size_t row_count() const { return row_count_; }
 
+  // A table with a row per event of a large run takes hundreds of bytes a row, and an output needs some thousands of
+  // rows at once. later() is such a table: it has the columns of `head` and `row_count` rows, and makes rows when they
+  // are asked for. `make` appends the rows [first, first + count) to `out`; several threads may call it at once; what
+  // it reads it shares, or its maker said that it outlives the table (AnalysisInput::rows_later). Who takes values of
+  // such a table one by one makes it whole first, so nobody has to know; outputs go through it by for_each_block().
+  using MakeRows = std::function<void(size_t first, size_t count, Table& out)>;
+  static Table later(Table head, size_t row_count, MakeRows make);
+  bool is_later() const { return later_ != nullptr; }
+  // These rows of a later() table, as a table of their own.
+  Table rows(size_t first, size_t count) const;
+
   // Appends one row: as many values as columns, integers to integer-typed columns and so on
   // (asserted). Integers for kInteger, kDuration, kTime; doubles for kReal, kShare, kRatio.
   using Value = std::variant<int64_t, double, std::string>;
   void add_row(std::vector<Value> values);
 
-  int64_t integer(size_t row, size_t column) const { return std::get<0>(data_[column])[row]; }
-  double real(size_t row, size_t column) const { return std::get<1>(data_[column])[row]; }
-  const std::string& text(size_t row, size_t column) const { return std::get<2>(data_[column])[row]; }
+  int64_t integer(size_t row, size_t c) const { return std::get<0>(column(c))[row]; }
+  double real(size_t row, size_t c) const { return std::get<1>(column(c))[row]; }
+  const std::string& text(size_t row, size_t c) const { return std::get<2>(column(c))[row]; }
   bool is_null(size_t row, size_t column) const;
   // All values of a column as they stand, row_count() of them; for outputs that take columns and not rows.
-  const Column& column(size_t column) const { return data_[column]; }
+  const Column& column(size_t column) const { return later_ ? whole().data_[column] : data_[column]; }
   // Index of a column by name, or -1.
   int column_index(std::string_view name) const;
 
@@ -75,9 +88,26 @@ class Table {
  private:
   std::string name_, title_;
   std::vector<ColumnSpec> specs_;
-  std::vector<Column> data_;
+  struct Later;
+  const Table& whole() const;  // of a later() table all rows, made once
+
+  std::vector<Column> data_;  // of a later() table empty columns of their types
   size_t row_count_ = 0;
+  std::shared_ptr<Later> later_;
 };
+
+inline constexpr size_t kBlockRows = 4096;  // some hundreds of KiB
+
+// Calls visit(const Table& block, size_t begin, size_t end) for the rows [begin, end) of `table` in order: once with
+// the table itself, or with a block after the other of a later() table.
+template <class Visit>
+void for_each_block(const Table& table, size_t begin, size_t end, Visit&& visit) {
+  if (!table.is_later()) return visit(table, begin, end);
+  for (size_t first = begin; first < end; first += kBlockRows) {
+    const size_t count = end - first < kBlockRows ? end - first : kBlockRows;
+    visit(table.rows(first, count), size_t{0}, count);
+  }
+}
 
 // The type as machine formats name it ("duration"), and the unit of its raw values ("ns" or "").
 std::string_view column_type_name(ColumnType type);

@@ -36,8 +36,8 @@ struct PathEdge {
   uint32_t from = 0, to = 0;
   PathEdgeKind kind = PathEdgeKind::kOperator;
   bool critical = false;
+  bool weighs = true;     // hta: false where the time between the nodes does not count
   int32_t row = kNobody;  // whose time it is
-  int64_t weight_ns = 0;
 };
 
 struct PathGraph {
@@ -51,7 +51,11 @@ struct PathGraph {
   size_t matches = 0;                // default mode: rows that the annotation names
   bool has_syncs = false;            // default mode: cuda_sync rows are there
   int64_t acausal = 0;               // default mode: dependencies that end before they begin, left out
-  int64_t looks = 0;                 // default mode: lists of other threads looked into, which is what hand-overs cost
+  // What an edge weighs; hta: below 0 where its effect comes before its cause.
+  int64_t weight_ns(const PathEdge& edge) const {
+    return edge.weighs ? nodes[edge.to].time_ns - nodes[edge.from].time_ns : 0;
+  }
+  int64_t looks = 0;  // default mode: lists of other threads looked into, which is what hand-overs cost
 };
 
 struct PathOptions {

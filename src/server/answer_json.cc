@@ -115,6 +115,7 @@ Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, con
                               const TablePart& part, AnswerForm form, NotesOfRun* told = nullptr) {
   const bool huge = first.slice_count() > kMostEventRows;
   input.for_report = input.brief = huge;
+  input.rows_later = true;
   Result<AnalysisResult> result = analysis.run(input);
   if (told && analysis.in_report) {
     if (result)

@@ -208,6 +208,7 @@ Result<Answered> analyze_now(const std::shared_ptr<const OpenRun>& run, const st
   }
   if (!overlay.empty())
     if (Status s = check_writable(overlay, run ? run->paths : files); !s) return std::move(s).error();
+  input->wants_overlay = !overlay.empty();
   Result<AnalysisResult> result = analysis.run(*input);
   if (!result) return std::move(result).error();
   if (!only.empty()) std::erase_if(result->tables, [&](const Table& table) { return table.name() != only; });

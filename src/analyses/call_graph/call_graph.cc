@@ -1,7 +1,9 @@
 // Who called whom, and the device work below every call. Definitions: docs/analyses/call-graph.md.
 #include "profile/call_graph.h"
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 
 #include "analyses/analysis.h"
@@ -111,30 +113,74 @@ void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, 
   out.graph = std::move(table);
 }
 
-void exact_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, GraphTables& out) {
-  const CallGraph graph = exact_call_graph(rank);
-  Table stack("call-stack", "Who called whom", exact_stack_columns());
-  Table sums("trace-call-graph", "Device work below every call", exact_graph_columns());
+int64_t index_above(const TorchRank& rank, const CallGraph& graph, size_t row) {
+  const int32_t parent = graph.parent[row];
+  return parent < 0 ? kNullInteger : int64_t{rank.rows[static_cast<size_t>(parent)].index};
+}
+
+void add_stack_row(const TorchRun& run, const TorchRank& rank, const CallGraph& graph, size_t i, Table& out) {
   static const char* const kEdges[] = {"", "call", "launch", "forward"};
-  for (const int32_t node : graph.preorder) {
-    const auto i = static_cast<size_t>(node);
-    const TorchRow& row = rank.rows[i];
-    const int64_t parent =
-        graph.parent[i] < 0 ? kNullInteger : int64_t{rank.rows[static_cast<size_t>(graph.parent[i])].index};
-    if (wanted.stack)
-      stack.add_row({int64_t{rank.rank}, int64_t{row.index}, parent, int64_t{graph.depth[i]},
-                     std::string(kEdges[static_cast<size_t>(graph.edge[i])]), std::string(run.name(row)),
-                     run.category_text(*rank.part, row), row.start_ns, row.dur_ns, graph.self_ns[i]});
-    const bool any = graph.kernel_count[i] > 0;
-    if (wanted.graph)
-      sums.add_row({int64_t{rank.rank}, int64_t{row.index}, parent, int64_t{graph.depth[i]}, int64_t{graph.height[i]},
-                    int64_t{graph.kernel_count[i]}, graph.kernel_ns[i],
-                    any ? graph.last_kernel_ns[i] - graph.first_kernel_ns[i] : kNullInteger,
-                    any ? graph.first_kernel_ns[i] : kNullInteger, any ? graph.last_kernel_ns[i] : kNullInteger,
-                    graph.backward_kernel_ns[i]});
-  }
-  if (wanted.stack) out.stack = std::move(stack);
-  if (wanted.graph) out.graph = std::move(sums);
+  const TorchRow& row = rank.rows[i];
+  out.add_row({int64_t{rank.rank}, int64_t{row.index}, index_above(rank, graph, i), int64_t{graph.depth[i]},
+               std::string(kEdges[static_cast<size_t>(graph.edge[i])]), std::string(run.name(row)),
+               run.category_text(*rank.part, row), row.start_ns, row.dur_ns, graph.self_ns[i]});
+}
+
+void add_graph_row(const TorchRun&, const TorchRank& rank, const CallGraph& graph, size_t i, Table& out) {
+  const bool any = graph.kernel_count[i] > 0;
+  out.add_row({int64_t{rank.rank}, int64_t{rank.rows[i].index}, index_above(rank, graph, i), int64_t{graph.depth[i]},
+               int64_t{graph.height[i]}, int64_t{graph.kernel_count[i]}, graph.kernel_ns[i],
+               any ? graph.last_kernel_ns[i] - graph.first_kernel_ns[i] : kNullInteger,
+               any ? graph.first_kernel_ns[i] : kNullInteger, any ? graph.last_kernel_ns[i] : kNullInteger,
+               graph.backward_kernel_ns[i]});
+}
+
+// The graphs of all ranks: some 150 B a row with the rows themselves, where both tables would take 400.
+struct Graphs {
+  struct Rank {
+    std::shared_ptr<const TorchRank> rows;
+    CallGraph graph;
+  };
+  TorchRun run;
+  std::vector<Rank> ranks;
+};
+
+using AddRow = void (*)(const TorchRun&, const TorchRank&, const CallGraph&, size_t row, Table&);
+
+// A row per call of every rank, or none where the table is not `wanted`.
+Table graph_table(const std::shared_ptr<const Graphs>& graphs, Table head, bool wanted, AddRow add, bool later) {
+  const auto make = [graphs, add](size_t first, size_t count, Table& out) {
+    for (const Graphs::Rank& rank : graphs->ranks) {
+      const std::vector<int32_t>& order = rank.graph.preorder;
+      const size_t begin = std::min(first, order.size()), end = begin + std::min(count, order.size() - begin);
+      for (size_t k = begin; k < end; ++k) add(graphs->run, *rank.rows, rank.graph, static_cast<size_t>(order[k]), out);
+      first -= begin;
+      count -= end - begin;
+    }
+  };
+  size_t rows = 0;
+  for (const Graphs::Rank& rank : graphs->ranks) rows += wanted ? rank.graph.preorder.size() : 0;
+  if (later) return Table::later(std::move(head), rows, make);
+  make(0, rows, head);
+  return head;
+}
+
+AnalysisResult exact_call_graphs(TorchRun run, const Wanted& wanted, bool later) {
+  auto graphs = std::make_shared<Graphs>();
+  graphs->run = std::move(run);
+  graphs->ranks.resize(graphs->run.parts.size());
+  parallel_for(graphs->ranks.size(), [&](size_t k) {
+    Graphs::Rank& rank = graphs->ranks[k];
+    rank.rows = torch_rank(graphs->run, graphs->run.parts[k]);
+    rank.graph = exact_call_graph(*rank.rows);
+  });
+  AnalysisResult result;
+  result.tables.push_back(graph_table(graphs, Table("call-stack", "Who called whom", exact_stack_columns()),
+                                      wanted.stack, add_stack_row, later));
+  result.tables.push_back(graph_table(graphs,
+                                      Table("trace-call-graph", "Device work below every call", exact_graph_columns()),
+                                      wanted.graph, add_graph_row, later));
+  return result;
 }
 
 void append(Table& to, const Table& from) {
@@ -160,16 +206,15 @@ Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
   if (!torch) return std::move(torch).error();
   const std::string builder = input.options.text("builder", "both");
   const Wanted wanted = {builder != "trace-call-graph", builder != "call-stack"};
+  if (!input.hta) return exact_call_graphs(std::move(*torch), wanted, input.rows_later);
   std::vector<GraphTables> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
     const auto held = torch_rank(*torch, torch->parts[k]);
     const TorchRank& rank = *held;
-    (input.hta ? hta_rows : exact_rows)(*torch, rank, wanted, ranks[k]);
+    hta_rows(*torch, rank, wanted, ranks[k]);
   });
-  Table stack("call-stack", input.hta ? "Call stack (HTA)" : "Who called whom",
-              input.hta ? hta_stack_columns() : exact_stack_columns());
-  Table graph("trace-call-graph", input.hta ? "Call graph (HTA)" : "Device work below every call",
-              input.hta ? hta_graph_columns() : exact_graph_columns());
+  Table stack("call-stack", "Call stack (HTA)", hta_stack_columns());
+  Table graph("trace-call-graph", "Call graph (HTA)", hta_graph_columns());
   for (GraphTables& rank : ranks) {
     if (rank.error) return std::move(*rank.error);
     if (ranks.size() == 1) {

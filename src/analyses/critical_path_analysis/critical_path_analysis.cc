@@ -1,6 +1,7 @@
 // What the end of a step had to wait for. Definitions: docs/analyses/critical-path-analysis.md.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "analyses/analysis.h"
 #include "analyses/critical_path_analysis/exact_path.h"
@@ -17,17 +18,31 @@ namespace {
 
 using Type = ColumnType;
 
+// What the tables are read off, and share as long as their rows are made later.
 struct Answer {
-  const TorchRun& run;
-  const TorchRank& rank;
-  const PathGraph& graph;
+  TorchRun run;
+  std::shared_ptr<const TorchRank> held;
+  PathGraph graph;
   std::vector<uint8_t> data_load;
-  bool hta;
+  bool hta = false, later = false;
 
+  const TorchRank& rank() const { return *held; }
   const TorchRow* row_of(const PathEdge& edge) const {
-    return edge.row < 0 ? nullptr : &rank.rows[static_cast<size_t>(edge.row)];
+    return edge.row < 0 ? nullptr : &held->rows[static_cast<size_t>(edge.row)];
   }
 };
+using Shared = std::shared_ptr<const Answer>;
+
+// `rows` rows, the n-th of them what `row(n)` returns: values in the order of columns.
+template <class Row>
+Table table_of(const Shared& answer, Table head, size_t rows, Row row) {
+  const auto make = [answer, row](size_t first, size_t count, Table& out) {
+    for (size_t n = first; n < first + count; ++n) out.add_row(row(*answer, n));
+  };
+  if (answer->later) return Table::later(std::move(head), rows, make);
+  make(0, rows, head);
+  return head;
+}
 
 std::string_view bound_by(const Answer& a, const PathEdge& edge) {
   const TorchRow* row = a.row_of(edge);
@@ -60,8 +75,8 @@ Table summary_table(const Answer& a) {
     const std::string_view by = bound_by(a, edge);
     auto at = std::find_if(sums.begin(), sums.end(), [&](const auto& s) { return s.first == by; });
     if (at == sums.end()) at = sums.insert(sums.end(), {by, 0});
-    at->second += edge.weight_ns;
-    total += edge.weight_ns;
+    at->second += a.graph.weight_ns(edge);
+    total += a.graph.weight_ns(edge);
   }
   std::sort(sums.begin(), sums.end());
   if (a.hta) {
@@ -82,7 +97,7 @@ Table summary_table(const Answer& a) {
   const int64_t wall = a.graph.to_ns - a.graph.from_ns;
   const auto add = [&](std::string_view by, int64_t ns) {
     const auto share = [&](int64_t of) { return of > 0 ? static_cast<double>(ns) / static_cast<double>(of) : NAN; };
-    table.add_row({int64_t{a.rank.rank}, std::string(by), ns, by == "wall" ? NAN : share(total), share(wall)});
+    table.add_row({int64_t{a.rank().rank}, std::string(by), ns, by == "wall" ? NAN : share(total), share(wall)});
   };
   for (const auto& [by, ns] : sums) add(by, ns);
   if (a.graph.found) {
@@ -92,9 +107,36 @@ Table summary_table(const Answer& a) {
   return table;
 }
 
-Table breakdown_table(const Answer& a) {
+std::vector<Table::Value> breakdown_row(const Answer& a, size_t n) {
+  const PathEdge& edge = a.graph.edges[a.graph.path_edges[n]];
+  const TorchRow* row = a.row_of(edge);
+  const Lane* lane = row == nullptr ? nullptr : &a.rank().part->lanes[row->lane];
+  const int64_t index = row != nullptr ? int64_t{row->index} : kNullInteger;
+  std::string category = row == nullptr ? "" : a.run.category_text(*a.rank().part, *row);
+  if (a.hta)
+    return {edge.row == PathEdge::kRoot ? -1 : index,
+            to_us(a.graph.weight_ns(edge)),
+            std::string(path_edge_name(edge.kind, true)),
+            row == nullptr ? "" : short_kernel_name(a.run.name(*row)),
+            std::move(category),
+            lane == nullptr ? "" : lane->pid,
+            lane == nullptr ? "" : lane->tid,
+            row == nullptr ? kNullInteger : int64_t{row->stream},
+            index,
+            std::string(bound_by(a, edge))};
+  return {a.graph.nodes[edge.from].time_ns,
+          a.graph.weight_ns(edge),
+          std::string(path_edge_name(edge.kind, false)),
+          std::string(bound_by(a, edge)),
+          index,
+          row == nullptr ? "" : std::string(a.run.name(*row)),
+          std::move(category),
+          lane == nullptr ? "" : lane->name};
+}
+
+Table breakdown_table(const Shared& answer) {
   std::vector<ColumnSpec> columns;
-  if (a.hta) {
+  if (answer->hta) {
     columns = {{"event_idx", "event", Type::kInteger, ""},
                {"duration", "duration", Type::kReal, ""},
                {"type", "type", Type::kText, ""},
@@ -115,27 +157,9 @@ Table breakdown_table(const Answer& a) {
                {"category", "category", Type::kText, "Category of the event"},
                {"thread", "thread or stream", Type::kText, "Lane of the event"}};
   }
-  Table table("breakdown", a.hta ? "Edges of the critical path (HTA)" : "The critical path, stretch by stretch",
-              std::move(columns));
-  for (const uint32_t e : a.graph.path_edges) {
-    const PathEdge& edge = a.graph.edges[e];
-    const TorchRow* row = a.row_of(edge);
-    const Lane* lane = row == nullptr ? nullptr : &a.rank.part->lanes[row->lane];
-    const int64_t index = row != nullptr ? int64_t{row->index} : kNullInteger;
-    std::string category = row == nullptr ? "" : a.run.category_text(*a.rank.part, *row);
-    if (a.hta) {
-      table.add_row({edge.row == PathEdge::kRoot ? -1 : index, to_us(edge.weight_ns),
-                     std::string(path_edge_name(edge.kind, true)),
-                     row == nullptr ? "" : short_kernel_name(a.run.name(*row)), std::move(category),
-                     lane == nullptr ? "" : lane->pid, lane == nullptr ? "" : lane->tid,
-                     row == nullptr ? kNullInteger : int64_t{row->stream}, index, std::string(bound_by(a, edge))});
-    } else {
-      table.add_row({a.graph.nodes[edge.from].time_ns, edge.weight_ns, std::string(path_edge_name(edge.kind, false)),
-                     std::string(bound_by(a, edge)), index, row == nullptr ? "" : std::string(a.run.name(*row)),
-                     std::move(category), lane == nullptr ? "" : lane->name});
-    }
-  }
-  return table;
+  Table head("breakdown", answer->hta ? "Edges of the critical path (HTA)" : "The critical path, stretch by stretch",
+             std::move(columns));
+  return table_of(answer, std::move(head), answer->graph.path_edges.size(), breakdown_row);
 }
 
 bool blocks(std::string_view name) {
@@ -145,31 +169,48 @@ bool blocks(std::string_view name) {
   return false;
 }
 
-Table nodes_table(const Answer& a) {
-  Table table("nodes", "Nodes",
-              {{"node", "node", Type::kInteger, "Number, by time"},
-               {"event", "event", Type::kInteger, "Position of the event in traceEvents"},
-               a.hta ? ColumnSpec{"ts", "ts", Type::kReal, ""}
-                     : ColumnSpec{"time_ns", "time", Type::kTime, "From the run's earliest event"},
-               {"is_start", "start", Type::kText, "Its start, or its end"},
-               {"is_blocking", "blocking", Type::kText, "The event is a call that waits for a device"}});
-  std::vector<int8_t> known(a.run.trace->names.size(), -1);
-  for (size_t n = 0; n < a.graph.nodes.size(); ++n) {
+Table nodes_table(const Shared& answer) {
+  Table head("nodes", "Nodes",
+             {{"node", "node", Type::kInteger, "Number, by time"},
+              {"event", "event", Type::kInteger, "Position of the event in traceEvents"},
+              answer->hta ? ColumnSpec{"ts", "ts", Type::kReal, ""}
+                          : ColumnSpec{"time_ns", "time", Type::kTime, "From the run's earliest event"},
+              {"is_start", "start", Type::kText, "Its start, or its end"},
+              {"is_blocking", "blocking", Type::kText, "The event is a call that waits for a device"}});
+  std::vector<uint8_t> blocking(answer->run.trace->names.size());  // by name
+  for (StringId id = 0; id < blocking.size(); ++id) blocking[id] = blocks(answer->run.trace->names.text(id));
+  const auto row_of = [blocking = std::move(blocking)](const Answer& a, size_t n) -> std::vector<Table::Value> {
     const PathNode& node = a.graph.nodes[n];
-    const TorchRow& row = a.rank.rows[static_cast<size_t>(node.row)];
-    if (known[row.name] < 0) known[row.name] = blocks(a.run.name(row)) ? 1 : 0;
-    table.add_row({static_cast<int64_t>(n), int64_t{row.index},
-                   a.hta ? Table::Value(to_us(node.time_ns)) : Table::Value(node.time_ns),
-                   std::string(node.is_end ? "False" : "True"), std::string(known[row.name] == 1 ? "True" : "False")});
-  }
-  return table;
+    const TorchRow& row = a.rank().rows[static_cast<size_t>(node.row)];
+    return {static_cast<int64_t>(n), int64_t{row.index},
+            a.hta ? Table::Value(to_us(node.time_ns)) : Table::Value(node.time_ns),
+            std::string(node.is_end ? "False" : "True"), std::string(blocking[row.name] ? "True" : "False")};
+  };
+  return table_of(answer, std::move(head), answer->graph.nodes.size(), row_of);
 }
 
-Table edges_table(const Answer& a) {
+std::vector<Table::Value> edge_row(const Answer& a, size_t n) {
+  const PathEdge& edge = a.graph.edges[n];
+  const TorchRow* row = a.row_of(edge);
+  const int64_t weight_ns = a.graph.weight_ns(edge);
+  std::vector<Table::Value> values = {int64_t{edge.from}, int64_t{edge.to},
+                                      std::string(path_edge_name(edge.kind, a.hta))};
+  if (a.hta) {
+    values.emplace_back(to_us(weight_ns));
+    values.emplace_back(to_us(std::max<int64_t>(weight_ns, 0)));
+  } else {
+    values.emplace_back(weight_ns);
+  }
+  values.emplace_back(row != nullptr ? int64_t{row->index} : edge.row == PathEdge::kRoot ? -1 : kNullInteger);
+  values.emplace_back(int64_t{edge.critical});
+  return values;
+}
+
+Table edges_table(const Shared& answer) {
   std::vector<ColumnSpec> columns = {{"begin", "from", Type::kInteger, "Node"},
                                      {"end", "to", Type::kInteger, "Node"},
                                      {"type", "type", Type::kText, "Why the one waits for the other"}};
-  if (a.hta) {
+  if (answer->hta) {
     columns.push_back({"weight", "weight", Type::kReal, ""});
     columns.push_back({"weight_used", "weight used", Type::kReal, ""});
   } else {
@@ -177,36 +218,22 @@ Table edges_table(const Answer& a) {
   }
   columns.push_back({"event", "event", Type::kInteger, "Event whose time it is"});
   columns.push_back({"critical", "critical", Type::kInteger, "1: on the path"});
-  Table table("edges", "Edges", std::move(columns));
-  for (const PathEdge& edge : a.graph.edges) {
-    const TorchRow* row = a.row_of(edge);
-    std::vector<Table::Value> values = {int64_t{edge.from}, int64_t{edge.to},
-                                        std::string(path_edge_name(edge.kind, a.hta))};
-    if (a.hta) {
-      values.emplace_back(to_us(edge.weight_ns));
-      values.emplace_back(to_us(std::max<int64_t>(edge.weight_ns, 0)));
-    } else {
-      values.emplace_back(edge.weight_ns);
-    }
-    values.emplace_back(row != nullptr ? int64_t{row->index} : edge.row == PathEdge::kRoot ? -1 : kNullInteger);
-    values.emplace_back(int64_t{edge.critical});
-    table.add_row(std::move(values));
-  }
-  return table;
+  return table_of(answer, Table("edges", "Edges", std::move(columns)), answer->graph.edges.size(), edge_row);
 }
 
-Table path_table(const Answer& a) {
-  Table table("path", "Nodes of the critical path",
-              {{"position", "position", Type::kInteger, "From the start"}, {"node", "node", Type::kInteger, "Node"}});
-  for (size_t i = 0; i < a.graph.path.size(); ++i)
-    table.add_row({static_cast<int64_t>(i), static_cast<int64_t>(a.graph.path[i])});
-  return table;
+Table path_table(const Shared& answer) {
+  Table head("path", "Nodes of the critical path",
+             {{"position", "position", Type::kInteger, "From the start"}, {"node", "node", Type::kInteger, "Node"}});
+  return table_of(answer, std::move(head), answer->graph.path.size(),
+                  [](const Answer& a, size_t n) -> std::vector<Table::Value> {
+                    return {static_cast<int64_t>(n), static_cast<int64_t>(a.graph.path[n])};
+                  });
 }
 
 // HTA leaves out launches that weigh nothing, which it adds on request to keep its graph together; and unless all edges
 // are asked for, time inside of events and between kernels, which the events themselves show.
-bool hta_draws(const PathEdge& edge, bool all_edges) {
-  if (edge.kind == PathEdgeKind::kLaunchDelay && edge.weight_ns == 0) return false;
+bool hta_draws(const Answer& a, const PathEdge& edge, bool all_edges) {
+  if (edge.kind == PathEdgeKind::kLaunchDelay && a.graph.weight_ns(edge) == 0) return false;
   return all_edges || (edge.kind != PathEdgeKind::kOperator && edge.kind != PathEdgeKind::kKernelKernel);
 }
 
@@ -214,9 +241,9 @@ bool hta_draws(const PathEdge& edge, bool all_edges) {
 TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool all_edges) {
   TraceOverlay overlay;
   overlay.part = part;
-  const Part& p = *a.rank.part;
+  const Part& p = *a.rank().part;
   const auto row_of = [&](uint32_t node) -> const TorchRow& {
-    return a.rank.rows[static_cast<size_t>(a.graph.nodes[node].row)];
+    return a.rank().rows[static_cast<size_t>(a.graph.nodes[node].row)];
   };
   for (const uint32_t node : a.graph.path) overlay.extra_args.emplace(row_of(node).index, "\"critical\":1");
   const auto member = [](std::string& out, const char* key, const std::string& text) {
@@ -230,7 +257,7 @@ TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool a
   int64_t id = 0;
   for (const PathEdge& edge : a.graph.edges) {
     if (!all_edges && !edge.critical) continue;
-    if (a.hta && !hta_draws(edge, all_edges)) continue;
+    if (a.hta && !hta_draws(a, edge, all_edges)) continue;
     ++id;
     for (const bool begins : {true, false}) {
       const uint32_t node = begins ? edge.from : edge.to;
@@ -243,14 +270,14 @@ TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool a
       member(event, "tid", p.lanes[row.lane].tid);
       event += ",\"ts\":" + ns_as_decimal(at, 3) +
                ",\"cat\":\"critical_path\",\"name\":\"critical_path\",\"args\":{\"weight\":" +
-               ns_as_decimal(edge.weight_ns, 3) + ",\"critical\":" + (edge.critical ? "true" : "false") +
+               ns_as_decimal(a.graph.weight_ns(edge), 3) + ",\"critical\":" + (edge.critical ? "true" : "false") +
                ",\"type\":\"" + std::string(path_edge_name(edge.kind, true)) + "\"}}";
       overlay.new_events.push_back(std::move(event));
     }
   }
   if (!only_critical) return overlay;
   overlay.leave_out.assign(static_cast<size_t>(p.event_count), false);
-  for (const TorchRow& row : a.rank.rows)
+  for (const TorchRow& row : a.rank().rows)
     overlay.leave_out[row.index] =
         row.category != Category::kUserAnnotation && row.category != Category::kPythonFunction;
   // The profiler's own span over all is no row; HTA leaves it out with the rest.
@@ -275,11 +302,11 @@ Status read_instances(const AnalysisInput& input, PathOptions& options) {
 
 // What the reader must know to trust the path: how much it leaves unexplained, and what no record says.
 void add_path_notes(const Answer& a, Diagnostics& notes) {
-  const Where where = {a.rank.part->source};
+  const Where where = {a.rank().part->source};
   int64_t total = 0, hand_overs = 0, stream_waits = 0;
   for (const uint32_t e : a.graph.path_edges) {
     const PathEdge& edge = a.graph.edges[e];
-    total += edge.weight_ns;
+    total += a.graph.weight_ns(edge);
     hand_overs += edge.kind == PathEdgeKind::kHandOverInferred;
     stream_waits += edge.kind == PathEdgeKind::kStreamWaitInferred || edge.kind == PathEdgeKind::kStreamGap;
   }
@@ -289,7 +316,8 @@ void add_path_notes(const Answer& a, Diagnostics& notes) {
     const std::string start = ns_as_decimal((first.time_ns - a.graph.from_ns) / 1000, 3);
     notes.add("critical_path.coverage", Severity::kWarning,
               "the path explains " + std::to_string(100 * total / wall) + " % of the wall time: it starts " + start +
-                  " ms into the window with \"" + std::string(a.run.name(a.rank.rows[static_cast<size_t>(first.row)])) +
+                  " ms into the window with \"" +
+                  std::string(a.run.name(a.rank().rows[static_cast<size_t>(first.row)])) +
                   "\", which nothing recorded leads to",
               where);
   }
@@ -368,19 +396,25 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
                    "stageline info lists the ranks"};
     part = *at;
   }
-  const auto held = torch_rank(*torch, part);
-  const TorchRank& rank = *held;
-  const PathGraph graph = (input.hta ? hta_path_graph : exact_path_graph)(*torch, rank, options);
+  const auto made = std::make_shared<Answer>();
+  made->run = *torch;
+  made->held = torch_rank(*torch, part);
+  made->hta = input.hta;
+  made->later = input.rows_later;
+  made->data_load = names_with(*torch, options.data_load);
+  made->graph = (input.hta ? hta_path_graph : exact_path_graph)(made->run, made->rank(), options);
+  const Shared answer = made;
+  const TorchRank& rank = answer->rank();
+  const PathGraph& graph = answer->graph;
   if (!input.hta && !options.annotation.empty() && graph.matches <= options.first)
     return no_instance(*torch, rank, options, graph.matches);
-  const Answer answer = {*torch, rank, graph, names_with(*torch, options.data_load), input.hta};
   AnalysisResult result;
   const Where where = {rank.part->source};
   if (!graph.found || (!input.hta && graph.path.empty()))
     result.notes.add("critical_path.no_window", Severity::kWarning,
                      "nothing of the rank lies in the window asked for (annotation \"" + options.annotation + "\")",
                      where);
-  if (!input.hta && !graph.path.empty()) add_path_notes(answer, result.notes);
+  if (!input.hta && !graph.path.empty()) add_path_notes(*answer, result.notes);
   if (!input.hta && graph.matches > 0 && options.last >= graph.matches)
     result.notes.add("critical_path.fewer_instances", Severity::kInfo,
                      "the window ends with instance " + std::to_string(graph.matches - 1) + ", the last of \"" +
@@ -396,9 +430,9 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   if (!input.hta && *wanted < 0 && torch->parts.size() > 1)
     result.notes.add("critical_path.one_rank", Severity::kInfo,
                      "the path is of one rank, the lowest; --rank names another");
-  result.tables = {summary_table(answer), breakdown_table(answer), nodes_table(answer), edges_table(answer),
+  result.tables = {summary_table(*answer), breakdown_table(answer), nodes_table(answer), edges_table(answer),
                    path_table(answer)};
-  result.overlay = overlay_of(answer, part, *only, *all);
+  if (input.wants_overlay) result.overlay = overlay_of(*answer, part, *only, *all);
   return result;
 }
 

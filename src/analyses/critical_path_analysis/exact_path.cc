@@ -126,6 +126,7 @@ class Builder {
     for (uint32_t n = 0; n < graph_.nodes.size(); ++n)
       (graph_.nodes[n].is_end ? end_ : start_)[static_cast<size_t>(graph_.nodes[n].row)] = n;
     held_by_.assign(graph_.nodes.size(), kNoNode);
+    graph_.edges.reserve(graph_.nodes.size());  // of most runs one a node, or nearly
   }
 
   // An edge whose source happened no later than its target; the latest source holds the target up. Of equal
@@ -136,7 +137,7 @@ class Builder {
       ++graph_.acausal;
       return;
     }
-    graph_.edges.push_back({from, to, kind, false, whose, time(to) - time(from)});
+    graph_.edges.push_back({from, to, kind, false, true, whose});
     const uint32_t e = static_cast<uint32_t>(graph_.edges.size() - 1);
     uint32_t& held = held_by_[to];
     if (held == kNoNode || time(from) > time(graph_.edges[held].from)) held = e;
@@ -149,6 +150,9 @@ class Builder {
       std::vector<int32_t> open;
     };
     std::vector<Thread> threads(part_.lanes.size());
+    process_ = processes();
+    top_ends_.resize(part_.lanes.size());
+    work_.resize(process_.empty() ? 0 : *std::max_element(process_.begin(), process_.end()) + 1);
     for (uint32_t n = 0; n < graph_.nodes.size(); ++n) {
       const PathNode& node = graph_.nodes[n];
       const TorchRow& r = row(node.row);
@@ -167,19 +171,12 @@ class Builder {
                  at != thread.open.rend()) {
         thread.open.erase(std::next(at).base());
       }
-      if (node.is_end && thread.open.empty()) top_ends_.push_back({r.lane, n});
+      if (node.is_end && thread.open.empty()) top_ends_[r.lane].push_back(n);
       // Threads that only poll (NCCL's watchdog) hand over nothing: an operator, or a call that blocks.
       const auto works = [&](const TorchRow& it) { return it.category == Category::kCpuOp || waits_[it.name]; };
-      if (works(r) || (!thread.open.empty() && works(row(thread.open.front())))) at_work_.push_back({r.lane, n});
+      if (works(r) || (!thread.open.empty() && works(row(thread.open.front())))) add_work(r.lane, n);
       thread.last = n;
     }
-  }
-
-  // Nodes of each lane, by time.
-  std::vector<std::vector<uint32_t>> by_lane(const std::vector<std::pair<uint16_t, uint32_t>>& nodes) const {
-    std::vector<std::vector<uint32_t>> out(part_.lanes.size());
-    for (const auto& [lane, node] : nodes) out[lane].push_back(node);
-    return out;
   }
 
   // The last of `nodes` in the gap (before, after); kNoNode for none.
@@ -221,15 +218,11 @@ class Builder {
     uint32_t node = 0, other = kNoNode;
     uint16_t lane = 0;
   };
-  std::vector<std::vector<Work>> work_of(const std::vector<uint32_t>& process) const {
-    std::vector<std::vector<Work>> out(process.empty() ? 0 : *std::max_element(process.begin(), process.end()) + 1);
-    for (const auto& [lane, node] : at_work_) {
-      std::vector<Work>& of = out[process[lane]];
-      Work next{node, kNoNode, lane};
-      if (!of.empty()) next.other = of.back().lane != lane ? static_cast<uint32_t>(of.size() - 1) : of.back().other;
-      of.push_back(next);
-    }
-    return out;
+  void add_work(uint16_t lane, uint32_t node) {
+    std::vector<Work>& of = work_[process_[lane]];
+    Work next{node, kNoNode, lane};
+    if (!of.empty()) next.other = of.back().lane != lane ? static_cast<uint32_t>(of.size() - 1) : of.back().other;
+    of.push_back(next);
   }
 
   // The last node of another thread's work in the gap (before, after); kNoNode for none.
@@ -247,22 +240,23 @@ class Builder {
   // says which that is, it is the thread of its process that was last at work in the gap.
   void hand_overs() {
     const std::vector<std::pair<uint16_t, uint16_t>> joined = joined_lanes();
-    const std::vector<std::vector<uint32_t>> ends = by_lane(top_ends_);
-    const std::vector<uint32_t> process = processes();
-    const std::vector<std::vector<Work>> work = work_of(process);
     for (const auto& [before, after] : gaps_) {
       const uint16_t lane = row(graph_.nodes[after].row).lane;
       bool known = false;
       for (auto it = std::lower_bound(joined.begin(), joined.end(), std::pair{lane, uint16_t{0}});
            it != joined.end() && it->first == lane; ++it) {
         ++graph_.looks;
-        const uint32_t from = last_in_gap(ends[it->second], before, after);
+        const uint32_t from = last_in_gap(top_ends_[it->second], before, after);
         add_if(from, after, Kind::kHandOver);
         known |= from != kNoNode;
       }
       if (known || (before != kNoNode && time(after) - time(before) <= kIdle)) continue;
-      add_if(last_of_others(work[process[lane]], lane, before, after), after, Kind::kHandOverInferred);
+      add_if(last_of_others(work_[process_[lane]], lane, before, after), after, Kind::kHandOverInferred);
     }
+    // Tens of bytes an event, and nobody asks again.
+    top_ends_ = {};
+    work_ = {};
+    gaps_ = {};
   }
   void add_if(uint32_t from, uint32_t to, Kind kind) {
     if (from != kNoNode) add(from, to, kind, PathEdge::kNobody);
@@ -395,13 +389,14 @@ class Builder {
   const std::vector<uint8_t> stream_sync_ = names_equal(run_, {"Stream Sync"});
   bool knows_stream_waits_ = false;
   PathGraph graph_;
-  std::vector<int32_t> rows_;                            // in the window
-  std::vector<uint32_t> start_, end_;                    // nodes by row
-  std::vector<uint32_t> held_by_;                        // edge by node
-  std::vector<uint32_t> device_ends_;                    // nodes, by time
-  std::vector<std::pair<uint32_t, uint32_t>> gaps_;      // between top-level operators of a thread
-  std::vector<std::pair<uint16_t, uint32_t>> top_ends_;  // (lane, node) where a thread has nothing open
-  std::vector<std::pair<uint16_t, uint32_t>> at_work_;   // (lane, node) where a thread does, waits or has done work
+  std::vector<int32_t> rows_;                        // in the window
+  std::vector<uint32_t> start_, end_;                // nodes by row
+  std::vector<uint32_t> held_by_;                    // edge by node
+  std::vector<uint32_t> device_ends_;                // nodes, by time
+  std::vector<std::pair<uint32_t, uint32_t>> gaps_;  // between top-level operators of a thread
+  std::vector<uint32_t> process_;                    // by lane: its number
+  std::vector<std::vector<uint32_t>> top_ends_;      // by lane: nodes where a thread has nothing open
+  std::vector<std::vector<Work>> work_;              // by process: where a thread does, waits or has done work
 };
 
 }  // namespace

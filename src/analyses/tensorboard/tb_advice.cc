@@ -87,8 +87,7 @@ void tb_note_facts(const TbRun& run, const FunctionNames& function_names, const 
     }
   }
   out.tensor_core_share = share_or_zero(tensor_ns, kernel_ns);
-  if (tensor_ns == 0 && kernel_ns > 0)
-    out.eligible_share = tb_eligible_share(run, tb_operators(run, function_names, rank));
+  if (tensor_ns == 0 && kernel_ns > 0) out.eligible_share = tb_eligible_share(run, function_names, rank);
 }
 
 std::vector<TbAdvice> tb_advice(const TbOverview& r) {

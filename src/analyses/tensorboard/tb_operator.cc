@@ -27,9 +27,8 @@ struct RankOperators {
 RankOperators operators_of(const TbRun& run, const FunctionNames& names, const TorchRank& rank, bool by_shape) {
   RankOperators out;
   out.rank = rank.rank;
-  const TbOperators all = tb_operators(run, names, rank);
   std::unordered_map<uint64_t, size_t> place;
-  for (const TbOperator& call : all.calls) {
+  for_each_tb_operator(run, names, rank, [&](const TbOperator& call) {
     StringId dims = 0;
     if (by_shape)
       if (const InputFact* fact = fact_of(rank.part->inputs, call.slice)) dims = fact->dims;
@@ -49,7 +48,7 @@ RankOperators operators_of(const TbRun& run, const FunctionNames& names, const T
     sum.total.tensor_ns += call.tensor_ns;
     sum.total.self_tensor_ns += call.self_tensor_ns;
     if (!run.plugin) sum.total.eligible |= call.eligible;  // the plugin: as the first call of the name
-  }
+  });
   out.any_device = std::any_of(rank.rows.begin(), rank.rows.end(), [](const TorchRow& row) { return row.on_device; });
   const StringPool& texts = run.torch.trace->names;
   std::sort(out.sums.begin(), out.sums.end(), [&](const Sum& a, const Sum& b) {

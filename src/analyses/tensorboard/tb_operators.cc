@@ -7,6 +7,8 @@
 namespace stageline {
 namespace {
 
+using Visit = std::function<void(const TbOperator&)>;
+
 struct CallFacts {  // by event or node, beside what it says itself
   int64_t device_ns = 0, self_device_ns = 0, tensor_ns = 0, self_tensor_ns = 0, self_kernel_ns = 0;
   bool eligible = false, eligible_below = false;
@@ -28,18 +30,18 @@ bool is_listed(std::string_view name) {
 }
 
 // The plugin's own trees; what runs on tensor cores goes to the node of the operator around the launch.
-TbOperators plugin_operators(const TbRun& run, const TorchRank& rank) {
+int64_t plugin_operators(const TbRun& run, const TorchRank& rank, const Visit& visit) {
   const Part& part = *rank.part;
   const Slices& s = part.slices;
   const TbTree tree = tb_tree(*run.torch.trace, part);
   std::vector<CallFacts> facts(tree.nodes.size());
   std::vector<bool> asked_for(s.size());  // by --steps and --range
-  TbOperators out;
+  int64_t kernel_ns = 0;
   for (const TorchRow& row : rank.rows) {
     asked_for[row.slice] = true;
     const TbEvent event = run.event(rank, row);
     if (!is_work(event)) continue;
-    if (event == TbEvent::kKernel) out.kernel_ns += row.dur_ns;
+    if (event == TbEvent::kKernel) kernel_ns += row.dur_ns;
     const uint32_t owner = s.parent[row.slice];
     if (row.partner < 0 || owner == kNoSliceIndex || tree.node_of_slice[owner] < 0) continue;
     facts[static_cast<size_t>(tree.node_of_slice[owner])].add_work(row, event, run.is(row.name, TbRun::kTensorCore));
@@ -66,26 +68,25 @@ TbOperators plugin_operators(const TbRun& run, const TorchRank& rank) {
     const TbNode& node = tree.nodes[i];
     if (!node.counted || node.type != TbNode::Type::kOperator || !asked_for[node.slice]) continue;
     const CallFacts& f = facts[i];
-    out.calls.push_back({s.name_id[node.slice], node.slice, node.host_ns, node.self_host_ns, node.device_ns,
-                         node.self_device_ns, f.tensor_ns, f.self_tensor_ns, f.self_kernel_ns, f.eligible,
-                         f.eligible && !f.eligible_below});
+    visit({s.name_id[node.slice], node.slice, node.host_ns, node.self_host_ns, node.device_ns, node.self_device_ns,
+           f.tensor_ns, f.self_tensor_ns, f.self_kernel_ns, f.eligible, f.eligible && !f.eligible_below});
   }
-  return out;
+  return kernel_ns;
 }
 
 }  // namespace
 
-TbOperators tb_operators(const TbRun& run, const FunctionNames& names, const TorchRank& rank) {
-  if (run.plugin) return plugin_operators(run, rank);
+int64_t for_each_tb_operator(const TbRun& run, const FunctionNames& names, const TorchRank& rank, const Visit& visit) {
+  if (run.plugin) return plugin_operators(run, rank, visit);
   const Part& part = *rank.part;
   const Slices& s = part.slices;
   const FunctionEvents tree = function_events(*run.torch.trace, part, names, {.python_frames = false});
   std::vector<CallFacts> facts(tree.events.size());
-  TbOperators out;
+  int64_t kernel_ns = 0;
   for (const TorchRow& row : rank.rows) {
     const TbEvent event = run.event(rank, row);
     if (!is_work(event)) continue;
-    if (event == TbEvent::kKernel) out.kernel_ns += row.dur_ns;
+    if (event == TbEvent::kKernel) kernel_ns += row.dur_ns;
     const uint32_t owner = s.parent[row.slice];
     if (owner == kNoSliceIndex || tree.event_of_slice[owner] < 0) continue;
     facts[static_cast<size_t>(tree.event_of_slice[owner])].add_work(row, event, run.is(row.name, TbRun::kTensorCore));
@@ -112,19 +113,19 @@ TbOperators tb_operators(const TbRun& run, const FunctionNames& names, const Tor
         !is_listed(run.torch.trace->names.text(e.name)))
       continue;
     const CallFacts& f = facts[i];
-    out.calls.push_back({e.name, e.slice, e.host_ns(), e.self_host_ns, f.device_ns, f.self_device_ns, f.tensor_ns,
-                         f.self_tensor_ns, f.self_kernel_ns, f.eligible, f.eligible && !f.eligible_below});
+    visit({e.name, e.slice, e.host_ns(), e.self_host_ns, f.device_ns, f.self_device_ns, f.tensor_ns, f.self_tensor_ns,
+           f.self_kernel_ns, f.eligible, f.eligible && !f.eligible_below});
   }
-  return out;
+  return kernel_ns;
 }
 
-double tb_eligible_share(const TbRun& run, const TbOperators& operators) {
-  int64_t eligible = 0, all = 0;
-  for (const TbOperator& call : operators.calls) {
-    all += call.self_kernel_ns;
+double tb_eligible_share(const TbRun& run, const FunctionNames& names, const TorchRank& rank) {
+  int64_t eligible = 0, of_operators = 0;
+  const int64_t of_all = for_each_tb_operator(run, names, rank, [&](const TbOperator& call) {
+    of_operators += call.self_kernel_ns;
     if (call.bottom_eligible) eligible += call.self_kernel_ns;
-  }
-  if (!run.plugin) all = operators.kernel_ns;
+  });
+  const int64_t all = run.plugin ? of_operators : of_all;
   return all > 0 ? static_cast<double>(eligible) / static_cast<double>(all) : 0;
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <functional>
 
 #include "analyses/tensorboard/tb_run.h"
 #include "profile/function_events.h"
@@ -21,14 +21,12 @@ struct TbOperator {
   bool bottom_eligible = false;  // and nothing it calls may
 };
 
-struct TbOperators {
-  std::vector<TbOperator> calls;  // by thread, callers before callees
-  int64_t kernel_ns = 0;          // of all kernels, whoever launched them
-};
-// O(n) in the rows and slices of the rank.
-TbOperators tb_operators(const TbRun& run, const FunctionNames& names, const TorchRank& rank);
+// Calls `visit` for every operator call of the rank, by thread, callers before callees. Returns the time of all
+// kernels, whoever launched them, in ns. O(n) in the rows and slices of the rank.
+int64_t for_each_tb_operator(const TbRun& run, const FunctionNames& names, const TorchRank& rank,
+                             const std::function<void(const TbOperator& call)>& visit);
 
 // Kernel time of the operators that could use tensor cores, as a share; 0 without kernels.
-double tb_eligible_share(const TbRun& run, const TbOperators& operators);
+double tb_eligible_share(const TbRun& run, const FunctionNames& names, const TorchRank& rank);
 
 }  // namespace stageline

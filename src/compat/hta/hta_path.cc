@@ -109,7 +109,7 @@ class Builder {
 
   PathEdge& add(uint32_t from, uint32_t to, Kind kind, bool free = false) {
     const bool weighs = !free && kind != Kind::kDependency && kind != Kind::kSync;
-    graph_.edges.push_back({from, to, kind, false, PathEdge::kNobody, weighs ? time(to) - time(from) : 0});
+    graph_.edges.push_back({from, to, kind, false, weighs, PathEdge::kNobody});
     return graph_.edges.back();
   }
   void attribute(PathEdge& edge, int32_t parent) {
@@ -451,7 +451,7 @@ class Builder {
         ++done;
         for (uint32_t k = in_begin[node]; k < in_begin[node + 1]; ++k) {
           const PathEdge& edge = edges[in[k]];
-          const int64_t total = distance[edge.from] + std::max<int64_t>(edge.weight_ns, 0);
+          const int64_t total = distance[edge.from] + std::max<int64_t>(graph_.weight_ns(edge), 0);
           if (best_edge[node] != kNoNode && total <= distance[node]) continue;
           distance[node] = total;
           best_edge[node] = in[k];
