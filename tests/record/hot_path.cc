@@ -6,6 +6,7 @@
 // is first shown something that it must see. Not with sanitizers, whose malloc is their own.
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -23,6 +24,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -162,6 +164,15 @@ void every_call(Lanes& l, int times) {
   }
 }
 
+int find_fake_end(dl_phdr_info* library, size_t, void*) {
+  const char* const base = reinterpret_cast<const char*>(library->dlpi_addr);
+  if (base != fake_begin) return 0;
+  for (int i = 0; i < library->dlpi_phnum; ++i)
+    if (const auto& segment = library->dlpi_phdr[i]; segment.p_type == PT_LOAD)
+      fake_end = std::max(fake_end, base + segment.p_vaddr + segment.p_memsz);
+  return 1;
+}
+
 // Runs `body` under all watches, in a process of its own; what they saw. Negative calls: it could not be watched.
 Seen watch(const std::function<void(Lanes&)>& body) {
   *seen = {};
@@ -174,7 +185,8 @@ Seen watch(const std::function<void(Lanes&)>& body) {
     Dl_info info;
     if (!library || !dladdr(dlsym(library, "fake_gpu"), &info)) _exit(3);
     fake_begin = static_cast<const char*>(info.dli_fbase);
-    fake_end = fake_begin + (1 << 20);
+    dl_iterate_phdr(find_fake_end, nullptr);  // not a guess: another library may begin right behind it
+    if (!fake_end) _exit(3);
     const auto make_stream = reinterpret_cast<FakeStreamFunction>(dlsym(library, "fake_stream"));
     slr_config config = SLR_CONFIG_INIT;
     config.dir = folder;
