@@ -119,10 +119,85 @@ class RocpdTest(unittest.TestCase):
             self.assertEqual(flaws(info(self.folder))['rocpd.unusable_file']['severity'], 'loss')
             rocpd.make(whole, rank=1)
 
-    def test_csv_of_rocprofv3_is_told_what_to_do(self):
-        path = self.folder / '7_kernel_trace.csv'
-        path.write_text('"Kind","Agent_Id","Queue_Id","Kernel_Name","Correlation_Id","Start_Timestamp","End_Timestamp"\n"KERNEL_DISPATCH",1,1,"k",1,10,20\n')
-        self.assertIn('rocpd convert', run('info', path, check=2).err)
+    def facts(self, path):
+        """Of every event what the forms of a record agree on."""
+        keys = ('category', 'name', 'start_ns', 'dur_ns', 'stream', 'grid', 'block')
+        rows = events(path)
+        self.assertTrue(set(keys[:4]) <= set(rows[0]), sorted(rows[0]))
+        return sorted(tuple(row.get(key) for key in keys) for row in rows)
+
+    def test_json_and_tables_of_rocprofv3_are_the_same_run(self):
+        (self.folder / 'j').mkdir()
+        as_json = rocpd.make_json(self.folder / 'j' / '4242_results.json')
+        tables = rocpd.make_csv(self.folder / 'node0')
+        for path in (as_json, tables):
+            report = info(path)
+            self.assertEqual((report['format'], report['ranks'], report['clock']), ('rocpd', 1, 'shared'))
+            self.assertEqual(report['parts'][0]['device_name'], 'AMD Instinct MI300X')
+            self.assertEqual(self.launched(path), 6)
+            self.assertFalse([d for d in report['diagnostics'] if d['severity'] == 'loss'])
+        first, second = self.facts(as_json), self.facts(tables)
+        self.assertEqual(first, second)
+        kinds = [row[0] for row in first]
+        self.assertEqual({k: kinds.count(k) for k in set(kinds)}, {'user_annotation': 2, 'cpu_op': 2, 'cuda_runtime': 6, 'kernel': 4, 'gpu_memcpy': 2, 'gpu_user_annotation': 2})
+        self.assertEqual({row[1] for row in first if row[0] == 'user_annotation'}, {'forward_step'})
+        for words in (run('info', as_json, '--json').out, run('export', as_json, '--to', 'json', '-o', '-', '-q').out):
+            self.assertNotIn(rocpd.SECRET, words)
+
+    def test_ranks_are_processes_in_json_and_tables_too(self):
+        for k in range(2):
+            rocpd.make_json(self.folder / f'rank{k}_results.json', pid=100 + k)
+        report = info(self.folder)
+        self.assertEqual([p['rank'] for p in report['parts']], [0, 1])
+        self.assertIn('names', flaws(report)['rocpd.ranks']['message'])
+        both = self.folder / 'csv' / 'node0'
+        for k in range(2):
+            rocpd.make_csv(both, pid=200 + k)
+        self.assertEqual(info(both)['ranks'], 2)
+
+    def test_one_process_in_two_forms_is_one_rank(self):
+        rocpd.make(self.folder / '4242_results.db')
+        rocpd.make_json(self.folder / '4242_results.json')
+        rocpd.make_csv(self.folder)
+        report = info(self.folder)
+        self.assertEqual(report['ranks'], 1)
+        self.assertEqual(flaws(report)['rocpd.same_process']['count'], 2)
+        self.assertIn('rocpd schema', run('info', self.folder).out)  # the database says most
+
+    def test_json_that_ends_early_keeps_what_is_before_and_says_so(self):
+        path = rocpd.make_json(self.folder / '4242_results.json', steps=50)
+        text, whole = path.read_bytes(), len(events(path))
+        for share in (0.3, 0.5, 0.7):
+            path.write_bytes(text[:int(share * len(text))])
+            done = run('info', path, '--json')
+            if done.returncode == 0:
+                self.assertEqual(flaws(json.loads(done.out))['rocpd.read_stopped']['severity'], 'loss')
+                self.assertLess(len(events(path)), whole)
+            else:
+                self.assertEqual(done.returncode, 2)
+        path.write_bytes(text.replace(b'"start_timestamp": 1234000011', b'"start_timestamp": x1234000011', 1))
+        self.assertEqual(flaws(info(path))['rocpd.bad_row']['count'], 1)
+        path.write_bytes(text[:len(text) // 2] + b'}}}]]]' + text[len(text) // 2:])
+        self.assertIn(run('info', path, '--json').returncode, (0, 2))
+
+    def test_tables_that_are_cut_or_alone(self):
+        folder = rocpd.make_csv(self.folder / 'node0', steps=4)
+        table = folder / '4242_kernel_trace.csv'
+        lines = table.read_text().splitlines(keepends=True)
+        table.write_text(''.join(lines[:3]) + lines[3][:40])
+        report = info(folder)
+        self.assertEqual(flaws(report)['rocpd.bad_row']['severity'], 'loss')
+        self.assertEqual(sum(r['category'] == 'kernel' for r in events(folder)), 2)
+        self.assertEqual(len(events(table)), 2)  # without calls: work of nobody's launch
+        for path in folder.glob('*.csv'):
+            if 'kernel_trace' not in path.name and 'agent' not in path.name:
+                path.unlink()
+        self.assertEqual(info(folder)['parts'][0]['device_name'], 'AMD Instinct MI300X')
+
+    def test_sums_and_counters_alone_are_told_what_to_do(self):
+        path = self.folder / '7_scratch_memory_trace.csv'
+        path.write_text('"Kind","Operation","Agent_Id","Queue_Id","Thread_Id","Alloc_Flags","Start_Timestamp","End_Timestamp"\n"SCRATCH_MEMORY","X",1,1,1,0,10,20\n')
+        self.assertIn('_kernel_trace.csv', run('info', path, check=2).err)
 
 
 if __name__ == '__main__':

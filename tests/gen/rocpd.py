@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Databases of AMD's profilers, small and with planted facts, after the published schema of rocprofiler-sdk (MIT) and of rocmProfileData.
+"""Records of AMD's profilers, small and with planted facts, after the published schema of rocprofiler-sdk (MIT) and of rocmProfileData: databases,
+and what rocprofv3 writes of the same run as JSON and as tables (make_json, make_csv).
 
-    rocpd.py [--pid 4242] [--rank 1] [--rpd] [--no-suffix] -o FILE
+    rocpd.py [--pid 4242] [--rank 1] [--rpd | --json | --csv] [--no-suffix] -o FILE (--csv: FOLDER)
 
 Per step: hipLaunchKernel and a kernel, hipMemcpyAsync and a copy, a roctx range that says a micro-batch, an ncclAllReduce with its arguments and
 kernel. The environment holds a secret beside RANK: no output may have it.
@@ -141,12 +142,104 @@ def make_rpd(path, steps=2):
     return path
 
 
+def happenings(steps):
+    """What make() plants, as rows of (kind, category or name, what it says, start, end, correlation, further facts)."""
+    stack, at = 100, BOOT + 1000
+    for step in range(steps):
+        yield 'marker', 'MARKER_CORE_RANGE_API', f'forward_step mb={step}', at, at + 9000, stack + 90_000, {}
+        for k, kernel in enumerate(('Cijk_Ailk_Bljk_gemm', 'ncclDevKernel_Generic_1(ncclDevKernelArgs, int)')):
+            begin = at + 100 + 3000 * k
+            if k == 1:
+                stack += 1
+                yield 'rccl', 'RCCL_API', 'ncclAllReduce', begin - 50, begin + 600, stack, {}
+            stack += 1
+            yield 'hip', 'HIP_RUNTIME_API_EXT', 'hipLaunchKernel', begin, begin + 500, stack, {}
+            yield 'kernel', 'KERNEL_DISPATCH', kernel, begin + 700, begin + 2700, stack, {'kernel_id': 7 + k}
+        stack += 1
+        yield 'hip', 'HIP_RUNTIME_API_EXT', 'hipMemcpyAsync', at + 6500, at + 6700, stack, {}
+        yield 'copy', 'MEMORY_COPY', 'MEMORY_COPY_HOST_TO_DEVICE', at + 7000, at + 8000, stack, {}
+        yield 'allocation', 'MEMORY_ALLOCATION', 'MEMORY_ALLOCATION_ALLOCATE', at + 10, at + 20, stack + 50_000, {'address': 0x7000 + step, 'bytes': 65536}
+        at += 10_000
+    yield 'allocation', 'MEMORY_ALLOCATION', 'MEMORY_ALLOCATION_FREE', at, at + 1, stack + 60_000, {'address': 0x7000, 'bytes': 0}
+
+
+def make_json(path, pid=4242, steps=2, host='node0'):
+    """PID_results.json of rocprofv3 --output-format json."""
+    rows = list(happenings(steps))
+    kinds, agent = {}, {'handle': 0x5555_0001}
+
+    def place(category, operation):
+        names = kinds.setdefault(category, [])
+        if operation not in names:
+            names.append(operation)
+        return list(kinds).index(category), names.index(operation)
+
+    lists, messages = {'kernel_dispatch': [], 'hip_api': [], 'marker_api': [], 'rccl_api': [], 'memory_copy': [], 'memory_allocation': []}, []
+    for what, category, name, start, end, stack, more in rows:
+        kind, operation = place(category, {'marker': 'roctxThreadRangeA', 'kernel': 'KERNEL_DISPATCH_COMPLETE'}.get(what, name))
+        record = {'size': 64, 'kind': kind, 'operation': operation, 'thread_id': pid + 1, 'correlation_id': {'internal': stack, 'external': 0, 'ancestor': 0}, 'start_timestamp': start, 'end_timestamp': end}
+        if what == 'marker':
+            messages.append({'key': stack, 'value': name})
+        if what == 'kernel':
+            record['dispatch_info'] = {'size': 64, 'agent_id': agent, 'queue_id': {'handle': 1}, 'kernel_id': more['kernel_id'], 'dispatch_id': 1, 'private_segment_size': 0, 'group_segment_size': 4096,
+                                       'workgroup_size': {'x': 256, 'y': 1, 'z': 1}, 'grid_size': {'x': 1000, 'y': 2, 'z': 1}}
+            record['stream_id'] = {'handle': 3}
+        if what == 'copy':
+            record |= {'dst_agent_id': agent, 'src_agent_id': {'handle': 1}, 'bytes': 8192, 'stream_id': {'handle': 3}}
+        if what == 'allocation':
+            record |= {'agent_id': agent, 'address': f'0x{more["address"]:016x}', 'allocation_size': more['bytes']}
+        lists[{'kernel': 'kernel_dispatch', 'copy': 'memory_copy', 'allocation': 'memory_allocation'}.get(what, what + '_api')].append(record)
+    symbols = [{'size': 64, 'kernel_id': 7 + k, 'kernel_name': f'_Z{k}.kd', 'formatted_kernel_name': name, 'arch_vgpr_count': 64}
+               for k, name in enumerate(('Cijk_Ailk_Bljk_gemm', 'ncclDevKernel_Generic_1(ncclDevKernelArgs, int)'))]
+    tool = {'metadata': {'node': {'hostname': host}, 'pid': pid, 'init_time': BOOT, 'fini_time': BOOT + 1, 'command': ['python'], 'config': {'env': SECRET}},
+            'agents': [{'id': {'handle': 1}, 'type': 1, 'name': 'EPYC', 'node_id': 0, 'logical_node_type_id': 0},
+                       {'id': agent, 'type': 2, 'name': 'gfx942', 'product_name': 'AMD Instinct MI300X', 'node_id': 1, 'logical_node_type_id': 0}],
+            'counters': [{'name': 'not looked at', 'description': 'brackets ]} and "quotes"'}],
+            'strings': {'callback_records': [], 'buffer_records': [{'kind': k, 'operations': v} for k, v in kinds.items()], 'marker_api': messages},
+            'code_objects': [], 'kernel_symbols': symbols, 'host_functions': [], 'callback_records': {'counter_collection': []}, 'buffer_records': lists}
+    path = pathlib.Path(path)
+    path.write_text(json.dumps({'rocprofiler-sdk-tool': [tool]}, indent=1))
+    return path
+
+
+def make_csv(folder, pid=4242, steps=2, sums=True):
+    """PID_….csv of rocprofv3 --output-format csv: one table for each kind of record, and `sums` of one kind, which nobody reads."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    quoted = lambda values: ','.join(f'"{v}"' if isinstance(v, str) else str(v) for v in values) + '\n'
+    calls = ('Domain', 'Function', 'Process_Id', 'Thread_Id', 'Correlation_Id', 'Start_Timestamp', 'End_Timestamp')
+    heads = {'agent_info': ('Node_Id', 'Logical_Node_Id', 'Agent_Type', 'Name', 'Vendor_Name', 'Product_Name'), 'hip_api_trace': calls, 'marker_api_trace': calls, 'rccl_api_trace': calls,
+             'kernel_trace': ('Kind', 'Agent_Id', 'Queue_Id', 'Stream_Id', 'Thread_Id', 'Dispatch_Id', 'Kernel_Id', 'Kernel_Name', 'Correlation_Id', 'Start_Timestamp', 'End_Timestamp', 'LDS_Block_Size', 'Scratch_Size',
+                              'VGPR_Count', 'Accum_VGPR_Count', 'SGPR_Count', 'Workgroup_Size_X', 'Workgroup_Size_Y', 'Workgroup_Size_Z', 'Grid_Size_X', 'Grid_Size_Y', 'Grid_Size_Z'),
+             'memory_copy_trace': ('Kind', 'Direction', 'Stream_Id', 'Source_Agent_Id', 'Destination_Agent_Id', 'Correlation_Id', 'Start_Timestamp', 'End_Timestamp'),
+             'memory_allocation_trace': ('Kind', 'Operation', 'Agent_Id', 'Allocation_Size', 'Address', 'Correlation_Id', 'Start_Timestamp', 'End_Timestamp'),
+             'kernel_stats': ('Name', 'Calls', 'TotalDurationNs')}
+    tables = {name: quoted(head) for name, head in heads.items()}
+    tables['agent_info'] += quoted((0, 0, 'CPU', 'EPYC', 'AMD', 'EPYC')) + quoted((4, 1, 'GPU', 'gfx942', 'AMD', 'AMD Instinct MI300X'))
+    for what, category, name, start, end, stack, more in happenings(steps):
+        if what == 'kernel':
+            tables['kernel_trace'] += quoted((category, 'Agent 4', 1, 3, pid + 1, 1, more['kernel_id'], name, stack, start, end, 4096, 0, 64, 0, 32, 256, 1, 1, 1000, 2, 1))
+        elif what == 'copy':
+            tables['memory_copy_trace'] += quoted((category, name, 3, 'Agent 0', 'Agent 4', stack, start, end))
+        elif what == 'allocation':
+            tables['memory_allocation_trace'] += quoted((category, name, '' if name.endswith('FREE') else 'Agent 4', more['bytes'], f'0x{more["address"]:016x}', stack, start, end))
+        else:
+            tables[what + '_api_trace'] += quoted((category, name, pid, pid + 1, stack, start, end))
+    if not sums:
+        del tables['kernel_stats']
+    for name, text in tables.items():
+        (folder / f'{pid}_{name}.csv').write_text(text)
+    return folder
+
+
 if __name__ == '__main__':
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--pid', type=int, default=4242)
     parser.add_argument('--rank', type=int)
     parser.add_argument('--rpd', action='store_true')
+    parser.add_argument('--json', action='store_true')
+    parser.add_argument('--csv', action='store_true')
     parser.add_argument('--no-suffix', action='store_true')
     parser.add_argument('-o', '--output', required=True)
     args = parser.parse_args()
-    make_rpd(args.output) if args.rpd else make(args.output, args.pid, args.rank, suffix='' if args.no_suffix else '_0199aaaa_bbbb')
+    make_rpd(args.output) if args.rpd else make_json(args.output, args.pid) if args.json else make_csv(args.output, args.pid) if args.csv else make(args.output, args.pid, args.rank, suffix='' if args.no_suffix else '_0199aaaa_bbbb')

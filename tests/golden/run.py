@@ -359,6 +359,9 @@ def make_inputs():
     for rank in (0, 1):
         (HERE / 'readers' / 'rocpd' / 'input').mkdir(parents=True, exist_ok=True)
         rocpd.make(HERE / 'readers' / 'rocpd' / 'input' / f'{4242 + rank}_results.db', pid=4242 + rank, rank=rank, steps=1)
+        (HERE / 'readers' / 'rocprofv3-json' / 'input').mkdir(parents=True, exist_ok=True)
+        rocpd.make_json(HERE / 'readers' / 'rocprofv3-json' / 'input' / f'rank{rank}_results.json', pid=4242 + rank, steps=1)
+        rocpd.make_csv(HERE / 'readers' / 'rocprofv3-csv' / 'input', pid=4242 + rank, steps=1, sums=False)
     import xplane
     (HERE / 'readers' / 'xplane' / 'input').mkdir(parents=True, exist_ok=True)
     xplane.make(HERE / 'readers' / 'xplane' / 'input' / 'host0.xplane.pb', steps=2)

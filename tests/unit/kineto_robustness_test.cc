@@ -178,7 +178,7 @@ TEST_CASE("kineto robustness 11: other formats are named") {
   for (const Case& c :
        {Case{"et.json", "{\"schema\": \"1.0.1\", \"pid\": 1, \"nodes\": [{\"name\": \"x\", \"id\": 2, \"rf_id\": 0}]}",
              "Chakra"},
-        Case{"r.json", "{\"rocprofiler-sdk-tool\": [{\"metadata\": {}}]}", "rocprofiler"},
+        Case{"stats.csv", "\"Kind\",\"Operation\",\"Start_Timestamp\"\n\"SCRATCH_MEMORY\",\"X\",1\n", "rocprofv3"},
         Case{"snap.pickle", std::string("\x80\x04\x95\x10\0\0\0", 7), "pickle"},
         Case{"report.nsys.sqlite", std::string("SQLite format 3\0 CUPTI_ACTIVITY_KIND_KERNEL", 43), "Nsight"},
         Case{"m.json", "[[-1, 1, 37888, 7], [5, 1, 512, 7]]", "memory timeline"},

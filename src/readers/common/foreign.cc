@@ -12,10 +12,6 @@ constexpr ForeignFormat kExecutionTrace = {
     "give the profiler trace of the same run beside it (torch.profiler's *.pt.trace.json, or export_chrome_trace): the "
     "two "
     "are joined"};
-constexpr ForeignFormat kRocprof = {
-    "this is rocprofiler's own JSON, not a PyTorch profiler trace",
-    "record with rocprofv3 --output-format pftrace, or convert what rocprofv3 kept: rocpd convert -i *_results.db "
-    "--output-format pftrace"};
 constexpr ForeignFormat kTorchSave = {
     "this is a file of torch.save or a pickle of tensors, with no times in it",
     "record with torch.profiler: prof.export_chrome_trace(\"rank0.pt.trace.json.gz\")"};
@@ -27,8 +23,8 @@ constexpr ForeignFormat kNsys = {
     "this is an SQLite database of Nsight Systems without the tables that a timeline needs",
     "nsys export --type sqlite --include-blobs=true REPORT.nsys-rep makes one that Stageline reads"};
 constexpr ForeignFormat kRocprofCsv = {
-    "this is a table of rocprofv3 (--output-format csv), one of several that belong together",
-    "record with rocprofv3 --output-format rocpd or pftrace, or rocpd convert -i *_results.db --output-format pftrace"};
+    "this is a table of rocprofv3 (--output-format csv) that holds neither calls nor work of a device",
+    "give the folder with all tables of the run: PID_kernel_trace.csv, PID_hip_api_trace.csv and the others"};
 constexpr ForeignFormat kNvprof = {
     "this is an SQLite database of nvprof, which NVIDIA has given up",
     "record with nsys profile -t cuda,nvtx, then nsys export --type sqlite REPORT.nsys-rep"};
@@ -86,7 +82,6 @@ const ForeignFormat* foreign_json(std::string_view head) {
     if (has(head, "\"schema\"") && !has(head, "\"schemaVersion\"") && !has(head, "\"traceEvents\"") &&
         (has(head, "\"nodes\"") || has(head, "\"op_schema\"") || has(head, "\"rf_id\"")))
       return &kExecutionTrace;
-    if (has(head.substr(0, 4096), "\"rocprofiler-sdk-tool\"")) return &kRocprof;
   }
   if (has(head, "\"ph\"") && has(head, "\"Ascend Hardware\"")) return &kAscend;
   if (head[0] == '[') {

@@ -4,29 +4,11 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
-#include "base/diagnostics.h"
 #include "base/result.h"
-#include "model/trace.h"
-#include "readers/common/relate_slices.h"
+#include "readers/rocpd/record.h"
 
 namespace stageline::rocpd {
-
-struct ProcessPart {
-  Part part;  // ids of `names`; times count from the machine's start (rocpd), or are the file's own (.rpd)
-  FileNames names;
-  Diagnostics notes;
-  int64_t pid = 0, device_rows = 0, host_rows = 0, first_device = -1;
-  int64_t said_rank = -1;  // RANK and the like in the process's environment
-};
-
-struct Database {
-  std::string path, schema;            // "3.0.0"; "rpd"
-  std::vector<ProcessPart> processes;  // those with device work; where none has any, all with calls
-  int64_t left_out_processes = 0;
-  Diagnostics notes;
-};
 
 enum class Dialect : uint8_t { kNone, kRocpd, kRpd };
 Dialect dialect_of(const std::string& path);
@@ -35,6 +17,6 @@ Dialect dialect_of(const std::string& path);
 bool is_damaged(const std::string& path);
 
 // Errors: those of SqliteDb::open_read; kBadInput when nothing in it could be drawn.
-Result<Database> read_database(const std::string& path);
+Result<Record> read_database(const std::string& path);
 
 }  // namespace stageline::rocpd

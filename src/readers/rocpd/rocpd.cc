@@ -1,5 +1,7 @@
-// Databases of AMD's profilers (rocpd, .rpd): docs/formats/rocpd.md.
+// Records of AMD's profilers (rocpd, .rpd, rocprofv3's JSON and CSV): docs/formats/rocpd.md.
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -11,12 +13,14 @@
 #include "readers/common/rows/identity.h"
 #include "readers/reader.h"
 #include "readers/rocpd/database.h"
+#include "readers/rocpd/tables.h"
+#include "readers/rocpd/tool_json.h"
 
 namespace stageline {
 namespace rocpd {
 namespace {
 
-bool is_ours(const Source& source, size_t file) {
+bool is_database(const Source& source, size_t file) {
   return source.head(file).starts_with(std::string_view("SQLite format 3\0", 16)) &&
          !is_ascend_file(file_name(source.files[file].path)) && dialect_of(source.files[file].path) != Dialect::kNone;
 }
@@ -25,96 +29,152 @@ Match sniff(const Source& source) {
   constexpr size_t kSniffedFiles = 64;
   size_t looked = 0;
   for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
-    if (!source.head(i).starts_with(std::string_view("SQLite format 3\0", 16))) continue;
+    const std::string_view head = source.head(i);
+    const std::optional<TableKind> kind = table_kind(head);
+    if (is_tool_json(head) || (kind && *kind != TableKind::kAgents)) return Match::kCertain;
+    if (!head.starts_with(std::string_view("SQLite format 3\0", 16))) continue;
     ++looked;
-    if (is_ours(source, i)) return Match::kCertain;
+    if (is_database(source, i)) return Match::kCertain;
   }
   return Match::kNo;
 }
 
+// What becomes one record: a database, a JSON, or the tables of one name.
+struct Chosen {
+  enum class Form : uint8_t { kDatabase, kJson, kTables } form = Form::kDatabase;
+  std::vector<TableFile> files;  // of a database or JSON one
+
+  const std::string& path() const { return files.front().path; }
+  Result<Record> read(Progress* progress) const {
+    if (form == Form::kTables) return read_tables(files, progress);
+    if (form == Form::kJson) return read_tool_json(path(), progress);
+    Result<Record> record = read_database(path());
+    if (progress) {
+      std::error_code unknown;
+      progress->add(static_cast<int64_t>(std::filesystem::file_size(path(), unknown)));
+    }
+    return record;
+  }
+};
+
+// "node0/4242_results.db", "node0/4242_kernel_trace.csv" → "node0/4242".
+std::string stem_of(const Chosen& one) {
+  if (one.form == Chosen::Form::kTables) return table_stem(one.path());
+  const std::string& path = one.path();
+  const size_t end = path.rfind("_results.");
+  return end == std::string::npos ? path : path.substr(0, end);
+}
+
+std::vector<Chosen> choose(const Source& source, const ReadOptions& options, Diagnostics& notes) {
+  std::vector<Chosen> chosen;
+  std::map<std::string, size_t> of_stem;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    const std::string& path = source.files[i].path;
+    const std::string_view head = source.head(i);
+    if (is_database(source, i)) {
+      chosen.push_back({Chosen::Form::kDatabase, {{path, TableKind::kCalls}}});
+    } else if (is_tool_json(head)) {
+      chosen.push_back({Chosen::Form::kJson, {{path, TableKind::kCalls}}});
+    } else if (const std::optional<TableKind> kind = table_kind(head)) {
+      const auto [at, is_new] = of_stem.try_emplace(table_stem(path), chosen.size());
+      if (is_new) chosen.push_back({Chosen::Form::kTables, {}});
+      chosen[at->second].files.push_back({path, *kind});
+    } else if (head.starts_with("SQLite format 3") && !is_ascend_file(file_name(path)) && is_damaged(path)) {
+      notes.add("rocpd.unusable_file", Severity::kLoss,
+                "a database was left out: it is damaged, and not even its tables' names can be read", {path});
+      continue;
+    } else {
+      if (source.files[i].given)
+        notes.add("rocpd.unusable_file", Severity::kLoss,
+                  "a file was left out: it is no record of AMD's profilers that holds calls or device work", {path});
+      continue;
+    }
+    if (options.progress) options.progress->expect(source.files[i].size_bytes);
+  }
+  // A process that was written in two forms is one: its database says most, then its JSON.
+  std::map<std::string, size_t> best;
+  std::vector<bool> kept(chosen.size(), true);
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    const auto [at, is_new] = best.try_emplace(stem_of(chosen[k]), k);
+    if (is_new) continue;
+    const size_t loser = chosen[k].form < chosen[at->second].form ? std::exchange(at->second, k) : k;
+    kept[loser] = false;
+    notes.add("rocpd.same_process", Severity::kInfo,
+              "the same process stands in another file too, which says more, so this one was left out",
+              {chosen[loser].path()});
+  }
+  std::vector<Chosen> out;
+  for (size_t k = 0; k < chosen.size(); ++k)
+    if (kept[k]) out.push_back(std::move(chosen[k]));
+  return out;
+}
+
 struct Placed {
   ProcessPart* process;
-  const Database* database;
+  const Record* record;
   int64_t rank = -1;
 };
 
 // By what says them best, for all processes or for none: their environments, the files' names, files and devices in
 // order.
-void number_ranks(std::vector<Placed>& all, size_t databases, Diagnostics& notes) {
+void number_ranks(std::vector<Placed>& all, size_t records, Diagnostics& notes) {
   const auto take = [&](const auto& rank_of, const char* how) {
     std::set<int64_t> seen;
     for (const Placed& one : all)
       if (const int64_t rank = rank_of(one); rank < 0 || rank > kMaxRankNumber || !seen.insert(rank).second)
         return false;
     for (Placed& one : all) one.rank = rank_of(one);
-    notes.add("rocpd.ranks", Severity::kInfo, std::string("ranks are numbered by ") + how, {all[0].database->path});
+    notes.add("rocpd.ranks", Severity::kInfo, std::string("ranks are numbered by ") + how, {all[0].record->path});
     return true;
   };
   if (take([](const Placed& p) { return p.process->said_rank; }, "RANK and the like in the processes' environments"))
     return;
-  if (all.size() == databases &&
-      take([](const Placed& p) { return int64_t{kineto::rank_in_name(file_name(p.database->path)).value_or(-1)}; },
+  if (all.size() == records &&
+      take([](const Placed& p) { return int64_t{kineto::rank_in_name(file_name(p.record->path)).value_or(-1)}; },
            "the files' names"))
     return;
   for (size_t i = 0; i < all.size(); ++i) all[i].rank = static_cast<int64_t>(i);
   if (all.size() > 1)
     notes.add("rocpd.ranks_in_order", Severity::kWarning,
               "nothing says which rank a process was; they are numbered by host, device and process",
-              {all[0].database->path});
+              {all[0].record->path});
 }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "rocpd";
   trace.categories.push_back({"", Category::kOther});
-  std::vector<size_t> chosen;
-  for (size_t i = 0; i < source.files.size(); ++i) {
-    if (is_ours(source, i)) {
-      chosen.push_back(i);
-      if (options.progress) options.progress->expect(source.files[i].size_bytes);
-    } else if (source.head(i).starts_with("SQLite format 3") && !is_ascend_file(file_name(source.files[i].path)) &&
-               is_damaged(source.files[i].path)) {
-      trace.diagnostics.add("rocpd.unusable_file", Severity::kLoss,
-                            "a database was left out: it is damaged, and not even its tables' names can be read",
-                            {source.files[i].path});
-    } else if (source.files[i].given) {
-      trace.diagnostics.add("rocpd.unusable_file", Severity::kLoss,
-                            "a file was left out: it is no database of AMD's profilers", {source.files[i].path});
-    }
-  }
-  std::vector<std::optional<Result<Database>>> results(chosen.size());
-  parallel_for(chosen.size(), [&](size_t k) {
-    results[k].emplace(read_database(source.files[chosen[k]].path));
-    if (options.progress) options.progress->add(source.files[chosen[k]].size_bytes);
-  });
-  std::vector<Database> databases;
+  const std::vector<Chosen> chosen = choose(source, options, trace.diagnostics);
+  std::vector<std::optional<Result<Record>>> results(chosen.size());
+  parallel_for(chosen.size(), [&](size_t k) { results[k].emplace(chosen[k].read(options.progress)); });
+  std::vector<Record> records;
   std::optional<Error> first_error;
   for (size_t k = 0; k < chosen.size(); ++k) {
     if (*results[k]) {
-      databases.push_back(std::move(**results[k]));
+      records.push_back(std::move(**results[k]));
       continue;
     }
-    trace.diagnostics.add("rocpd.unusable_file", Severity::kLoss,
-                          "a database was left out: " + results[k]->error().what, {source.files[chosen[k]].path});
+    trace.diagnostics.add("rocpd.unusable_file", Severity::kLoss, "a file was left out: " + results[k]->error().what,
+                          {chosen[k].path()});
     if (!first_error) first_error = results[k]->error();
   }
-  if (databases.empty()) {
+  if (records.empty()) {
     if (first_error) return std::move(*first_error);
     return Error{ErrorCode::kBadInput,
-                 "no database of AMD's profilers here",
+                 "no record of AMD's profilers here",
                  {source.roots.empty() ? "" : source.roots[0]},
                  "rocprofv3 --sys-trace -- PROGRAM writes PID_results.db"};
   }
   std::vector<Placed> all;
   std::set<std::string> hosts;
-  for (Database& database : databases) {
-    trace.diagnostics.merge(database.notes);
-    if (database.left_out_processes > 0)
+  for (Record& record : records) {
+    trace.diagnostics.merge(record.notes);
+    if (record.left_out_processes > 0)
       trace.diagnostics.add("rocpd.other_processes", Severity::kInfo,
-                            "processes without work on a device were left out: launchers, data loaders",
-                            {database.path}, database.left_out_processes);
-    for (ProcessPart& process : database.processes) {
-      all.push_back({&process, &database, -1});
+                            "processes without work on a device were left out: launchers, data loaders", {record.path},
+                            record.left_out_processes);
+    for (ProcessPart& process : record.processes) {
+      all.push_back({&process, &record, -1});
       hosts.insert(process.part.machine_name);
     }
   }
@@ -123,7 +183,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     if (x.machine_name != y.machine_name) return natural_less(x.machine_name, y.machine_name);
     return x.device != y.device ? x.device < y.device : a.process->pid < b.process->pid;
   });
-  number_ranks(all, databases.size(), trace.diagnostics);
+  number_ranks(all, records.size(), trace.diagnostics);
   std::stable_sort(all.begin(), all.end(), [](const Placed& a, const Placed& b) { return a.rank < b.rank; });
   for (Placed& one : all) {
     Part& part = one.process->part;
@@ -139,11 +199,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const ClockState clock = trace.clock;
   number_machines(trace);
   trace.clock = clock;
-  const std::string& schema = databases.front().schema;
-  trace.writer =
-      schema == "rpd" ? "rocmProfileData" : "rocprofiler-sdk" + (schema.empty() ? "" : ", rocpd schema " + schema);
+  trace.writer = records.front().written_by;
   trace.description = counted(static_cast<int64_t>(trace.parts.size()), "process", "processes") + " of " +
-                      counted(static_cast<int64_t>(databases.size()), "database", "databases");
+                      counted(static_cast<int64_t>(records.size()), "record", "records");
   return trace;
 }
 
@@ -153,7 +211,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 extern const Reader rocpd_reader;
 const Reader rocpd_reader = {
     .name = "rocpd",
-    .summary = "databases of AMD's profilers: rocprofv3 and rocprof-sys (rocpd), rocmProfileData (.rpd)",
+    .summary = "records of AMD's profilers: rocprofv3 (rocpd, JSON, CSV), rocprof-sys, rocmProfileData (.rpd)",
     .sniff = rocpd::sniff,
     .read = rocpd::read};
 

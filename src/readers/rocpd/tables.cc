@@ -1,0 +1,282 @@
+#include "readers/rocpd/tables.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/csv.h"
+#include "base/input.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "readers/rocpd/processes.h"
+
+namespace stageline::rocpd {
+namespace {
+
+using namespace gpu_rows;
+using Process = Processes::Process;
+
+struct Header {
+  std::map<std::string, size_t, std::less<>> at;  // column → place
+
+  explicit Header(const std::vector<std::string_view>& fields) {
+    for (size_t i = 0; i < fields.size(); ++i) at.try_emplace(std::string(trim(fields[i])), i);
+  }
+  bool has(std::initializer_list<std::string_view> columns) const {
+    return std::all_of(columns.begin(), columns.end(), [&](std::string_view c) { return at.contains(c); });
+  }
+};
+
+std::optional<TableKind> kind_of(const Header& header) {
+  if (header.has({"Agent_Type", "Node_Id"})) return TableKind::kAgents;
+  if (!header.has({"Start_Timestamp", "End_Timestamp"}) || header.has({"Counter_Name"})) return {};
+  if (header.has({"Kernel_Name", "Agent_Id"})) return TableKind::kKernels;
+  if (header.has({"Direction"})) return TableKind::kCopies;
+  if (header.has({"Operation", "Allocation_Size", "Address"})) return TableKind::kAllocations;
+  if (header.has({"Domain", "Function"})) return TableKind::kCalls;
+  return {};
+}
+
+std::string_view without_mark(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
+}
+
+// One row, by the names of its columns.
+class Row {
+ public:
+  Row(const Header& header, const std::vector<std::string_view>& fields) : header_(header), fields_(fields) {}
+  std::string_view text(std::string_view column) const {
+    const auto at = header_.at.find(column);
+    return at == header_.at.end() || at->second >= fields_.size() ? std::string_view() : fields_[at->second];
+  }
+  int64_t number(std::string_view column, int64_t otherwise) const {
+    return parse_int(trim(text(column))).value_or(otherwise);
+  }
+  std::optional<int64_t> time(std::string_view column) const { return parse_int(trim(text(column))); }
+
+ private:
+  const Header& header_;
+  const std::vector<std::string_view>& fields_;
+};
+
+class TablesReader {
+ public:
+  TablesReader(const std::string& path, std::string host) : path_(path), host_(std::move(host)), processes_(path) {}
+
+  Result<Record> read(const std::vector<TableFile>& files, Progress* progress) {
+    out_.path = path_;
+    out_.written_by = "rocprofiler-sdk";
+    for (const TableFile& file : files) {
+      bad_ = 0;
+      read_file(file, progress);
+      if (bad_ > 0)
+        out_.notes.add("rocpd.bad_row", Severity::kLoss, "rows that lack their times or their end were left out",
+                       {file.path}, bad_);
+    }
+    processes_.finish(out_);
+    if (out_.processes.empty())
+      return Error{ErrorCode::kBadInput,
+                   "these tables of rocprofv3 have no calls and no work of a device that could be read",
+                   {path_},
+                   "record with rocprofv3 --sys-trace --output-format rocpd -- PROGRAM"};
+    return std::move(out_);
+  }
+
+ private:
+  void read_file(const TableFile& file, Progress* progress) {
+    Result<Input> input = Input::open(file.path, progress);
+    std::optional<Error> stopped;
+    if (input) {
+      std::optional<Header> header;
+      std::vector<std::string_view> fields;
+      std::vector<std::string> storage;
+      const Result<int64_t> end = for_each_window(*input, [&](std::string_view window, int64_t offset) {
+        if (offset == 0) window = without_mark(window);
+        int64_t lines = 0;
+        while (next_csv_record(window, fields, storage, &lines)) {
+          if (fields.size() == 1 && trim(fields[0]).empty()) continue;
+          if (!header)
+            header.emplace(fields);
+          else if (fields.size() < header->at.size())
+            ++bad_;
+          else
+            take(file.kind, Row(*header, fields));
+        }
+      });
+      if (!end) stopped = end.error();
+    } else {
+      stopped = input.error();
+    }
+    if (stopped)
+      out_.notes.add("rocpd.read_stopped", Severity::kLoss,
+                     "the table could not be read to its end, what stands before is kept: " + stopped->what,
+                     {file.path, 0, stopped->where.byte});
+  }
+
+  void take(TableKind kind, const Row& row) {
+    if (kind == TableKind::kAgents) return take_agent(row);
+    const auto start = row.time("Start_Timestamp"), end = row.time("End_Timestamp");
+    if (!start || !end) {
+      ++bad_;
+      return;
+    }
+    Process* p = process_of(row);
+    if (!p) return;
+    const int64_t launch = row.number("Correlation_Id", 0);
+    switch (kind) {
+      case TableKind::kCalls:
+        processes_.add_call(*p, row.text("Domain"), row.number("Thread_Id", p->pid), *start, *end,
+                            valid_utf8(row.text("Function")), launch);
+        break;
+      case TableKind::kKernels: take_kernel(*p, row, *start, *end, launch); break;
+      case TableKind::kCopies: {
+        const Agent *to = agent(row.text("Destination_Agent_Id")), *from = agent(row.text("Source_Agent_Id"));
+        processes_.add_work(*p, kMemcpy, device(*p, to ? to : from, row.text("Destination_Agent_Id")),
+                            row.number("Stream_Id", 0), *start, *end, copy_name(row.text("Direction")), launch);
+        break;
+      }
+      case TableKind::kAllocations: take_allocation(*p, row, *start); break;
+      case TableKind::kAgents: break;
+    }
+  }
+
+  // Tables of device work name no process where rocprofv3 itself wrote them: they are of the one whose calls stand
+  // beside them.
+  Process* process_of(const Row& row) {
+    const int64_t pid = row.number("Process_Id", -1);
+    if (pid >= 0) return named(pid);
+    return processes_.empty() ? named(pid_in_name()) : processes_.first();
+  }
+  // "4242_kernel_trace.csv"
+  int64_t pid_in_name() const {
+    const std::string name = file_name(path_);
+    return parse_int(std::string_view(name).substr(0, name.find('_'))).value_or(0);
+  }
+  Process* named(int64_t pid) {
+    Process* p = processes_.of(pid, pid);
+    if (p && p->host.empty()) p->host = host_;
+    return p;
+  }
+
+  void take_agent(const Row& row) {
+    if (row.text("Agent_Type") != "GPU") return;
+    const std::string_view product = row.text("Product_Name");
+    agents_.push_back({row.number("Node_Id", -1), row.number("Logical_Node_Id", -1),
+                       static_cast<int64_t>(agents_.size()), valid_utf8(product.empty() ? row.text("Name") : product)});
+  }
+
+  struct Agent {
+    int64_t node = -1, logical_node = -1;
+    int64_t device = 0;  // among the GPUs
+    std::string name;
+  };
+  // "Agent 4", "4": the number of the machine's node, or with --agent-index relative the one that the process sees;
+  // "GPU 0": among the GPUs.
+  static std::pair<std::string_view, int64_t> agent_number(std::string_view text) {
+    const size_t space = text.rfind(' ');
+    const std::string_view digits = space == std::string_view::npos ? text : text.substr(space + 1);
+    return {space == std::string_view::npos ? std::string_view() : text.substr(0, space),
+            parse_int(digits).value_or(-1)};
+  }
+  const Agent* agent(std::string_view text) const {
+    const auto [word, number] = agent_number(text);
+    if (number < 0 || word == "CPU") return nullptr;
+    for (const auto field : {&Agent::node, &Agent::logical_node}) {
+      const auto wanted = word == "GPU" ? &Agent::device : field;
+      for (const Agent& one : agents_)
+        if (one.*wanted == number) return &one;
+    }
+    return nullptr;
+  }
+  static int64_t device(Process& p, const Agent* found, std::string_view text) {
+    if (!found) return std::max<int64_t>(agent_number(text).second, 0);
+    if (!found->name.empty()) p.device_name.try_emplace(found->device, found->name);
+    return found->device;
+  }
+
+  void take_kernel(Process& p, const Row& row, int64_t start, int64_t end, int64_t launch) {
+    const std::string_view at = row.text("Agent_Id");
+    const std::string name = valid_utf8(row.text("Kernel_Name"));
+    const uint32_t made = processes_.add_work(
+        p, kKernel, device(p, agent(at), at), row.number("Stream_Id", row.number("Queue_Id", 0)), start, end,
+        name.empty() ? "kernel " + std::to_string(row.number("Kernel_Id", 0)) : name, launch);
+    if (made == kNoRow) return;
+    Processes::Shape shape;
+    constexpr const char* kAxes[] = {"X", "Y", "Z"};
+    shape.known = row.number("Workgroup_Size_X", -1) > 0 && row.number("Grid_Size_X", -1) > 0;
+    for (int i = 0; i < 3; ++i) {
+      shape.group[i] = row.number(std::string("Workgroup_Size_") + kAxes[i], 1);
+      shape.items[i] = row.number(std::string("Grid_Size_") + kAxes[i], 1);
+    }
+    shape.registers = row.number("VGPR_Count", -1);
+    shape.shared_bytes = row.number("LDS_Block_Size", row.number("Group_Segment_Size", -1));
+    Processes::describe_kernel(p, made, shape);
+  }
+
+  void take_allocation(Process& p, const Row& row, int64_t start) {
+    const bool frees = row.text("Operation").ends_with("FREE");
+    const int64_t bytes = frees ? 0 : row.number("Allocation_Size", 0);
+    const std::optional<uint64_t> address = parse_address(trim(row.text("Address")));
+    if (!address || (bytes <= 0 && !frees)) return;
+    const std::string_view at = row.text("Agent_Id");
+    // A free says no device: the record has that of its allocation.
+    const int64_t on = frees ? device_of_[*address] : device(p, agent(at), at);
+    device_of_[*address] = on;
+    Processes::add_allocation(p, start, static_cast<int64_t>(*address), bytes, on);
+  }
+
+  const std::string path_, host_;
+  Record out_;
+  Processes processes_;
+  std::vector<Agent> agents_;
+  std::map<uint64_t, int64_t> device_of_;
+  int64_t bad_ = 0;
+};
+
+// rocprofv3 writes HOST/PID_….csv unless it is told another place.
+std::string folder_name(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string() : file_name(path.substr(0, slash));
+}
+
+}  // namespace
+
+std::optional<TableKind> table_kind(std::string_view head) {
+  head = without_mark(head);
+  head = head.substr(0, head.find_first_of("\r\n"));
+  if (head.find("_Timestamp") == std::string_view::npos && head.find("Agent_Type") == std::string_view::npos) return {};
+  std::vector<std::string_view> fields;
+  std::vector<std::string> storage;
+  int64_t lines = 0;
+  if (!next_csv_record(head, fields, storage, &lines)) return {};
+  return kind_of(Header(fields));
+}
+
+std::string table_stem(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  for (const std::string_view end :
+       {"agent_info", "kernel_trace", "memory_copy_trace", "memory_allocation_trace", "hip_api_trace", "hip_trace",
+        "hip_runtime_api_trace", "hip_compiler_api_trace", "hsa_api_trace", "hsa_trace", "marker_api_trace",
+        "marker_trace", "rccl_api_trace", "rccl_trace", "regions_trace", "rocdecode_api_trace", "rocjpeg_api_trace"}) {
+    const size_t at = name.find(end);
+    if (at == std::string_view::npos) continue;
+    if (at == 0) return std::string(path.substr(0, path.size() - name.size()));
+    if (name[at - 1] == '_' || name[at - 1] == '-' || name[at - 1] == '.')
+      return std::string(path.substr(0, path.size() - name.size() + at - 1));
+  }
+  return std::string(path);
+}
+
+Result<Record> read_tables(std::vector<TableFile> files, Progress* progress) {
+  // Names of devices before what runs on them, processes' calls before work that names no process.
+  std::stable_sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.kind < b.kind; });
+  const auto shown =
+      std::find_if(files.begin(), files.end(), [](const auto& f) { return f.kind != TableKind::kAgents; });
+  const std::string path = shown == files.end() ? files.front().path : shown->path;
+  return TablesReader(path, folder_name(path)).read(files, progress);
+}
+
+}  // namespace stageline::rocpd
