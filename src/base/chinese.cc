@@ -42,6 +42,11 @@ class Dictionary {
     return at == names_.end() ? std::string_view() : at->second;
   }
 
+  bool any_name(std::string_view prefix) const {
+    const auto at = names_.lower_bound(prefix);
+    return at != names_.end() && std::string_view(at->first).starts_with(prefix);
+  }
+
   std::string sentence(std::string_view text, int nested) const {
     if (text.empty() || text.size() > kMostLength || nested > kMostNested) return std::string(text);
     if (const auto at = whole_.find(text); at != whole_.end()) return at->second;
@@ -120,6 +125,7 @@ const Dictionary& dictionary() {
 }  // namespace
 
 std::string_view chinese_name(std::string_view key) { return dictionary().name(key); }
+bool any_chinese_name(std::string_view prefix) { return dictionary().any_name(prefix); }
 std::string in_chinese(std::string_view sentence) { return dictionary().sentence(sentence, 0); }
 
 }  // namespace stageline

@@ -14,6 +14,8 @@ namespace stageline {
 
 // "table.steps", "rank", "value.TABLE.COLUMN.TEXT", "word.TEXT", "flaw.NAME"; "" where the dictionary has no such key.
 std::string_view chinese_name(std::string_view key);
+// Whether any of its keys begins so.
+bool any_chinese_name(std::string_view prefix);
 
 // The sentence in Chinese; itself where no template fits. What fills a place is looked up as well, so that a sentence
 // may hold another. Leftmost-shortest fit of each place: O(templates + length · places), for texts up to 4096 bytes;

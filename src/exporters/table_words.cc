@@ -38,27 +38,53 @@ std::string column_title(const ColumnSpec& spec, bool chinese) {
   return known.empty() ? spec.title : std::string(known);
 }
 
+namespace {
+
+// What a column of few words says for `text`; "" where nobody knows.
+std::string_view chinese_word(const Table& table, const ColumnSpec& spec, const std::string& text) {
+  const std::string_view known = chinese_name("value." + table.name() + "." + spec.name + "." + text);
+  if (!known.empty() || std::find(kSaysWords.begin(), kSaysWords.end(), spec.name) == kSaysWords.end()) return known;
+  return chinese_name("word." + text);
+}
+
+bool says_words(const Table& table, const ColumnSpec& spec) {
+  return std::find(kSaysWords.begin(), kSaysWords.end(), spec.name) != kSaysWords.end() ||
+         any_chinese_name("value." + table.name() + "." + spec.name + ".");
+}
+
+}  // namespace
+
 std::string cell_in_chinese(const Table& table, const ColumnSpec& spec, const std::string& text) {
   if (text.empty() || holds_names(spec)) return text;
-  std::string_view known = chinese_name("value." + table.name() + "." + spec.name + "." + text);
-  if (known.empty() && std::find(kSaysWords.begin(), kSaysWords.end(), spec.name) != kSaysWords.end())
-    known = chinese_name("word." + text);
+  const std::string_view known = chinese_word(table, spec, text);
   return known.empty() ? sentence_in_chinese(text) : std::string(known);
 }
 
 void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const Diagnostics& notes, size_t most_rows) {
   std::map<std::string, std::string> pairs;
+  const auto name = [&](std::string key, std::string_view chinese) {
+    if (!chinese.empty()) pairs.emplace(std::move(key), chinese);
+  };
   for (const Table& table : tables) {
     if (std::string title = table_title(table, true); title != table.title())
       pairs.emplace(table.title(), std::move(title));
+    name("table." + table.name(), chinese_name("table." + table.name()));
+    for (const ColumnSpec& spec : table.columns()) name("column." + spec.name, chinese_name(spec.name));
     const size_t rows = table.name().ends_with("-over-time") ? 0 : std::min(table.row_count(), most_rows);
     for_each_block(table, 0, rows, [&](const Table& block, size_t begin, size_t end) {
       for (size_t c = 0; c < table.columns().size(); ++c) {
         const ColumnSpec& spec = table.columns()[c];
         if (spec.type != ColumnType::kText || holds_names(spec)) continue;
+        const bool words = says_words(table, spec);
         for (size_t r = begin; r < end; ++r) {
           const std::string& text = block.text(r, c);
-          if (!is_sentence(text) || (r > begin && text == block.text(r - 1, c)) || pairs.contains(text)) continue;
+          if (text.empty() || (r > begin && text == block.text(r - 1, c))) continue;
+          if (words) {
+            const std::string_view word = chinese_word(table, spec, text);
+            name("value." + table.name() + "." + spec.name + "." + text, word);
+            if (!word.empty()) continue;
+          }
+          if (!is_sentence(text) || pairs.contains(text)) continue;
           if (std::string chinese = sentence_in_chinese(text); chinese != text) pairs.emplace(text, std::move(chinese));
         }
       }
@@ -67,6 +93,8 @@ void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const D
   for (const Diagnostic& item : notes.items())
     if (std::string chinese = in_chinese(item.message); chinese != item.message)
       pairs.emplace(item.message, std::move(chinese));
+    else
+      name("flaw." + item.name, chinese_name("flaw." + item.name));
   json.key("sentences").begin_array();
   for (const auto& [en, zh] : pairs) json.begin_array().value(valid_utf8(en)).value(valid_utf8(zh)).end_array();
   json.end_array();

@@ -21,8 +21,9 @@ std::string cell_in_chinese(const Table& table, const ColumnSpec& spec, const st
 // Whether a text column holds names rather than words: "name", "kernel" in its own name.
 bool holds_names(const ColumnSpec& spec);
 
-// For a page, which cannot look them up by itself: "sentences": [[English, Chinese], …] of titles, of what the first
-// `most_rows` rows of text columns say and of `notes`, each once; those that are known.
+// For a page, which has no dictionary: "sentences": [[English, Chinese], …] of titles, of what the first `most_rows`
+// rows of text columns say and of `notes`, each once, those that are known; beside them names under their keys:
+// "table.NAME", "column.NAME", "value.TABLE.COLUMN.TEXT", "flaw.NAME".
 void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const Diagnostics& notes, size_t most_rows);
 
 }  // namespace stageline

@@ -1,52 +1,39 @@
-// Words. English and Chinese from one key table; the compiler and a test refuse a missing key.
-import en from './en.json';
-import zh from './zh.json';
-import names from './columns_zh.json';
+// Words. English and Chinese from one key table; the compiler refuses a key that is not there.
+import words from './words.json';
 import type {Both, Column, Table, Value} from '../data/report';
 
 export type Lang = 'en' | 'zh';
-export type Key = keyof typeof en;
+export type Key = keyof typeof words;
 
-const words: Record<Lang, Record<Key, string>> = {en, zh};
 let lang: Lang = 'en';
 
 export const setLang = (next: Lang): void => { lang = next; };
 export const currentLang = (): Lang => lang;
 
 export function t(key: Key, ...values: (string | number)[]): string {
-  return words[lang][key].replace(/\{(\d)\}/g, (_, i: string) => String(values[Number(i)]));
+  return words[key][lang === 'zh' ? 1 : 0]!.replace(/\{(\d)\}/g, (_, i: string) => String(values[Number(i)]));
 }
 
 // A sentence that came with its translation; the other one when it has none.
 export const both = (text: Both): string => (lang === 'zh' ? text[1] || text[0] : text[0] || text[1]);
 
-// Titles of tables and columns are declared in English; the well-known ones have Chinese names.
-const named = (key: string, title: string): string =>
-  (lang === 'zh' ? (names as Record<string, string>)[key] : undefined) ?? title;
-export const tableTitle = (table: Table): string => named('table.' + table.name, sentence(table.title) || table.name);
-export const columnTitle = (column: Column): string => named(column.name, column.title || column.name);
+// Sentences of tables, notes and flaws come with their Chinese, and so do names of tables and columns and the few words
+// that a column holds (src/exporters/table_words): one dictionary for terminal, report and viewer.
+const said = new Map<string, string>();
+export const addSentences = (list: Both[]): void => list.forEach(([en_, zh_]) => zh_ && said.set(en_, zh_));
+const named = (key: string): string | undefined => (lang === 'zh' ? said.get(key) : undefined);
+export const sentence = (text: string): string => named(text) ?? text;
 
-// Sentences of tables, notes and flaws come with their Chinese (src/exporters/table_words): one dictionary for terminal,
-// report and viewer.
-const sentences = new Map<string, string>();
-export const addSentences = (list: Both[]): void => list.forEach(([en_, zh_]) => zh_ && sentences.set(en_, zh_));
-export const sentence = (text: string): string => (lang === 'zh' ? sentences.get(text) : undefined) ?? text;
-
-// Columns of few words, which mean the same in every table.
-const SAYS_WORDS = new Set(['part', 'within', 'type', 'piece', 'phase', 'verdict', 'cause', 'what', 'direction', 'bound_by']);
+export const tableTitle = (table: Table): string => named('table.' + table.name) ?? (sentence(table.title) || table.name);
+// A column without a title is called what it is called: SQL's, as the question named it.
+export const columnTitle = (column: Column): string => (column.title ? named('column.' + column.name) ?? column.title : column.name);
 
 // Words that a table says in a column of few: reasons, parts, kinds of divergence.
-export function cellValue(table: Table, column: Column, value: Value): Value {
-  if (lang === 'en' || typeof value !== 'string') return value;
-  const known = names as Record<string, string>;
-  return known[`value.${table.name}.${column.name}.${value}`] ?? (SAYS_WORDS.has(column.name) ? known[`word.${value}`] : undefined) ?? sentence(value);
-}
+export const cellValue = (table: Table, column: Column, value: Value): Value =>
+  typeof value === 'string' ? named(`value.${table.name}.${column.name}.${value}`) ?? sentence(value) : value;
 
 // What a flaw or a note says: its own sentence; where that has no Chinese, what it is in general.
-export function flawWords(name: string, message: string): string {
-  const said = sentence(message);
-  return (lang === 'zh' && said === message ? (names as Record<string, string>)[`flaw.${name}`] : undefined) ?? said;
-}
+export const flawWords = (name: string, message: string): string => named(message) ?? named(`flaw.${name}`) ?? message;
 
 // What a source calls itself, where it is a sentence of ours.
 export function description(text: string): string {
@@ -55,11 +42,6 @@ export function description(text: string): string {
   if (lang === 'zh' && operations) return t('description.operations', operations[1]!, operations[2]!);
   if (lang === 'en' || !logs) return text;
   return t('description.logs', logs[1]!) + (logs[2] ? t('description.machines', logs[2]) : '');
-}
-
-// Keys that only one language has; the tests expect none.
-export function missingKeys(): string[] {
-  return [...Object.keys(en).filter(key => !(key in zh)), ...Object.keys(zh).filter(key => !(key in en))];
 }
 
 export function firstLang(asked: string, remembered: string | null): Lang {

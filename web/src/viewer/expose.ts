@@ -1,11 +1,9 @@
 // What tests and measurements ask. Coordinates are CSS pixels in the window.
-import {missingKeys} from '../i18n/i18n';
 import type {Actions} from './actions';
 import {boxOf, rowOfLane, topOfRows, xOf} from './scene';
 import {columnsOf, residual} from './shade';
 import type {Stage} from './stage';
 import type {Store} from './store';
-import {missingWords} from './words';
 
 export function expose(store: Store, stage: Stage, actions: Actions, staging: () => boolean): void {
   const corner = () => stage.canvas.getBoundingClientRect();
@@ -75,6 +73,5 @@ export function expose(store: Store, stage: Stage, actions: Actions, staging: ()
     select: actions.select,
     goTo: actions.goTo,
     facts: actions.facts,
-    missingWords: () => [...missingWords(), ...missingKeys()],
   });
 }

@@ -25,7 +25,7 @@ export interface SqlPane { element: HTMLElement; show(query: string): void; addr
 function tableOf(answer: Answered): Table {
   const columns = answer.columns.map(({name, unit}, at): Column => {
     const text = answer.rows.some(row => typeof row[at] === 'string');
-    return {name, title: name, type: text ? 'text' : answer.rows.some(row => typeof row[at] === 'number' && !Number.isInteger(row[at]))
+    return {name, title: '', type: text ? 'text' : answer.rows.some(row => typeof row[at] === 'number' && !Number.isInteger(row[at]))
       ? 'real' : 'integer', unit, help: ''} as Column;
   });
   return {name: 'sql', title: 'SQL', rowCount: answer.rows.length, columns, values: columns.map((_, at) => answer.rows.map(row => row[at]!))};
