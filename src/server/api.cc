@@ -114,6 +114,7 @@ constexpr LongRoute kLongRoutes[] = {
     {"/api/explain", [](RunAnswers& answers, const Query&) { return answers.explain(); }},
     {"/api/clocks", [](RunAnswers& answers, const Query&) { return answers.clocks(); }},
     {"/api/compare", [](RunAnswers& answers, const Query&) { return answers.compare(); }},
+    {"/api/pipeline/ranks", [](RunAnswers& answers, const Query&) { return answers.worst_ranks(); }},
     {"/api/answer", [](RunAnswers& answers, const Query& query) { return answers.analysis(query); }},
     {"/api/calls", [](RunAnswers& answers, const Query&) { return answers.calls(); }},
     {"/api/sql", [](RunAnswers& answers, const Query& query) { return answers.sql(query); }},

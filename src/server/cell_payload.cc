@@ -35,30 +35,63 @@ std::vector<int64_t> part_zeros(const Trace& trace) {
   return zeros;
 }
 
+template <class Body>
+void for_embedded(const CellPayload& payload, const Body& body) {
+  for (const StepRange& range : payload.steps)
+    for (size_t i = range.begin; i < range.end; ++i) body(i);
+}
+
+// The row in the payload of a row of the trace's cells; UINT32_MAX: it is not embedded.
+class EmbeddedRows {
+ public:
+  explicit EmbeddedRows(const std::vector<StepRange>& steps) : steps_(steps) {
+    size_t before = 0;
+    for (const StepRange& range : steps) {
+      first_.push_back(before);
+      before += range.end - range.begin;
+    }
+  }
+  uint32_t of(size_t cell) const {
+    const auto after = std::upper_bound(steps_.begin(), steps_.end(), cell,
+                                        [](size_t value, const StepRange& range) { return value < range.end; });
+    if (after == steps_.end() || cell < after->begin) return UINT32_MAX;
+    return static_cast<uint32_t>(first_[static_cast<size_t>(after - steps_.begin())] + cell - after->begin);
+  }
+
+ private:
+  const std::vector<StepRange>& steps_;
+  std::vector<size_t> first_;
+};
+
 // Names get dense ids in order of first use, so the page carries only texts that cells need.
 std::vector<uint32_t> name_ids(const Trace& trace, CellPayload& payload) {
   std::vector<uint32_t> dense(trace.names.size(), UINT32_MAX);
   dense[0] = 0;
   payload.names.emplace_back();
   std::vector<uint32_t> ids(payload.cell_count, 0);
-  for (size_t i = 0; i < payload.cell_count; ++i) {
-    if (trace.cells.slice[i] == kNoSlice) continue;
+  size_t row = 0;
+  for_embedded(payload, [&](size_t i) {
+    const size_t at = row++;
+    if (trace.cells.slice[i] == kNoSlice) return;
     const Part& part = trace.parts[static_cast<size_t>(trace.cells.part[i])];
     const StringId id = part.slices.name_id[trace.cells.slice[i]];
     if (dense[id] == UINT32_MAX) {
       dense[id] = static_cast<uint32_t>(payload.names.size());
       payload.names.push_back(trace.names.text(id));
     }
-    ids[i] = dense[id];
-  }
+    ids[at] = dense[id];
+  });
   return ids;
 }
 
 // Sorted and as differences: numbers near zero, which gzip likes.
 void append_links(const Trace& trace, CellPayload& payload) {
   std::vector<Link> links;
+  const EmbeddedRows rows(payload.steps);
   for (const Link& link : trace.links)
-    if (link.from_cell < payload.cell_count && link.to_cell < payload.cell_count) links.push_back(link);
+    if (const Link own{rows.of(link.from_cell), rows.of(link.to_cell)};
+        own.from_cell != UINT32_MAX && own.to_cell != UINT32_MAX)
+      links.push_back(own);
   std::sort(links.begin(), links.end(), [](const Link& a, const Link& b) {
     return a.from_cell != b.from_cell ? a.from_cell < b.from_cell : a.to_cell < b.to_cell;
   });
@@ -78,45 +111,78 @@ void append_links(const Trace& trace, CellPayload& payload) {
 // Where theory has each cell; NaN where it has none.
 void append_theory(const Trace& trace, const Theory& theory, CellPayload& payload) {
   std::vector<double> start(payload.cell_count, kNaN), dur(payload.cell_count, kNaN);
-  for (size_t i = 0; i < payload.cell_count; ++i) {
-    if (!theory.has(i)) continue;
+  size_t row = 0;
+  for_embedded(payload, [&](size_t i) {
+    const size_t at = row++;
+    if (!theory.has(i)) return;
     const int64_t zero = payload.part_zero_ns[static_cast<size_t>(trace.cells.part[i])];
-    start[i] = static_cast<double>(theory.start_ns[i] - zero);
-    dur[i] = static_cast<double>(theory.end_ns[i] - theory.start_ns[i]);
-  }
+    start[at] = static_cast<double>(theory.start_ns[i] - zero);
+    dur[at] = static_cast<double>(theory.end_ns[i] - theory.start_ns[i]);
+  });
   append_column(payload, "theory_start_ns", "f64", start);
   append_column(payload, "theory_dur_ns", "f64", dur);
 }
 
 }  // namespace
 
-size_t embedded_cell_count(const Cells& cells, size_t max_cells) {
-  if (cells.size() <= max_cells) return cells.size();
-  size_t count = 0;
-  for (const StepRange& range : step_ranges(cells)) {
-    if (range.end > max_cells) break;
-    count = range.end;
-  }
-  return count > 0 ? count : max_cells;
+bool CellPayload::has_step(int32_t step) const {
+  return std::any_of(steps.begin(), steps.end(), [&](const StepRange& range) { return range.step == step; });
 }
 
-CellPayload make_cell_payload(const Trace& trace, size_t max_cells, const Theory* theory) {
+std::vector<StepRange> embedded_steps(const Cells& cells, size_t max_cells, const std::vector<int32_t>& first) {
+  const std::vector<StepRange> all = step_ranges(cells);
+  if (cells.size() <= max_cells) return all;
+  std::vector<size_t> wanted;
+  for (const int32_t step : first)
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i].step == step) wanted.push_back(i);
+  std::vector<uint8_t> chosen(all.size(), 0);
+  size_t left = max_cells;
+  // Whether the step is among the chosen ones now.
+  const auto choose = [&](size_t i) {
+    const size_t count = all[i].end - all[i].begin;
+    if (!chosen[i] && count <= left) {
+      chosen[i] = 1;
+      left -= count;
+    }
+    return chosen[i] != 0;
+  };
+  for (const size_t i : wanted) choose(i);
+  for (size_t i = 0; i < all.size() && choose(i); ++i) continue;
+  std::vector<StepRange> out;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (chosen[i]) out.push_back(all[i]);
+  if (out.empty()) {
+    const StepRange& best = all[wanted.empty() ? 0 : wanted.front()];
+    out.push_back({best.step, best.begin, best.begin + max_cells});
+  }
+  return out;
+}
+
+CellPayload make_cell_payload(const Trace& trace, std::vector<StepRange> steps, const Theory* theory) {
   const Cells& cells = trace.cells;
   CellPayload payload;
-  payload.cell_count = embedded_cell_count(cells, max_cells);
+  payload.steps = std::move(steps);
+  for (const StepRange& range : payload.steps) payload.cell_count += range.end - range.begin;
   payload.part_zero_ns = part_zeros(trace);
   const size_t count = payload.cell_count;
 
   // Exact: int64 differences below 2^53 ns (104 days) are whole doubles.
-  std::vector<double> start(count), dur(count);
-  std::vector<uint8_t> kind(count);
-  for (size_t i = 0; i < count; ++i) {
-    start[i] = static_cast<double>(cells.start_ns[i] - payload.part_zero_ns[static_cast<size_t>(cells.part[i])]);
-    dur[i] = static_cast<double>(cells.dur_ns(i));
-    kind[i] = static_cast<uint8_t>(cells.kind[i]);
-  }
+  std::vector<double> start, dur;
+  std::vector<uint8_t> kind;
+  start.reserve(count);
+  dur.reserve(count);
+  kind.reserve(count);
+  for_embedded(payload, [&](size_t i) {
+    start.push_back(static_cast<double>(cells.start_ns[i] - payload.part_zero_ns[static_cast<size_t>(cells.part[i])]));
+    dur.push_back(static_cast<double>(cells.dur_ns(i)));
+    kind.push_back(static_cast<uint8_t>(cells.kind[i]));
+  });
   const auto head = [&](const std::vector<int32_t>& column) {
-    return std::vector<int32_t>(column.begin(), column.begin() + static_cast<std::ptrdiff_t>(count));
+    std::vector<int32_t> kept;
+    kept.reserve(count);
+    for_embedded(payload, [&](size_t i) { kept.push_back(column[i]); });
+    return kept;
   };
   append_column(payload, "start_ns", "f64", start);
   append_column(payload, "dur_ns", "f64", dur);

@@ -21,6 +21,7 @@
 #include "server/answer_json.h"
 #include "server/calls_answer.h"
 #include "server/page_slices.h"
+#include "server/pipeline_ranks.h"
 #include "server/pipeline_view.h"
 #include "server/pipeline_what_if.h"
 #include "server/query.h"
@@ -181,6 +182,11 @@ void write_answers(PageWriter& page, const Trace& trace, const std::vector<Named
   if (has_clocks(trace)) page.answer("clocks", clocks_json(trace, rows_of_page));
 }
 
+void write_worst_ranks(PageWriter& page, const Run& run) {
+  if (run.trace().cells.size() == 0) return;
+  if (const Result<std::string> made = worst_ranks_json(run)) page.answer("pipeline/ranks", *made);
+}
+
 void write_calls(PageWriter& page, const Run& run, const Trace* other) {
   if (!has_calls(run.trace())) return;
   std::optional<Run> second;
@@ -270,6 +276,7 @@ Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics&
     write_calls(page, *run, nullptr);
   }
   answers.clear();
+  write_worst_ranks(page, *run);
   const DrawnRun drawn(std::move(run));
   const Trace& trace = drawn.trace();
   const Timeline timeline(trace);

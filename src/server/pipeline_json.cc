@@ -19,14 +19,14 @@ void write_parts(JsonWriter& json, const Trace& trace, const CellPayload& payloa
 }
 
 // Steps are those whose cells may be embedded; ends count from the zero that all parts share.
-void write_theory(JsonWriter& json, const Trace& trace, const Theory& theory, const CellPayload& payload) {
+void write_theory(JsonWriter& json, const Theory& theory, const CellPayload& payload) {
   json.key("theory").begin_object().field("schedule", theory.schedule).field("byRank", theory.by_rank);
   json.key("outliers").begin_array();
   for (const int32_t step : theory.outliers) json.value(int64_t{step});
   json.end_array().key("steps").begin_array();
-  const int32_t last = payload.cell_count > 0 ? trace.cells.step[payload.cell_count - 1] : kUnknown;
   for (const TheoryStep& step : theory.steps) {
-    if (theory.by_rank || payload.part_zero_ns.empty() || step.step > last) break;
+    if (theory.by_rank || payload.part_zero_ns.empty()) break;
+    if (!payload.has_step(step.step)) continue;
     json.begin_array().value(int64_t{step.step}).value(int64_t{step.dp});
     json.value(step.end_ns - payload.part_zero_ns.front()).end_array();
   }
@@ -58,7 +58,7 @@ std::string pipeline_json(const Trace& trace, const Theory& theory, const CellPa
   write_palette(json);
   write_parts(json, trace, payload);
   write_cells(json, trace, payload);
-  if (theory.known()) write_theory(json, trace, theory, payload);
+  if (theory.known()) write_theory(json, theory, payload);
   json.end_object();
   return json.take();
 }

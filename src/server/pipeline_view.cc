@@ -74,12 +74,11 @@ void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theo
   std::vector<WaterfallBubble> bubbles;
   const Waterfall waterfall = waterfall_of(trace, theory, sums, &bubbles);
   add_rank_sums(columns, trace, waterfall, bubbles);
-  const int32_t last = payload.cell_count > 0 ? trace.cells.step[payload.cell_count - 1] : kUnknown;
   std::vector<double> start, dur;
   std::vector<int32_t> step, part;
   std::array<std::vector<float>, kPipelineParts - 1> ns;
   for (const WaterfallBubble& b : bubbles) {
-    if (b.end_ns <= b.start_ns || b.step > last) continue;
+    if (b.end_ns <= b.start_ns || !payload.has_step(b.step)) continue;
     start.push_back(static_cast<double>(b.start_ns - payload.part_zero_ns[static_cast<size_t>(b.part)]));
     dur.push_back(static_cast<double>(b.end_ns - b.start_ns));
     step.push_back(b.step);
@@ -96,7 +95,8 @@ void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theo
 std::string payload_of(const PipelineView& view) {
   const Trace& trace = view.trace();
   const TheoryRun& theory = view.theory();
-  const CellPayload payload = make_cell_payload(trace, view.most_cells(), &theory.theory);
+  const CellPayload payload = make_cell_payload(
+      trace, embedded_steps(trace.cells, view.most_cells(), steps_by_worth(sums_of(view.run()))), &theory.theory);
   WireColumns columns;
   const size_t at = columns.add_bytes(payload.bytes);
   JsonWriter json;
@@ -138,6 +138,22 @@ std::shared_ptr<const std::string> PipelineView::payload() const {
   auto made = std::make_shared<const std::string>(payload_of(*this));
   if (made->size() <= kMostKeptPayload) payload_ = made;
   return made;
+}
+
+std::vector<int32_t> steps_by_worth(const PipelineSums& sums) {
+  std::vector<const StepSums*> usual, outliers;
+  for (const StepSums& step : sums.steps) (sums.is_outlier(step.step) ? outliers : usual).push_back(&step);
+  const auto longer = [](const StepSums* a, const StepSums* b) {
+    return a->span_ns() != b->span_ns() ? a->span_ns() > b->span_ns() : a->step < b->step;
+  };
+  std::sort(usual.begin(), usual.end(), longer);
+  std::sort(outliers.begin(), outliers.end(), longer);
+  std::vector<int32_t> out;
+  if (const auto& worst = outliers.empty() ? usual : outliers; !worst.empty()) out.push_back(worst.front()->step);
+  if (!usual.empty()) out.push_back(usual[usual.size() / 2]->step);
+  for (const StepSums* step : outliers)
+    if (step->step != out.front()) out.push_back(step->step);
+  return out;
 }
 
 Result<std::string> pipeline_answer(const PipelineView& view, const Query&) {

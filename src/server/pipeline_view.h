@@ -17,11 +17,13 @@ namespace stageline {
 struct Trace;
 class Timeline;
 
-// Above so many cells the page gets whole steps from the first on, and says so: 1.3 GB of a browser's memory.
+// Above so many cells the page gets whole steps, those of steps_by_worth() first, and says so: 1.3 GB of a browser's
+// memory.
 inline constexpr size_t kMostPipelineCells = 4'000'000;
 
-// Likewise of a report's file, where a cell takes some 22 bytes: 22 MB. Of 10 080 ranks that is one step.
-inline constexpr size_t kMostFileCells = 1'000'000;
+// Likewise of a report's file, where a cell takes some 22 bytes: 20 MB, and the timeline of as many cells 8 MB beside it. Of
+// 10 080 ranks that is one step, the worst.
+inline constexpr size_t kMostFileCells = 900'000;
 
 inline constexpr size_t kMostKeptPayload = size_t{256} << 20;  // bytes
 
@@ -60,6 +62,11 @@ class PipelineView {
   mutable std::mutex payload_mutex_;
   mutable std::shared_ptr<const std::string> payload_;
 };
+
+// The steps to draw where not all can be, the first of them first: the longest of those that are no measure for the others
+// (PipelineSums::outliers), or of all where there are none; then the usual one, which it is held against; then the other
+// outliers, the longest first. O(steps log steps).
+std::vector<int32_t> steps_by_worth(const PipelineSums& sums);
 
 // /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells.
 Result<std::string> pipeline_answer(const PipelineView& view, const Query& query);

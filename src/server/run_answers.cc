@@ -11,6 +11,7 @@
 #include "engine/one_clock.h"
 #include "server/answer_json.h"
 #include "server/calls_answer.h"
+#include "server/pipeline_ranks.h"
 #include "server/pipeline_view.h"
 #include "sql/answer.h"
 #include "sql/session.h"
@@ -158,6 +159,10 @@ Result<RunAnswers::Answer> RunAnswers::compare() {
     if (!other) return other.error();
     return compare_json(recorded_->trace(), (*other)->trace());
   });
+}
+
+Result<RunAnswers::Answer> RunAnswers::worst_ranks() {
+  return ask("worst ranks", [this]() -> Result<std::string> { return worst_ranks_json(*recorded_); });
 }
 
 Result<RunAnswers::Answer> RunAnswers::calls() {

@@ -49,6 +49,7 @@ class RunAnswers {
   Result<Answer> explain();
   Result<Answer> clocks();
   Result<Answer> compare();
+  Result<Answer> worst_ranks();
   Result<Answer> analysis(const Query& query);
   // Calls by call path, of the second run too where there is one. Errors: also kUnavailable for a run without calls.
   Result<Answer> calls();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/base64.h"
+#include "server/pipeline_view.h"
 
 using namespace stageline;
 
@@ -30,18 +31,40 @@ TEST_CASE("base64 pads as RFC 4648 says") {
   CHECK(base64("\xff\xfe\x00x") == "//4=");  // a literal ends at its zero byte
 }
 
-TEST_CASE("above the limit whole steps are embedded, from the first on") {
+TEST_CASE("above the limit whole steps are embedded: those wanted, then from the first on") {
   const Trace trace = three_steps();
-  CHECK(embedded_cell_count(trace.cells, 12) == 12);
-  CHECK(embedded_cell_count(trace.cells, 11) == 8);
-  CHECK(embedded_cell_count(trace.cells, 4) == 4);
-  CHECK(embedded_cell_count(trace.cells, 3) == 3);
+  const auto kept = [&](size_t most, const std::vector<int32_t>& first = {}) {
+    std::vector<std::pair<int32_t, size_t>> steps;
+    for (const StepRange& range : embedded_steps(trace.cells, most, first))
+      steps.emplace_back(range.step, range.end - range.begin);
+    return steps;
+  };
+  using Steps = std::vector<std::pair<int32_t, size_t>>;
+  CHECK(kept(12) == Steps{{0, 4}, {1, 4}, {2, 4}});
+  CHECK(kept(11) == Steps{{0, 4}, {1, 4}});
+  CHECK(kept(4) == Steps{{0, 4}});
+  CHECK(kept(3) == Steps{{0, 3}});
+  CHECK(kept(11, {2}) == Steps{{0, 4}, {2, 4}});
+  CHECK(kept(4, {1, 2}) == Steps{{1, 4}});
+  CHECK(kept(3, {2, 1}) == Steps{{2, 3}});
+  CHECK(kept(8, {2, 1, 7}) == Steps{{1, 4}, {2, 4}});
+}
+
+TEST_CASE("the worst step is drawn first: the longest outlier, then the usual one") {
+  PipelineSums sums;
+  const int64_t spans[] = {10, 12, 40, 11, 30, 10};
+  for (int32_t step = 0; step < 6; ++step) sums.steps.push_back({step, 0, spans[step], 0, spans[step]});
+  sums.outliers = {2, 4};
+  CHECK(steps_by_worth(sums) == std::vector<int32_t>{2, 0, 4});
+  sums.outliers = {};
+  CHECK(steps_by_worth(sums).front() == 2);
+  CHECK(steps_by_worth(PipelineSums{}).empty());
 }
 
 TEST_CASE("payload columns are aligned, relative and complete; links to cut cells are dropped") {
   Trace trace = three_steps();
   trace.links = {{5, 6}, {0, 1}, {7, 8}};
-  const CellPayload payload = make_cell_payload(trace, 8);
+  const CellPayload payload = make_cell_payload(trace, embedded_steps(trace.cells, 8));
   CHECK(payload.cell_count == 8);
   CHECK(payload.link_count == 2);
   CHECK(payload.part_zero_ns == std::vector<int64_t>{1000});
@@ -50,4 +73,11 @@ TEST_CASE("payload columns are aligned, relative and complete; links to cut cell
   std::copy_n(payload.bytes.data() + payload.columns[0].offset_bytes, sizeof start, reinterpret_cast<char*>(start));
   CHECK(start[0] == 0);
   CHECK(start[5] == 110);
+  const CellPayload last = make_cell_payload(trace, embedded_steps(trace.cells, 4, {1}));
+  CHECK(last.cell_count == 4);
+  CHECK(last.link_count == 1);
+  CHECK(last.has_step(1));
+  CHECK(!last.has_step(0));
+  std::copy_n(last.bytes.data() + last.columns[0].offset_bytes, 4 * sizeof(double), reinterpret_cast<char*>(start));
+  CHECK(start[1] == 110);
 }

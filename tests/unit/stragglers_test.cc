@@ -95,6 +95,9 @@ TEST_CASE("stragglers: by hand, two replicas of one stage") {
   CHECK(s.workers[1].verdict == StragglerVerdict::kPersistent);
   CHECK(s.workers[0].verdict == StragglerVerdict::kFine);
   CHECK(straggler_words(s.workers[1]) == "1.50× its peers, slow in 2 of 2 steps");
+  CHECK(worst_workers(s) == std::vector<size_t>{1});
+  CHECK(s.workers[1].beyond_ns() == doctest::Approx(30'000));
+  CHECK(s.workers[0].beyond_ns() == 0);
   const CauseList list = causes_of(trace);
   CHECK(list.step_ns - list.gap_ns == doctest::Approx(90'000));
   const auto worker = std::find_if(list.causes.begin(), list.causes.end(),
@@ -105,6 +108,31 @@ TEST_CASE("stragglers: by hand, two replicas of one stage") {
   CHECK(s.steps[0].busy_ns == 75'000);
   CHECK(s.steps[0].slowest_part == 1);
   CHECK(s.steps[0].slowest_ratio == doctest::Approx(1.5));
+}
+
+TEST_CASE("stragglers: the worst stand first, those with a verdict before those that are merely above the median") {
+  Stragglers s;
+  const auto add = [&](double busy_ns, double ratio, double pause_ns, StragglerVerdict verdict) {
+    StragglerWorker worker;
+    worker.part = static_cast<int32_t>(s.workers.size());
+    worker.steps = 2;
+    worker.cells = 8;
+    worker.busy_ns = busy_ns;
+    worker.ratio = ratio;
+    worker.pause_ns = pause_ns;
+    worker.late_ns = 400;
+    worker.verdict = verdict;
+    s.workers.push_back(worker);
+  };
+  add(10'000, 1.25, 0, StragglerVerdict::kFine);           // 2 000 beyond, but within what chance explains
+  add(10'000, 0.9, 1'000, StragglerVerdict::kPauses);      // 500
+  add(10'000, 1.25, 0, StragglerVerdict::kPersistent);     // 2 000
+  add(10'000, 0.98, 0, StragglerVerdict::kFine);           // nothing
+  add(10'000, 1, 0, StragglerVerdict::kLateLaunch);        // 8 starts, 400 late each, in two steps: 1 600
+  add(10'000, std::nan(""), 0, StragglerVerdict::kAlone);  // nobody to compare with
+  CHECK(s.workers[1].beyond_ns() == doctest::Approx(500));
+  CHECK(s.workers[4].beyond_ns() == doctest::Approx(1'600));
+  CHECK(worst_workers(s) == std::vector<size_t>{2, 4, 1, 0});
 }
 
 TEST_CASE("stragglers: a healthy run has none, whatever the seed and the jitter up to 5 %") {

@@ -41,6 +41,12 @@ const pictures = [
     await page.locator('.stages').scrollIntoViewIfNeeded();
     await region(page, picture, 'pipeline-stages', '.stages table', 460, 240);
   }],
+  ...inBoth('the pipeline page, many ranks', 'pipeline-many', async (open, picture, name, options) => {
+    const page = await show(open, 'many', '?step=2', options);
+    await page.waitForFunction(() => stageline.pipeline.rows().length === 6);
+    await page.evaluate(() => document.querySelector('.page-pipeline .chart canvas').scrollIntoView());
+    await region(page, picture, name, '.page-pipeline .chart canvas', 700, 370);
+  }),
   ...inBoth('the pipeline page, two runs', 'pipeline-runs', async (open, picture, name, options) => {
     const page = await showBoth(open, 'compared', '?step=1', options);
     await page.evaluate(() => document.querySelector('.page-pipeline .chart canvas').scrollIntoView());

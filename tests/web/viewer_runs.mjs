@@ -97,6 +97,9 @@ export function makeRuns(stageline, folder) {
     late: simulated('late', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '2', '--cost', '30,62', '--latency', '4', '--fault', 'slow-stage:2,1.4'),
     // A slow worker in the second replica; a rank whose stamps are 15 ms early.
     slowWorker: simulated('slow-worker', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '3', '--cost', '10,20', '--jitter', '0.02', '--fault', 'slow-rank:5,1.4'),
+    // More ranks than a chart has rows for; one of stage 1 and one of stage 2 are slow.
+    many: simulated('many', '1f1b', '--stages', '4', '--dp', '40', '--micro-batches', '6', '--steps', '4', '--cost', '10,20', '--jitter', '0.03', '--messages',
+      '--optimizer', '5', '--fault', 'slow-rank:57,1.4', '--fault', 'slow-rank:130,1.2'),
     early: once('early', out => {
       execFileSync(stageline, ['simulate', '1f1b', '--stages', '4', '--micro-batches', '8', '--steps', '2', '--cost', '10,20', '-o', out], {stdio: 'ignore'});
       const log = join(out, 'workerlog.2'), text = readFileSync(log, 'utf8');

@@ -4,6 +4,7 @@ import type {Cells} from './data/cells';
 import type {Bubbles} from './data/bubbles';
 import type {Report} from './data/report';
 import type {Ghosts, RunModel} from './data/rows';
+import type {WorstRanks} from './data/worst';
 import {homeOf, initialState, type State} from './state';
 import type {Theme} from './theme';
 
@@ -16,6 +17,7 @@ export interface App {
   ends: number[] | null;    // times that are marked in place of theory's ends
   marks: Uint8Array | null; // by cell: how it differs from its like in another run (data/differences.ts)
   lit: Uint8Array | null;   // by cell: 2 accused by a finding, 1 its like, 0 neither
+  worst: WorstRanks | null; // ranks that take more than their peers; null: not known yet
   state: State;
   theme: Theme;
   change(patch: Partial<State>): void;
@@ -25,7 +27,7 @@ export interface App {
 export function makeApp(report: Report, cells: Cells, model: RunModel, theme: Theme): App {
   const listeners: ((before: State) => void)[] = [];
   return {
-    report, cells, model, theme, bubbles: null, under: null, ends: null, marks: null, lit: null,
+    report, cells, model, theme, bubbles: null, under: null, ends: null, marks: null, lit: null, worst: null,
     state: initialState(model),
     change(patch) {
       const before = this.state;

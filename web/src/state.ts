@@ -13,7 +13,8 @@ export interface State {
   hovered: number;
   theory: boolean;      // ghosts of the schedule under the rows
   folded: boolean;      // one row a stage, of replica `dp`
-  open: ReadonlySet<number>;  // of those the stages that show all their ranks
+  open: ReadonlySet<number>;  // of those the stages that show their ranks
+  full: ReadonlySet<number>;  // of these those that show all of them, however many they are
   beside: number | null;      // the step whose cells stand under the rows, in place of theory
   causes: boolean;      // waiting is hatched in the colour of its cause
 }
@@ -31,7 +32,7 @@ export function initialState(model: RunModel): State {
   const byLength = [...model.steps].sort((a, b) => (a.t1 - a.t0) - (b.t1 - b.t0));
   const step = byLength[byLength.length >> 1]?.step ?? null;
   return {step, dp: model.dps.length > 1 ? model.dps[0]! : null, view: homeOf(model, step), selected: -1, hovered: -1, theory: model.ghosts !== null,
-          folded: false, open: new Set(), beside: null, causes: true};
+          folded: false, open: new Set(), full: new Set(), beside: null, causes: true};
 }
 
 export function toHash(state: State, model: RunModel, cells: Cells, parts: Part[]): string {

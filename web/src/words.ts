@@ -1,5 +1,6 @@
 // Names of things in the current language.
 import type {App} from './app';
+import {hasMany, sumOf, type Layout, type Sum} from './chart/layout';
 import {KIND_CODES} from './data/kind';
 import type {Part} from './data/report';
 import {duration} from './format';
@@ -41,14 +42,41 @@ export function rankList(ranks: readonly number[]): string {
   return runs.length > 4 ? `${runs.slice(0, 3).join(', ')} … ${runs[runs.length - 1]}` : runs.join(', ');
 }
 
-// Of a row that stands for its stage; of one of an open stage its rank and replica. The mark says whether it opens.
-export function foldedTitle(app: App, part: Part, low: boolean): [string, string] {
-  const {parts} = app.report, own = parts.filter(other => other.stage === part.stage && part.stage >= 0);
+// The ranks of each stage, ascending. O(ranks), once.
+const stages = new WeakMap<Part[], Map<number, number[]>>();
+function ranksOf(parts: Part[], stage: number): number[] {
+  let known = stages.get(parts);
+  if (!known) {
+    stages.set(parts, known = new Map());
+    for (const part of parts) {
+      const ranks = known.get(part.stage);
+      if (ranks) ranks.push(part.rank);
+      else known.set(part.stage, [part.rank]);
+    }
+    for (const ranks of known.values()) ranks.sort((a, b) => a - b);
+  }
+  return known.get(stage) ?? [];
+}
+
+// Of a row that stands for its stage; of one of an open stage its rank and replica, and by how much it is slower than its
+// peers where that is why it is shown. The mark says whether it opens.
+export function foldedTitle(app: App, part: Part, low: boolean, layout: Layout, index: number): [string, string] {
+  const own = part.stage >= 0 ? ranksOf(app.report.parts, part.stage) : [];
   if (own.length < 2) return rowTitle(part, low, '');
-  const open = app.state.open.has(part.stage), name = t(low ? 'row.stageShort' : 'row.stage', part.stage);
-  if (!open) return [`▸ ${name}`, low ? rankList(own.map(p => p.rank)) : t('row.ranks', rankList(own.map(p => p.rank).sort((a, b) => a - b)))];
-  const replica = app.model.dps.length > 1 && part.dp >= 0 && !low ? [replicaName(app, part.dp)] : [];
-  return [own[0] === part ? `▾ ${name}` : `   ${name}`, [t('row.rank', part.rank), ...replica].join(' · ')];
+  const open = app.state.open.has(part.stage), name = t(low ? 'row.stageShort' : 'row.stage', part.stage), stageAt = (at: number): number => {
+    const row = app.model.rows[layout.rows[at] ?? -1];
+    return row ? app.report.parts[row.part]!.stage : sumOf(layout, at)?.stage ?? -1;
+  };
+  if (!open) return [`▸ ${name}`, low ? rankList(own) : t('row.ranks', rankList(own))];
+  const worst = hasMany(app.report.parts) && !app.state.full.has(part.stage) ? app.worst?.get(app.report.parts.indexOf(part)) : undefined;
+  const more = worst && worst.ratio >= 1.005 ? [t('row.ratio', worst.ratio.toFixed(2))] : app.model.dps.length > 1 && part.dp >= 0 && !low ? [replicaName(app, part.dp)] : [];
+  return [index === 0 || stageAt(index - 1) !== part.stage ? `▾ ${name}` : `   ${name}`, [t('row.rank', part.rank), ...more].join(' · ')];
+}
+
+// Of a row of many ranks together.
+export function sumTitle({state}: App, {stage, rows, whole}: Sum, low: boolean): [string, string] {
+  if (!whole) return [`   ${t('row.others', rows.length)}`, ''];
+  return [`${state.open.has(stage) ? '▾' : '▸'} ${t(low ? 'row.stageShort' : 'row.stage', stage)}`, t('row.all', rows.length)];
 }
 
 // Times of a step are told from its first start.

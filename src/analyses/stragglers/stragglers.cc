@@ -11,6 +11,7 @@
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "facts/pipeline_facts.h"
+#include "facts/straggler_facts.h"
 #include "model/pipeline_words.h"
 #include "pipeline/measure/slowdown.h"
 #include "pipeline/replay/theory.h"
@@ -157,7 +158,7 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   const StepGraph* graph = free.graph.get();
   const TheoryRun& theory = theory_of(run);
   const RunCoverage& coverage = coverage_of(run);
-  Stragglers s = find_stragglers(trace, *graph, coverage, sums_of(run));
+  Stragglers s = stragglers_of(run);  // S_w is added
   if (const double worlds = graph->stage_count + graph->dp_count;
       worlds * static_cast<double>(graph->size()) <= kMostWork) {
     std::vector<double> s_w(trace.parts.size(), std::nan(""));

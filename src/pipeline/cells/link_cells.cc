@@ -56,8 +56,10 @@ std::vector<Stop> stops_of(const Trace& trace, const Schedule& shape, const std:
     if (up) stops.push_back(stop);
   }
   std::sort(stops.begin(), stops.end(), [&](const Stop& a, const Stop& b) {
-    const int64_t a_start = cells.start_ns[a.cell], b_start = cells.start_ns[b.cell];
-    return std::tuple(a.way(), a.vstage, a_start, a.cell) < std::tuple(b.way(), b.vstage, b_start, b.cell);
+    if (a.way() != b.way()) return a.way() < b.way();
+    if (a.vstage != b.vstage) return a.vstage < b.vstage;
+    const int64_t a_start = cells.start_ns[a.cell], b_start = cells.start_ns[b.cell];  // far apart in memory
+    return std::tie(a_start, a.cell) < std::tie(b_start, b.cell);
   });
   return stops;
 }

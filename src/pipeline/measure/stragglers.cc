@@ -336,6 +336,27 @@ Stragglers find_stragglers(const Trace& trace, const StepGraph& graph, const Run
   return Finder(trace, graph, coverage, sums).find();
 }
 
+double StragglerWorker::beyond_ns() const {
+  if (steps == 0) return 0;
+  const double longer = ratio > 1 ? busy_ns * (1 - 1 / ratio) : 0;
+  const double late = verdict == StragglerVerdict::kLateLaunch ? late_ns * static_cast<double>(cells) : 0;
+  return longer + (pause_ns + late) / static_cast<double>(steps);
+}
+
+std::vector<size_t> worst_workers(const Stragglers& stragglers) {
+  const std::vector<StragglerWorker>& workers = stragglers.workers;
+  std::vector<size_t> order;
+  for (size_t i = 0; i < workers.size(); ++i)
+    if (workers[i].beyond_ns() > 0) order.push_back(i);
+  const auto key = [&](size_t i) {
+    const StragglerVerdict verdict = workers[i].verdict;
+    const bool is_well = verdict == StragglerVerdict::kFine || verdict == StragglerVerdict::kAlone;
+    return std::tuple(is_well, -workers[i].beyond_ns(), workers[i].part);
+  };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) < key(b); });
+  return order;
+}
+
 std::string straggler_words(const StragglerWorker& worker) {
   const std::string in = grouped(worker.slow_steps) + " of " + counted(worker.steps, "step", "steps");
   switch (worker.verdict) {

@@ -44,6 +44,8 @@ struct StragglerWorker {
   double period_ns = 0;               // between pauses, where it is steady; NaN
   double late_ns = 0;                 // lower quartile of what its cells start later than they could
   StragglerVerdict verdict = StragglerVerdict::kFine;
+  // What it takes of a mean step beyond its peers: longer cells, pauses, and where all its cells start late these starts.
+  double beyond_ns() const;
 };
 
 struct StragglerStep {  // one stage in one step
@@ -81,6 +83,10 @@ struct Stragglers {
 // `graph` and `coverage` of the same trace. O(cells log cells).
 Stragglers find_stragglers(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage,
                            const PipelineSums& sums);
+
+// The workers that take anything beyond their peers, the worst first, of equal ones by part: those with a verdict, then
+// the others. Indexes into `workers`.
+std::vector<size_t> worst_workers(const Stragglers& stragglers);
 
 // What a worker is, for its row: "1.50× its peers, slow in 8 of 8 steps".
 std::string straggler_words(const StragglerWorker& worker);

@@ -4,10 +4,10 @@ import type {Cells} from '../data/cells';
 import {h, styled} from '../dom';
 import {t} from '../i18n/i18n';
 import {homeOf, spanOf} from '../state';
-import {foldedTitle, replicaName, rowTitle} from '../words';
+import {foldedTitle, replicaName, rowTitle, sumTitle} from '../words';
 import {makeColours, type ChartColours} from './colours';
 import {LABEL_CLASSES, labelClass} from './cell_batch';
-import {AXIS_HEIGHT, makeLayout, type Layout} from './layout';
+import {AXIS_HEIGHT, makeLayout, sumOf, type Layout} from './layout';
 import {arrowsOf, cellBox, countDrawn, makePainter, paint} from './paint';
 import {RIGHT_MARGIN, type Scene} from './scene';
 import {Rolling} from './rolling';
@@ -88,15 +88,20 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
       cells: app.cells, model: app.model, parts: app.report.parts, layout: of, view, step,
       zero: spanOf(app.model, step).t0, colours, selected: app.state.selected, hovered: app.state.hovered,
       scroll: element.scrollTop, width, height, ratio, labelLength, labelDur,
-      rowTitle: part => (app.state.folded ? foldedTitle(app, part, low) : rowTitle(part, low, replicas ? replicaName(app, part.dp) : '')),
+      rowTitle(index) {
+        const sum = sumOf(of, index);
+        if (sum) return sumTitle(app, sum, low);
+        const part = app.report.parts[app.model.rows[of.rows[index]!]!.part]!;
+        return app.state.folded ? foldedTitle(app, part, low, of, index) : rowTitle(part, low, replicas ? replicaName(app, part.dp) : '');
+      },
     };
   }
 
   function measure(): void {
     const nextWidth = Math.max(element.clientWidth, 200), nextRatio = Math.min(window.devicePixelRatio || 1, 4);
-    const {dp, folded, open} = app.state, most = maxHeight(), room = {window: window.innerHeight, chart: most};
-    const by = [app.model, app.report.parts, dp, folded, open, nextWidth, room.window, room.chart];
-    if (by.some((one, i) => one !== laidOut[i])) layout = makeLayout(app.model, app.report.parts, app.state, nextWidth, room);
+    const {dp, folded, open, full} = app.state, most = maxHeight(), room = {window: window.innerHeight, chart: most};
+    const by = [app.model, app.report.parts, dp, folded, open, full, app.worst, nextWidth, room.window, room.chart];
+    if (by.some((one, i) => one !== laidOut[i])) layout = makeLayout(app.model, app.report.parts, app.state, nextWidth, room, app.worst);
     laidOut = by;
     const content = AXIS_HEIGHT + layout.height;
     const nextHeight = Math.min(content, most);
@@ -184,7 +189,7 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
     },
     allScene() {
       measure();
-      return makeScene(null, makeLayout(app.model, app.report.parts, {dp: null, folded: false, open: new Set()}, width), homeOf(app.model, null));
+      return makeScene(null, makeLayout(app.model, app.report.parts, {dp: null, folded: false, open: new Set(), full: new Set()}, width), homeOf(app.model, null));
     },
   };
 }

@@ -14,6 +14,7 @@ const ARROWS: Record<string, Move> = {ArrowLeft: 'left', ArrowRight: 'right'};
 function middleCell(app: App, chart: Chart): number {
   const {layout} = chart.scene(), {view, step} = app.state;
   for (const row of layout.rows) {
+    if (row < 0) continue;
     const cell = nearest(app.model.rows[row]!, app.cells, step, (view.t0 + view.t1) / 2);
     if (cell >= 0) return cell;
   }
@@ -25,7 +26,7 @@ function otherRow(app: App, chart: Chart, by: number): number {
   if (state.selected < 0) return middleCell(app, chart);
   const time = cells.start[state.selected]! + cells.dur[state.selected]! / 2;
   for (let i = rows.indexOf(model.rowOfPart[cells.part[state.selected]!]!) + by; i >= 0 && i < rows.length; i += by) {
-    const cell = nearest(model.rows[rows[i]!]!, cells, state.step, time);
+    const row = model.rows[rows[i]!], cell = row ? nearest(row, cells, state.step, time) : -1;
     if (cell >= 0) return cell;
   }
   return state.selected;

@@ -1,10 +1,19 @@
 // Where rows stand. Heights in CSS pixels, from the top of the scrolled content.
 import type {RunModel} from '../data/rows';
 import type {Part} from '../data/report';
+import type {WorstRanks} from '../data/worst';
 import type {State} from '../state';
 
+// Ranks of a stage that stand in one row together: what share of them does what.
+export interface Sum {
+  stage: number;
+  rows: number[];     // of the model
+  whole: boolean;     // all of the stage's ranks; else those that have no row of their own
+}
+
 export interface Layout {
-  rows: number[];     // indexes into model.rows, those of the chosen replica, top to bottom
+  rows: number[];     // indexes into model.rows, those of the chosen replica, top to bottom; below 0: −1 − index into `sums`
+  sums: Sum[];
   rowHeight: number;  // of the bar; the pitch adds the gap
   pitch: number;
   labelWidth: number;
@@ -19,10 +28,38 @@ export function ghostBox(layout: Layout): readonly [number, number] {
   return gap >= 12 ? [1.5, 4.5] : gap >= 6 ? [1, 3] : [0.5, 2.5];
 }
 
-export type Fold = Pick<State, 'dp' | 'folded' | 'open'>;
+export const sumOf = ({rows, sums}: Layout, index: number): Sum | null => (rows[index]! < 0 ? sums[-1 - rows[index]!]! : null);
 
-// Rows of a folded chart stand by stage: of each the first rank of the replica chosen, or, where it is open, all ranks.
-function foldedRows(model: RunModel, parts: Part[], {dp, open}: Fold): number[] {
+export type Fold = Pick<State, 'dp' | 'folded' | 'open' | 'full'>;
+
+// A stage of more ranks than this does not show them all when it is opened, but those that take more than their peers.
+export const MANY = 32;
+const MOST_WORST = 8, MOST_FINE = 3;
+
+const manyOf = new WeakMap<Part[], boolean>();
+export function hasMany(parts: Part[]): boolean {
+  let known = manyOf.get(parts);
+  if (known === undefined) {
+    const ranks = new Map<number, number>();
+    for (const {stage} of parts) ranks.set(stage, (ranks.get(stage) ?? 0) + 1);
+    manyOf.set(parts, known = [...ranks].some(([stage, count]) => stage >= 0 && count > MANY));
+  }
+  return known;
+}
+
+// Of a stage's rows those to show by themselves: what the program calls slow, and where it calls nothing so a few of those
+// that took most; the worst first.
+function worstRows(rows: readonly number[], model: RunModel, worst: WorstRanks | null): number[] {
+  const known = rows.filter(i => worst?.has(model.rows[i]!.part)).sort((a, b) => worst!.get(model.rows[a]!.part)!.place - worst!.get(model.rows[b]!.part)!.place);
+  const slow = known.filter(i => worst!.get(model.rows[i]!.part)!.isSlow);
+  return slow.length > 0 ? slow.slice(0, MOST_WORST) : known.slice(0, MOST_FINE);
+}
+
+// Rows of a folded chart stand by stage: of each the first rank of the replica chosen, or, where it is open, all ranks. With
+// many ranks and no replica chosen a stage is one row of all its ranks together; open, it has rows of the worst ones and
+// one of the others together.
+function foldedRows(model: RunModel, parts: Part[], {dp, open, full}: Fold, worst: WorstRanks | null, sums: Sum[]): number[] {
+  const many = hasMany(parts), sum = (stage: number, of: number[], whole: boolean): number => -sums.push({stage, rows: of, whole});
   const wanted = dp ?? model.dps[0] ?? -1, byStage = new Map<number, number[]>(), rows: number[] = [];
   model.rows.forEach(({part}, i) => {
     const {stage} = parts[part]!;
@@ -32,8 +69,14 @@ function foldedRows(model: RunModel, parts: Part[], {dp, open}: Fold): number[] 
   const stages = [...byStage.keys()].filter(stage => stage >= 0).sort((a, b) => a - b);
   for (const stage of stages) {
     const all = byStage.get(stage)!;
-    if (open.has(stage)) rows.push(...all);
-    else rows.push(all.find(i => parts[model.rows[i]!.part]!.dp === wanted) ?? all[0]!);
+    if (open.has(stage) && (all.length <= MANY || full.has(stage))) {
+      rows.push(...all);
+    } else if (open.has(stage)) {
+      const own = worstRows(all, model, worst), shown = new Set(own);
+      rows.push(...own, sum(stage, all.filter(i => !shown.has(i)), own.length === 0));
+    } else if (many && dp === null && all.length > 1) {
+      rows.push(sum(stage, all, true));
+    } else rows.push(all.find(i => parts[model.rows[i]!.part]!.dp === wanted) ?? all[0]!);
   }
   return [...rows, ...(byStage.get(-1) ?? [])];
 }
@@ -50,14 +93,14 @@ function grown(pitch: number, rows: number, {window, chart}: Room): number {
 // CSS pixels: how high the window is, and the chart in it may be.
 export interface Room { window: number; chart: number }
 
-export function makeLayout(model: RunModel, parts: Part[], fold: Fold, width: number, room: Room = {window: 0, chart: 0}): Layout {
-  const {dp} = fold;
-  const rows = fold.folded ? foldedRows(model, parts, fold) : model.rows.map((_, i) => i)
+export function makeLayout(model: RunModel, parts: Part[], fold: Fold, width: number, room: Room = {window: 0, chart: 0}, worst: WorstRanks | null = null): Layout {
+  const {dp} = fold, sums: Sum[] = [];
+  const rows = fold.folded ? foldedRows(model, parts, fold, worst, sums) : model.rows.map((_, i) => i)
     .filter(i => dp === null || parts[model.rows[i]!.part]!.dp === dp || parts[model.rows[i]!.part]!.dp < 0);
   const usual = rows.length <= 8 ? 46 : rows.length <= 16 ? 30 : rows.length <= 32 ? 22 : 17, between = rows.length <= 8 ? 12 : rows.length <= 16 ? 6 : 4;
   const times = grown(usual + between, rows.length, room), rowHeight = Math.floor(usual * times), gap = Math.floor(between * times);
   const pitch = rowHeight + gap;
-  return {rows, rowHeight, pitch, labelWidth: width < 640 ? 92 : 118, height: rows.length * pitch};
+  return {rows, sums, rowHeight, pitch, labelWidth: width < 640 ? 92 : 118, height: rows.length * pitch};
 }
 
 // Vertical part of its row that a lane takes: compute fills it, the others lie low, so that

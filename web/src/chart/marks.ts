@@ -10,7 +10,8 @@ const BEYOND = 40;          // so far outside a frame ends: its side is not seen
 const LEAST_FRAME_PX = 7;  // narrower cells have no room for one: an edge on top and bottom then
 
 export function paintMarks(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, index: number): void {
-  const {cells, ratio, colours, step} = scene, marks = scene.marks!, lane = scene.model.rows[scene.layout.rows[index]!]!.lanes[0]!;
+  const {cells, ratio, colours, step} = scene, marks = scene.marks!, lane = scene.model.rows[scene.layout.rows[index]!]?.lanes[0];
+  if (!lane) return;
   const [begin, end] = laneRange(lane, cells, step, frame.view.t0, frame.view.t1), top = frame.rowTop(index);
   const bar = Math.max(2, Math.round((scene.layout.rowHeight >= 30 ? 4 : 3) * ratio)), seam = Math.max(1, Math.round(ratio));
   const left = frame.x - BEYOND * ratio, right = frame.x + frame.width + BEYOND * ratio;

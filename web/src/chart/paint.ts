@@ -6,11 +6,12 @@ import {CellBatch} from './cell_batch';
 import {tintOf} from './colours';
 import {isSend, otherEnd} from '../data/messages';
 import {phasesOf} from '../data/phases';
-import {laneRange} from '../data/rows';
+import {laneRange, type Lane} from '../data/rows';
 import {AXIS_HEIGHT, ghostBox, LANE_BOX} from './layout';
 import {paintMarks} from './marks';
 import {makeRaster, rasterLane, shadeBins, type Raster} from './raster';
 import {FONT, halfOf, makeFrame, type Frame, type Scene} from './scene';
+import {SumPainter} from './sums';
 import {timeTicks, type Ticks} from './ticks';
 
 // Kept between frames so that painting allocates nothing of size.
@@ -18,12 +19,12 @@ export interface Painter {
   context: CanvasRenderingContext2D;
   atlas: HTMLCanvasElement; image: ImageData | null;
   raster: Raster; rasterWidth: number;
-  batch: CellBatch;
+  batch: CellBatch; sums: SumPainter;
 }
 
 export function makePainter(canvas: HTMLCanvasElement): Painter {
   return {context: canvas.getContext('2d')!, atlas: document.createElement('canvas'), image: null,
-    raster: makeRaster(1), rasterWidth: 1, batch: new CellBatch()};
+    raster: makeRaster(1), rasterWidth: 1, batch: new CellBatch(), sums: new SumPainter()};
 }
 
 // Where a cell stands, CSS pixels from the canvas' corner; null when its row is not shown.
@@ -60,7 +61,7 @@ export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame
 
 function paintLabels(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, index: number): void {
   const {ratio, colours: {palette}, layout} = scene;
-  const [strong, weak] = scene.rowTitle(scene.parts[scene.model.rows[layout.rows[index]!]!.part]!);
+  const [strong, weak] = scene.rowTitle(index);
   const top = frame.rowTop(index), two = layout.rowHeight >= 34, limit = frame.x - 8 * ratio;
   context.textAlign = 'left';
   context.textBaseline = 'middle';
@@ -74,6 +75,10 @@ function paintLabels(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
   if (two) context.fillText(weak, 0, top + frame.rowHeight * 0.7, limit);
   else context.fillText(weak, used + 7 * ratio, top + frame.rowHeight * 0.54, Math.max(1, limit - used - 7 * ratio));
 }
+
+// A row of many ranks has no cells of its own.
+const NO_LANE: Lane = {cells: new Uint32Array(0), maxEnd: new Float64Array(0), ordered: true};
+const NO_LANES: readonly Lane[] = Array.from({length: LANE_COUNT}, () => NO_LANE);
 
 // What one lane of one row comes to: rectangles, and whether its line of the atlas has anything.
 interface Strip { used: boolean; big: number[] }
@@ -91,14 +96,14 @@ function rasterRows(painter: Painter, scene: Scene, frame: Frame, first: number,
   const pen = atlas.getContext('2d')!, image = painter.image ??= pen.createImageData(frame.width, atlas.height);  // lines that nobody draws keep what they had
   const pixels = new Uint32Array(image.data.buffer), strips: Strip[] = [];
   for (let index = first; index < last; ++index)
-    for (const lane of scene.model.rows[scene.layout.rows[index]!]!.lanes) {
+    for (const lane of scene.model.rows[scene.layout.rows[index]!]?.lanes ?? NO_LANES) {
       rasterLane(raster, lane, scene.cells, scene.step, frame.view, frame.width, 3 * scene.ratio);
       if (raster.used) shadeBins(raster, frame.width, scene.colours.group, pixels, strips.length * frame.width);
       strips.push({used: raster.used, big: raster.big.slice()});
     }
   if (ghosts)
     for (let index = first; index < last; ++index) {
-      rasterLane(raster, ghosts.lanes[scene.layout.rows[index]!]!, ghosts.cells, scene.step, frame.view, frame.width, 3 * scene.ratio);
+      rasterLane(raster, ghosts.lanes[scene.layout.rows[index]!] ?? NO_LANE, ghosts.cells, scene.step, frame.view, frame.width, 3 * scene.ratio);
       if (raster.used) shadeBins(raster, frame.width, scene.colours.group, pixels, strips.length * frame.width);
       strips.push({used: raster.used, big: raster.big.slice()});
     }
@@ -112,8 +117,9 @@ function paintRows(painter: Painter, scene: Scene, frame: Frame, first: number, 
   const {context, atlas, batch} = painter, causes: number[][] = [];
   context.fillStyle = scene.colours.idle;
   for (let index = first; index < last; ++index) context.fillRect(frame.x, frame.rowTop(index), frame.width, frame.rowHeight);
+  painter.sums.paint(context, scene, frame, first, last);
   for (let index = first; index < last && scene.bubbles; ++index)
-    for (const {part, x0, x1} of bubbleBoxes(scene.bubbles, scene.layout.rows[index]!, scene.step, frame.view, frame.width, scene.ratio))
+    if (scene.layout.rows[index]! >= 0) for (const {part, x0, x1} of bubbleBoxes(scene.bubbles, scene.layout.rows[index]!, scene.step, frame.view, frame.width, scene.ratio))
       (causes[part] ??= []).push(frame.x + Math.round(x0), frame.rowTop(index), Math.max(1, Math.round(x1) - Math.round(x0)));
   causes.forEach((boxes, part) => {
     context.fillStyle = scene.colours.cause[part]!;
@@ -137,7 +143,7 @@ function paintLit(painter: Painter, scene: Scene, frame: Frame, first: number, l
   const {context, batch} = painter, {cells, lit, ratio} = scene;
   const again = (level: number): void => {
     for (let index = first; index < last; ++index)
-      scene.model.rows[scene.layout.rows[index]!]!.lanes.forEach((lane, k) => {
+      scene.model.rows[scene.layout.rows[index]!]?.lanes.forEach((lane, k) => {
         const [begin, end] = laneRange(lane, cells, scene.step, frame.view.t0, frame.view.t1), [share, part] = LANE_BOX[k]!, top = frame.rowTop(index);
         const y = Math.round(top + share * frame.rowHeight), height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
         for (let i = begin; i < end; ++i) if (lit![lane.cells[i]!] === level) batch.add(scene, frame, lane.cells[i]!, ...halfOf(cells, lane.cells[i]!, y, height));
@@ -199,8 +205,9 @@ function paintTheoryEnds(context: CanvasRenderingContext2D, scene: Scene, frame:
 
 // Notches at the top of a row where its rank's phases change.
 function paintPhases(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, index: number): void {
-  if (scene.step === null || scene.layout.rowHeight < 17) return;
-  const phases = phasesOf(scene.model.rows[scene.layout.rows[index]!]!, scene.cells, scene.step);
+  const row = scene.model.rows[scene.layout.rows[index]!];
+  if (!row || scene.step === null || scene.layout.rowHeight < 17) return;
+  const phases = phasesOf(row, scene.cells, scene.step);
   if (!phases) return;
   const {ratio, colours: {palette}} = scene, size = (scene.layout.rowHeight >= 30 ? 4.5 : 3.5) * ratio, top = frame.rowTop(index);
   context.lineWidth = 0.8 * ratio;
@@ -345,7 +352,7 @@ export function countDrawn(scene: Scene): number {
   let count = 0;
   const frame = makeFrame(scene), raster = makeRaster(frame.width);
   for (const index of scene.layout.rows)
-    for (const lane of scene.model.rows[index]!.lanes)
+    for (const lane of scene.model.rows[index]?.lanes ?? [])
       rasterLane(raster, lane, scene.cells, scene.step, scene.view, frame.width, 3 * scene.ratio, cell => {
         if (!drawn[cell]) ++count;
         drawn[cell] = 1;

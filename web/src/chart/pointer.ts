@@ -13,7 +13,7 @@ export function cellAt(app: App, chart: Chart, x: number, y: number): number {
   const down = y - AXIS_HEIGHT + scroll, index = Math.floor(down / layout.pitch);
   if (y < AXIS_HEIGHT || x < layout.labelWidth || index < 0 || index >= layout.rows.length) return -1;
   const share = (down - index * layout.pitch) / layout.rowHeight;
-  if (share > 1) return -1;
+  if (share > 1 || layout.rows[index]! < 0) return -1;
   const slack = 2 * (chart.timeAt(1) - chart.timeAt(0));
   return hitRow(app.model.rows[layout.rows[index]!]!, app.cells, app.state.step, chart.timeAt(x), share, slack);
 }
@@ -24,11 +24,12 @@ function labelAt(chart: Chart, x: number, y: number): number {
   return y < AXIS_HEIGHT || x >= layout.labelWidth || index < 0 || index >= layout.rows.length ? -1 : index;
 }
 
-// `onLabel`: a label was clicked. `onIdle`: the pointer is over no cell, at a time of a row of the model, or nowhere.
+// `onLabel`: a label was clicked. `onIdle`: the pointer is over no cell, at a time of a row, or nowhere. Both are told an index
+// into the layout's rows.
 export interface PointerActions {
   onPoint(time: number | null): void;
-  onLabel?(row: number): void;
-  onIdle?(row: number, time: number, x: number, y: number): boolean;
+  onLabel?(index: number): void;
+  onIdle?(index: number, time: number, x: number, y: number): boolean;
 }
 
 export function listenToPointer(app: App, chart: Chart, tip: Tip, {onPoint, onLabel, onIdle}: PointerActions): void {
@@ -41,7 +42,7 @@ export function listenToPointer(app: App, chart: Chart, tip: Tip, {onPoint, onLa
     const {layout, scroll} = chart.scene(), down = event.offsetY - AXIS_HEIGHT + scroll, index = Math.floor(down / layout.pitch);
     if (event.offsetY < AXIS_HEIGHT || event.offsetX < layout.labelWidth || index < 0 || index >= layout.rows.length ||
         down - index * layout.pitch > layout.rowHeight) return false;
-    return onIdle!(layout.rows[index]!, chart.timeAt(event.offsetX), event.clientX, event.clientY);
+    return onIdle!(index, chart.timeAt(event.offsetX), event.clientX, event.clientY);
   }
 
   canvas.addEventListener('wheel', event => {
@@ -95,7 +96,7 @@ export function listenToPointer(app: App, chart: Chart, tip: Tip, {onPoint, onLa
   const up = (event: PointerEvent): void => {
     if (!pointers.delete(event.pointerId) || !down || pointers.size > 0) return;
     const label = onLabel ? labelAt(chart, event.offsetX, event.offsetY) : -1;
-    if (!down.moved && event.type === 'pointerup' && label >= 0) onLabel!(chart.scene().layout.rows[label]!);
+    if (!down.moved && event.type === 'pointerup' && label >= 0) onLabel!(label);
     else if (!down.moved && event.type === 'pointerup') select(app, cellAt(app, chart, event.offsetX, event.offsetY));
     down = null;
   };

@@ -23,7 +23,7 @@ export interface Scene {
   theoryEnds: number[];         // where the steps shown could have ended
   labelLength: number;          // digits of the largest micro-batch
   labelDur: Float64Array;       // by labelClass: duration of a short cell; numbers of a class all show, or none
-  rowTitle: (part: Part) => [strong: string, weak: string];
+  rowTitle: (index: number) => [strong: string, weak: string];  // of the layout's row
 }
 
 export const RIGHT_MARGIN = 8;

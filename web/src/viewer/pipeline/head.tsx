@@ -2,6 +2,7 @@
 import {useState} from 'preact/hooks';
 import {moveStep, setView, toggleTheory} from '../../app';
 import {CHUNK_TINTS, tintShare} from '../../chart/colours';
+import {hasMany} from '../../chart/layout';
 import {BUBBLE_PARTS, type Bubbles} from '../../data/bubbles';
 import {isCompute, KIND_GROUP} from '../../data/kind';
 import {t, type Key} from '../../i18n/i18n';
@@ -47,22 +48,24 @@ function MarkKey() {
 
 function Legend({pipe}: {pipe: Pipe}) {
   const {app} = pipe, {groups, chunks, causes} = marks(pipe), {state, report} = app, first = chunks.slice(0, CHUNK_TINTS);
+  // Rows of many ranks together have neither ghosts nor notches, and do not say why they wait.
+  const together = hasMany(report.parts) && state.dp === null && state.open.size === 0;
   return (
     <ul class="key">
       {groups.map(group => <li><i class={`group-${group}`} />{t(`group.${group}` as Key)}</li>)}
       {app.model.markInputs && <li><i class="group-1 input-mark" />{t('kind.I')}</li>}
       {chunks.length > 1 && <li>{first.map(chunk => <i class="group-0 chunk" style={{opacity: String(1 - tintShare(chunk))}} />)}
         {t('chart.chunks', first.join(', '))}</li>}
-      {state.causes && app.bubbles && causes.length > 0
+      {state.causes && app.bubbles && causes.length > 0 && !together
         ? causes.map(k => <li><i class={`cause cause-${BUBBLE_PARTS[k]}`} />{w(`cause.${BUBBLE_PARTS[k]!}`)}</li>)
         : <li><i class="group-idle" />{t('group.idle')}</li>}
       {pipe.world ? <><li><i class="ghost" />{w('pipe.under.recorded')}</li><li><i class="theory-end" />{w('pipe.end.recorded')}</li></>
         : app.under ? <li><i class="ghost" />{w('pipe.under.step', state.beside ?? 0)}</li>
           : state.theory && report.theory && <>
-            <li><i class="ghost" />{t('chart.ghost', report.theory.schedule)}</li>
+            {!together && <li><i class="ghost" />{t('chart.ghost', report.theory.schedule)}</li>}
             {report.theory.steps.length > 0 && <li><i class="theory-end" />{t('chart.theoryEnd')}</li>}
           </>}
-      <li><i class="notch" />{t('chart.phase')}</li>
+      {!together && <li><i class="notch" />{t('chart.phase')}</li>}
       {app.marks && <MarkKey />}
     </ul>
   );
@@ -112,7 +115,8 @@ export function Head({pipe, showBoth, evidence}: {pipe: Pipe; showBoth(both: boo
           </div>)}
         {model.dps.length > 1 && (
           <select id="replica" aria-label={t(hasContextParallel(app) ? 'chart.pipelineSelect' : 'chart.replicaSelect')} value={String(state.dp)}
-            onChange={event => app.change({dp: Number(event.currentTarget.value), hovered: -1})}>
+            onChange={event => app.change({dp: event.currentTarget.value === 'null' ? null : Number(event.currentTarget.value), hovered: -1})}>
+            {hasMany(app.report.parts) && <option value="null">{t(hasContextParallel(app) ? 'chart.pipelines' : 'chart.replicas', model.dps.length)}</option>}
             {model.dps.map(dp => <option value={dp}>{replicaName(app, dp)}</option>)}
           </select>)}
         {stages.length > 0 && <button id="unfold" aria-pressed={allOpen} title={w('pipe.unfold.help')} onClick={() =>

@@ -40,7 +40,9 @@ function HeatMap({id, name, rows, columns, rowName, at}: {id: string; name: stri
 }
 
 export function Workers({pipe}: {pipe: Pipe}) {
-  const {app} = pipe, all = frameOf(app.report, 'straggler-workers')?.rows.filter(row => row.num('peer_ratio') > 0 && row.text('stage') !== '') ?? [];
+  const {app} = pipe, frame = frameOf(app.report, 'straggler-workers');
+  if (frame && frame.table.rowCount > frame.rows.length) return null;  // a report of many ranks has not all of them
+  const all = frame?.rows.filter(row => row.num('peer_ratio') > 0 && row.text('stage') !== '') ?? [];
   const replicas = sorted(all.map(row => row.num('dp'))), stages = sorted(all.map(row => row.num('stage')));
   if (replicas.length < 2 || replicas.length * stages.length > MOST_CELLS) return null;
   const byPlace = new Map<string, Row>();  // of tensor-parallel ranks the slowest

@@ -71,7 +71,7 @@ export function follow(pipe: Pipe, before: State | null): void {
   app.marks = pipe.world ? null : other.compared?.a.marks ?? null;
   other.app.marks = pipe.world ? null : other.compared?.b.marks ?? null;
   const by = between(pipe, other), known = state.dp === null || model.dps.includes(state.dp);
-  const next: Partial<State> = {step, dp: known ? state.dp : model.dps[0] ?? null, folded: state.folded, open: state.open, theory: state.theory && model.ghosts !== null,
+  const next: Partial<State> = {step, dp: known ? state.dp : model.dps[0] ?? null, folded: state.folded, open: state.open, full: state.full, theory: state.theory && model.ghosts !== null,
     causes: state.causes, view: {t0: state.view.t0 + by, t1: state.view.t1 + by}};
   const likes = pipe.world ? undefined : other.compared?.a.other;
   if (!before || before.hovered !== state.hovered) next.hovered = likeOf(likes, state.hovered);

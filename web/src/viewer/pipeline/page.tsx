@@ -1,17 +1,20 @@
 // The pipeline page: the step in a sentence and a bar, the chart, and beside it what stages, workers and steps say.
 import {render} from 'preact';
 import {makeApp, moveStep, select, toggleTheory, type App} from '../../app';
-import {arrowsOf, cellBox, countDrawn, makeChart} from '../../chart/chart';
+import {arrowsOf, cellBox, countDrawn, makeChart, type Chart} from '../../chart/chart';
 import {listenToKeys} from '../../chart/keys';
+import {hasMany, sumOf} from '../../chart/layout';
 import {listenToPointer} from '../../chart/pointer';
 import {bubbleAt, BUBBLE_PARTS} from '../../data/bubbles';
+import {densityOf, STACK} from '../../data/density';
+import {worstOf, type RanksAnswer} from '../../data/worst';
 import {h, styled} from '../../dom';
-import {duration} from '../../format';
-import {currentLang, t} from '../../i18n/i18n';
+import {duration, grouped, percent} from '../../format';
+import {currentLang, t, type Key} from '../../i18n/i18n';
 import {detailsView} from '../../views/details';
 import {homeOf} from '../../state';
 import {makeTip, type PageTip} from '../../views/tip';
-import {cellSentence} from '../../words';
+import {cellSentence, rankList} from '../../words';
 import type {Diff} from '../compare/diff';
 import {EvidenceBar} from '../evidence/bar';
 import {isOfDiff, scenesOf, scenesOfDiff} from '../evidence/scenes';
@@ -28,11 +31,12 @@ import {Head} from './head';
 import {StepMap, Workers} from './heat';
 import {loadPipeline, loadTables} from './load';
 import {chooseBelow, follow, lead, likeWords, makeOther} from './other';
-import {ownModel, setUnder, setWorld, toggleAll, toggleStage, type Pipe} from './pipe';
+import {moreOfStage, oneReplica, ownModel, setUnder, setWorld, showAllRanks, slowStages, toggleAll, toggleStage, type Pipe} from './pipe';
 import {RunName, RunsWords} from './runs';
 import {Stages} from './stages';
 import {partWord, StepHead} from './steps';
 import {WhatIf} from './what_if';
+import {WorstRanks} from './worst';
 
 const KEYS: [string, () => string][] = [
   ['W S', () => t('keys.zoom.long')], ['A D', () => t('keys.move.long')], ['← → ↑ ↓', () => t('keys.arrows.long')], ['[ ]', () => t('keys.step.long')],
@@ -63,8 +67,12 @@ export function makePipeline(shell: Shell): Page {
     chartPlace.replaceChildren(chart.element, tip.element);
     listenToPointer(app, chart, tip, {
       onPoint: time => { pointerTime = time; },
-      onLabel: row => toggleStage(app, loaded.report.parts[loaded.model.rows[row]!.part]!.stage),
-      onIdle: (row, time, x, y) => showBubble(app, tip, row, time, x, y),
+      onLabel: index => {
+        const {layout} = chart.scene(), sum = sumOf(layout, index), row = loaded.model.rows[layout.rows[index]!];
+        if (sum && !sum.whole) showAllRanks(app, sum.stage);
+        else toggleStage(app, sum ? sum.stage : row ? loaded.report.parts[row.part]!.stage : -1);
+      },
+      onIdle: (index, time, x, y) => showIdle(app, chart, tip, index, time, x, y),
     });
     listenToKeys(app, chart, () => pointerTime, {
       help: shell.help, helpOpen: () => document.querySelector('dialog[open]') !== null, active: () => visible && shell.page === 'pipeline' &&
@@ -91,6 +99,12 @@ export function makePipeline(shell: Shell): Page {
       made.tablesError = String(error);
       schedule();
     });
+    if (hasMany(loaded.report.parts)) deskOf(shell.api).ask<RanksAnswer>('pipeline/ranks', {}, () => undefined).then(answer => {
+      app.worst = worstOf(answer, loaded.report.parts);
+      const fields = new URLSearchParams(asked), unasked = !['open', 'dp', 'scene', 'sel', 'if'].some(name => fields.has(name));
+      app.change(unasked && app.state.dp === null && app.state.open.size === 0 ? {open: new Set(slowStages(made))} : {});
+      schedule();
+    }, () => undefined);  // without an answer no rank stands out
     fetchOther(made, maxHeight);
     expose(made, () => busy > 0);
     return made;
@@ -112,7 +126,7 @@ export function makePipeline(shell: Shell): Page {
       otherPlace.replaceChildren(other.chart.element, tip.element);
       listenToPointer(app, other.chart, tip, {
         onPoint: time => { otherTime = time; },
-        onIdle: (row, time, x, y) => showBubble(app, tip, row, time, x, y)});
+        onIdle: (index, time, x, y) => showIdle(app, other.chart, tip, index, time, x, y)});
       listenToKeys(app, other.chart, () => otherTime, {help: shell.help, helpOpen: () => document.querySelector('dialog[open]') !== null,
         active: () => visible && shell.page === 'pipeline' && made.both && document.activeElement === other.chart.canvas,
         own: event => otherKey(made, event)});
@@ -153,6 +167,18 @@ export function makePipeline(shell: Shell): Page {
     }
     return false;
   }
+  // Under the pointer is no cell: how many of the ranks together do what, or why a rank waits.
+  function showIdle(app: App, chart: Chart, tip: PageTip, index: number, time: number, x: number, y: number): boolean {
+    const scene = chart.scene(), sum = sumOf(scene.layout, index);
+    if (!sum) return showBubble(app, tip, scene.layout.rows[index]!, time, x, y);
+    const shares = new Float64Array(STACK.length), pixel = chart.timeAt(1) - chart.timeAt(0);
+    densityOf(app.cells, app.model, sum, app.state.step).fill(time - pixel / 2, time + pixel / 2, 1, shares);
+    const waiting = 1 - shares.reduce((all, share) => all + share, 0), line = (name: string, share: number): HTMLElement | null =>
+      (share >= 0.0005 ? h('div', {class: 'quiet'}, `${name} ${percent(share)}`) : null);
+    tip.place(x, y, h('b', {}, w(sum.whole ? 'pipe.sum' : 'pipe.sum.others', sum.stage, sum.rows.length)),
+      ...STACK.flatMap((group, k) => line(t(`group.${group}` as Key), shares[k]!) ?? []), ...(line(t('group.idle'), waiting) ? [line(t('group.idle'), waiting)!] : []));
+    return true;
+  }
   function showBubble(app: App, tip: PageTip, row: number, time: number, x: number, y: number): boolean {
     const at = app.bubbles ? bubbleAt(app.bubbles, row, app.state.step, time) : -1;
     if (at < 0) return false;
@@ -170,7 +196,7 @@ export function makePipeline(shell: Shell): Page {
       case 'KeyC': if (app.bubbles) app.change({causes: !app.state.causes}); return true;
       case 'KeyU':
         if (event.shiftKey || selected < 0) toggleAll(app);
-        else toggleStage(app, app.report.parts[app.cells.part[selected]!]!.stage);
+        else moreOfStage(app, app.report.parts[app.cells.part[selected]!]!.stage);
         return true;
       case 'Enter':
         if (document.activeElement !== made.chart.canvas || selected < 0 || made.world) return false;
@@ -206,7 +232,7 @@ export function makePipeline(shell: Shell): Page {
       if (made.world) setWorld(made, null);
       const {app} = made, dp = replicaOf(shell.run, [finding]), number = stepOf(scenes.steps, finding)?.number ?? null;
       const known = made.recorded.model.steps.some(one => one.step === number), step = keep ? app.state.step : known ? number : app.state.step;
-      const replica = keep || dp < 0 ? app.state.dp : dp, {cells, chosen} = litOf(made.recorded, shell.run.kinds, finding, step, replica);
+      const replica = keep ? app.state.dp : dp < 0 ? oneReplica(made) : dp, {cells, chosen} = litOf(made.recorded, shell.run.kinds, finding, step, replica);
       made.scenes = scenes;
       made.scene = scenes.keys[at]!;
       app.lit = cells;
@@ -273,12 +299,13 @@ export function makePipeline(shell: Shell): Page {
           {pipe.tablesError && <p class="notice" role="alert">{pipe.tablesError}</p>}
           {!pipe.tables && !pipe.tablesError && <p class="quiet">{w('pipe.tables.wait')}</p>}
           <Kept by={[...now, state.step, state.dp, shown, other?.between, pipe.world]}><Stages pipe={pipe} /></Kept>
+          <Kept by={[...now, pipe.app.worst, state.selected]}><WorstRanks pipe={pipe} /></Kept>
           <Kept by={[...now, state.dp, state.open]}><Workers pipe={pipe} /></Kept>
         </div>
       </>, body);
     const {cells} = pipe.recorded.report;
     notice.hidden = cells.count >= cells.total;
-    if (!notice.hidden) notice.textContent = w('pipe.truncated', cells.count, cells.total);
+    if (!notice.hidden) notice.textContent = w('pipe.truncated', grouped(cells.count), grouped(cells.total), pipe.recorded.model.steps.length, cells.steps, rankList(pipe.recorded.model.steps.map(one => one.step)));
   }
   function takeScene(made: Pipe, query: string): void {
     const fields = new URLSearchParams(query), key = fields.get('scene');
@@ -355,7 +382,7 @@ function expose(pipe: Pipe, staging: () => boolean): void {
     cells: () => app.cells.count, total: pipe.recorded.report.cells.total, drawn: () => countDrawn(chart.allScene()),
     staging, scene: () => pipe.scene, lit: () => app.lit && [...app.lit],
     frames: () => frames, view: () => app.state.view,
-    state: () => ({...app.state, open: [...app.state.open]}), rows: () => chart.scene().layout.rows.map(row => app.model.rows[row]!.part),
+    state: () => ({...app.state, open: [...app.state.open], full: [...app.state.full]}), rows: () => chart.scene().layout.rows.map(row => app.model.rows[row]?.part ?? row), sumRows: () => chart.scene().layout.sums, pitch: () => chart.scene().layout.pitch, worst: () => app.worst && [...app.worst],
     arrows: (i: number) => arrowsOf(chart.scene(), i).map(one => {
       const {left, top} = chart.canvas.getBoundingClientRect();
       return {...one, x0: one.x0 + left, y0: one.y0 + top, x1: one.x1 + left, y1: one.y1 + top};

@@ -1,6 +1,7 @@
 // The pipeline page as one value: the run as recorded, what stands in its place, and what can be done with it.
 import {setStep, type App} from '../../app';
 import type {Chart} from '../../chart/chart';
+import {hasMany, MANY} from '../../chart/layout';
 import {besideOf, recordedUnder} from '../../data/beside';
 import type {Cells} from '../../data/cells';
 import type {Compared} from '../../data/differences';
@@ -12,6 +13,7 @@ import type {Diff} from '../compare/diff';
 import type {Scenes} from '../evidence/scenes';
 import type {Shell} from '../page';
 import type {Loaded} from './load';
+import {slowestReplica} from './step_facts';
 
 // One step as it would have run.
 export interface World {
@@ -51,6 +53,12 @@ export interface Pipe {
 export const shownAlone = ({app: {state}, recorded: {model}}: Pipe): number | null =>
   (state.folded && state.open.size === 0 && model.dps.length > 1 ? state.dp : null);
 
+// The replica to look at one by one: the one that is shown; of many ranks, where all are, the slowest.
+export function oneReplica({app: {state}, recorded}: Pipe): number | null {
+  if (state.dp !== null || !hasMany(recorded.report.parts)) return state.dp;
+  return slowestReplica(recorded, state.step)?.dp ?? recorded.model.dps[0] ?? null;
+}
+
 // What is drawn of the run as recorded: with a second one below it windows have room for both.
 export const ownModel = ({recorded, other, both}: Pipe): RunModel => (both && other ? other.wide : recorded.model);
 
@@ -82,7 +90,19 @@ export function chooseStep(pipe: Pipe, step: number | null): void {
 }
 
 export function toggleStage(app: App, stage: number): void {
-  if (stage >= 0) app.change({folded: true, open: toggled(app.state.open, stage)});
+  if (stage < 0) return;
+  const open = toggled(app.state.open, stage);
+  app.change({folded: true, open, full: new Set([...app.state.full].filter(one => open.has(one)))});
+}
+
+// Of many ranks an open stage shows those that take more than their peers; then all of them; then it is closed again.
+export function moreOfStage(app: App, stage: number): void {
+  const count = app.report.parts.filter(part => part.stage === stage).length;
+  if (count > MANY && app.state.open.has(stage) && !app.state.full.has(stage)) showAllRanks(app, stage);
+  else toggleStage(app, stage);
+}
+export function showAllRanks(app: App, stage: number): void {
+  app.change({full: new Set([...app.state.full, stage])});
 }
 
 // The stages that have several ranks: those that open.
@@ -92,7 +112,14 @@ export function openable(app: App): number[] {
   return [...ranks].filter(([, count]) => count > 1).map(([stage]) => stage).sort((a, b) => a - b);
 }
 
+// Those with the ranks that the program calls slow, the worst ones: a chart of many ranks opens on them.
+const MOST_OPENED = 8;
+export function slowStages({app}: Pipe): number[] {
+  const slow = [...app.worst ?? []].filter(([, rank]) => rank.isSlow).sort((a, b) => a[1].place - b[1].place).slice(0, MOST_OPENED);
+  return [...new Set(slow.map(([part]) => app.report.parts[part]!.stage))];
+}
+
 export function toggleAll(app: App): void {
   const all = openable(app);
-  app.change({folded: true, open: new Set(all.every(stage => app.state.open.has(stage)) ? [] : all)});
+  app.change({folded: true, open: new Set(all.every(stage => app.state.open.has(stage)) ? [] : all), full: new Set()});
 }

@@ -17,11 +17,13 @@ export interface Split { spanNs: number; pipelineNs: number; parts: [id: string,
 const COLUMNS: [string, string][] = [['compute', 'compute_ns'], ['bubble', 'schedule_ns'], ['imbalance', 'imbalance_ns'],
   ['jitter', 'jitter_ns'], ['comm', 'latency_ns'], ['rest', 'rest_ns'], ['tail', 'tail_ns']];
 
-// null: the table does not have it, or is not here yet. Without a step the means.
+// null: the table does not have it, or is not here yet. Without a step the means; of all replicas together their mean.
 export function splitOf(pipe: Pipe): Split | null {
-  const {report, state} = pipe.app, row = frameOf(report, 'waterfall-steps')?.rows.find(r =>
-    r.num('step') === state.step && (r.text('dp') === '' || state.dp === null || r.num('dp') === state.dp));
-  return row ? {spanNs: row.num('span_ns'), pipelineNs: row.num('pipeline_ns'), parts: COLUMNS.map(([id, name]) => [id, row.num(name)])} : null;
+  const {report, state} = pipe.app, {dps} = pipe.recorded.model, rows = frameOf(report, 'waterfall-steps')?.rows.filter(r =>
+    r.num('step') === state.step && (r.text('dp') === '' || state.dp === null || r.num('dp') === state.dp)) ?? [];
+  if (rows.length === 0 || (rows.length > 1 && rows.length !== dps.length)) return null;
+  const mean = (name: string): number => rows.reduce((sum, row) => sum + row.num(name), 0) / rows.length;
+  return {spanNs: mean('span_ns'), pipelineNs: mean('pipeline_ns'), parts: COLUMNS.map(([id, name]) => [id, mean(name)])};
 }
 
 const EARLY_SHARE = 0.01;  // of the step: less is what stamps are off by

@@ -7,7 +7,7 @@ import {answered} from '../answers/ask';
 import {commandLine} from '../command';
 import {w} from '../words';
 import {askedOf, atRest, keptOf, keptText, textOf, type Kept} from './scenario';
-import {setWorld, shownAlone, type Pipe, type World} from './pipe';
+import {oneReplica, setWorld, shownAlone, type Pipe, type World} from './pipe';
 import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Price} from './world';
 
 const zh = (en: string, other: string): string => (currentLang() === 'zh' && other ? other : en);
@@ -129,6 +129,8 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
     shell.moved();
     wanted.current = next;
     if (asking.current) return;
+    // A step as it would run is drawn cell by cell: of many ranks one replica's.
+    if (oneReplica(pipe) !== app.state.dp) app.change({dp: oneReplica(pipe), hovered: -1});
     while (wanted.current) {
       const now: Asked = wanted.current, params = paramsOf(now, run);
       wanted.current = null;
