@@ -2,7 +2,7 @@
 import os
 import unittest
 
-from support import BIN, Case
+from support import BIN, Case, sanitized
 
 SIZES = (100_000, 200_000, 400_000)
 NAMES = ('aten::add', 'aten::mul', 'aten::mm', 'aten::copy_')
@@ -32,6 +32,7 @@ def peak(arguments):
     return used.ru_maxrss * 1024
 
 
+@unittest.skipIf(sanitized(), 'sanitizers take memory of their own')
 class Cost(Case):
     def test_memory_grows_with_events_by_no_more_than_a_row_takes(self):
         inputs = [write_flat(self.dir / f'{n}.json', n) for n in SIZES]

@@ -2,13 +2,12 @@
 import gzip
 import json
 import os
-import pathlib
 import resource
 import subprocess
 import sys
 import unittest
 
-from support import BIN, SHARED, Case, flaws, info, needs_shared, run
+from support import BIN, SHARED, Case, flaws, info, needs_shared, run, sanitized
 
 MB = 1 << 20
 
@@ -233,11 +232,6 @@ class Damage(Case):
         self.assertEqual(found.out.count('… / range'), n)
         if not sanitized():
             self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - started, 20)
-
-
-def sanitized():
-    binary = pathlib.Path(BIN).read_bytes()
-    return b'__asan_init' in binary or b'__tsan_init' in binary
 
 
 @unittest.skipIf(sanitized(), 'sanitizers take memory of their own')

@@ -11,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from support import BIN, SHARED, SOURCE, Case, info, needs_shared, one_step, page_answer, run
+from support import BIN, SHARED, SOURCE, Case, info, needs_shared, one_step, page_answer, run, sanitized
 
 KIND_OF_TYPE = {'forward': 'F', 'backward': 'B', 'backward_b': 'I', 'backward_w': 'W'}
 
@@ -151,8 +151,7 @@ class Manners(Case):
         self.assertTrue((self.dir / 'r.html').read_text().rstrip().endswith('>'))
 
     def test_too_little_memory_is_an_error(self):
-        binary = pathlib.Path(BIN).read_bytes()
-        if b'__asan_init' in binary or b'__tsan_init' in binary:
+        if sanitized():
             self.skipTest('sanitizers reserve more address space than the limit')
         run('simulate', '1f1b', '--steps', 9000, '-o', self.dir / 'logs', check=0)
         shell = subprocess.run(['bash', '-c', 'ulimit -v 90000; "$0" export "$1/logs" -o "$1/x.json" --threads 1', BIN, self.dir],

@@ -16,6 +16,12 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SHARED = SOURCE.parent / 'shared' / 'data'
 
 
+def sanitized():
+    """Whether the program was built under a sanitizer, which takes memory of its own."""
+    binary = pathlib.Path(BIN).read_bytes()
+    return b'__asan_init' in binary or b'__tsan_init' in binary
+
+
 def needs_shared(test):
     """Skips (and so counts) a test when ../shared is absent, as on a user's machine."""
     return unittest.skipUnless(SHARED.is_dir(), 'needs ../shared')(test)
