@@ -333,7 +333,7 @@ class CauseWords {
 
   void routing(const Cause& c, Args& args, Finding& f) const {
     f.cause = "routing experts";
-    say(f, "data.uneven", args.set("correlation", fixed(c.correlation, 2)));
+    say(f, "data.uneven", args.set("correlation", fixed(c.correlation, 2)).flag("shared", c.guessed));
     f.evidence = {"stragglers", "forward-backward"};
   }
 

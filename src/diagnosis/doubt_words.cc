@@ -26,6 +26,10 @@ Text doubt_words(const CauseList& causes) {
     args.set("what", suspicion(c)).set("share", percent(c.lost_ns / causes.step_ns));
     return words("doubt.cause", args);
   }
+  // An estimate that may be off by more than what is worth telling leaves room for what it hides.
+  for (const Cause& c : causes.causes)
+    if (c.kind == CauseKind::kRouting && c.guessed && 2 * c.error_ns >= kLeastLost * causes.step_ns)
+      return words("doubt.estimate", args.set("share", percent(2 * c.error_ns / causes.step_ns)));
   const double jitter = left_share(causes, "jitter");
   if (jitter < kLargePart) return {};
   return words("doubt.jitter", args.set("share", percent(jitter)));

@@ -41,6 +41,7 @@ struct Cause {
   Course course;                   // of a stage, worker, group or all of them: their ratio by step
   Course lost_course;              // what it costs by step, in ns, where that has a shape in time
   // Of time between steps: no optimizer was recorded, which then is part of it.
+  // Of routing: its price is an estimate from how much the work scatters (CellTimes::Routing::shared).
   bool guessed = false;     // of a message tail: nobody recorded messages, so the host may be it as well
   bool both_ways = false;   // of a link: nobody can tell which way is slow; from_stage < stage
   int32_t dp = kUnknown;    // of a worker; of a link that is slow in one replica
@@ -48,8 +49,8 @@ struct Cause {
   double ratio = 1;         // its time to the others'; of late starts: share of the worst rank's cells
   std::vector<CauseTimes> times;
   bool hosts_prompt = false;  // late starts: what waits for its own rank alone is not late, so that no host is to blame
-  bool collector = false;                 // pauses: rare, long and on several ranks, as a garbage collector's are
-  std::string name;                       // between steps, tail: what it is called; "" of what nobody named
+  bool collector = false;     // pauses: rare, long and on several ranks, as a garbage collector's are
+  std::string name;           // between steps, tail: what it is called; "" of what nobody named
   CellKind cell_kind = CellKind::kOther;  // of a tail: collective or optimizer
   std::vector<int32_t> at_steps;          // between steps: those that it comes before
   std::map<int32_t, double> held_ns;      // between steps: how long before each of the run's steps

@@ -24,6 +24,7 @@ using CauseWorld = std::function<void(uint32_t op, double& dur_ns, double& delay
 struct CauseDraft {
   Cause cause;
   CauseWorld without, evened;  // evened: may be empty
+  CauseWorld otherwise;        // may be empty: without it too, by another reading of what would then be normal
 };
 
 // What all searches look at; worlds refer to it. All references must outlive it.

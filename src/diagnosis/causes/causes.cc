@@ -230,6 +230,9 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
   std::vector<size_t> evened(drafts.size(), 0);
   for (size_t d = 0; d < drafts.size(); ++d)
     if (drafts[d].evened) evened[d] = worlds.size(), worlds.push_back({&drafts[d].evened});
+  std::vector<size_t> otherwise(drafts.size(), 0);
+  for (size_t d = 0; d < drafts.size(); ++d)
+    if (drafts[d].otherwise) otherwise[d] = worlds.size(), worlds.push_back({&drafts[d].otherwise});
   // Several slow stages, or links: without all of them, and without all but each.
   constexpr std::array kJoined = {CauseKind::kSlowStage, CauseKind::kSlowLink};
   std::vector<std::pair<size_t, size_t>> last_of_kind(drafts.size(),
@@ -272,6 +275,9 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
     Cause cause = drafts[d].cause;
     std::tie(cause.lost_ns, cause.error_ns) = gain(each, 0, d + 1);
     if (evened[d] > 0) cause.saving_ns = gain(each, 0, evened[d]).first;
+    // Twice the error reaches the other reading.
+    if (otherwise[d] > 0)
+      cause.error_ns = std::hypot(cause.error_ns, (cause.lost_ns - gain(each, 0, otherwise[d]).first) / 2);
     if (cause.kind == CauseKind::kTail && cause.lost_ns < kLeastTail * list.step_ns) {
       left.push_back({"tail", cause.name, cause.cell_kind, cause.lost_ns});
       continue;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/parallel.h"
+#include "diagnosis/causes/even_levels.h"
 #include "model/overlapped_pairs.h"
 #include "model/stage_costs.h"
 #include "pipeline/measure/op_values.h"
@@ -170,15 +171,16 @@ bool CellTimes::stages_agree(const SequenceLengths& lengths, const std::function
 }
 
 // What goes together is told by ratios to the worker's mean of the step, so that a rank that is slow for a while is
-// none that has uneven data. Dealt evenly, every cell takes its worker's mean over the run.
+// none that has uneven data.
 void CellTimes::find_routing(const std::vector<double>& usual) {
   const StepGraph& g = graph_;
   struct Both {
     double own[2] = {0, 0}, usual[2] = {0, 0};  // forward, backward
   };
   struct OfStep {
-    std::vector<std::pair<double, double>> points;
-    double squares = 0;
+    std::vector<std::pair<double, double>> points;    // forward, backward
+    std::vector<std::pair<double, double>> replicas;  // means over even ones, over odd ones
+    double squares = 0, workers = 0;
   };
   std::vector<float> factor(g.size(), 1.0F);
   std::vector<OfStep> of_step(g.steps.size());
@@ -194,6 +196,8 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
       ++of_worker[worker_of(op)].second;
     }
     std::sort(ops.begin(), ops.end());
+    for (const auto& [sum, count] : of_worker) of_step[s].workers += counts_[s] && count > 0;
+    std::map<std::tuple<int32_t, int32_t, int32_t>, Both> halves;  // stage, chunk, micro-batch: sum, count of each half
     for (size_t first = 0; first < ops.size();) {
       const auto& [worker, chunk, micro_batch, any] = ops[first];
       size_t last = first;
@@ -210,27 +214,83 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
       if (counts_[s] && both.usual[0] > 0 && both.usual[1] > 0 && mean > 0) {
         of_step[s].points.emplace_back(both.own[0] / both.usual[0] / mean, both.own[1] / both.usual[1] / mean);
         of_step[s].squares += (ratio / mean - 1) * (ratio / mean - 1);
+        Both& half = halves[{workers_[worker].stage, chunk, micro_batch}];
+        half.own[workers_[worker].dp % 2] += ratio / mean, ++half.usual[workers_[worker].dp % 2];
       }
       first = last;
     }
+    for (const auto& [place, half] : halves)
+      if (half.usual[0] > 0 && half.usual[1] > 0)
+        of_step[s].replicas.emplace_back(half.own[0] / half.usual[0], half.own[1] / half.usual[1]);
   });
-  std::vector<std::pair<double, double>> points, of_run(workers_.size());  // of a worker: sum of factors, count
-  double squares = 0;
+  std::vector<std::pair<double, double>> points, replicas;
+  double squares = 0, means = 0;
   for (const OfStep& step : of_step) {
     points.insert(points.end(), step.points.begin(), step.points.end());
-    squares += step.squares;
+    replicas.insert(replicas.end(), step.replicas.begin(), step.replicas.end());
+    squares += step.squares, means += step.workers;
   }
   routing_.correlation = correlation_of(points);
   routing_.cells = static_cast<int64_t>(points.size());
-  routing_.deviation = points.empty() ? 0 : std::sqrt(squares / static_cast<double>(points.size()));
+  // Ratios to a mean that they are part of: as many of them say nothing as there are means.
+  const double free = static_cast<double>(points.size()) - means;
+  routing_.deviation = free > 0 ? std::sqrt(squares / free) : 0;
   if (routing_.correlation < kAlike || routing_.deviation < kLeastUneven) return;
-  for (uint32_t op = 0; op < g.size(); ++op)
-    if (worker_of(op) != kNone && factor[op] > 0)
-      of_run[worker_of(op)].first += static_cast<double>(factor[op]), ++of_run[worker_of(op)].second;
-  for (uint32_t op = 0; op < g.size(); ++op)
-    if (worker_of(op) != kNone)
-      factor[op] *= static_cast<float>(of_run[worker_of(op)].second / of_run[worker_of(op)].first);
-  routing_.factor = std::move(factor);
+  routing_.shared = correlation_of(replicas) >= kAlike;
+  deal_evenly(std::move(factor), usual);
+}
+
+// `ratio`: by operation, its micro-batch's time on its worker to the usual one.
+void CellTimes::deal_evenly(std::vector<float> ratio, const std::vector<double>& usual) {
+  const StepGraph& g = graph_;
+  size_t replicas = 1;
+  for (const Worker& worker : workers_) replicas = std::max(replicas, static_cast<size_t>(worker.dp) + 1);
+  const size_t places = place_count() / kKinds;
+  if (places * replicas > kMostPlaces) return;
+  // By place and replica: of each kind of cell the sum of its times as they are usual, and how many there are.
+  struct Sum {
+    double ns = 0, count = 0;
+  };
+  std::vector<Sum> sums(places * replicas * kKinds);
+  std::vector<std::pair<double, double>> of_run(workers_.size());  // of a worker: sum of ratios, count
+  const auto sum_of = [&](uint32_t op) {
+    return (place_of(op) / kKinds * replicas + static_cast<size_t>(workers_[worker_of(op)].dp)) * kKinds +
+           place_of(op) % kKinds;
+  };
+  const auto known = [&](uint32_t op) {
+    return worker_of(op) != kNone && g.micro_batch[op] >= 0 && usual[place_of(op)] > 0 && ratio[op] > 0;
+  };
+  for (uint32_t op = 0; op < g.size(); ++op) {
+    if (!known(op)) continue;
+    of_run[worker_of(op)].first += static_cast<double>(ratio[op]), ++of_run[worker_of(op)].second;
+    Sum& sum = sums[sum_of(op)];
+    sum.ns += usual[place_of(op)] * static_cast<double>(ratio[op]), ++sum.count;
+  }
+  std::vector<std::vector<WorkLevel>> work(places, std::vector<WorkLevel>(replicas));
+  for (size_t v = 0; v < places; ++v)
+    for (size_t d = 0; d < replicas; ++d)
+      for (size_t k = 0; k < kKinds; ++k)
+        if (const Sum& sum = sums[(v * replicas + d) * kKinds + k]; sum.count > 0) {
+          work[v][d].mean += sum.ns / sum.count;
+          work[v][d].count = std::max(work[v][d].count, sum.count);  // a forward and its backward are one micro-batch
+        }
+  const std::vector<std::vector<double>> becomes = even_levels(work, routing_.deviation, routing_.shared);
+  // Of the largest of several shares the spread tells what each scatters by, and so how far it is above the even one.
+  double above = 1;
+  if (routing_.shared) {
+    const Largest largest = largest_of_normals(replicas);
+    const double rest = largest.deviation - routing_.deviation * largest.mean;
+    if (rest > 0) above += routing_.deviation / rest * largest.mean;
+  }
+  routing_.factor.assign(g.size(), 1.0F), routing_.own_factor.assign(g.size(), 1.0F);
+  for (uint32_t op = 0; op < g.size(); ++op) {
+    if (!known(op)) continue;
+    const size_t worker = worker_of(op);
+    const double own = static_cast<double>(ratio[op]) * of_run[worker].second / of_run[worker].first;
+    const double even = becomes[place_of(op) / kKinds][static_cast<size_t>(workers_[worker].dp)];
+    routing_.own_factor[op] = static_cast<float>(own);
+    routing_.factor[op] = static_cast<float>(own / even * above);
+  }
 }
 
 std::vector<double> CellTimes::place_means() const {

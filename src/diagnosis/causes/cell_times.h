@@ -68,7 +68,12 @@ class CellTimes {
   struct Routing {
     double correlation = 0, deviation = 0;  // of forwards with backwards; standard deviation of a cell, relative
     int64_t cells = 0;
-    std::vector<float> factor;  // by operation: to the mean of its worker's cells of the step; empty: it does not vary
+    // All replicas have the same work at once, as where experts are spread over them and each waits for the one with
+    // most tokens: even work is less than what any of them is seen to take, by an estimate.
+    bool shared = false;
+    // By operation: its time ÷ what it takes where work is dealt evenly; empty: it does not vary. `own_factor`: where
+    // each worker keeps the mean of its own, though that differs by chance too.
+    std::vector<float> factor, own_factor;
     bool known() const { return !factor.empty(); }
   };
   const Routing& routing() const { return routing_; }
@@ -97,6 +102,7 @@ class CellTimes {
   void find_sequences(const std::vector<uint32_t>& partner, const std::vector<double>& usual);
   bool stages_agree(const SequenceLengths& lengths, const std::function<double(uint32_t)>& ratio) const;
   void find_routing(const std::vector<double>& usual);
+  void deal_evenly(std::vector<float> ratio, const std::vector<double>& usual);
 
   const StepGraph& graph_;
   const std::vector<bool>& counts_;

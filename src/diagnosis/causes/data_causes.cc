@@ -38,6 +38,10 @@ void draft_routing(const CauseScene& scene, std::vector<CauseDraft>& out) {
   draft.cause.certain = true;
   draft.without = [&routing](uint32_t op, double& dur, double&) { dur /= static_cast<double>(routing.factor[op]); };
   draft.evened = draft.without;
+  draft.cause.guessed = routing.shared;
+  draft.otherwise = [&routing](uint32_t op, double& dur, double&) {
+    dur /= static_cast<double>(routing.own_factor[op]);
+  };
   out.push_back(std::move(draft));
 }
 
