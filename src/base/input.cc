@@ -18,6 +18,7 @@
 
 #include "base/input_files.h"
 #include "base/progress.h"
+#include "base/remote_file.h"
 
 namespace stageline {
 namespace {
@@ -82,6 +83,7 @@ int open_path(const std::string& path) {
 struct Input::Impl {
   std::string path;
   int fd = -1;
+  std::unique_ptr<RemoteStream> remote;  // in the descriptor's place
   Progress* progress = nullptr;
   Coding coding = Coding::kPlain;
   // Bytes read from the descriptor and not yet used. Not cleared: sniffing opens many small files.
@@ -104,6 +106,14 @@ struct Input::Impl {
   Result<size_t> read_descriptor(char* out, size_t capacity) {
     if (progress && progress->cancelled())
       return Error{ErrorCode::kUnavailable, "reading was given up", {path, 0, raw_offset}, ""};
+    if (remote) {
+      Result<size_t> got = remote->read(out, capacity);
+      if (!got) return got;
+      raw_offset += static_cast<int64_t>(*got);
+      if (*got == 0) raw_finished = true;
+      if (progress) progress->add(static_cast<int64_t>(*got));
+      return got;
+    }
     for (;;) {
       const ssize_t n = ::read(fd, out, capacity);
       if (n >= 0) {
@@ -217,8 +227,15 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
   auto impl = std::make_unique<Impl>();
   impl->path = path;
   impl->progress = progress;
-  impl->fd = open_path(path);
-  if (impl->fd < 0) {
+  if (is_remote(path)) {
+    Result<std::unique_ptr<RemoteStream>> remote = RemoteStream::open(path);
+    if (!remote) note_input_failure(path, remote.error().what);
+    if (!remote) return std::move(remote).error();
+    impl->remote = std::move(*remote);
+  } else {
+    impl->fd = open_path(path);
+  }
+  if (!impl->remote && impl->fd < 0) {
     const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
     const std::string what = std::string("cannot open: ") + strerror(errno);
     note_input_failure(path, what);
@@ -226,11 +243,11 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
   }
   if (path == "-")
     note_input_file(path);
-  else
+  else if (!impl->remote)
     note_input_descriptor(impl->fd, path);
   if (reads == Reads::kContent) note_content_read(path);
   struct stat st;
-  if (fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
+  if (!impl->remote && fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
     return Error{ErrorCode::kIo, "is a folder, a file was expected", {path}, ""};
   // A pipe may hand over its first bytes singly; four decide the coding.
   while (impl->raw_end < 4 && !impl->raw_finished) {

@@ -22,7 +22,7 @@ inline constexpr size_t kDefaultWindowBytes = size_t{1} << 18;
 class Input {
  public:
   // Opens `path`. "-" means standard input. A pipe is copied to a temporary file, so that it can
-  // be opened again.
+  // be opened again. An address ("s3://…", "https://…") is read in parts (base/remote_file.h).
   // Errors: kNotFound, kIo (also for a directory). kHead: only to see what the file is (base/input_files.h).
   enum class Reads : uint8_t { kContent, kHead };
   static Result<Input> open(const std::string& path, Progress* progress = nullptr, Reads reads = Reads::kContent);

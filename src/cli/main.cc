@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/output_file.h"
+#include "base/remote_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -84,6 +85,9 @@ int run(int argc, char** argv) {
     fputs(command_help_text(*command).c_str(), stdout);
     return kExitGood;
   }
+  // What a page or an agent names must not make this process ask other machines.
+  const std::string_view name = command->name;
+  allow_remote_files(name != "view" && name != "serve" && name != "mcp");
   return command->run(*arguments);
 }
 

@@ -14,6 +14,7 @@
 #include "base/crc32c.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
+#include "base/remote_file.h"
 #include "base/text.h"
 #include "readers/digest/digest_file.h"
 
@@ -53,6 +54,26 @@ uint32_t sample_of(const std::string& path, int64_t size) {
   return crc;
 }
 
+// Size, time and what the bytes are like: another version of a file has another text.
+std::string version_of(const std::string& path) {
+  int64_t size = 0, modified_ns = 0;
+  uint32_t sample = 0;
+  if (is_remote(path)) {
+    if (const Result<RemoteFile> file = remote_file(path)) {
+      size = file->size_bytes;
+      modified_ns = file->modified_ns;
+      sample = crc32c(file->version);
+    }
+  } else if (struct stat st; stat(path.c_str(), &st) == 0) {
+    size = st.st_size;
+    modified_ns = st.st_mtim.tv_sec * int64_t{1'000'000'000} + st.st_mtim.tv_nsec;
+    sample = sample_of(path, size);
+  }
+  char text[16];
+  snprintf(text, sizeof text, "%08x", sample);
+  return std::to_string(size) + " " + std::to_string(modified_ns) + " " + text;
+}
+
 // "paddle-log 0.1.0 rank 3 machine 0 device 3 m0 | /logs/workerlog.3 4711 1700000000000000000 89abcdef"
 std::string key_of(const DigestPlan& plan, const DigestUnit& unit) {
   const Part& who = unit.rank.who;
@@ -60,14 +81,7 @@ std::string key_of(const DigestPlan& plan, const DigestUnit& unit) {
   if (plan.reader->ranks)
     key += " rank " + std::to_string(who.rank) + " machine " + std::to_string(who.machine) + " device " +
            std::to_string(who.device) + " " + who.machine_name;
-  for (const std::string& path : unit.rank.paths) {
-    struct stat st{};
-    stat(path.c_str(), &st);
-    char sample[16];
-    snprintf(sample, sizeof sample, "%08x", sample_of(path, st.st_size));
-    key += " | " + path + " " + std::to_string(st.st_size) + " " +
-           std::to_string(st.st_mtim.tv_sec * int64_t{1'000'000'000} + st.st_mtim.tv_nsec) + " " + sample;
-  }
+  for (const std::string& path : unit.rank.paths) key += " | " + path + " " + version_of(path);
   // A whole source may have thousands of files; its key stands in each of its digests.
   constexpr size_t kLongest = 4096;
   if (key.size() > kLongest) {
@@ -106,6 +120,7 @@ std::vector<std::string> digests_in(const std::string& folder) {
 }
 
 std::string absolute(const std::string& path) {
+  if (is_remote(path)) return path;
   std::error_code ec;
   const fs::path whole = fs::weakly_canonical(fs::absolute(path, ec), ec);
   return ec ? path : whole.string();

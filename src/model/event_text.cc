@@ -10,6 +10,7 @@
 
 #include "base/input.h"
 #include "base/json_events.h"
+#include "base/remote_file.h"
 
 namespace stageline {
 namespace {
@@ -66,6 +67,11 @@ const SourceRef& file_of(const Part& part, int64_t offset) {
 
 Status check_unchanged(const SourceRef& file) {
   struct stat now;
+  if (is_remote(file.path))
+    return Error{ErrorCode::kUnavailable,
+                 "single events are not looked up behind a network address",
+                 {file.path},
+                 "copy the file, and name the copy"};
   if (file.path == "-" || stat(file.path.c_str(), &now) != 0)
     return Error{ErrorCode::kUnavailable, "the source cannot be opened again", {file.path}, "name it as a file"};
   const int64_t modified = now.st_mtim.tv_sec * int64_t{1'000'000'000} + now.st_mtim.tv_nsec;

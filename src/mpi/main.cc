@@ -20,6 +20,7 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
+#include "base/remote_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/digest_question.h"
@@ -252,6 +253,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &processes);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, stageline::on_interrupt);
   std::signal(SIGPIPE, SIG_IGN);
+  stageline::allow_remote_files(true);
   const int code = stageline::run({argv + 1, argv + argc}, process, processes);
   MPI_Finalize();
   return code;

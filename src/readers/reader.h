@@ -21,7 +21,8 @@ struct SourceFile {
   bool given = false;  // named on the command line itself, not found in a folder
 };
 
-// What the user pointed at: files, or everything two levels deep in folders, in natural order. Below that, only files
+// What the user pointed at: files, addresses of files or of folders in S3 (base/remote_file.h), or everything two levels
+// deep in folders, in natural order. Below that, only files
 // whose names are an Ascend profiler's own count (is_ascend_file) and profiles of XLA: their folders lie at any depth.
 // A truth.csv in a folder is passed over (see source.cc), and so is a folder with kPpChartMark, unless it is named
 // itself. Limits: kMaxSourceFiles files.
@@ -105,6 +106,7 @@ struct Reader {
   bool takes_devices = false;   // knows numbered devices (ReadOptions::devices)
   bool is_general = false;      // reads any input of a wide kind; gives way when a narrower reader says kMaybe too
   bool accounts_files = false;  // says itself what became of every file that is its own
+  bool from_disk = false;       // opens its files by SQLite or as folders: not what lies behind a network address
   const RankReading* ranks = nullptr;  // nullptr: the source is read as a whole
 };
 

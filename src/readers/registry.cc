@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/remote_file.h"
 #include "base/text.h"
 #include "readers/common/foreign.h"
 #include "readers/reader.h"
@@ -30,7 +31,9 @@ const Reader* find_reader(std::string_view name) {
   return nullptr;
 }
 
-Result<const Reader*> choose_reader(const Source& source, std::string_view forced, Diagnostics* notes) {
+namespace {
+
+Result<const Reader*> find_taker(const Source& source, std::string_view forced, Diagnostics* notes) {
   std::vector<std::string> names;
   for (const Reader* reader : readers()) names.emplace_back(reader->name);
   if (!forced.empty()) {
@@ -92,6 +95,21 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
                "no reader recognises this input",
                {source.roots.empty() ? "" : source.roots[0]},
                "the readers are:" + known + "\n  name one with --reader if you know better" + table_hint};
+}
+
+}  // namespace
+
+Result<const Reader*> choose_reader(const Source& source, std::string_view forced, Diagnostics* notes) {
+  Result<const Reader*> reader = find_taker(source, forced, notes);
+  if (!reader || !(*reader)->from_disk) return reader;
+  for (const SourceFile& file : source.files)
+    if (is_remote(file.path))
+      return Error{ErrorCode::kUnavailable,
+                   std::string("what the reader ") + (*reader)->name +
+                       " takes is read from a disk, and this lies behind an address",
+                   {file.path},
+                   "copy it first: aws s3 cp --recursive, curl -O"};
+  return reader;
 }
 
 }  // namespace stageline

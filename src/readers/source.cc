@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 #include <set>
 
 #include "base/input.h"
 #include "base/input_files.h"
+#include "base/remote_file.h"
 #include "base/text.h"
 #include "readers/common/xspace_head.h"
 #include "readers/reader.h"
@@ -18,12 +20,48 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kHeadBytes = size_t{1} << 16;
-constexpr int kFolderDepth = 2;     // where every file counts
-constexpr int kDeepestFolder = 64;  // where an Ascend profiler's own still do, and profiles of XLA
+constexpr size_t kHeadsAtOnce = 16;  // asked of a server
+constexpr int kFolderDepth = 2;      // where every file counts
+constexpr int kDeepestFolder = 64;   // where an Ascend profiler's own still do, and profiles of XLA
 constexpr size_t kMostFolders = 200'000;
 // `stageline simulate` leaves the answers beside the logs under this name. They are a table of
 // timings themselves, so in a folder they would be taken for input; named alone they are read.
 constexpr const char* kTruthName = "truth.csv";
+
+// Whether a file of this name counts, `depth` folders below what was named.
+bool is_wanted(const std::string& name, int depth) {
+  return name != kTruthName && (depth <= kFolderDepth || is_ascend_file(name) || is_xplane_name(name));
+}
+
+Error too_many_files(const std::string& folder) {
+  return {ErrorCode::kLimit,
+          "more than " + std::to_string(kMaxSourceFiles) + " files below this folder",
+          {folder},
+          "name the folder of one run"};
+}
+
+// A file behind an address, or the files below a folder of S3 by the rules that folders have.
+Status scan_remote(const std::string& path, bool several, Source& source) {
+  Result<std::vector<RemoteFile>> found = find_remote(path, kMaxSourceFiles);
+  if (!found) return std::move(found).error();
+  if (found->size() == 1 && found->front().path == path) {
+    // "https://host/run/rank0.json.gz?signature": what stands behind the question mark is no part of the name.
+    const std::string name = file_name(path.starts_with("s3:") ? path : path.substr(0, path.find_first_of("?#")));
+    source.files.push_back({path, name, found->front().size_bytes, true});
+    return {};
+  }
+  const std::string folder = path.ends_with('/') ? path : path + "/";
+  const std::string prefix = several ? file_name(folder.substr(0, folder.size() - 1)) + "/" : "";
+  for (const RemoteFile& file : *found) {
+    const std::string rel = file.path.substr(folder.size()), name = file_name(rel);
+    const auto depth = 1 + static_cast<int>(std::count(rel.begin(), rel.end(), '/'));
+    const bool hidden = rel.starts_with('.') || rel.find("/.") != std::string::npos;
+    if (hidden || depth > kDeepestFolder || !is_wanted(name, depth)) continue;
+    source.files.push_back({file.path, prefix + rel, file.size_bytes, false});
+    if (source.files.size() > kMaxSourceFiles) return too_many_files(path);
+  }
+  return {};
+}
 
 struct Seen {  // folders already listed: links lead back into them
   std::set<std::pair<dev_t, ino_t>> folders;
@@ -58,14 +96,10 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
         if (Status s = scan_folder(entry.path(), rel + name + "/", depth + 1, source, seen); !s) return s;
     } else if (entry.is_regular_file(ignored)) {
       note_input_file(entry.path().string());
-      if (name == kTruthName || (depth > kFolderDepth && !is_ascend_file(name) && !is_xplane_name(name))) continue;
+      if (!is_wanted(name, depth)) continue;
       const auto size = entry.file_size(ignored);
       files.push_back({entry.path().string(), rel + name, ignored ? 0 : static_cast<int64_t>(size), false});
-      if (files.size() > kMaxSourceFiles)
-        return Error{ErrorCode::kLimit,
-                     "more than " + std::to_string(kMaxSourceFiles) + " files below this folder",
-                     {folder.string()},
-                     "name the folder of one run"};
+      if (files.size() > kMaxSourceFiles) return too_many_files(folder.string());
     }
   }
   return {};
@@ -91,7 +125,7 @@ Result<std::vector<std::string>> expand_patterns(const std::vector<std::string>&
   std::vector<std::string> paths;
   for (const std::string& path : given) {
     struct stat st;
-    if (path.find_first_of("*?[") == std::string::npos || stat(path.c_str(), &st) == 0) {
+    if (is_remote(path) || path.find_first_of("*?[") == std::string::npos || stat(path.c_str(), &st) == 0) {
       paths.push_back(path);
       continue;
     }
@@ -130,6 +164,10 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
       note_input_file(path);
       continue;
     }
+    if (is_remote(path)) {
+      if (Status s = scan_remote(path, paths.size() > 1, source); !s) return std::move(s).error();
+      continue;
+    }
     if (stat(path.c_str(), &st) != 0) return Error{ErrorCode::kNotFound, "no such file or folder", {path}, ""};
     if (S_ISDIR(st.st_mode)) {
       // With several roots, each folder's own name tells machines apart.
@@ -154,12 +192,22 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
 
 const Source::Head& Source::head_of(size_t file) const {
   if (heads_.size() != files.size()) heads_.resize(files.size());
-  Head& head = heads_[file];
-  if (!head.read) {
+  const auto read = [this](size_t i) {
+    Head& head = heads_[i];
     head.read = true;
-    head.bytes = read_head(files[file].path, kHeadBytes, &head.error, &head.compressed);
+    head.bytes = read_head(files[i].path, kHeadBytes, &head.error, &head.compressed);
+  };
+  if (heads_[file].read) return heads_[file];
+  if (!is_remote(files[file].path)) {
+    read(file);
+    return heads_[file];
   }
-  return head;
+  // An answer takes its way there and back, so those of the next files, which somebody will want too, come with it.
+  std::vector<std::future<void>> asked;
+  for (size_t i = file; i < std::min(files.size(), file + kHeadsAtOnce); ++i)
+    if (!heads_[i].read && is_remote(files[i].path)) asked.push_back(std::async(std::launch::async, read, i));
+  for (std::future<void>& one : asked) one.get();
+  return heads_[file];
 }
 
 std::string_view Source::head(size_t file) const { return head_of(file).bytes; }

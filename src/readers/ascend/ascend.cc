@@ -148,6 +148,7 @@ const Reader ascend_reader = {
     .name = "ascend",
     .summary = "Ascend profiler databases and text exports of torch_npu, MindSpore, msprof and msMonitor",
     .sniff = ascend::sniff,
-    .read = ascend::read};
+    .read = ascend::read,
+    .from_disk = true};
 
 }  // namespace stageline

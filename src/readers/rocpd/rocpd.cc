@@ -213,6 +213,7 @@ const Reader rocpd_reader = {
     .name = "rocpd",
     .summary = "records of AMD's profilers: rocprofv3 (rocpd, JSON, CSV), rocprof-sys, rocmProfileData (.rpd)",
     .sniff = rocpd::sniff,
-    .read = rocpd::read};
+    .read = rocpd::read,
+    .from_disk = true};
 
 }  // namespace stageline

@@ -1,0 +1,238 @@
+#include "base/http_client.h"
+
+#include <dlfcn.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+// curl's numbers, which its ABI promises never to change (curl/curl.h).
+enum Option : int {
+  kTimeLimitBytes = 19,    // CURLOPT_LOW_SPEED_LIMIT
+  kTimeLimitSeconds = 20,  // CURLOPT_LOW_SPEED_TIME
+  kNoBody = 44,
+  kFollow = 52,
+  kMostRedirects = 68,
+  kNoSignal = 99,
+  kConnectMs = 156,
+  kProtocols = 181,
+  kRedirectProtocols = 182,
+  kPathAsIs = 234,
+  kWriteData = 10001,
+  kUrl = 10002,
+  kErrorBuffer = 10010,
+  kPostFields = 10015,
+  kUserAgent = 10018,
+  kHttpHeader = 10023,
+  kHeaderData = 10029,
+  kCustomRequest = 10036,
+  kWriteFunction = 20011,
+  kHeaderFunction = 20079,
+  kPostSize = 30120,  // CURLOPT_POSTFIELDSIZE_LARGE
+};
+constexpr int kResponseCode = 0x200000 + 2;
+constexpr long kGlobalDefault = 3, kHttp = 1, kHttps = 2;
+
+struct Curl {
+  int (*global_init)(long) = nullptr;
+  void* (*init)() = nullptr;
+  void (*reset)(void*) = nullptr;
+  int (*set)(void*, int, ...) = nullptr;
+  int (*perform)(void*) = nullptr;
+  int (*info)(void*, int, ...) = nullptr;
+  const char* (*text)(int) = nullptr;
+  void* (*append)(void*, const char*) = nullptr;
+  void (*free_list)(void*) = nullptr;
+  void (*cleanup)(void*) = nullptr;
+  bool here = false;
+};
+
+const Curl& curl() {
+  static const Curl only = [] {
+    Curl c;
+    void* library = nullptr;
+    for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"})
+      if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return c;
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      return function != nullptr;
+    };
+    c.here = find(c.global_init, "curl_global_init") && find(c.init, "curl_easy_init") &&
+             find(c.reset, "curl_easy_reset") && find(c.set, "curl_easy_setopt") &&
+             find(c.perform, "curl_easy_perform") && find(c.info, "curl_easy_getinfo") &&
+             find(c.text, "curl_easy_strerror") && find(c.append, "curl_slist_append") &&
+             find(c.free_list, "curl_slist_free_all") && find(c.cleanup, "curl_easy_cleanup") &&
+             c.global_init(kGlobalDefault) == 0;
+    return c;
+  }();
+  return only;
+}
+
+// Handles that nobody uses, with their open connections: whoever asks next, in whatever thread, need not greet the
+// server again.
+class Connections {
+ public:
+  void* take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return curl().init();
+    void* const handle = idle_.back();
+    idle_.pop_back();
+    return handle;
+  }
+  void give_back(void* handle) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(handle);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<void*> idle_;
+};
+Connections& connections() {
+  static Connections* const all = new Connections();  // outlives every thread that may still read
+  return *all;
+}
+
+struct Taken {
+  HttpResponse response;
+  size_t most = 0;
+  bool too_long = false;
+};
+
+size_t take_body(char* bytes, size_t size, size_t count, void* to) {
+  Taken& taken = *static_cast<Taken*>(to);
+  if (taken.response.body.size() + size * count > taken.most) {
+    taken.too_long = true;
+    return 0;
+  }
+  taken.response.body.append(bytes, size * count);
+  return size * count;
+}
+
+size_t take_header(char* bytes, size_t size, size_t count, void* to) {
+  Taken& taken = *static_cast<Taken*>(to);
+  const std::string_view line = trim({bytes, size * count});
+  if (line.starts_with("HTTP/")) taken.response.headers.clear();  // those of a redirection came before
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos || taken.response.headers.size() > 200) return size * count;
+  std::string name(line.substr(0, colon));
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  taken.response.headers[std::move(name)] = trim(line.substr(colon + 1));
+  return size * count;
+}
+
+Result<HttpResponse> try_once(const HttpRequest& request, void* handle) {
+  const Curl& c = curl();
+  Taken taken;
+  taken.most = request.most_bytes;
+  char reason[512] = "";
+  void* list = nullptr;
+  for (const std::string& header : request.headers) list = c.append(list, header.c_str());
+  c.reset(handle);
+  c.set(handle, kUrl, request.url.c_str());
+  c.set(handle, kUserAgent, "stageline/" STAGELINE_VERSION);
+  c.set(handle, kHttpHeader, list);
+  c.set(handle, kWriteFunction, take_body);
+  c.set(handle, kWriteData, &taken);
+  c.set(handle, kHeaderFunction, take_header);
+  c.set(handle, kHeaderData, &taken);
+  c.set(handle, kErrorBuffer, reason);
+  c.set(handle, kNoSignal, 1L);
+  c.set(handle, kPathAsIs, 1L);
+  c.set(handle, kConnectMs, static_cast<long>(request.connect_ms));
+  c.set(handle, kTimeLimitBytes, 1L);
+  c.set(handle, kTimeLimitSeconds, std::max(1L, std::min(60L, static_cast<long>(request.connect_ms) * 6 / 1000)));
+  c.set(handle, kProtocols, kHttp | kHttps);
+  c.set(handle, kRedirectProtocols, request.url.starts_with("https:") ? kHttps : kHttp | kHttps);
+  c.set(handle, kFollow, request.follow ? 1L : 0L);
+  c.set(handle, kMostRedirects, 5L);
+  if (request.method == "POST") {
+    c.set(handle, kPostSize, static_cast<int64_t>(request.body.size()));
+    c.set(handle, kPostFields, request.body.c_str());
+  } else if (request.method == "HEAD") {
+    c.set(handle, kNoBody, 1L);
+  } else if (request.method != "GET") {
+    c.set(handle, kCustomRequest, request.method.c_str());
+  }
+  const int code = c.perform(handle);
+  c.free_list(list);
+  if (taken.too_long)
+    return Error{ErrorCode::kLimit, "the answer is longer than it was asked to be", {request.url}, ""};
+  if (code != 0)
+    return Error{
+        ErrorCode::kIo, std::string("cannot be reached: ") + (*reason ? reason : c.text(code)), {request.url}, ""};
+  long status = 0;
+  c.info(handle, kResponseCode, &status);
+  taken.response.status = static_cast<int>(status);
+  return std::move(taken.response);
+}
+
+}  // namespace
+
+Result<HttpResponse> http_request(const HttpRequest& request) {
+  if (!curl().here)
+    return Error{
+        ErrorCode::kUnavailable,
+        "files behind a network address are read by libcurl, which is not on this machine",
+        {request.url},
+        "Debian and Ubuntu: apt install libcurl4 (newer ones libcurl4t64); Fedora and RHEL: dnf install libcurl"};
+  void* const handle = connections().take();
+  if (!handle) return Error{ErrorCode::kIo, "libcurl cannot start", {request.url}, ""};
+  for (int tried = 1;; ++tried) {
+    Result<HttpResponse> response = try_once(request, handle);
+    const bool passing =
+        response ? response->status == 429 || response->status >= 500 : response.error().code == ErrorCode::kIo;
+    if (!passing || tried >= request.tries) {
+      connections().give_back(handle);
+      return response;
+    }
+    usleep(static_cast<useconds_t>(100'000) << tried);  // 0.2, 0.4, 0.8, 1.6 s
+  }
+}
+
+std::string percent_encoded(std::string_view text, bool keep_slashes) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                       c == '.' || c == '_' || c == '~' || (c == '/' && keep_slashes);
+    if (plain) {
+      out += c;
+    } else {
+      out += '%';
+      out += "0123456789ABCDEF"[static_cast<uint8_t>(c) >> 4];
+      out += "0123456789ABCDEF"[static_cast<uint8_t>(c) & 15];
+    }
+  }
+  return out;
+}
+
+std::string percent_decoded(std::string_view text) {
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+  };
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0) {
+      out += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace stageline
