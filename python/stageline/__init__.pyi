@@ -306,6 +306,7 @@ class AnalysisInfo:
     makes_overlay: bool
     tables: list[tuple[str, str]]
     options: list[tuple[str, str, str, str]]
+    columns: dict[str, list[Column]]
 
 def open(paths: _Path | Sequence[_Path], *, ranks: _Ranks = None, steps: _Steps = None, range: _Range = None,
          align: Literal['auto', 'always', 'never'] | None = None, align_on: Sequence[tuple[int, int, str]] = (), trust_clocks: bool = False,

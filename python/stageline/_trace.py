@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 from . import _engine
-from ._table import Table
+from ._table import Column, Table
 from ._words import _usage, words
 
 atexit.register(_engine.finish)
@@ -514,7 +514,8 @@ def diff(a, b):
 
 @dataclasses.dataclass(frozen=True)
 class AnalysisInfo:
-    """An analysis: what it is asked of ('cells', 'slices', 'two runs', 'files'), its tables and options."""
+    """An analysis: what it is asked of ('cells', 'slices', 'two runs', 'files'), its tables and options, and the columns
+    of each table, which are known before it runs (options and what was recorded may add some)."""
     name: str
     summary: str
     needs: str
@@ -523,12 +524,14 @@ class AnalysisInfo:
     makes_overlay: bool
     tables: 'list[tuple[str, str]]'
     options: 'list[tuple[str, str, str, str]]'
+    columns: 'dict[str, list[Column]]'
 
 
 def analyses():
     """What can be asked, a list of AnalysisInfo."""
-    return [AnalysisInfo(n, s, needs, [c for c in compat.split(',') if c], form, overlay, tables, options)
-            for n, s, needs, compat, form, overlay, tables, options in _engine.analyses()]
+    return [AnalysisInfo(n, s, needs, [c for c in compat.split(',') if c], form, overlay, tables, options,
+                         {table: [Column(*c) for c in own] for (table, _), own in zip(tables, columns)})
+            for n, s, needs, compat, form, overlay, tables, options, columns in _engine.analyses()]
 
 
 _names = []

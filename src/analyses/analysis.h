@@ -19,8 +19,14 @@
 namespace stageline {
 
 struct AnalysisTable {
+  enum Extent : uint8_t { kAll, kRunAddsColumns };
   const char* name;     // "ranks"
   const char* summary;  // one line
+  // The columns of our own answer (not a rival's) without options, known before anything runs: run() makes its table of
+  // them. SQL, Python and the documentation ask here. Options may add columns, and words of a run may be others
+  // (in_words_of).
+  std::vector<ColumnSpec> (*columns)();
+  Extent extent = kAll;  // kRunAddsColumns: what was recorded decides on more of them
 };
 
 // An option of one analysis: `--name VALUE` on the command line. The value kinds BOOL (true, false; the

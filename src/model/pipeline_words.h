@@ -35,12 +35,17 @@ inline std::string pipelines_text_zh(const Trace& trace, int32_t pipelines) {
          std::to_string(cp) + " 条上下文并行）";
 }
 
-// The column of Part::dp. With context parallelism it is no data-parallel index, and rank-map's is another number.
-inline ColumnSpec pipeline_column(const Trace& trace) {
-  if (trace.context_parallel > 1)
-    return {"dp", "pipeline index", ColumnType::kInteger,
-            "Which of the pipelines side by side: replicas, and in each its context-parallel ranks"};
-  return {"dp", "dp", ColumnType::kInteger, "Data-parallel replica"};
+// The column of Part::dp.
+inline const ColumnSpec kPipelineColumn = {"dp", "dp", ColumnType::kInteger, "Data-parallel replica"};
+// The same columns in words of this run: with context parallelism that number is no data-parallel index, and rank-map's
+// is another one.
+inline std::vector<ColumnSpec> in_words_of(const Trace& trace, std::vector<ColumnSpec> columns) {
+  for (ColumnSpec& column : columns)
+    if (trace.context_parallel > 1 && column.name == kPipelineColumn.name && column.help == kPipelineColumn.help) {
+      column.title = "pipeline index";
+      column.help = "Which of the pipelines side by side: replicas, and in each its context-parallel ranks";
+    }
+  return columns;
 }
 
 }  // namespace stageline

@@ -5,6 +5,7 @@
 #include "analyses/analysis.h"
 #include "base/text.h"
 #include "engine/engine.h"
+#include "model/pipeline_words.h"
 #include "sql/row_table.h"
 
 namespace stageline::sql {
@@ -41,31 +42,19 @@ class AnalysisSource : public TableSource {
       : TableSource(underscored(analysis.name) + "__" + underscored(table.name), table.summary),
         data_(std::move(data)),
         analysis_(analysis),
-        table_(table.name) {}
+        table_(table) {}
 
   std::string why() const { return why_not(*data_, analysis_); }
 
   Result<std::vector<SqlColumn>> columns() const override {
     if (!columns_.empty()) return columns_;
-    Result<std::shared_ptr<const Table>> table = answer({});
-    if (!table && table.error().code == ErrorCode::kUsage) {
-      // What must be told what to look for has columns all the same: those of an answer that found nothing.
-      Options nothing;
-      for (const AnalysisOption& option : analysis_.options)
-        if (std::string_view(option.help).find("; required") != std::string_view::npos)
-          nothing.emplace_back(option.name, "-");
-      if (!nothing.empty()) table = answer(nothing);
+    if (std::string why = this->why(); !why.empty()) return no_answer(std::move(why));
+    std::vector<SqlColumn> columns = columns_of(Table(table_.name, "", in_words_of(data_->trace(), table_.columns())));
+    if (table_.extent == AnalysisTable::kRunAddsColumns) {
+      Result<std::shared_ptr<const Table>> table = answer({});
+      if (!table) return std::move(table).error();
+      columns = columns_of(**table);
     }
-    // A table of some options alone has those of the first that gives it, and takes it as given.
-    for (const Option& option : table || table.error().code != ErrorCode::kUnavailable ? Options() : single_options()) {
-      Result<std::shared_ptr<const Table>> with = answer({option});
-      if (!with) continue;
-      implied_ = {option};
-      table = std::move(with);
-      break;
-    }
-    if (!table) return std::move(table).error();
-    std::vector<SqlColumn> columns = columns_of(**table);
     for (const AnalysisOption& option : analysis_.options) add_option(columns, option.name, option.value, option.help);
     if (analysis_.compat[0] != '\0')
       add_option(columns, "compat", "TEXT", "A rival's own numbers: " + std::string(analysis_.compat));
@@ -106,13 +95,16 @@ class AnalysisSource : public TableSource {
     return out;
   }
 
+  Error no_answer(std::string why) const {
+    return {ErrorCode::kBadInput,
+            std::move(why),
+            {},
+            "it was read as " + data_->trace().format + "; SELECT * FROM tables says what there is"};
+  }
+
   // Of the analysis with these options, name and value by turns.
   Result<std::shared_ptr<const Table>> answer(const Options& options) const {
-    if (std::string why = this->why(); !why.empty())
-      return Error{ErrorCode::kBadInput,
-                   why,
-                   {},
-                   "it was read as " + data_->trace().format + "; SELECT * FROM tables says what there is"};
+    if (std::string why = this->why(); !why.empty()) return no_answer(std::move(why));
     std::string key = std::string(analysis_.name);
     for (const auto& [name, value] : options) key += std::string("\0", 1) + name + "=" + value;
     const RunData::Made made = data_->made(key, [&]() -> RunData::Made {
@@ -150,9 +142,9 @@ class AnalysisSource : public TableSource {
     });
     if (!made) return made.error();
     for (const Table& table : static_cast<const AnswerRows&>(**made).tables)
-      if (table.name() == table_) return std::shared_ptr<const Table>(*made, &table);
+      if (table.name() == table_.name) return std::shared_ptr<const Table>(*made, &table);
     return Error{ErrorCode::kUnavailable,
-                 std::string(analysis_.name) + " has no table " + table_ + " of this run with these options",
+                 std::string(analysis_.name) + " has no table " + table_.name + " of this run with these options",
                  {},
                  ""};
   }
@@ -167,16 +159,24 @@ class AnalysisSource : public TableSource {
       if (is_switch && (value == "0" || value == "1")) value = value == "1" ? "true" : "false";
       options.emplace_back(names_[i], std::move(value));
     }
-    for (const Option& option : implied_)
-      if (std::none_of(options.begin(), options.end(),
-                       [&](const Option& given) { return given.first == option.first; }))
-        options.push_back(option);
     Result<std::shared_ptr<const Table>> table = answer(options);
+    // A table of some options alone takes as given the first that gives it.
+    for (const Option& option : single_options()) {
+      if (table || table.error().code != ErrorCode::kUnavailable) break;
+      if (std::any_of(options.begin(), options.end(), [&](const Option& given) { return given.first == option.first; }))
+        continue;
+      Options with = options;
+      with.push_back(option);
+      if (Result<std::shared_ptr<const Table>> given = answer(with); given) {
+        table = std::move(given);
+        options = std::move(with);
+      }
+    }
     if (!table) return std::move(table).error();
     std::string key = name();
     for (const auto& [name, value] : options) key += std::string("\0", 1) + name + "=" + value;
     return data_->made(key, [&]() -> RunData::Made {
-      // Columns as the answer with defaults has them: a rival's may be others.
+      // Columns as the descriptor has them: options may have added others, and a rival's may be all others.
       std::vector<int> places;
       for (const SqlColumn& column : columns_)
         if (!options.empty() && !column.is_option) places.push_back((*table)->column_index(column.name));
@@ -186,9 +186,8 @@ class AnalysisSource : public TableSource {
 
   std::shared_ptr<const RunData> data_;
   const Analysis& analysis_;
-  std::string table_;
+  const AnalysisTable& table_;
   mutable std::vector<SqlColumn> columns_;  // of one connection's, by one thread
-  mutable Options implied_;
   mutable std::vector<std::string> names_;  // of options, as the analysis calls them
 };
 

@@ -1,6 +1,6 @@
 // Every table of every analysis as a table-valued function: idle_time_breakdown__device_idle(…), whose options are
-// columns that SELECT * leaves out. Its columns are known once it has run, which it does with its defaults when a query
-// first names it; each set of options is run once for the run.
+// columns that SELECT * leaves out. Its columns are those of the descriptor, so that naming it runs nothing (but where
+// the run adds columns); each set of options is run once for the run, when rows are asked for.
 #pragma once
 
 #include <memory>

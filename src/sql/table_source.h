@@ -78,7 +78,7 @@ class TableSource {
   virtual ~TableSource() = default;
   const std::string& name() const { return name_; }
   const std::string& help() const { return help_; }
-  // What it is made of, where that takes work to know (an analysis is run). Errors: why this run has no such table.
+  // What it is made of. Errors: why this run has no such table.
   virtual Result<std::vector<SqlColumn>> columns() const = 0;
   virtual void plan(Plan& plan) const = 0;
   virtual std::unique_ptr<Cursor> open() const = 0;

@@ -48,7 +48,7 @@ void add_columns(Table& table, const TableSource& source, const std::vector<SqlC
     table.add_row({source.name(), c.name, std::string(type_name(c.type)), c.unit, int64_t{c.is_option}, c.help});
 }
 
-// Of one table, analyses too; of none asked of all but those, which would all have to run.
+// Of one table, analyses too; of none asked of all but those, which have more than a thousand.
 RunData::Made column_list(const Sources& sources, const std::vector<Argument>& arguments) {
   Table table = empty_columns();
   const std::string wanted = argument_text(arguments[0]);

@@ -106,6 +106,22 @@ class Opened(unittest.TestCase):
                         self.same_answer(trace, path, info.name, '--compat', 'hta', compat='hta')
         self.assertGreater(asked, 20)
 
+    def test_columns_are_known_before_an_analysis_runs(self):
+        compared = 0
+        for info in stageline.analyses():
+            self.assertEqual(list(info.columns), [name for name, _ in info.tables])
+            for trace in (self.trace, self.profile):
+                try:
+                    answer = trace.analyze(info.name)
+                except stageline.Error:
+                    continue
+                for name in answer:
+                    declared = info.columns[name]
+                    of_answer = [column for column in answer[name].columns if column in declared]
+                    self.assertEqual([c.name for c in declared], [c.name for c in of_answer], f'{info.name} {name}')
+                    compared += 1
+        self.assertGreater(compared, 40)
+
     def test_options_are_the_flags(self):
         self.same_answer(self.profile, self.profile_path, 'gpu-kernel-breakdown', '--num-kernels', '2', '--include-memory-kernels', 'false',
                          num_kernels=2, include_memory_kernels=False)

@@ -24,7 +24,23 @@ PyObject* option_list(const std::vector<AnalysisOption>& options) {
   return list.release();
 }
 
-// [(name, summary, needs, compat, format, makes_overlay, [(table, summary)], [(option, value, help, choices)])]
+// Columns as Table.columns has them, of every table.
+PyObject* column_lists(const std::vector<AnalysisTable>& tables) {
+  Ref lists(PyList_New(0));
+  for (const AnalysisTable& table : tables) {
+    Ref list(PyList_New(0));
+    for (const ColumnSpec& c : table.columns())
+      if (!list || !append(list, Py_BuildValue("(sssss)", c.name.c_str(), c.title.c_str(),
+                                               std::string(column_type_name(c.type)).c_str(),
+                                               std::string(raw_unit(c.type)).c_str(), c.help.c_str())))
+        return nullptr;
+    if (!lists || !append(lists, list.release())) return nullptr;
+  }
+  return lists.release();
+}
+
+// [(name, summary, needs, compat, format, makes_overlay, [(table, summary)], [(option, value, help, choices)],
+//   [[column]] by table)]
 PyObject* analysis_list(PyObject*, PyObject*) {
   Ref list(PyList_New(0));
   for (const Analysis* a : analyses()) {
@@ -32,9 +48,10 @@ PyObject* analysis_list(PyObject*, PyObject*) {
     for (const AnalysisTable& table : a->tables)
       if (!tables || !append(tables, Py_BuildValue("(ss)", table.name, table.summary))) return nullptr;
     const Ref options(option_list(a->options));
-    if (!list || !tables || !options ||
-        !append(list, Py_BuildValue("(sssssOOO)", a->name, a->summary, needs_name(a->needs), a->compat, a->format,
-                                    a->makes_overlay ? Py_True : Py_False, tables.get(), options.get())))
+    const Ref columns(column_lists(a->tables));
+    if (!list || !tables || !options || !columns ||
+        !append(list, Py_BuildValue("(sssssOOOO)", a->name, a->summary, needs_name(a->needs), a->compat, a->format,
+                                    a->makes_overlay ? Py_True : Py_False, tables.get(), options.get(), columns.get())))
       return nullptr;
   }
   return list.release();

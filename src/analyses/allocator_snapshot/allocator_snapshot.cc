@@ -21,82 +21,99 @@ ColumnSpec bytes_column(const char* name, const char* title, const char* help) {
   return {name, title, Type::kInteger, help};
 }
 
+std::vector<ColumnSpec> allocator_sums_columns() {
+  return {rank_column(),
+          device_column(),
+          bytes_column("segments", "segments", "Pieces taken from the device"),
+          bytes_column("blocks", "blocks", "Blocks that they are cut into"),
+          bytes_column("reserved_bytes", "reserved", "Bytes taken from the device"),
+          bytes_column("allocated_bytes", "allocated", "Bytes that tensors asked for"),
+          bytes_column("free_internal_bytes", "rounding", "Bytes of blocks in use beyond what was asked for"),
+          bytes_column("free_external_bytes", "free", "Bytes of blocks that are not in use"),
+          bytes_column("awaiting_bytes", "awaiting", "Of these, bytes that were freed and wait for a stream"),
+          bytes_column("largest_free_bytes", "largest free", "The largest block that could be given out as a whole"),
+          {"fragmentation", "fragmentation", Type::kShare,
+           "Share of the free bytes that lies outside the largest free block"},
+          bytes_column("sparse_segments", "sparse segments", "Segments of which less than a tenth is in use"),
+          bytes_column("sparse_bytes", "free in these", "Free bytes in them"),
+          bytes_column("peak_bytes", "peak", "Most that was held at once in the history, until frees were complete"),
+          {"peak_ns", "at", Type::kTime, "When"},
+          bytes_column("peak_reserved_bytes", "peak reserved", "Most that was reserved at once in the history"),
+          bytes_column("ooms", "out of memory", "Requests that were refused in the history")};
+}
+
+std::vector<ColumnSpec> allocator_categories_columns() {
+  return {rank_column(),
+          device_column(),
+          {"category", "category", Type::kText,
+           "As the events say; before: held since before the history; unknown: not said"},
+          bytes_column("at_peak_bytes", "at the peak", "Bytes held when most was held"),
+          bytes_column("most_bytes", "most", "Most bytes of this category at once"),
+          bytes_column("at_end_bytes", "at the end", "Bytes held at the moment of the snapshot"),
+          bytes_column("allocations", "allocations", "Allocations in the history")};
+}
+
+std::vector<ColumnSpec> allocator_stacks_columns() {
+  return {rank_column(),
+          device_column(),
+          {"stack", "stack", Type::kText, "Python frames, innermost first, with ; between"},
+          bytes_column("at_peak_bytes", "at the peak", "Bytes held when most was held"),
+          bytes_column("at_end_bytes", "at the end", "Bytes held at the moment of the snapshot"),
+          bytes_column("allocations", "allocations", "Allocations in the history"),
+          bytes_column("allocated_bytes", "allocated", "Bytes of all of them")};
+}
+
+std::vector<ColumnSpec> allocator_ooms_columns() {
+  return {rank_column(),
+          device_column(),
+          {"time_ns", "time", Type::kTime, "When the request was refused"},
+          bytes_column("wanted_bytes", "wanted", "Bytes that were asked for"),
+          bytes_column("device_free_bytes", "free on the device", "Bytes that the device had left"),
+          bytes_column("reserved_bytes", "reserved", "Bytes taken from the device then"),
+          bytes_column("allocated_bytes", "allocated", "Bytes in use then"),
+          bytes_column("free_bytes", "free", "Free bytes in the allocator's segments of that stream"),
+          bytes_column("largest_free_bytes", "largest free", "The largest free piece of these"),
+          {"reason", "reason", Type::kText,
+           "full: all is in use; fragmented: enough is free in pieces too small; split: enough is free only "
+           "together with the device's own; elsewhere: a piece was large enough, of another pool, or a limit "
+           "stood in the way; unknown: the history does not reach so far"},
+          {"stack", "stack", Type::kText, "Where the request was made"}};
+}
+
+std::vector<ColumnSpec> allocator_segments_columns() {
+  return {rank_column(),
+          device_column(),
+          {"address", "address", Type::kText, "Where it begins"},
+          bytes_column("bytes", "size", "Bytes taken from the device"),
+          bytes_column("used_bytes", "in use", "Bytes of blocks in use"),
+          bytes_column("largest_free_bytes", "largest free", "Its largest free block"),
+          bytes_column("blocks", "blocks", "Blocks that it is cut into"),
+          {"stream", "stream", Type::kInteger, "The stream that it serves"},
+          {"kind", "kind", Type::kText, "large or small requests; expandable"},
+          {"pool", "pool", Type::kText, "Of CUDA graphs and private pools; (0, 0): the common one"},
+          {"stack", "stack", Type::kText, "Who made the allocator take it"}};
+}
+
+std::vector<ColumnSpec> allocator_timeline_columns() {
+  return {rank_column(),
+          device_column(),
+          {"time_ns", "time", Type::kTime, "Of the event"},
+          {"action", "action", Type::kText, "alloc, free_completed, segment_alloc, …"},
+          {"category", "category", Type::kText, "Of what is allocated or freed"},
+          bytes_column("bytes", "change", "Bytes more, or fewer"),
+          bytes_column("category_bytes", "of the category", "Bytes that this category holds then"),
+          bytes_column("allocated_bytes", "allocated", "Bytes in use then"),
+          bytes_column("reserved_bytes", "reserved", "Bytes taken from the device then")};
+}
+
 struct Tables {
   Table sums =
-      Table("allocator-sums", "What the allocator held at the moment of the snapshot",
-            {rank_column(),
-             device_column(),
-             bytes_column("segments", "segments", "Pieces taken from the device"),
-             bytes_column("blocks", "blocks", "Blocks that they are cut into"),
-             bytes_column("reserved_bytes", "reserved", "Bytes taken from the device"),
-             bytes_column("allocated_bytes", "allocated", "Bytes that tensors asked for"),
-             bytes_column("free_internal_bytes", "rounding", "Bytes of blocks in use beyond what was asked for"),
-             bytes_column("free_external_bytes", "free", "Bytes of blocks that are not in use"),
-             bytes_column("awaiting_bytes", "awaiting", "Of these, bytes that were freed and wait for a stream"),
-             bytes_column("largest_free_bytes", "largest free", "The largest block that could be given out as a whole"),
-             {"fragmentation", "fragmentation", Type::kShare,
-              "Share of the free bytes that lies outside the largest free block"},
-             bytes_column("sparse_segments", "sparse segments", "Segments of which less than a tenth is in use"),
-             bytes_column("sparse_bytes", "free in these", "Free bytes in them"),
-             bytes_column("peak_bytes", "peak", "Most that was held at once in the history, until frees were complete"),
-             {"peak_ns", "at", Type::kTime, "When"},
-             bytes_column("peak_reserved_bytes", "peak reserved", "Most that was reserved at once in the history"),
-             bytes_column("ooms", "out of memory", "Requests that were refused in the history")});
-  Table categories = Table("allocator-categories", "What is held for whom",
-                           {rank_column(),
-                            device_column(),
-                            {"category", "category", Type::kText,
-                             "As the events say; before: held since before the history; unknown: not said"},
-                            bytes_column("at_peak_bytes", "at the peak", "Bytes held when most was held"),
-                            bytes_column("most_bytes", "most", "Most bytes of this category at once"),
-                            bytes_column("at_end_bytes", "at the end", "Bytes held at the moment of the snapshot"),
-                            bytes_column("allocations", "allocations", "Allocations in the history")});
-  Table stacks = Table("allocator-stacks", "Who allocates",
-                       {rank_column(),
-                        device_column(),
-                        {"stack", "stack", Type::kText, "Python frames, innermost first, with ; between"},
-                        bytes_column("at_peak_bytes", "at the peak", "Bytes held when most was held"),
-                        bytes_column("at_end_bytes", "at the end", "Bytes held at the moment of the snapshot"),
-                        bytes_column("allocations", "allocations", "Allocations in the history"),
-                        bytes_column("allocated_bytes", "allocated", "Bytes of all of them")});
-  Table ooms =
-      Table("allocator-ooms", "Why memory ran out",
-            {rank_column(),
-             device_column(),
-             {"time_ns", "time", Type::kTime, "When the request was refused"},
-             bytes_column("wanted_bytes", "wanted", "Bytes that were asked for"),
-             bytes_column("device_free_bytes", "free on the device", "Bytes that the device had left"),
-             bytes_column("reserved_bytes", "reserved", "Bytes taken from the device then"),
-             bytes_column("allocated_bytes", "allocated", "Bytes in use then"),
-             bytes_column("free_bytes", "free", "Free bytes in the allocator's segments of that stream"),
-             bytes_column("largest_free_bytes", "largest free", "The largest free piece of these"),
-             {"reason", "reason", Type::kText,
-              "full: all is in use; fragmented: enough is free in pieces too small; split: enough is free only "
-              "together with the device's own; elsewhere: a piece was large enough, of another pool, or a limit "
-              "stood in the way; unknown: the history does not reach so far"},
-             {"stack", "stack", Type::kText, "Where the request was made"}});
-  Table segments = Table("allocator-segments", "Segments",
-                         {rank_column(),
-                          device_column(),
-                          {"address", "address", Type::kText, "Where it begins"},
-                          bytes_column("bytes", "size", "Bytes taken from the device"),
-                          bytes_column("used_bytes", "in use", "Bytes of blocks in use"),
-                          bytes_column("largest_free_bytes", "largest free", "Its largest free block"),
-                          bytes_column("blocks", "blocks", "Blocks that it is cut into"),
-                          {"stream", "stream", Type::kInteger, "The stream that it serves"},
-                          {"kind", "kind", Type::kText, "large or small requests; expandable"},
-                          {"pool", "pool", Type::kText, "Of CUDA graphs and private pools; (0, 0): the common one"},
-                          {"stack", "stack", Type::kText, "Who made the allocator take it"}});
-  Table timeline = Table("allocator-timeline", "What is held over time",
-                         {rank_column(),
-                          device_column(),
-                          {"time_ns", "time", Type::kTime, "Of the event"},
-                          {"action", "action", Type::kText, "alloc, free_completed, segment_alloc, …"},
-                          {"category", "category", Type::kText, "Of what is allocated or freed"},
-                          bytes_column("bytes", "change", "Bytes more, or fewer"),
-                          bytes_column("category_bytes", "of the category", "Bytes that this category holds then"),
-                          bytes_column("allocated_bytes", "allocated", "Bytes in use then"),
-                          bytes_column("reserved_bytes", "reserved", "Bytes taken from the device then")});
+      Table("allocator-sums", "What the allocator held at the moment of the snapshot", allocator_sums_columns());
+  Table categories = Table("allocator-categories", "What is held for whom", allocator_categories_columns());
+  Table stacks = Table("allocator-stacks", "Who allocates", allocator_stacks_columns());
+  Table ooms = Table("allocator-ooms", "Why memory ran out", allocator_ooms_columns());
+  Table segments = Table("allocator-segments", "Segments", allocator_segments_columns());
+  Table timeline = Table("allocator-timeline", "What is held over time", allocator_timeline_columns());
 };
 
 const char* action_name(AllocatorAction action) {
@@ -290,12 +307,12 @@ extern const Analysis allocator_snapshot_analysis;
 const Analysis allocator_snapshot_analysis = {
     .name = "allocator-snapshot",
     .summary = "what PyTorch's allocator holds, for whom, in what pieces, and why memory ran out",
-    .tables = {{"allocator-sums", "one row per device: sums, fragmentation, peak"},
-               {"allocator-categories", "one row per category"},
-               {"allocator-stacks", "one row per stack, the most at the peak first"},
-               {"allocator-ooms", "one row per request that was refused"},
-               {"allocator-segments", "one row per segment"},
-               {"allocator-timeline", "one row per event that changes what is held"}},
+    .tables = {{"allocator-sums", "one row per device: sums, fragmentation, peak", allocator_sums_columns},
+               {"allocator-categories", "one row per category", allocator_categories_columns},
+               {"allocator-stacks", "one row per stack, the most at the peak first", allocator_stacks_columns},
+               {"allocator-ooms", "one row per request that was refused", allocator_ooms_columns},
+               {"allocator-segments", "one row per segment", allocator_segments_columns},
+               {"allocator-timeline", "one row per event that changes what is held", allocator_timeline_columns}},
     .run = run_allocator_snapshot,
     .needs = AnalysisNeeds::kAllocator};
 

@@ -248,19 +248,22 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
   return result;
 }
 
-Table exact_aten_op_kernels_and_delay_table() {
+std::vector<ColumnSpec> aten_op_kernels_and_delay_columns() {
   return {
-      "aten-op-kernels-and-delay",
-      "Operators, the kernels they launch, and the delays",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"aten_op_name", "operator", Type::kText, "Innermost operator around the launch call; else the one recorded"},
-       {"kernel_sequence", "kernels", Type::kText, "Device work of one call, in order of launch"},
-       {"occurrence_count", "calls", Type::kInteger, "Calls with this sequence"},
-       {"kernel_count", "kernels", Type::kInteger, "Kernels, copies and memsets of one call"},
-       {"kernel_ns", "device time", Type::kDuration, "Sum over all calls"},
-       {"avg_launch_delay_ns", "launch delay", Type::kDuration, "Mean from the operator's start to its first launch"},
-       {"max_launch_delay_ns", "longest", Type::kDuration, "The longest of these"},
-       {"avg_runtime_delay_ns", "runtime delay", Type::kDuration, "Mean from the first launch to its kernel's start"}}};
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"aten_op_name", "operator", Type::kText, "Innermost operator around the launch call; else the one recorded"},
+      {"kernel_sequence", "kernels", Type::kText, "Device work of one call, in order of launch"},
+      {"occurrence_count", "calls", Type::kInteger, "Calls with this sequence"},
+      {"kernel_count", "kernels", Type::kInteger, "Kernels, copies and memsets of one call"},
+      {"kernel_ns", "device time", Type::kDuration, "Sum over all calls"},
+      {"avg_launch_delay_ns", "launch delay", Type::kDuration, "Mean from the operator's start to its first launch"},
+      {"max_launch_delay_ns", "longest", Type::kDuration, "The longest of these"},
+      {"avg_runtime_delay_ns", "runtime delay", Type::kDuration, "Mean from the first launch to its kernel's start"}};
+}
+
+Table exact_aten_op_kernels_and_delay_table() {
+  return {"aten-op-kernels-and-delay", "Operators, the kernels they launch, and the delays",
+          aten_op_kernels_and_delay_columns()};
 }
 
 // ---- both -------------------------------------------------------------------------------------------------
@@ -350,7 +353,8 @@ extern const Analysis aten_op_kernels_and_delay_analysis;
 const Analysis aten_op_kernels_and_delay_analysis = {
     .name = "aten-op-kernels-and-delay",
     .summary = "which kernels every operator launches, and how long its launches take to arrive",
-    .tables = {{"aten-op-kernels-and-delay", "one row per rank, operator and sequence of kernels"}},
+    .tables = {{"aten-op-kernels-and-delay", "one row per rank, operator and sequence of kernels",
+                aten_op_kernels_and_delay_columns}},
     .run = run_aten_op_kernels_and_delay,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"sort-by", "LIST", "Columns to sort by, largest first (default occurrence_count)", ""},

@@ -238,8 +238,8 @@ extern const Analysis call_graph_analysis;
 const Analysis call_graph_analysis = {
     .name = "call-graph",
     .summary = "who called whom: every call's caller, depth, self time and the device work below it",
-    .tables = {{"call-stack", "one row per call: caller, depth, self time"},
-               {"trace-call-graph", "one row per call: the kernels below it"}},
+    .tables = {{"call-stack", "one row per call: caller, depth, self time", exact_stack_columns},
+               {"trace-call-graph", "one row per call: the kernels below it", exact_graph_columns}},
     .run = run_call_graph,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"builder", "NAME",

@@ -29,7 +29,7 @@ RankAnswer answer_for(const TorchRank& rank, bool msprof) {
   return answer;
 }
 
-Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ranks, bool by_rank) {
+std::vector<ColumnSpec> cann_api_columns(bool by_rank) {
   std::vector<ColumnSpec> keys;
   if (by_rank) keys.push_back({"rank", "rank", Type::kInteger, "Global rank"});
   keys.push_back({"name", "call", Type::kText, ""});
@@ -41,8 +41,12 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
     columns.push_back({"min_rank", "shortest on rank", Type::kInteger, "The first rank that has the shortest call"});
     columns.push_back({"max_rank", "longest on rank", Type::kInteger, "The first rank that has the longest call"});
   }
+  return columns;
+}
+
+Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ranks, bool by_rank) {
   Table table(by_rank ? "cann-api-ranks" : "cann-api",
-              by_rank ? "Runtime calls of every rank" : "Runtime calls, all ranks", std::move(columns));
+              by_rank ? "Runtime calls of every rank" : "Runtime calls, all ranks", cann_api_columns(by_rank));
   struct Line {
     std::vector<int64_t> ns;
     int64_t sum = 0, least = INT64_MAX, longest = INT64_MIN, least_rank = 0, longest_rank = 0;
@@ -235,7 +239,8 @@ extern const Analysis cann_api_sum_analysis;
 const Analysis cann_api_sum_analysis = {
     .name = "cann-api-sum",
     .summary = "calls of the runtime (CANN, CUDA, …) by name: count, total, quartiles",
-    .tables = {{"cann-api", "one row per call, over all ranks"}, {"cann-api-ranks", "one row per rank and call"}},
+    .tables = {{"cann-api", "one row per call, over all ranks", [] { return cann_api_columns(false); }},
+               {"cann-api-ranks", "one row per rank and call", [] { return cann_api_columns(true); }}},
     .run = run_cann_api_sum,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof",

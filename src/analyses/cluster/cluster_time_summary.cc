@@ -95,33 +95,35 @@ RankTimes times_of(const TorchRun& run, const TorchRank& rank, const std::vector
   return steps;
 }
 
+std::vector<ColumnSpec> cluster_time_summary_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"step", "step", Type::kInteger, "Step of the launch; empty for work outside of steps"},
+          {"step_ns", "step of the host", Type::kDuration, "Length of the step on the host; empty where it says none"},
+          {"span_ns", "span", Type::kDuration,
+           "First start to last end of the step's device work: what the next four add up to"},
+          {"compute_ns", "computing", Type::kDuration, "Union of computation"},
+          {"exposed_communication_ns", "exposed communication", Type::kDuration,
+           "Communication with no computation over it"},
+          {"exposed_memory_ns", "exposed copies", Type::kDuration, "Copies and memsets with neither over them"},
+          {"free_ns", "free", Type::kDuration, "No device work at all"},
+          {"free_share", "free", Type::kShare, "Of the span"},
+          {"communication_ns", "communication", Type::kDuration, "Union of communication"},
+          {"overlap_ns", "overlapped", Type::kDuration, "Communication with computation over it"},
+          {"memory_ns", "copies", Type::kDuration, "Union of copies and memsets"},
+          {"bubble_ns", "bubble", Type::kDuration,
+           "Exposed sends, receives and batches of them: waiting for and moving pipeline messages"},
+          {"stage_ns", "stage", Type::kDuration, "Span without the bubble"},
+          {"preparing_ns", "preparing", Type::kDuration,
+           "Start of the host's step to first start on the device; 0 if before"},
+          {"communication_wait_ns", "waiting for ranks", Type::kDuration,
+           "In collectives, exposed or not: by their tasks, else beyond the shortest of all ranks of the group; empty "
+           "where "
+           "neither is there"},
+          {"communication_transfer_ns", "transfer", Type::kDuration, "Of the same: by tasks, else the shortest"}};
+}
+
 Table exact_cluster_time_summary_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
-  Table table(
-      "cluster-time-summary", "Time of every rank and step",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"step", "step", Type::kInteger, "Step of the launch; empty for work outside of steps"},
-       {"step_ns", "step of the host", Type::kDuration, "Length of the step on the host; empty where it says none"},
-       {"span_ns", "span", Type::kDuration,
-        "First start to last end of the step's device work: what the next four add up to"},
-       {"compute_ns", "computing", Type::kDuration, "Union of computation"},
-       {"exposed_communication_ns", "exposed communication", Type::kDuration,
-        "Communication with no computation over it"},
-       {"exposed_memory_ns", "exposed copies", Type::kDuration, "Copies and memsets with neither over them"},
-       {"free_ns", "free", Type::kDuration, "No device work at all"},
-       {"free_share", "free", Type::kShare, "Of the span"},
-       {"communication_ns", "communication", Type::kDuration, "Union of communication"},
-       {"overlap_ns", "overlapped", Type::kDuration, "Communication with computation over it"},
-       {"memory_ns", "copies", Type::kDuration, "Union of copies and memsets"},
-       {"bubble_ns", "bubble", Type::kDuration,
-        "Exposed sends, receives and batches of them: waiting for and moving pipeline messages"},
-       {"stage_ns", "stage", Type::kDuration, "Span without the bubble"},
-       {"preparing_ns", "preparing", Type::kDuration,
-        "Start of the host's step to first start on the device; 0 if before"},
-       {"communication_wait_ns", "waiting for ranks", Type::kDuration,
-        "In collectives, exposed or not: by their tasks, else beyond the shortest of all ranks of the group; empty "
-        "where "
-        "neither is there"},
-       {"communication_transfer_ns", "transfer", Type::kDuration, "Of the same: by tasks, else the shortest"}});
+  Table table("cluster-time-summary", "Time of every rank and step", cluster_time_summary_columns());
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const auto& [step, t] : ranks[k])
       table.add_row({int64_t{run.ranks[run.parts[k]]}, step < 0 ? kNullInteger : int64_t{step}, t.step_ns, t.span_ns(),
@@ -133,19 +135,22 @@ Table exact_cluster_time_summary_table(const TorchRun& run, const std::vector<Ra
   return table;
 }
 
+std::vector<ColumnSpec> cluster_time_ranks_columns() {
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"step_count", "steps", Type::kInteger, ""},
+      {"span_ns", "span", Type::kDuration, "Of its steps: first start to last end of device work, summed"},
+      {"compute_ns", "computing", Type::kDuration, ""},
+      {"exposed_message_ns", "bubble", Type::kDuration, "Exposed sends and receives"},
+      {"exposed_collective_ns", "exposed collectives", Type::kDuration, "The other exposed communication"},
+      {"exposed_memory_ns", "exposed copies", Type::kDuration, ""},
+      {"free_ns", "free", Type::kDuration, ""},
+      {"free_share", "free", Type::kShare, "Of the span"},
+      {"communication_wait_ns", "waiting for ranks", Type::kDuration, "In collectives; empty where it is not known"}};
+}
+
 Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
-  Table table(
-      "cluster-time-ranks", "Time of every rank, all steps",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"step_count", "steps", Type::kInteger, ""},
-       {"span_ns", "span", Type::kDuration, "Of its steps: first start to last end of device work, summed"},
-       {"compute_ns", "computing", Type::kDuration, ""},
-       {"exposed_message_ns", "bubble", Type::kDuration, "Exposed sends and receives"},
-       {"exposed_collective_ns", "exposed collectives", Type::kDuration, "The other exposed communication"},
-       {"exposed_memory_ns", "exposed copies", Type::kDuration, ""},
-       {"free_ns", "free", Type::kDuration, ""},
-       {"free_share", "free", Type::kShare, "Of the span"},
-       {"communication_wait_ns", "waiting for ranks", Type::kDuration, "In collectives; empty where it is not known"}});
+  Table table("cluster-time-ranks", "Time of every rank, all steps", cluster_time_ranks_columns());
   for (size_t k = 0; k < ranks.size(); ++k) {
     bool waits_known = true;
     int64_t steps = 0, span = 0, compute = 0, messages = 0, collectives = 0, memory = 0, free = 0, wait = 0;
@@ -168,19 +173,23 @@ Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
   return table;
 }
 
+std::vector<ColumnSpec> cluster_time_told_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"step", "step", Type::kInteger, "Empty where the profile has no steps"},
+          {"compute_ns", "computing", Type::kDuration, "As the profiler says; so are all that follow"},
+          {"exposed_communication_ns", "exposed communication", Type::kDuration, "With no computation over it"},
+          {"overlap_ns", "overlapped", Type::kDuration, "Communication with computation over it"},
+          {"free_ns", "free", Type::kDuration, "From the first computation or communication on"},
+          {"stage_ns", "stage", Type::kDuration, "Without its bubble"},
+          {"bubble_ns", "receives", Type::kDuration,
+           "What the profiler calls bubble: single receives alone, 0 with batched messages"},
+          {"preparing_ns", "preparing", Type::kDuration, ""}};
+}
+
 // What the profiler itself summed up, of ranks whose device work is in no file (Ascend: step_trace_time.csv alone).
 Table told_table(const Trace& trace) {
   Table table("cluster-time-told", "Time of every step as the profiler summed it, of ranks without device work",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"step", "step", Type::kInteger, "Empty where the profile has no steps"},
-               {"compute_ns", "computing", Type::kDuration, "As the profiler says; so are all that follow"},
-               {"exposed_communication_ns", "exposed communication", Type::kDuration, "With no computation over it"},
-               {"overlap_ns", "overlapped", Type::kDuration, "Communication with computation over it"},
-               {"free_ns", "free", Type::kDuration, "From the first computation or communication on"},
-               {"stage_ns", "stage", Type::kDuration, "Without its bubble"},
-               {"bubble_ns", "receives", Type::kDuration,
-                "What the profiler calls bubble: single receives alone, 0 with batched messages"},
-               {"preparing_ns", "preparing", Type::kDuration, ""}});
+              cluster_time_told_columns());
   const auto known = [](int64_t ns) { return ns < 0 ? kNullInteger : ns; };
   std::vector<const Part*> parts;
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
@@ -237,9 +246,10 @@ extern const Analysis cluster_time_summary_analysis;
 const Analysis cluster_time_summary_analysis = {
     .name = "cluster-time-summary",
     .summary = "computing, exposed communication, bubble, copies and free time of every rank and step",
-    .tables = {{"cluster-time-summary", "one row per rank and step"},
-               {"cluster-time-ranks", "one row per rank (not with --compat msprof)"},
-               {"cluster-time-told", "one row per rank and step that only the profiler's own sums tell of"}},
+    .tables = {{"cluster-time-summary", "one row per rank and step", cluster_time_summary_columns},
+               {"cluster-time-ranks", "one row per rank (not with --compat msprof)", cluster_time_ranks_columns},
+               {"cluster-time-told", "one row per rank and step that only the profiler's own sums tell of",
+                cluster_time_told_columns}},
     .run = run_cluster_time_summary,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof",

@@ -74,6 +74,24 @@ const ColumnSpec kTarget = {"dst_rank", "to", Type::kInteger, "As for the source
 const ColumnSpec kTransport = {"transport", "transport", Type::kText, "SDMA, RDMA, LOCAL …; empty where not said"};
 const ColumnSpec kLink = {"link", "link", Type::kText, "HCCS, PCIE, RDMA …; empty where not said"};
 
+std::vector<ColumnSpec> rank_link_columns() { return columns_with({kSource, kTarget, kTransport, kLink}); }
+
+std::vector<ColumnSpec> operation_link_columns() {
+  return columns_with({{"group", "group", Type::kText, "Communicator"},
+                       {"kind", "operation", Type::kText, "allReduce, send, …"},
+                       kSource,
+                       kTarget,
+                       kTransport,
+                       kLink});
+}
+
+std::vector<ColumnSpec> size_columns() {
+  return columns_with({kTransport,
+                       kLink,
+                       {"least_bytes", "size from", Type::kInteger, "Transfers of this size up to twice of it"},
+                       {"size", "size", Type::kText, "The same, for people"}});
+}
+
 std::string power_text(int log2) {
   constexpr std::array<const char*, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   const int unit = std::min(log2 / 10, 5);
@@ -111,29 +129,19 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
   const bool from_links = sources[static_cast<size_t>(TransferSource::kTasks)] > 0 ||
                           sources[static_cast<size_t>(TransferSource::kSummaries)] > 0;
   if (input.for_report && (all.links.empty() || !from_links)) return AnalysisResult();
-  Table links("links", "Bytes from rank to rank", columns_with({kSource, kTarget, kTransport, kLink}));
+  Table links("links", "Bytes from rank to rank", rank_link_columns());
   for (const auto& [key, sum] : all.links) {
     const auto& [src, dst, transport, link] = key;
     links.add_row(behind({int64_t{src}, int64_t{dst}, std::string(transport), std::string(link)}, sum));
   }
-  Table ops("links-by-operation", "Bytes from rank to rank by group and operation",
-            columns_with({{"group", "group", Type::kText, "Communicator"},
-                          {"kind", "operation", Type::kText, "allReduce, send, …"},
-                          kSource,
-                          kTarget,
-                          kTransport,
-                          kLink}));
+  Table ops("links-by-operation", "Bytes from rank to rank by group and operation", operation_link_columns());
   for (const auto& [key, sum] : all.ops) {
     const auto& [group, kind, src, dst, transport, link] = key;
     ops.add_row(behind(
         {std::string(group), std::string(kind), int64_t{src}, int64_t{dst}, std::string(transport), std::string(link)},
         sum));
   }
-  Table sizes("bandwidth-by-size", "Bandwidth by size of the transfer",
-              columns_with({kTransport,
-                            kLink,
-                            {"least_bytes", "size from", Type::kInteger, "Transfers of this size up to twice of it"},
-                            {"size", "size", Type::kText, "The same, for people"}}));
+  Table sizes("bandwidth-by-size", "Bandwidth by size of the transfer", size_columns());
   for (const auto& [key, sum] : all.sizes) {
     const auto& [transport, link, log2] = key;
     sizes.add_row(behind({std::string(transport), std::string(link), int64_t{1} << log2,
@@ -152,9 +160,9 @@ extern const Analysis communication_matrix_analysis;
 const Analysis communication_matrix_analysis = {
     .name = "communication-matrix",
     .summary = "bytes, time and bandwidth from rank to rank, by link and by size",
-    .tables = {{"links", "one row per source, destination, transport and link type"},
-               {"links-by-operation", "the same per group and type of operation"},
-               {"bandwidth-by-size", "one row per transport, link type and power of two of bytes"}},
+    .tables = {{"links", "one row per source, destination, transport and link type", rank_link_columns},
+               {"links-by-operation", "the same per group and type of operation", operation_link_columns},
+               {"bandwidth-by-size", "one row per transport, link type and power of two of bytes", size_columns}},
     .run = run_communication_matrix,
     .needs = AnalysisNeeds::kTorch};
 

@@ -55,6 +55,22 @@ std::vector<ColumnSpec> columns_with(std::vector<ColumnSpec> keys) {
   return keys;
 }
 
+std::vector<ColumnSpec> communication_times_columns() {
+  return columns_with({{"rank", "rank", Type::kInteger, "Global rank"},
+                       {"step", "step", Type::kInteger, "Step of its launch; empty outside"},
+                       {"name", "operation", Type::kText, "As the profiler numbers it"},
+                       {"group", "group", Type::kText, "Communicator"},
+                       {"start_ns", "start", Type::kTime, "From the run's first slice, by the rank's own clock"}});
+}
+
+std::vector<ColumnSpec> communication_time_sum_columns() {
+  return columns_with({{"rank", "rank", Type::kInteger, "Global rank"},
+                       {"group", "group", Type::kText, "Communicator"},
+                       {"group_description", "kind of group", Type::kText, "tp, pp, dp, … where the profile says"},
+                       {"kind", "operation", Type::kText, "allReduce, send, …"},
+                       {"count", "operations", Type::kInteger, ""}});
+}
+
 std::vector<Table::Value> behind(std::vector<Table::Value> keys, const Sum& sum) {
   const bool known = sum.basis != Basis::kNone;
   keys.emplace_back(sum.elapse);
@@ -77,12 +93,7 @@ Result<AnalysisResult> run_communication_time_sum(const AnalysisInput& input) {
   const auto text = [&](StringId id) { return std::string(torch->trace->names.text(id)); };
   using Key = std::tuple<int64_t, std::string_view, std::string_view, std::string_view>;
   std::map<Key, Sum> groups;
-  Table each("communication-times", "Communication operations",
-             columns_with({{"rank", "rank", Type::kInteger, "Global rank"},
-                           {"step", "step", Type::kInteger, "Step of its launch; empty outside"},
-                           {"name", "operation", Type::kText, "As the profiler numbers it"},
-                           {"group", "group", Type::kText, "Communicator"},
-                           {"start_ns", "start", Type::kTime, "From the run's first slice, by the rank's own clock"}}));
+  Table each("communication-times", "Communication operations", communication_times_columns());
   for (size_t k = 0; k < ranks.size(); ++k) {
     const int64_t number = torch->ranks[torch->parts[k]];
     for (const OpTime& time : ranks[k]) {
@@ -96,12 +107,7 @@ Result<AnalysisResult> run_communication_time_sum(const AnalysisInput& input) {
                           one));
     }
   }
-  Table sums("communication-time-sum", "Communication by rank, group and type",
-             columns_with({{"rank", "rank", Type::kInteger, "Global rank"},
-                           {"group", "group", Type::kText, "Communicator"},
-                           {"group_description", "kind of group", Type::kText, "tp, pp, dp, … where the profile says"},
-                           {"kind", "operation", Type::kText, "allReduce, send, …"},
-                           {"count", "operations", Type::kInteger, ""}}));
+  Table sums("communication-time-sum", "Communication by rank, group and type", communication_time_sum_columns());
   for (const auto& [key, sum] : groups) {
     const auto& [number, group, description, kind] = key;
     sums.add_row(behind({number, std::string(group), std::string(description), std::string(kind), sum.count}, sum));
@@ -120,8 +126,9 @@ extern const Analysis communication_time_sum_analysis;
 const Analysis communication_time_sum_analysis = {
     .name = "communication-time-sum",
     .summary = "transfer, waiting and idle time inside communication operations",
-    .tables = {{"communication-time-sum", "one row per rank, group and type of operation"},
-               {"communication-times", "one row per operation (not in reports)"}},
+    .tables = {{"communication-time-sum", "one row per rank, group and type of operation",
+                communication_time_sum_columns},
+               {"communication-times", "one row per operation (not in reports)", communication_times_columns}},
     .run = run_communication_time_sum,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof",

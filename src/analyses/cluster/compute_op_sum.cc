@@ -60,6 +60,28 @@ struct Line {
   std::vector<int64_t> ns;
 };
 
+std::vector<ColumnSpec> op_sum_columns(bool by_name, bool by_rank, bool msprof) {
+  std::vector<ColumnSpec> keys;
+  if (by_rank && !msprof) keys.push_back({"rank", "rank", Type::kInteger, "Global rank"});
+  if (by_name)
+    keys.push_back(msprof ? ColumnSpec{"OpName", "OpName", Type::kText, ""}
+                          : ColumnSpec{"name", "kernel", Type::kText, "As the profiler has it"});
+  if (msprof) {
+    keys.push_back({"OpType", "OpType", Type::kText, ""});
+    keys.push_back({"TaskType", "TaskType", Type::kText, ""});
+    if (by_name) keys.push_back({"InputShapes", "InputShapes", Type::kText, ""});
+    if (by_rank) keys.push_back({"Rank", "Rank", Type::kInteger, ""});
+  } else {
+    keys.push_back({"op_type", "type", Type::kText, "Operator type, as Ascend profiles say; otherwise empty"});
+    keys.push_back({"task_type", "unit", Type::kText, "Unit that ran it (AI_CORE, AI_VECTOR_CORE, …); Ascend only"});
+    if (by_name)
+      keys.push_back({"input_shapes", "input shapes", Type::kText,
+                      "Of the kernel, else of the operator that launched it; empty where shapes were not recorded"});
+    keys.push_back({"sum_share", "share", Type::kShare, "Of all computation in this table"});
+  }
+  return with_duration_columns(std::move(keys), msprof);
+}
+
 class Writer {
  public:
   Writer(const StringPool& names, bool msprof) : names_(names), msprof_(msprof) {}
@@ -92,27 +114,6 @@ class Writer {
       table.add_row(with_durations(std::move(keys), line.ns, msprof_));
     }
   }
-  std::vector<ColumnSpec> columns(bool by_name, bool by_rank) const {
-    std::vector<ColumnSpec> keys;
-    if (by_rank && !msprof_) keys.push_back({"rank", "rank", Type::kInteger, "Global rank"});
-    if (by_name)
-      keys.push_back(msprof_ ? ColumnSpec{"OpName", "OpName", Type::kText, ""}
-                             : ColumnSpec{"name", "kernel", Type::kText, "As the profiler has it"});
-    if (msprof_) {
-      keys.push_back({"OpType", "OpType", Type::kText, ""});
-      keys.push_back({"TaskType", "TaskType", Type::kText, ""});
-      if (by_name) keys.push_back({"InputShapes", "InputShapes", Type::kText, ""});
-      if (by_rank) keys.push_back({"Rank", "Rank", Type::kInteger, ""});
-    } else {
-      keys.push_back({"op_type", "type", Type::kText, "Operator type, as Ascend profiles say; otherwise empty"});
-      keys.push_back({"task_type", "unit", Type::kText, "Unit that ran it (AI_CORE, AI_VECTOR_CORE, …); Ascend only"});
-      if (by_name)
-        keys.push_back({"input_shapes", "input shapes", Type::kText,
-                        "Of the kernel, else of the operator that launched it; empty where shapes were not recorded"});
-      keys.push_back({"sum_share", "share", Type::kShare, "Of all computation in this table"});
-    }
-    return with_duration_columns(std::move(keys), msprof_);
-  }
 
  private:
   const StringPool& names_;
@@ -143,14 +144,16 @@ Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
   std::map<Key, Key> types;
   AnalysisResult result;
   note_level_none(input, result.notes);
-  Table all("compute-op-types", "Computation by operator type, all ranks", writer.columns(false, false));
+  Table all("compute-op-types", "Computation by operator type, all ranks", op_sum_columns(false, false, input.msprof));
   writer.fill(all, lines_by_type(ranks, false, types), false, false);
-  Table by_rank("compute-op-types-by-rank", "Computation by operator type of every rank", writer.columns(false, true));
+  Table by_rank("compute-op-types-by-rank", "Computation by operator type of every rank",
+                op_sum_columns(false, true, input.msprof));
   writer.fill(by_rank, lines_by_type(ranks, true, types), false, true);
   std::vector<Line> lines;
   for (RankAnswer& rank : ranks)
     for (auto& [key, ns] : rank.sums) lines.push_back({&key, rank.rank, 0, std::move(ns)});
-  Table by_name("compute-ops", "Computation by kernel and shapes of every rank", writer.columns(true, true));
+  Table by_name("compute-ops", "Computation by kernel and shapes of every rank",
+                op_sum_columns(true, true, input.msprof));
   writer.fill(by_name, std::move(lines), true, true);
   result.tables.push_back(std::move(all));
   result.tables.push_back(std::move(by_rank));
@@ -164,9 +167,12 @@ extern const Analysis compute_op_sum_analysis;
 const Analysis compute_op_sum_analysis = {
     .name = "compute-op-sum",
     .summary = "kernels by type, name and input shapes: count, total, quartiles",
-    .tables = {{"compute-op-types", "one row per operator type and unit"},
-               {"compute-op-types-by-rank", "one row per rank, operator type and unit"},
-               {"compute-ops", "one row per rank, kernel, type, unit and input shapes"}},
+    .tables = {{"compute-op-types", "one row per operator type and unit",
+                [] { return op_sum_columns(false, false, false); }},
+               {"compute-op-types-by-rank", "one row per rank, operator type and unit",
+                [] { return op_sum_columns(false, true, false); }},
+               {"compute-ops", "one row per rank, kernel, type, unit and input shapes",
+                [] { return op_sum_columns(true, true, false); }}},
     .run = run_compute_op_sum,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof",

@@ -167,14 +167,16 @@ RankAnswer answer_for(const TorchRank& rank, const std::vector<Reason>& reasons,
   return answer;
 }
 
+std::vector<ColumnSpec> free_reasons_columns() {
+  return with_duration_columns({{"rank", "rank", Type::kInteger, "Global rank"},
+                                {"reason", "reason", Type::kText, "docs/analyses/free-analysis.md"},
+                                {"free_share", "share", Type::kShare, "Of the rank's free time"},
+                                {"span_share", "of the span", Type::kShare, "First start to last end of device work"}},
+                               false);
+}
+
 Table reason_table(std::vector<RankAnswer>& ranks) {
-  Table table(
-      "free-reasons", "Why the devices stood still",
-      with_duration_columns({{"rank", "rank", Type::kInteger, "Global rank"},
-                             {"reason", "reason", Type::kText, "docs/analyses/free-analysis.md"},
-                             {"free_share", "share", Type::kShare, "Of the rank's free time"},
-                             {"span_share", "of the span", Type::kShare, "First start to last end of device work"}},
-                            false));
+  Table table("free-reasons", "Why the devices stood still", free_reasons_columns());
   for (RankAnswer& rank : ranks) {
     const auto add = [&](const char* reason, std::vector<int64_t>& ns) {
       if (ns.empty()) return;
@@ -189,14 +191,17 @@ Table reason_table(std::vector<RankAnswer>& ranks) {
   return table;
 }
 
+std::vector<ColumnSpec> free_time_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"span_ns", "span", Type::kDuration, "First start to last end of device work"},
+          {"free_ns", "free", Type::kDuration, "No device work"},
+          {"free_share", "free", Type::kShare, "Of the span"},
+          {"short_gap_count", "short gaps", Type::kInteger, "Gaps shorter than --min-gap: not explained"},
+          {"short_gap_ns", "short gaps", Type::kDuration, "Their sum"}};
+}
+
 Table total_table(const std::vector<RankAnswer>& ranks) {
-  Table table("free-time", "Free time of every device",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"span_ns", "span", Type::kDuration, "First start to last end of device work"},
-               {"free_ns", "free", Type::kDuration, "No device work"},
-               {"free_share", "free", Type::kShare, "Of the span"},
-               {"short_gap_count", "short gaps", Type::kInteger, "Gaps shorter than --min-gap: not explained"},
-               {"short_gap_ns", "short gaps", Type::kDuration, "Their sum"}});
+  Table table("free-time", "Free time of every device", free_time_columns());
   for (const RankAnswer& rank : ranks)
     if (rank.span_ns > 0)
       table.add_row({int64_t{rank.rank}, rank.span_ns, rank.free_ns,
@@ -205,18 +210,21 @@ Table total_table(const std::vector<RankAnswer>& ranks) {
   return table;
 }
 
+std::vector<ColumnSpec> free_gaps_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"start_ns", "start", Type::kTime, "From the run's first slice"},
+          {"free_ns", "gap", Type::kDuration, ""},
+          {"reason", "reason", Type::kText, "docs/analyses/free-analysis.md"},
+          {"dry_ns", "not asked", Type::kDuration, "Of it: until the next launch began"},
+          {"step", "step", Type::kInteger, "Of the work behind it"},
+          {"before", "after", Type::kText, "Device work that ended"},
+          {"after", "before", Type::kText, "Device work that began"},
+          {"launch", "launched by", Type::kText, "Call that launched the latter"},
+          {"operator", "of operator", Type::kText, "Operator that it belongs to"}};
+}
+
 Table gap_table(const TorchRun& run, const std::vector<RankAnswer>& ranks) {
-  Table table("free-gaps", "Longest gaps of every device",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"start_ns", "start", Type::kTime, "From the run's first slice"},
-               {"free_ns", "gap", Type::kDuration, ""},
-               {"reason", "reason", Type::kText, "docs/analyses/free-analysis.md"},
-               {"dry_ns", "not asked", Type::kDuration, "Of it: until the next launch began"},
-               {"step", "step", Type::kInteger, "Of the work behind it"},
-               {"before", "after", Type::kText, "Device work that ended"},
-               {"after", "before", Type::kText, "Device work that began"},
-               {"launch", "launched by", Type::kText, "Call that launched the latter"},
-               {"operator", "of operator", Type::kText, "Operator that it belongs to"}});
+  Table table("free-gaps", "Longest gaps of every device", free_gaps_columns());
   for (size_t k = 0; k < ranks.size(); ++k) {
     const Slices& s = run.trace->parts[run.parts[k]].slices;
     const auto name = [&](uint32_t slice) {
@@ -256,9 +264,9 @@ extern const Analysis free_analysis_analysis;
 const Analysis free_analysis_analysis = {
     .name = "free-analysis",
     .summary = "why devices stood still: slow host, data loading, synchronisation, launch latency, waiting for streams",
-    .tables = {{"free-reasons", "one row per rank and reason"},
-               {"free-time", "one row per rank"},
-               {"free-gaps", "the longest gaps of every rank, with their place"}},
+    .tables = {{"free-reasons", "one row per rank and reason", free_reasons_columns},
+               {"free-time", "one row per rank", free_time_columns},
+               {"free-gaps", "the longest gaps of every rank, with their place", free_gaps_columns}},
     .run = run_free_analysis,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"min-gap", "TIME", "Shorter gaps are summed, not explained; default 10 (us)", ""},

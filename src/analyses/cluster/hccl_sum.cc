@@ -33,17 +33,19 @@ void fill(Table& table, std::vector<Line> lines, bool msprof, size_t most = SIZE
   }
 }
 
+std::vector<ColumnSpec> hccl_types_columns(bool msprof) {
+  return with_duration_columns({msprof ? ColumnSpec{"OpType", "OpType", Type::kText, ""}
+                                       : ColumnSpec{"kind", "operation", Type::kText,
+                                                    "allReduce, send, …; the kernel's name where it says no more"}},
+                               msprof);
+}
+
 Table all_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   std::map<std::string, std::vector<int64_t>> sums;
   for (const auto& rank : ranks)
     for (const CommunicationOp& op : rank)
       sums[msprof ? hccl_type(text_of(run, op.name)) : text_of(run, op.kind)].push_back(op.dur_ns);
-  Table table(
-      "hccl-types", "Communication by type, all ranks",
-      with_duration_columns({msprof ? ColumnSpec{"OpType", "OpType", Type::kText, ""}
-                                    : ColumnSpec{"kind", "operation", Type::kText,
-                                                 "allReduce, send, …; the kernel's name where it says no more"}},
-                            msprof));
+  Table table("hccl-types", "Communication by type, all ranks", hccl_types_columns(msprof));
   std::vector<Line> lines;
   for (auto& [kind, ns] : sums) {
     // The rival leaves them in the order of their names.
@@ -54,7 +56,7 @@ Table all_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   return table;
 }
 
-Table rank_hccl_sum_table(const TorchRun& run, const Ops& ranks, bool msprof) {
+std::vector<ColumnSpec> hccl_ranks_columns(bool msprof) {
   std::vector<ColumnSpec> keys;
   if (msprof) {
     keys = {{"OpType", "OpType", Type::kText, ""}, {"Rank", "Rank", Type::kInteger, ""}};
@@ -64,7 +66,11 @@ Table rank_hccl_sum_table(const TorchRun& run, const Ops& ranks, bool msprof) {
             {"group_description", "kind of group", Type::kText, "tp, pp, dp, … where the profile says"},
             {"kind", "operation", Type::kText, "allReduce, send, …"}};
   }
-  Table table("hccl-ranks", "Communication by type and group of every rank", with_duration_columns(keys, msprof));
+  return with_duration_columns(std::move(keys), msprof);
+}
+
+Table rank_hccl_sum_table(const TorchRun& run, const Ops& ranks, bool msprof) {
+  Table table("hccl-ranks", "Communication by type and group of every rank", hccl_ranks_columns(msprof));
   for (size_t k = 0; k < ranks.size(); ++k) {
     const int64_t number = run.ranks[run.parts[k]];
     std::map<std::tuple<std::string, std::string, std::string>, std::vector<int64_t>> sums;
@@ -88,6 +94,20 @@ Table rank_hccl_sum_table(const TorchRun& run, const Ops& ranks, bool msprof) {
     fill(table, std::move(lines), msprof);
   }
   return table;
+}
+
+std::vector<ColumnSpec> hccl_top_columns(bool msprof) {
+  std::vector<ColumnSpec> columns =
+      msprof ? std::vector<ColumnSpec>{{"OpName", "OpName", Type::kText, ""}}
+             : std::vector<ColumnSpec>{{"name", "operation", Type::kText, "As the profiler numbers it"},
+                                       {"group", "group", Type::kText, "Communicator"}};
+  columns = with_duration_columns(std::move(columns), msprof);
+  columns.push_back(
+      msprof ? ColumnSpec{"MinRank", "MinRank", Type::kInteger, ""}
+             : ColumnSpec{"min_rank", "shortest on rank", Type::kInteger, "Who came last, if all leave together"});
+  columns.push_back(msprof ? ColumnSpec{"MaxRank", "MaxRank", Type::kInteger, ""}
+                           : ColumnSpec{"max_rank", "longest on rank", Type::kInteger, "Who waited longest"});
+  return columns;
 }
 
 // One operation of one name on all its ranks. The rival goes by the name alone; two groups whose names hash alike share
@@ -120,17 +140,7 @@ Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most)
   std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : texts(a.second) < texts(b.second);
   });
-  std::vector<ColumnSpec> columns =
-      msprof ? std::vector<ColumnSpec>{{"OpName", "OpName", Type::kText, ""}}
-             : std::vector<ColumnSpec>{{"name", "operation", Type::kText, "As the profiler numbers it"},
-                                       {"group", "group", Type::kText, "Communicator"}};
-  columns = with_duration_columns(std::move(columns), msprof);
-  columns.push_back(
-      msprof ? ColumnSpec{"MinRank", "MinRank", Type::kInteger, ""}
-             : ColumnSpec{"min_rank", "shortest on rank", Type::kInteger, "Who came last, if all leave together"});
-  columns.push_back(msprof ? ColumnSpec{"MaxRank", "MaxRank", Type::kInteger, ""}
-                           : ColumnSpec{"max_rank", "longest on rank", Type::kInteger, "Who waited longest"});
-  Table table("hccl-top", "Longest communication operations, by their mean over ranks", std::move(columns));
+  Table table("hccl-top", "Longest communication operations, by their mean over ranks", hccl_top_columns(msprof));
   for (size_t i = 0; i < std::min(most, order.size()); ++i) {
     const auto& [key, op] = *order[i].second;
     std::vector<Table::Value> keys = {text_of(run, std::get<0>(key))};
@@ -148,6 +158,15 @@ std::string joined(const std::set<int64_t>& ranks, const char* between) {
   std::string out;
   for (const int64_t rank : ranks) out += (out.empty() ? "" : between) + std::to_string(rank);
   return out;
+}
+
+std::vector<ColumnSpec> hccl_groups_columns() {
+  return {{"group", "group", Type::kText, "Communicator, as the profiler names it"},
+          {"group_id", "number", Type::kText, "Last three digits of the hash that operation names bear (Ascend)"},
+          {"group_description", "kind of group", Type::kText, "tp, pp, dp, … where the profile says"},
+          {"group_ranks", "members", Type::kText, "As the profile says; empty where it does not"},
+          {"ranks", "seen on ranks", Type::kText, "Ranks of this trace with operations of it"},
+          {"operation_count", "operations", Type::kInteger, "Summed over those ranks"}};
 }
 
 Table group_table(const TorchRun& run, const Ops& ranks, bool msprof) {
@@ -176,13 +195,7 @@ Table group_table(const TorchRun& run, const Ops& ranks, bool msprof) {
     for (const auto& [id, name, members] : rows) table.add_row({name, id, members});
     return table;
   }
-  Table table("hccl-groups", "Communicators",
-              {{"group", "group", Type::kText, "Communicator, as the profiler names it"},
-               {"group_id", "number", Type::kText, "Last three digits of the hash that operation names bear (Ascend)"},
-               {"group_description", "kind of group", Type::kText, "tp, pp, dp, … where the profile says"},
-               {"group_ranks", "members", Type::kText, "As the profile says; empty where it does not"},
-               {"ranks", "seen on ranks", Type::kText, "Ranks of this trace with operations of it"},
-               {"operation_count", "operations", Type::kInteger, "Summed over those ranks"}});
+  Table table("hccl-groups", "Communicators", hccl_groups_columns());
   const bool ascend = run.trace->device_family == DeviceFamily::kNpu;
   for (const auto& [key, group] : groups)
     table.add_row({key.first, ascend ? hccl_group_id(key.first) : std::string(), group.description, key.second,
@@ -211,10 +224,10 @@ extern const Analysis hccl_sum_analysis;
 const Analysis hccl_sum_analysis = {
     .name = "hccl-sum",
     .summary = "communication operations by type, group and operation: count, total, quartiles",
-    .tables = {{"hccl-types", "one row per type of operation"},
-               {"hccl-ranks", "one row per rank, group and type"},
-               {"hccl-top", "the longest operations by their mean over ranks"},
-               {"hccl-groups", "one row per communicator"}},
+    .tables = {{"hccl-types", "one row per type of operation", [] { return hccl_types_columns(false); }},
+               {"hccl-ranks", "one row per rank, group and type", [] { return hccl_ranks_columns(false); }},
+               {"hccl-top", "the longest operations by their mean over ranks", [] { return hccl_top_columns(false); }},
+               {"hccl-groups", "one row per communicator", hccl_groups_columns}},
     .run = run_hccl_sum,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"top", "N",

@@ -45,7 +45,7 @@ RankAnswer answer_for(const TorchRank& rank) {
 }
 
 // `by_step`: a row per step over all ranks, else a row per rank over all steps.
-Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool by_step, bool device) {
+std::vector<ColumnSpec> mstx_columns(bool by_step) {
   std::vector<ColumnSpec> keys;
   keys.push_back(by_step ? ColumnSpec{"step", "step", Type::kInteger, "Step of the host at the start; empty outside"}
                          : ColumnSpec{"rank", "rank", Type::kInteger, "Global rank"});
@@ -56,6 +56,10 @@ Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool b
     columns.push_back({"min_rank", "shortest on rank", Type::kInteger, "The first rank that has the shortest"});
     columns.push_back({"max_rank", "longest on rank", Type::kInteger, "The first rank that has the longest"});
   }
+  return columns;
+}
+
+Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool by_step, bool device) {
   struct Line {
     std::vector<int64_t> ns;
     int64_t sum = 0, least = INT64_MAX, longest = INT64_MIN, least_rank = 0, longest_rank = 0;
@@ -83,7 +87,7 @@ Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool b
   Table table(std::string("mstx-") + (device ? "device" : "host") + (by_step ? "" : "-ranks"),
               std::string(device ? "Ranges on the device, " : "Ranges on the host, ") +
                   (by_step ? "every step over all ranks" : "every rank over all steps"),
-              std::move(columns));
+              mstx_columns(by_step));
   for (const auto& it : order) {
     const auto& [first, name, domain] = it->first;
     Line& line = it->second;
@@ -116,10 +120,11 @@ extern const Analysis mstx_sum_analysis;
 const Analysis mstx_sum_analysis = {
     .name = "mstx-sum",
     .summary = "mstx ranges (and annotations): their time on host and device, by step and by rank",
-    .tables = {{"mstx-host", "one row per step and range: host time over all ranks"},
-               {"mstx-device", "one row per step and range: device time over all ranks"},
-               {"mstx-host-ranks", "one row per rank and range: host time"},
-               {"mstx-device-ranks", "one row per rank and range: device time"}},
+    .tables = {{"mstx-host", "one row per step and range: host time over all ranks", [] { return mstx_columns(true); }},
+               {"mstx-device", "one row per step and range: device time over all ranks",
+                [] { return mstx_columns(true); }},
+               {"mstx-host-ranks", "one row per rank and range: host time", [] { return mstx_columns(false); }},
+               {"mstx-device-ranks", "one row per rank and range: device time", [] { return mstx_columns(false); }}},
     .run = run_mstx_sum,
     .needs = AnalysisNeeds::kTorch,
     .in_report = false};

@@ -163,22 +163,25 @@ const ColumnSpec kSource = {"src_rank", "from", Type::kInteger,
                             "Global rank; the group's where its members are unknown"};
 const ColumnSpec kTarget = {"dst_rank", "to", Type::kInteger, "As for the source"};
 
+std::vector<ColumnSpec> slow_link_slow_links_columns() {
+  return {kTransport,
+          kLink,
+          kSource,
+          kTarget,
+          {"transfer_count", "transfers", Type::kInteger, ""},
+          {"bytes", "bytes", Type::kInteger, ""},
+          {"transit_ns", "transit", Type::kDuration, "Summed over transfers"},
+          {"gb_per_s", "GB/s", Type::kReal, "Bytes over transit, 10⁹ bytes a second"},
+          {"expected_ns", "expected", Type::kDuration,
+           "What its transfers take at the median rate of their class, operation and size (powers of two)"},
+          {"ratio", "slower", Type::kRatio, "Transit / expected"},
+          {"lost_ns", "lost", Type::kDuration, "Transit − expected"},
+          {"reading", "cause", Type::kText,
+           "source: most links from that rank are slow; destination: most links to it; link: this one alone"}};
+}
+
 Table link_table(const std::vector<ClassAnswer>& classes) {
-  Table table("slow-links", "Links slower than others of their kind",
-              {kTransport,
-               kLink,
-               kSource,
-               kTarget,
-               {"transfer_count", "transfers", Type::kInteger, ""},
-               {"bytes", "bytes", Type::kInteger, ""},
-               {"transit_ns", "transit", Type::kDuration, "Summed over transfers"},
-               {"gb_per_s", "GB/s", Type::kReal, "Bytes over transit, 10⁹ bytes a second"},
-               {"expected_ns", "expected", Type::kDuration,
-                "What its transfers take at the median rate of their class, operation and size (powers of two)"},
-               {"ratio", "slower", Type::kRatio, "Transit / expected"},
-               {"lost_ns", "lost", Type::kDuration, "Transit − expected"},
-               {"reading", "cause", Type::kText,
-                "source: most links from that rank are slow; destination: most links to it; link: this one alone"}});
+  Table table("slow-links", "Links slower than others of their kind", slow_link_slow_links_columns());
   struct Line {
     const ClassAnswer* of;
     const RankLink* link;
@@ -197,16 +200,19 @@ Table link_table(const std::vector<ClassAnswer>& classes) {
   return table;
 }
 
+std::vector<ColumnSpec> slow_link_link_classes_columns() {
+  return {kTransport,
+          kLink,
+          {"link_count", "links", Type::kInteger, "Pairs of ranks; with fewer than three nobody is called slow"},
+          {"slow_link_count", "slow", Type::kInteger, ""},
+          {"transfer_count", "transfers", Type::kInteger, ""},
+          {"bytes", "bytes", Type::kInteger, ""},
+          {"transit_ns", "transit", Type::kDuration, "Summed over transfers"},
+          {"median_gb_per_s", "median GB/s", Type::kReal, "Of one transfer, 10⁹ bytes a second"}};
+}
+
 Table class_table(const std::vector<ClassAnswer>& classes) {
-  Table table("link-classes", "Kinds of links",
-              {kTransport,
-               kLink,
-               {"link_count", "links", Type::kInteger, "Pairs of ranks; with fewer than three nobody is called slow"},
-               {"slow_link_count", "slow", Type::kInteger, ""},
-               {"transfer_count", "transfers", Type::kInteger, ""},
-               {"bytes", "bytes", Type::kInteger, ""},
-               {"transit_ns", "transit", Type::kDuration, "Summed over transfers"},
-               {"median_gb_per_s", "median GB/s", Type::kReal, "Of one transfer, 10⁹ bytes a second"}});
+  Table table("link-classes", "Kinds of links", slow_link_link_classes_columns());
   for (const ClassAnswer& c : classes) {
     const auto slow =
         std::count_if(c.links.begin(), c.links.end(), [](const RankLink& l) { return l.reading[0] != '\0'; });
@@ -216,19 +222,22 @@ Table class_table(const std::vector<ClassAnswer>& classes) {
   return table;
 }
 
+std::vector<ColumnSpec> slow_transfers_columns() {
+  return {kTransport,
+          kLink,
+          kSource,
+          kTarget,
+          {"group", "group", Type::kText, "Communicator"},
+          {"kind", "operation", Type::kText, "allReduce, send, …"},
+          {"step", "step", Type::kInteger, "Empty outside of steps"},
+          {"bytes", "bytes", Type::kInteger, ""},
+          {"transit_ns", "transit", Type::kDuration, ""},
+          {"expected_ns", "expected", Type::kDuration, "At the median rate of its class and size"},
+          {"lost_ns", "lost", Type::kDuration, "Transit − expected"}};
+}
+
 Table transfer_table(const std::vector<ClassAnswer>& classes, size_t most) {
-  Table table("slow-transfers", "Slowest transfers against others of their class and size",
-              {kTransport,
-               kLink,
-               kSource,
-               kTarget,
-               {"group", "group", Type::kText, "Communicator"},
-               {"kind", "operation", Type::kText, "allReduce, send, …"},
-               {"step", "step", Type::kInteger, "Empty outside of steps"},
-               {"bytes", "bytes", Type::kInteger, ""},
-               {"transit_ns", "transit", Type::kDuration, ""},
-               {"expected_ns", "expected", Type::kDuration, "At the median rate of its class and size"},
-               {"lost_ns", "lost", Type::kDuration, "Transit − expected"}});
+  Table table("slow-transfers", "Slowest transfers against others of their class and size", slow_transfers_columns());
   std::vector<std::pair<const ClassAnswer*, const Outlier*>> lines;
   for (const ClassAnswer& c : classes)
     for (const Outlier& o : c.worst) lines.emplace_back(&c, &o);
@@ -289,9 +298,9 @@ extern const Analysis slow_link_analysis;
 const Analysis slow_link_analysis = {
     .name = "slow-link",
     .summary = "links slower than others of their kind: a bad source, a bad destination or one bad link",
-    .tables = {{"slow-links", "one row per slow link, who costs most first"},
-               {"link-classes", "one row per transport and link type"},
-               {"slow-transfers", "the slowest single transfers"}},
+    .tables = {{"slow-links", "one row per slow link, who costs most first", slow_link_slow_links_columns},
+               {"link-classes", "one row per transport and link type", slow_link_link_classes_columns},
+               {"slow-transfers", "the slowest single transfers", slow_transfers_columns}},
     .run = run_slow_link,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"ratio", "X", "A link is slow from this ratio to the expected time on (default 1.5)", ""},

@@ -106,19 +106,21 @@ Sums sums_of(const TorchRun& run, const Matched& matched, int64_t late_ns, size_
   return sums;
 }
 
+std::vector<ColumnSpec> slow_ranks_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"collective_count", "collectives", Type::kInteger, "Collectives found on other ranks too"},
+          {"vote_count", "votes", Type::kInteger, "Those it came last to, by --late or more after the second last"},
+          {"vote_share", "votes", Type::kShare, "Of its collectives"},
+          {"lost_ns", "lost by others", Type::kDuration,
+           "Waiting of the others in all collectives it came last to, by durations: no clock is compared"},
+          {"lost_share", "lost by others", Type::kShare, "Of all such waiting"},
+          {"lost_by_clock_ns", "lost, by clocks", Type::kDuration,
+           "The same by starts on aligned clocks; empty where the clocks of the ranks are not comparable"},
+          {"wait_ns", "waits itself", Type::kDuration, "Time it waited for others in collectives"}};
+}
+
 Table rank_slow_rank_table(const TorchRun& run, const Sums& sums) {
-  Table table(
-      "slow-ranks", "Ranks that come late to collectives",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"collective_count", "collectives", Type::kInteger, "Collectives found on other ranks too"},
-       {"vote_count", "votes", Type::kInteger, "Those it came last to, by --late or more after the second last"},
-       {"vote_share", "votes", Type::kShare, "Of its collectives"},
-       {"lost_ns", "lost by others", Type::kDuration,
-        "Waiting of the others in all collectives it came last to, by durations: no clock is compared"},
-       {"lost_share", "lost by others", Type::kShare, "Of all such waiting"},
-       {"lost_by_clock_ns", "lost, by clocks", Type::kDuration,
-        "The same by starts on aligned clocks; empty where the clocks of the ranks are not comparable"},
-       {"wait_ns", "waits itself", Type::kDuration, "Time it waited for others in collectives"}});
+  Table table("slow-ranks", "Ranks that come late to collectives", slow_ranks_columns());
   std::vector<size_t> order;
   int64_t whole = 0;
   for (size_t k = 0; k < sums.ranks.size(); ++k) {
@@ -137,19 +139,22 @@ Table rank_slow_rank_table(const TorchRun& run, const Sums& sums) {
   return table;
 }
 
+std::vector<ColumnSpec> slow_rank_groups_columns() {
+  return {{"group", "group", Type::kText, "Communicator"},
+          {"group_description", "kind of group", Type::kText, "tp, dp, … where the profile says"},
+          {"group_ranks", "members", Type::kText, "As the profile says"},
+          {"kind", "operation", Type::kText, "allReduce, …"},
+          {"rank_count", "ranks", Type::kInteger, "Most ranks of this trace in one of them"},
+          {"collective_count", "collectives", Type::kInteger, ""},
+          {"vote_count", "votes", Type::kInteger, "Collectives with somebody late"},
+          {"wait_ns", "waiting", Type::kDuration, "Of all its ranks"},
+          {"worst_rank", "worst rank", Type::kInteger, "The one that most of it is owed to"},
+          {"worst_vote_count", "its votes", Type::kInteger, ""},
+          {"worst_lost_ns", "lost by it", Type::kDuration, "Waiting of the others for it"}};
+}
+
 Table group_table(const TorchRun& run, const Sums& sums) {
-  Table table("slow-rank-groups", "Lateness by group and collective",
-              {{"group", "group", Type::kText, "Communicator"},
-               {"group_description", "kind of group", Type::kText, "tp, dp, … where the profile says"},
-               {"group_ranks", "members", Type::kText, "As the profile says"},
-               {"kind", "operation", Type::kText, "allReduce, …"},
-               {"rank_count", "ranks", Type::kInteger, "Most ranks of this trace in one of them"},
-               {"collective_count", "collectives", Type::kInteger, ""},
-               {"vote_count", "votes", Type::kInteger, "Collectives with somebody late"},
-               {"wait_ns", "waiting", Type::kDuration, "Of all its ranks"},
-               {"worst_rank", "worst rank", Type::kInteger, "The one that most of it is owed to"},
-               {"worst_vote_count", "its votes", Type::kInteger, ""},
-               {"worst_lost_ns", "lost by it", Type::kDuration, "Waiting of the others for it"}});
+  Table table("slow-rank-groups", "Lateness by group and collective", slow_rank_groups_columns());
   for (const auto& [key, group] : sums.groups) {
     const auto& [name, members, kind] = key;
     const auto worst = std::max_element(group.of.begin(), group.of.end(), [](const auto& a, const auto& b) {
@@ -163,18 +168,21 @@ Table group_table(const TorchRun& run, const Sums& sums) {
   return table;
 }
 
+std::vector<ColumnSpec> late_collectives_columns() {
+  return {{"name", "operation", Type::kText, "As the profiler numbers it"},
+          {"group", "group", Type::kText, "Communicator"},
+          {"step", "step", Type::kInteger, "Empty outside of steps"},
+          {"late_rank", "late rank", Type::kInteger, "Its operation is the shortest"},
+          {"rank_count", "ranks", Type::kInteger, ""},
+          {"start_ns", "start", Type::kTime, "Of the late rank, from the run's first slice"},
+          {"late_ns", "late", Type::kDuration, "After the second last, by durations"},
+          {"late_by_clock_ns", "late, by clocks", Type::kDuration,
+           "The same by starts on aligned clocks; empty where these are missing or name another rank"},
+          {"lost_ns", "lost by others", Type::kDuration, "Waiting of all the others"}};
+}
+
 Table late_table(const TorchRun& run, Sums& sums, size_t most) {
-  Table table("late-collectives", "Collectives that waited most for one rank",
-              {{"name", "operation", Type::kText, "As the profiler numbers it"},
-               {"group", "group", Type::kText, "Communicator"},
-               {"step", "step", Type::kInteger, "Empty outside of steps"},
-               {"late_rank", "late rank", Type::kInteger, "Its operation is the shortest"},
-               {"rank_count", "ranks", Type::kInteger, ""},
-               {"start_ns", "start", Type::kTime, "Of the late rank, from the run's first slice"},
-               {"late_ns", "late", Type::kDuration, "After the second last, by durations"},
-               {"late_by_clock_ns", "late, by clocks", Type::kDuration,
-                "The same by starts on aligned clocks; empty where these are missing or name another rank"},
-               {"lost_ns", "lost by others", Type::kDuration, "Waiting of all the others"}});
+  Table table("late-collectives", "Collectives that waited most for one rank", late_collectives_columns());
   std::stable_sort(sums.late.begin(), sums.late.end(), [](const Late& a, const Late& b) {
     return a.lost_ns != b.lost_ns ? a.lost_ns > b.lost_ns
                                   : std::pair(a.op->start_ns, a.rank) < std::pair(b.op->start_ns, b.rank);
@@ -219,9 +227,9 @@ extern const Analysis slow_rank_analysis;
 const Analysis slow_rank_analysis = {
     .name = "slow-rank",
     .summary = "who comes late to collectives, how often, by how much, and what the others lose by it",
-    .tables = {{"slow-ranks", "one row per rank, who costs most first"},
-               {"slow-rank-groups", "one row per group and collective"},
-               {"late-collectives", "the collectives that waited most for one rank"}},
+    .tables = {{"slow-ranks", "one row per rank, who costs most first", slow_ranks_columns},
+               {"slow-rank-groups", "one row per group and collective", slow_rank_groups_columns},
+               {"late-collectives", "the collectives that waited most for one rank", late_collectives_columns}},
     .run = run_slow_rank,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"late", "TIME", "A vote needs to come this much after the second last; default 10 (us)", ""},

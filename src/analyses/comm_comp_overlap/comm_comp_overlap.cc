@@ -45,14 +45,17 @@ Table hta_comm_comp_overlap_table(const std::vector<Overlap>& ranks) {
   return table;
 }
 
+std::vector<ColumnSpec> comm_comp_overlap_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"communication_ns", "communication", Type::kDuration, "Union of communication kernels"},
+          {"computation_ns", "computing", Type::kDuration, "Union of computation kernels"},
+          {"overlap_ns", "both", Type::kDuration, "Communication while something is computed"},
+          {"exposed_ns", "exposed", Type::kDuration, "Communication while nothing is computed"},
+          {"overlap_share", "overlapped", Type::kShare, "Of the communication; empty without communication"}};
+}
+
 Table exact_comm_comp_overlap_table(const std::vector<Overlap>& ranks) {
-  Table table("comm-comp-overlap", "Communication under computation",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"communication_ns", "communication", Type::kDuration, "Union of communication kernels"},
-               {"computation_ns", "computing", Type::kDuration, "Union of computation kernels"},
-               {"overlap_ns", "both", Type::kDuration, "Communication while something is computed"},
-               {"exposed_ns", "exposed", Type::kDuration, "Communication while nothing is computed"},
-               {"overlap_share", "overlapped", Type::kShare, "Of the communication; empty without communication"}});
+  Table table("comm-comp-overlap", "Communication under computation", comm_comp_overlap_columns());
   for (const Overlap& o : ranks)
     if (o.any)
       table.add_row({int64_t{o.rank}, o.communication_ns, o.computation_ns, o.both_ns, o.exposed_ns(),
@@ -73,11 +76,12 @@ Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis comm_comp_overlap_analysis;
-const Analysis comm_comp_overlap_analysis = {.name = "comm-comp-overlap",
-                                             .summary = "communication hidden under computation, and exposed",
-                                             .tables = {{"comm-comp-overlap", "one row per rank"}},
-                                             .run = run_comm_comp_overlap,
-                                             .needs = AnalysisNeeds::kTorch,
-                                             .compat = "hta"};
+const Analysis comm_comp_overlap_analysis = {
+    .name = "comm-comp-overlap",
+    .summary = "communication hidden under computation, and exposed",
+    .tables = {{"comm-comp-overlap", "one row per rank", comm_comp_overlap_columns}},
+    .run = run_comm_comp_overlap,
+    .needs = AnalysisNeeds::kTorch,
+    .compat = "hta"};
 
 }  // namespace stageline

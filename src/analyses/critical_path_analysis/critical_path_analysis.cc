@@ -67,6 +67,14 @@ std::string_view bound_by(const Answer& a, const PathEdge& edge) {
   return kernel == KernelClass::kMemory ? "memory" : "computation";
 }
 
+std::vector<ColumnSpec> summary_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"bound_by", "bound by", Type::kText, "What the time went to; path: all of it; wall: the time looked at"},
+          {"dur_ns", "time", Type::kDuration, "Time on the path"},
+          {"path_share", "of the path", Type::kShare, "Share of the path's length"},
+          {"wall_share", "of the wall time", Type::kShare, "Share of the wall time looked at"}};
+}
+
 Table summary_table(const Answer& a) {
   std::vector<std::pair<std::string_view, int64_t>> sums;
   int64_t total = 0;
@@ -86,13 +94,7 @@ Table summary_table(const Answer& a) {
       table.add_row({std::string(by), total != 0 ? 100 * to_us(ns) / to_us(total) : NAN});
     return table;
   }
-  Table table(
-      "summary", "What the critical path is made of",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"bound_by", "bound by", Type::kText, "What the time went to; path: all of it; wall: the time looked at"},
-       {"dur_ns", "time", Type::kDuration, "Time on the path"},
-       {"path_share", "of the path", Type::kShare, "Share of the path's length"},
-       {"wall_share", "of the wall time", Type::kShare, "Share of the wall time looked at"}});
+  Table table("summary", "What the critical path is made of", summary_columns());
   std::sort(sums.begin(), sums.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
   const int64_t wall = a.graph.to_ns - a.graph.from_ns;
   const auto add = [&](std::string_view by, int64_t ns) {
@@ -134,9 +136,9 @@ std::vector<Table::Value> breakdown_row(const Answer& a, size_t n) {
           lane == nullptr ? "" : lane->name};
 }
 
-Table breakdown_table(const Shared& answer) {
+std::vector<ColumnSpec> breakdown_columns(bool hta) {
   std::vector<ColumnSpec> columns;
-  if (answer->hta) {
+  if (hta) {
     columns = {{"event_idx", "event", Type::kInteger, ""},
                {"duration", "duration", Type::kReal, ""},
                {"type", "type", Type::kText, ""},
@@ -157,8 +159,12 @@ Table breakdown_table(const Shared& answer) {
                {"category", "category", Type::kText, "Category of the event"},
                {"thread", "thread or stream", Type::kText, "Lane of the event"}};
   }
+  return columns;
+}
+
+Table breakdown_table(const Shared& answer) {
   Table head("breakdown", answer->hta ? "Edges of the critical path (HTA)" : "The critical path, stretch by stretch",
-             std::move(columns));
+             breakdown_columns(answer->hta));
   return table_of(answer, std::move(head), answer->graph.path_edges.size(), breakdown_row);
 }
 
@@ -169,14 +175,17 @@ bool blocks(std::string_view name) {
   return false;
 }
 
+std::vector<ColumnSpec> nodes_columns(bool hta) {
+  return {{"node", "node", Type::kInteger, "Number, by time"},
+          {"event", "event", Type::kInteger, "Position of the event in traceEvents"},
+          hta ? ColumnSpec{"ts", "ts", Type::kReal, ""}
+              : ColumnSpec{"time_ns", "time", Type::kTime, "From the run's earliest event"},
+          {"is_start", "start", Type::kText, "Its start, or its end"},
+          {"is_blocking", "blocking", Type::kText, "The event is a call that waits for a device"}};
+}
+
 Table nodes_table(const Shared& answer) {
-  Table head("nodes", "Nodes",
-             {{"node", "node", Type::kInteger, "Number, by time"},
-              {"event", "event", Type::kInteger, "Position of the event in traceEvents"},
-              answer->hta ? ColumnSpec{"ts", "ts", Type::kReal, ""}
-                          : ColumnSpec{"time_ns", "time", Type::kTime, "From the run's earliest event"},
-              {"is_start", "start", Type::kText, "Its start, or its end"},
-              {"is_blocking", "blocking", Type::kText, "The event is a call that waits for a device"}});
+  Table head("nodes", "Nodes", nodes_columns(answer->hta));
   std::vector<uint8_t> blocking(answer->run.trace->names.size());  // by name
   for (StringId id = 0; id < blocking.size(); ++id) blocking[id] = blocks(answer->run.trace->names.text(id));
   const auto row_of = [blocking = std::move(blocking)](const Answer& a, size_t n) -> std::vector<Table::Value> {
@@ -206,11 +215,11 @@ std::vector<Table::Value> edge_row(const Answer& a, size_t n) {
   return values;
 }
 
-Table edges_table(const Shared& answer) {
+std::vector<ColumnSpec> edges_columns(bool hta) {
   std::vector<ColumnSpec> columns = {{"begin", "from", Type::kInteger, "Node"},
                                      {"end", "to", Type::kInteger, "Node"},
                                      {"type", "type", Type::kText, "Why the one waits for the other"}};
-  if (answer->hta) {
+  if (hta) {
     columns.push_back({"weight", "weight", Type::kReal, ""});
     columns.push_back({"weight_used", "weight used", Type::kReal, ""});
   } else {
@@ -218,12 +227,19 @@ Table edges_table(const Shared& answer) {
   }
   columns.push_back({"event", "event", Type::kInteger, "Event whose time it is"});
   columns.push_back({"critical", "critical", Type::kInteger, "1: on the path"});
-  return table_of(answer, Table("edges", "Edges", std::move(columns)), answer->graph.edges.size(), edge_row);
+  return columns;
+}
+
+Table edges_table(const Shared& answer) {
+  return table_of(answer, Table("edges", "Edges", edges_columns(answer->hta)), answer->graph.edges.size(), edge_row);
+}
+
+std::vector<ColumnSpec> critical_path_analysis_path_columns() {
+  return {{"position", "position", Type::kInteger, "From the start"}, {"node", "node", Type::kInteger, "Node"}};
 }
 
 Table path_table(const Shared& answer) {
-  Table head("path", "Nodes of the critical path",
-             {{"position", "position", Type::kInteger, "From the start"}, {"node", "node", Type::kInteger, "Node"}});
+  Table head("path", "Nodes of the critical path", critical_path_analysis_path_columns());
   return table_of(answer, std::move(head), answer->graph.path.size(),
                   [](const Answer& a, size_t n) -> std::vector<Table::Value> {
                     return {static_cast<int64_t>(n), static_cast<int64_t>(a.graph.path[n])};
@@ -442,11 +458,11 @@ extern const Analysis critical_path_analysis_analysis;
 const Analysis critical_path_analysis_analysis = {
     .name = "critical-path-analysis",
     .summary = "what the end of a step had to wait for: the longest chain through host and device",
-    .tables = {{"summary", "what the path is made of, and how much of the wall time it covers"},
-               {"breakdown", "the path, stretch by stretch"},
-               {"nodes", "starts and ends of events"},
-               {"edges", "who waits for whom"},
-               {"path", "the path's nodes"}},
+    .tables = {{"summary", "what the path is made of, and how much of the wall time it covers", summary_columns},
+               {"breakdown", "the path, stretch by stretch", [] { return breakdown_columns(false); }},
+               {"nodes", "starts and ends of events", [] { return nodes_columns(false); }},
+               {"edges", "who waits for whom", [] { return edges_columns(false); }},
+               {"path", "the path's nodes", critical_path_analysis_path_columns}},
     .run = run_critical_path_analysis,
     .needs = AnalysisNeeds::kTorch,
     .options =

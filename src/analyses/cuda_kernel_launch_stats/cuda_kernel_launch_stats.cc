@@ -146,19 +146,22 @@ RankLaunches exact_launches(const TorchRank& rank, const Options& options) {
   return out;
 }
 
+std::vector<ColumnSpec> launches_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"correlation", "correlation", Type::kInteger, "Number of the call and its work"},
+          {"call", "call", Type::kText, "Runtime or driver call on the host, of any name"},
+          {"start_ns", "call start", Type::kTime, "From the earliest start of all ranks"},
+          {"call_ns", "call", Type::kDuration, "Host time of the call"},
+          {"delay_ns", "delay", Type::kDuration, "From the call's end to the work's start, at least 0"},
+          {"work", "work", Type::kText, "Kernel, copy or memset"},
+          {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
+          {"stream", "stream", Type::kInteger, ""},
+          {"work_index", "place", Type::kInteger, "0 for a call's first work; graphs launch many"},
+          {"work_ns", "work", Type::kDuration, "Device time of the work"}};
+}
+
 Table exact_launch_table(const TorchRun& run, const std::vector<RankLaunches>& ranks) {
-  Table table("launches", "Launches and what they launched",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"correlation", "correlation", Type::kInteger, "Number of the call and its work"},
-               {"call", "call", Type::kText, "Runtime or driver call on the host, of any name"},
-               {"start_ns", "call start", Type::kTime, "From the earliest start of all ranks"},
-               {"call_ns", "call", Type::kDuration, "Host time of the call"},
-               {"delay_ns", "delay", Type::kDuration, "From the call's end to the work's start, at least 0"},
-               {"work", "work", Type::kText, "Kernel, copy or memset"},
-               {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
-               {"stream", "stream", Type::kInteger, ""},
-               {"work_index", "place", Type::kInteger, "0 for a call's first work; graphs launch many"},
-               {"work_ns", "work", Type::kDuration, "Device time of the work"}});
+  Table table("launches", "Launches and what they launched", launches_columns());
   for (const RankLaunches& rank : ranks)
     for (const Launch& l : rank.launches)
       table.add_row({int64_t{rank.rank}, l.correlation, std::string(run.trace->names.text(l.call)), l.start_ns,
@@ -188,13 +191,17 @@ constexpr std::array<Bin, 17> kBins = {{{0, 1'000},
                                         {1'000'000'000, 10'000'000'000},
                                         {10'000'000'000, INT64_MAX}}};
 
+std::vector<ColumnSpec> launch_delay_histogram_columns() {
+  return {{"from_ns", "from", Type::kDuration, ""},
+          {"to_ns", "to", Type::kDuration, "Not included; empty for the last"},
+          {"launches", "launches", Type::kInteger, "Of all ranks; of a graph its first work"},
+          {"launch_share", "share", Type::kShare, "Of all launches"},
+          {"call_ns", "calls", Type::kDuration, "Host time of these calls"}};
+}
+
 Table histogram_table(const std::vector<RankLaunches>& ranks) {
   Table table("launch-delay-histogram", "Delay from the call's end to the work's start",
-              {{"from_ns", "from", Type::kDuration, ""},
-               {"to_ns", "to", Type::kDuration, "Not included; empty for the last"},
-               {"launches", "launches", Type::kInteger, "Of all ranks; of a graph its first work"},
-               {"launch_share", "share", Type::kShare, "Of all launches"},
-               {"call_ns", "calls", Type::kDuration, "Host time of these calls"}});
+              launch_delay_histogram_columns());
   std::array<int64_t, kBins.size()> count = {}, call_ns = {};
   int64_t all = 0;
   for (const RankLaunches& rank : ranks)
@@ -217,7 +224,7 @@ Table histogram_table(const std::vector<RankLaunches>& ranks) {
 
 // ---- both -----------------------------------------------------------------------------------
 
-Table outlier_table(const std::vector<RankLaunches>& ranks, const Options& options, bool hta) {
+std::vector<ColumnSpec> outliers_columns(bool hta) {
   std::vector<ColumnSpec> columns = {
       {"rank", "rank", Type::kInteger, "Global rank"},
       {"events", "launches", Type::kInteger, "Pairs of a call and work"},
@@ -229,7 +236,11 @@ Table outlier_table(const std::vector<RankLaunches>& ranks, const Options& optio
     columns.push_back({"call_ns", "calls", Type::kDuration, "Host time of all calls"});
     columns.push_back({"orphans", "without call", Type::kInteger, "Device work whose call was not recorded"});
   }
-  Table table("outliers", hta ? "Launch outliers (HTA)" : "Launches, slow and late", columns);
+  return columns;
+}
+
+Table outlier_table(const std::vector<RankLaunches>& ranks, const Options& options, bool hta) {
+  Table table("outliers", hta ? "Launch outliers (HTA)" : "Launches, slow and late", outliers_columns(hta));
   for (const RankLaunches& rank : ranks) {
     int64_t events = 0, brief = 0, slow = 0, late = 0, call_ns = 0;
     for (const Launch& l : rank.launches) {
@@ -290,9 +301,11 @@ extern const Analysis cuda_kernel_launch_stats_analysis;
 const Analysis cuda_kernel_launch_stats_analysis = {
     .name = "cuda-kernel-launch-stats",
     .summary = "calls that launch device work, their delays, and the work",
-    .tables = {{"outliers", "one row per rank: slow calls, late work, short work"},
-               {"launch-delay-histogram", "how long work waited after its call (not with --compat hta)"},
-               {"launches", "one row per call and work (not in the report)"}},
+    .tables = {{"outliers", "one row per rank: slow calls, late work, short work",
+                [] { return outliers_columns(false); }},
+               {"launch-delay-histogram", "how long work waited after its call (not with --compat hta)",
+                launch_delay_histogram_columns},
+               {"launches", "one row per call and work (not in the report)", launches_columns}},
     .run = run_cuda_kernel_launch_stats,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"runtime-cutoff", "TIME", "calls above it are slow (default 50us)", ""},

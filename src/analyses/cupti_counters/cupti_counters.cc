@@ -221,9 +221,8 @@ double flops_of(const Measured& m) {
   return sum;
 }
 
-Table exact_cupti_counters_table(const TorchRun& run, const std::vector<RankCounters>& ranks) {
-  const std::vector<std::string> names = counter_names(ranks);
-  std::vector<ColumnSpec> columns = {
+std::vector<ColumnSpec> cupti_columns() {
+  return {
       {"rank", "rank", Type::kInteger, "Global rank"},
       {"device", "device", Type::kText, "The device, as the events' pid"},
       {"name", "kernel", Type::kText, "The range: CUPTI's name of the kernel"},
@@ -234,6 +233,11 @@ Table exact_cupti_counters_table(const TorchRun& run, const std::vector<RankCoun
       {"top_level_op", "outermost operator", Type::kText, "The first of them"},
       {"bottom_level_op", "innermost operator", Type::kText, "The last of them"},
       {"flop_count", "FLOP", Type::kReal, "Adds and multiplies once, fused multiply-adds twice, of all precisions"}};
+}
+
+Table exact_cupti_counters_table(const TorchRun& run, const std::vector<RankCounters>& ranks) {
+  const std::vector<std::string> names = counter_names(ranks);
+  std::vector<ColumnSpec> columns = cupti_columns();
   for (const std::string& name : names) columns.push_back({name, name, Type::kReal, "CUPTI's counter of that name"});
   Table table("cupti-counter-data-with-operators", "CUPTI counters with operators", columns);
   for (const RankCounters& own : ranks)
@@ -290,7 +294,8 @@ extern const Analysis cupti_counters_analysis;
 const Analysis cupti_counters_analysis = {
     .name = "cupti-counter-data-with-operators",
     .summary = "CUPTI's counters of each kernel with the operators that launched it",
-    .tables = {{"cupti-counter-data-with-operators", "one row per measured kernel"}},
+    .tables = {{"cupti-counter-data-with-operators", "one row per measured kernel", cupti_columns,
+                AnalysisTable::kRunAddsColumns}},
     .run = run_cupti_counters,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta",

@@ -90,29 +90,30 @@ void add_hta_rows(const TorchRun& run, const TorchRank& rank, size_t begin, size
   }
 }
 
-Table exact_events_table() {
-  return Table(
-      "events", "Rows after loading",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"index", "index", Type::kInteger, "Position in traceEvents, from 0"},
-       {"category", "category", Type::kText, "As the file spells it"},
-       {"name", "name", Type::kText, ""},
-       {"pid", "process", Type::kText, "Of device work the device"},
-       {"tid", "thread", Type::kText, "Of device work the stream"},
-       {"start_ns", "start", Type::kTime, "From the earliest start of all ranks"},
-       {"dur_ns", "duration", Type::kDuration, ""},
-       {"stream", "stream", Type::kInteger, "Of device rows"},
-       {"kernel_class", "class", Type::kText, "Of device rows: docs/analyses/kernel-classes.md"},
-       {"correlation", "correlation", Type::kInteger, "CUPTI's or ROCm's number of launch and work"},
-       {"partner_index", "partner", Type::kInteger, "Of device rows their launch, of launches their last device row"},
-       {"step", "step", Type::kInteger, "ProfilerStep number: of device rows that of their launch"},
-       {"size_bytes", "bytes", Type::kInteger, "Of copies, memsets and collectives"},
-       {"bandwidth_gbps", "bandwidth", Type::kReal, "Of copies: GB/s as the profiler wrote it"},
-       {"collective", "collective", Type::kText, ""},
-       {"dtype", "dtype", Type::kText, "Of collectives"},
-       {"group", "group", Type::kText, "Process group of collectives"},
-       {"group_size", "group size", Type::kInteger, ""}});
+std::vector<ColumnSpec> events_columns() {
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"index", "index", Type::kInteger, "Position in traceEvents, from 0"},
+      {"category", "category", Type::kText, "As the file spells it"},
+      {"name", "name", Type::kText, ""},
+      {"pid", "process", Type::kText, "Of device work the device"},
+      {"tid", "thread", Type::kText, "Of device work the stream"},
+      {"start_ns", "start", Type::kTime, "From the earliest start of all ranks"},
+      {"dur_ns", "duration", Type::kDuration, ""},
+      {"stream", "stream", Type::kInteger, "Of device rows"},
+      {"kernel_class", "class", Type::kText, "Of device rows: docs/analyses/kernel-classes.md"},
+      {"correlation", "correlation", Type::kInteger, "CUPTI's or ROCm's number of launch and work"},
+      {"partner_index", "partner", Type::kInteger, "Of device rows their launch, of launches their last device row"},
+      {"step", "step", Type::kInteger, "ProfilerStep number: of device rows that of their launch"},
+      {"size_bytes", "bytes", Type::kInteger, "Of copies, memsets and collectives"},
+      {"bandwidth_gbps", "bandwidth", Type::kReal, "Of copies: GB/s as the profiler wrote it"},
+      {"collective", "collective", Type::kText, ""},
+      {"dtype", "dtype", Type::kText, "Of collectives"},
+      {"group", "group", Type::kText, "Process group of collectives"},
+      {"group_size", "group size", Type::kInteger, ""}};
 }
+
+Table exact_events_table() { return Table("events", "Rows after loading", events_columns()); }
 
 void add_exact_rows(const TorchRun& run, const TorchRank& rank, size_t begin, size_t end, Table& table) {
   const Part& part = *rank.part;
@@ -194,6 +195,14 @@ Table hta_symbols(const TorchRun& run) {
   return table;
 }
 
+std::vector<ColumnSpec> symbols_columns() {
+  return {{"name", "name", Type::kText, ""},
+          {"category", "category", Type::kText, ""},
+          {"kernel_class", "class", Type::kText, "Of device rows: docs/analyses/kernel-classes.md"},
+          {"short_name", "short name", Type::kText, "Without template arguments and parameters"},
+          {"count", "rows", Type::kInteger, "Over the ranks asked for, all steps"}};
+}
+
 // By name, category and class, since a name alone does not decide the class.
 Table exact_symbols(const TorchRun& run) {
   const Trace& trace = *run.trace;
@@ -230,12 +239,7 @@ Table exact_symbols(const TorchRun& run) {
     const std::string_view x = trace.names.text(a.first.name), y = trace.names.text(b.first.name);
     return x != y ? x < y : a.first < b.first;
   });
-  Table table("symbols", "Names and their classes",
-              {{"name", "name", Type::kText, ""},
-               {"category", "category", Type::kText, ""},
-               {"kernel_class", "class", Type::kText, "Of device rows: docs/analyses/kernel-classes.md"},
-               {"short_name", "short name", Type::kText, "Without template arguments and parameters"},
-               {"count", "rows", Type::kInteger, "Over the ranks asked for, all steps"}});
+  Table table("symbols", "Names and their classes", symbols_columns());
   for (const auto& [key, count] : all) {
     const std::string_view name = trace.names.text(key.name);
     table.add_row({std::string(name), trace.categories[key.category].text,
@@ -257,14 +261,15 @@ Result<AnalysisResult> run_events(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis events_analysis;
-const Analysis events_analysis = {.name = "events",
-                                  .summary = "every row as analyses see it, and the class of every name",
-                                  .tables = {{"events", "one row per event that is left after loading"},
-                                             {"symbols", "one row per name: its class and short form"}},
-                                  .run = run_events,
-                                  .needs = AnalysisNeeds::kTorch,
-                                  .compat = "hta",
-                                  .in_report = false,
-                                  .in_export = false};
+const Analysis events_analysis = {
+    .name = "events",
+    .summary = "every row as analyses see it, and the class of every name",
+    .tables = {{"events", "one row per event that is left after loading", events_columns},
+               {"symbols", "one row per name: its class and short form", symbols_columns}},
+    .run = run_events,
+    .needs = AnalysisNeeds::kTorch,
+    .compat = "hta",
+    .in_report = false,
+    .in_export = false};
 
 }  // namespace stageline

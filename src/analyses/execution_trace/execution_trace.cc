@@ -49,31 +49,37 @@ std::vector<int64_t> device_ns_of(const Part& part, const std::vector<CategoryIn
   return out;
 }
 
+std::vector<ColumnSpec> execution_nodes_columns() {
+  return {{"rank", "rank", Type::kInteger, "Whose profile it is"},
+          {"node", "node", Type::kInteger, "The node's id in the execution trace"},
+          {"parent", "parent", Type::kInteger, "Id of the node that it is called by"},
+          {"name", "name", Type::kText, "The operator"},
+          {"start_ns", "start", Type::kTime, "When the host began it"},
+          {"dur_ns", "duration", Type::kDuration, "How long the host was in it"},
+          {"device_ns", "device time", Type::kDuration, "Work on devices that it and what it calls launched"},
+          {"inputs", "inputs", Type::kText,
+           "As the execution trace has them; of a tensor id, storage, offset, elements, item size, device"},
+          {"outputs", "outputs", Type::kText, "The same"},
+          {"schema", "schema", Type::kText, "The operator's schema"}};
+}
+
+std::vector<ColumnSpec> execution_tensors_columns() {
+  return {{"rank", "rank", Type::kInteger, "Whose profile it is"},
+          {"tensor", "tensor", Type::kInteger, "The tensor's id"},
+          {"storage", "storage", Type::kInteger, "The storage's id: tensors of one storage share memory"},
+          {"bytes", "bytes", Type::kInteger, "Elements times the size of one"},
+          {"device", "device", Type::kText, "Where it lies"},
+          {"producer", "producer", Type::kInteger, "Node that first gave it out; empty: it was there before"},
+          {"made_by", "made by", Type::kText, "That node's operator"},
+          {"uses", "uses", Type::kInteger, "Nodes that took it as input"},
+          {"first_ns", "first seen", Type::kTime, "Start of the first node that names it"},
+          {"last_ns", "last seen", Type::kTime, "End of the last node that names it"}};
+}
+
 Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
   const Trace& trace = input.run().trace();
-  Table nodes("execution-nodes", "Operators of the execution trace, with their times",
-              {{"rank", "rank", Type::kInteger, "Whose profile it is"},
-               {"node", "node", Type::kInteger, "The node's id in the execution trace"},
-               {"parent", "parent", Type::kInteger, "Id of the node that it is called by"},
-               {"name", "name", Type::kText, "The operator"},
-               {"start_ns", "start", Type::kTime, "When the host began it"},
-               {"dur_ns", "duration", Type::kDuration, "How long the host was in it"},
-               {"device_ns", "device time", Type::kDuration, "Work on devices that it and what it calls launched"},
-               {"inputs", "inputs", Type::kText,
-                "As the execution trace has them; of a tensor id, storage, offset, elements, item size, device"},
-               {"outputs", "outputs", Type::kText, "The same"},
-               {"schema", "schema", Type::kText, "The operator's schema"}});
-  Table tensors("execution-tensors", "Tensors of the execution trace",
-                {{"rank", "rank", Type::kInteger, "Whose profile it is"},
-                 {"tensor", "tensor", Type::kInteger, "The tensor's id"},
-                 {"storage", "storage", Type::kInteger, "The storage's id: tensors of one storage share memory"},
-                 {"bytes", "bytes", Type::kInteger, "Elements times the size of one"},
-                 {"device", "device", Type::kText, "Where it lies"},
-                 {"producer", "producer", Type::kInteger, "Node that first gave it out; empty: it was there before"},
-                 {"made_by", "made by", Type::kText, "That node's operator"},
-                 {"uses", "uses", Type::kInteger, "Nodes that took it as input"},
-                 {"first_ns", "first seen", Type::kTime, "Start of the first node that names it"},
-                 {"last_ns", "last seen", Type::kTime, "End of the last node that names it"}});
+  Table nodes("execution-nodes", "Operators of the execution trace, with their times", execution_nodes_columns());
+  Table tensors("execution-tensors", "Tensors of the execution trace", execution_tensors_columns());
   for (const Part& part : trace.parts) {
     if (part.graph_nodes.empty()) continue;
     const Slices& s = part.slices;
@@ -129,7 +135,8 @@ extern const Analysis execution_trace_analysis;
 const Analysis execution_trace_analysis = {
     .name = "execution-trace",
     .summary = "operators of an execution trace with the times of the profile beside it, and their tensors",
-    .tables = {{"execution-nodes", "one row per node that has an event"}, {"execution-tensors", "one row per tensor"}},
+    .tables = {{"execution-nodes", "one row per node that has an event", execution_nodes_columns},
+               {"execution-tensors", "one row per tensor", execution_tensors_columns}},
     .run = run_execution_trace,
     .needs = AnalysisNeeds::kNodes};
 

@@ -25,32 +25,34 @@ std::string_view state_name(FlightState state) {
   return "";
 }
 
+std::vector<ColumnSpec> flight_problems_columns() {
+  return {{"verdict", "verdict", Type::kText,
+           "missing: members never made it; type, sizes, dtype: calls differ; stuck: through for some; unfinished: "
+           "made by all, through for nobody"},
+          {"group", "group", Type::kText, "Name of the process group"},
+          {"description", "description", Type::kText, "What the group is for, as it says"},
+          {"sequence", "sequence", Type::kInteger,
+           "Of a collective its number in the group; of a message its number "
+           "from sender to receiver"},
+          {"op", "operation", Type::kText, "What most members made"},
+          {"src", "from", Type::kInteger, "Of a message: global rank that sends"},
+          {"dst", "to", Type::kInteger, "Of a message: global rank that receives"},
+          {"culprits", "ranks at fault", Type::kText,
+           "Global ranks that are missing or differ from most; empty where "
+           "no side has more"},
+          {"waiting", "waiting ranks", Type::kText, "Global ranks that made the call and are not through with it"},
+          {"not_started", "not started", Type::kText, "Of these, those that have only enqueued it"},
+          {"without_dump", "no dump", Type::kText, "Members of which no dump is there"},
+          {"most_have", "most have", Type::kText, "What most members have, of calls that differ"},
+          {"others_have", "others have", Type::kText, "What the others have"},
+          {"since_ns", "since", Type::kTime, "When the first that waits made the call; its host's clock"},
+          {"frame", "frame", Type::kText,
+           "Where the first rank at fault made its call; of a missing one its last "
+           "call"}};
+}
+
 Table problems_table(const Trace& trace, const FlightReport& report) {
-  Table table(
-      "flight-problems", "Calls that did not go well",
-      {{"verdict", "verdict", Type::kText,
-        "missing: members never made it; type, sizes, dtype: calls differ; stuck: through for some; unfinished: "
-        "made by all, through for nobody"},
-       {"group", "group", Type::kText, "Name of the process group"},
-       {"description", "description", Type::kText, "What the group is for, as it says"},
-       {"sequence", "sequence", Type::kInteger,
-        "Of a collective its number in the group; of a message its number "
-        "from sender to receiver"},
-       {"op", "operation", Type::kText, "What most members made"},
-       {"src", "from", Type::kInteger, "Of a message: global rank that sends"},
-       {"dst", "to", Type::kInteger, "Of a message: global rank that receives"},
-       {"culprits", "ranks at fault", Type::kText,
-        "Global ranks that are missing or differ from most; empty where "
-        "no side has more"},
-       {"waiting", "waiting ranks", Type::kText, "Global ranks that made the call and are not through with it"},
-       {"not_started", "not started", Type::kText, "Of these, those that have only enqueued it"},
-       {"without_dump", "no dump", Type::kText, "Members of which no dump is there"},
-       {"most_have", "most have", Type::kText, "What most members have, of calls that differ"},
-       {"others_have", "others have", Type::kText, "What the others have"},
-       {"since_ns", "since", Type::kTime, "When the first that waits made the call; its host's clock"},
-       {"frame", "frame", Type::kText,
-        "Where the first rank at fault made its call; of a missing one its last "
-        "call"}});
+  Table table("flight-problems", "Calls that did not go well", flight_problems_columns());
   const auto known = [](int32_t rank) { return rank < 0 ? kNullInteger : int64_t{rank}; };
   for (const FlightProblem& p : report.problems) {
     const FlightGroup& group = trace.flight_groups[static_cast<size_t>(p.group)];
@@ -62,14 +64,17 @@ Table problems_table(const Trace& trace, const FlightReport& report) {
   return table;
 }
 
+std::vector<ColumnSpec> flight_waits_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"call", "call", Type::kText, "Its oldest call that is not through"},
+          {"state", "state", Type::kText, "scheduled: enqueued; started: its work began"},
+          {"for_ranks", "waits for", Type::kText, "Members that never made the call"},
+          {"since_ns", "since", Type::kTime, "When it made the call; its host's clock"},
+          {"frame", "frame", Type::kText, "Where it made the call"}};
+}
+
 Table waits_table(const Trace& trace, const FlightReport& report) {
-  Table table("flight-waits", "What each rank waits in",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"call", "call", Type::kText, "Its oldest call that is not through"},
-               {"state", "state", Type::kText, "scheduled: enqueued; started: its work began"},
-               {"for_ranks", "waits for", Type::kText, "Members that never made the call"},
-               {"since_ns", "since", Type::kTime, "When it made the call; its host's clock"},
-               {"frame", "frame", Type::kText, "Where it made the call"}});
+  Table table("flight-waits", "What each rank waits in", flight_waits_columns());
   for (const FlightWait& wait : report.waits) {
     const Part& part = trace.parts[static_cast<size_t>(wait.part)];
     const FlightCall& call = part.flight_calls[wait.call];
@@ -80,18 +85,20 @@ Table waits_table(const Trace& trace, const FlightReport& report) {
   return table;
 }
 
+std::vector<ColumnSpec> flight_groups_columns() {
+  return {{"group", "group", Type::kText, "Name of the process group"},
+          {"description", "description", Type::kText, "What the group is for, as it says"},
+          {"ranks", "ranks", Type::kText, "Its members, global"},
+          {"members_said", "members", Type::kText, "said: by the dumps; seen: all ranks that made a call in it"},
+          {"calls", "calls", Type::kInteger, "Calls of all ranks"},
+          {"collectives", "collectives", Type::kInteger, "Different collectives"},
+          {"messages", "messages", Type::kInteger, "Sends with their receives"},
+          {"last_through", "last through", Type::kInteger, "Number of the last collective that is through for all"},
+          {"last_made", "last made", Type::kInteger, "Number of the last collective that anybody made"}};
+}
+
 Table groups_table(const Trace& trace, const FlightReport& report) {
-  Table table(
-      "flight-groups", "Process groups",
-      {{"group", "group", Type::kText, "Name of the process group"},
-       {"description", "description", Type::kText, "What the group is for, as it says"},
-       {"ranks", "ranks", Type::kText, "Its members, global"},
-       {"members_said", "members", Type::kText, "said: by the dumps; seen: all ranks that made a call in it"},
-       {"calls", "calls", Type::kInteger, "Calls of all ranks"},
-       {"collectives", "collectives", Type::kInteger, "Different collectives"},
-       {"messages", "messages", Type::kInteger, "Sends with their receives"},
-       {"last_through", "last through", Type::kInteger, "Number of the last collective that is through for all"},
-       {"last_made", "last made", Type::kInteger, "Number of the last collective that anybody made"}});
+  Table table("flight-groups", "Process groups", flight_groups_columns());
   const auto known = [](int64_t sequence) { return sequence < 0 ? kNullInteger : sequence; };
   for (const FlightGroupSum& sum : report.groups) {
     const FlightGroup& group = trace.flight_groups[static_cast<size_t>(sum.group)];
@@ -102,20 +109,23 @@ Table groups_table(const Trace& trace, const FlightReport& report) {
   return table;
 }
 
+std::vector<ColumnSpec> flight_calls_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"record_id", "record", Type::kInteger, "Number of the call on its rank"},
+          {"group", "group", Type::kText, "Name of the process group"},
+          {"sequence", "sequence", Type::kInteger, "Its number in the group"},
+          {"op", "operation", Type::kText, "Without the backend's name"},
+          {"peer", "peer", Type::kInteger, "Of a send or receive: global rank of the other side"},
+          {"state", "state", Type::kText, "scheduled, started or completed; a retired call is completed"},
+          {"created_ns", "made", Type::kTime, "When the host made the call"},
+          {"input_sizes", "input sizes", Type::kText, "As recorded"},
+          {"output_sizes", "output sizes", Type::kText, "As recorded"},
+          {"dtypes", "data types", Type::kText, "Of the inputs, else of the outputs"},
+          {"frame", "frame", Type::kText, "The innermost Python frame outside torch"}};
+}
+
 Table calls_table(const Trace& trace) {
-  Table table("flight-calls", "All calls",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"record_id", "record", Type::kInteger, "Number of the call on its rank"},
-               {"group", "group", Type::kText, "Name of the process group"},
-               {"sequence", "sequence", Type::kInteger, "Its number in the group"},
-               {"op", "operation", Type::kText, "Without the backend's name"},
-               {"peer", "peer", Type::kInteger, "Of a send or receive: global rank of the other side"},
-               {"state", "state", Type::kText, "scheduled, started or completed; a retired call is completed"},
-               {"created_ns", "made", Type::kTime, "When the host made the call"},
-               {"input_sizes", "input sizes", Type::kText, "As recorded"},
-               {"output_sizes", "output sizes", Type::kText, "As recorded"},
-               {"dtypes", "data types", Type::kText, "Of the inputs, else of the outputs"},
-               {"frame", "frame", Type::kText, "The innermost Python frame outside torch"}});
+  Table table("flight-calls", "All calls", flight_calls_columns());
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const Part& part = trace.parts[p];
     for (const FlightCall& call : part.flight_calls) {
@@ -155,10 +165,10 @@ extern const Analysis flight_recorder_analysis;
 const Analysis flight_recorder_analysis = {
     .name = "flight-recorder",
     .summary = "which collective did not complete, who is missing, who differs, who waits for whom",
-    .tables = {{"flight-problems", "collectives and messages that did not go well"},
-               {"flight-waits", "what each rank waits in, and for whom"},
-               {"flight-groups", "process groups, and how far they came"},
-               {"flight-calls", "one row per call"}},
+    .tables = {{"flight-problems", "collectives and messages that did not go well", flight_problems_columns},
+               {"flight-waits", "what each rank waits in, and for whom", flight_waits_columns},
+               {"flight-groups", "process groups, and how far they came", flight_groups_columns},
+               {"flight-calls", "one row per call", flight_calls_columns}},
     .run = run_flight_recorder,
     .needs = AnalysisNeeds::kCalls};
 

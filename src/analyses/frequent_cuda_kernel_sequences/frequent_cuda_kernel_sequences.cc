@@ -164,16 +164,19 @@ Table hta_frequent_cuda_kernel_sequences_table() {
            {"CPU op duration (us)", "CPU op duration", Type::kReal, ""}}};
 }
 
+std::vector<ColumnSpec> frequent_cuda_kernel_sequences_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"pattern", "pattern", Type::kText, "The operator and the device work of one call by start, parted by |"},
+          {"count", "calls", Type::kInteger, "Calls with this sequence"},
+          {"kernel_count", "kernels", Type::kInteger, "Kernels, copies and memsets of one call"},
+          {"kernel_ns", "kernel time", Type::kDuration, "Sum of the device work of all these calls"},
+          {"kernel_share", "of the device", Type::kShare, "Of all device work of the rank"},
+          {"op_ns", "operator time", Type::kDuration, "Sum of the calls' own durations"}};
+}
+
 Table exact_frequent_cuda_kernel_sequences_table() {
-  return {"frequent-cuda-kernel-sequences",
-          "Kernel sequences of an operator's calls",
-          {{"rank", "rank", Type::kInteger, "Global rank"},
-           {"pattern", "pattern", Type::kText, "The operator and the device work of one call by start, parted by |"},
-           {"count", "calls", Type::kInteger, "Calls with this sequence"},
-           {"kernel_count", "kernels", Type::kInteger, "Kernels, copies and memsets of one call"},
-           {"kernel_ns", "kernel time", Type::kDuration, "Sum of the device work of all these calls"},
-           {"kernel_share", "of the device", Type::kShare, "Of all device work of the rank"},
-           {"op_ns", "operator time", Type::kDuration, "Sum of the calls' own durations"}}};
+  return {"frequent-cuda-kernel-sequences", "Kernel sequences of an operator's calls",
+          frequent_cuda_kernel_sequences_columns()};
 }
 
 Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& input) {
@@ -234,7 +237,8 @@ extern const Analysis frequent_cuda_kernel_sequences_analysis;
 const Analysis frequent_cuda_kernel_sequences_analysis = {
     .name = "frequent-cuda-kernel-sequences",
     .summary = "which sequences of kernels the calls of an operator launch, most frequent first",
-    .tables = {{"frequent-cuda-kernel-sequences", "one row per rank and sequence"}},
+    .tables = {{"frequent-cuda-kernel-sequences", "one row per rank and sequence",
+                frequent_cuda_kernel_sequences_columns}},
     .run = run_frequent_cuda_kernel_sequences,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"operator-name", "TEXT", "Part of the operator's name; required", ""},

@@ -176,23 +176,29 @@ Table hta_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, con
   return table;
 }
 
+std::vector<ColumnSpec> kernel_types_columns() {
+  return {{"kernel_type", "kind", Type::kText, "What ran at the same time; docs/analyses/kernel-classes.md"},
+          {"time_ns", "time", Type::kDuration, "Device time of exactly this set, summed over ranks"},
+          {"time_share", "share", Type::kShare, "Of the busy time of all ranks"}};
+}
+
 Table exact_types(const std::vector<RankAnswer>& ranks) {
-  Table table("kernel-types", "Kinds of device work, all ranks",
-              {{"kernel_type", "kind", Type::kText, "What ran at the same time; docs/analyses/kernel-classes.md"},
-               {"time_ns", "time", Type::kDuration, "Device time of exactly this set, summed over ranks"},
-               {"time_share", "share", Type::kShare, "Of the busy time of all ranks"}});
+  Table table("kernel-types", "Kinds of device work, all ranks", kernel_types_columns());
   const auto sum = sum_of_ranks(ranks);
   const int64_t total = total_of(sum);
   for (const size_t set : sets_by_time(sum)) table.add_row({set_name(set), sum[set], share_of(sum[set], total)});
   return table;
 }
 
+std::vector<ColumnSpec> kernel_types_by_rank_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"kernel_type", "kind", Type::kText, "What ran at the same time"},
+          {"time_ns", "time", Type::kDuration, "Device time of exactly this set"},
+          {"time_share", "share", Type::kShare, "Of the rank's busy time"}};
+}
+
 Table exact_types_by_rank(const std::vector<RankAnswer>& ranks) {
-  Table table("kernel-types-by-rank", "Kinds of device work of every rank",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"kernel_type", "kind", Type::kText, "What ran at the same time"},
-               {"time_ns", "time", Type::kDuration, "Device time of exactly this set"},
-               {"time_share", "share", Type::kShare, "Of the rank's busy time"}});
+  Table table("kernel-types-by-rank", "Kinds of device work of every rank", kernel_types_by_rank_columns());
   for (const RankAnswer& answer : ranks)
     for (const size_t set : sets_by_time(answer.time_ns))
       table.add_row({int64_t{answer.rank}, set_name(set), answer.time_ns[set],
@@ -200,18 +206,21 @@ Table exact_types_by_rank(const std::vector<RankAnswer>& ranks) {
   return table;
 }
 
+std::vector<ColumnSpec> gpu_kernel_breakdown_kernels_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
+          {"name", "name", Type::kText, "\"others\" holds the names that have no row of their own"},
+          {"count", "calls", Type::kInteger, ""},
+          {"sum_ns", "sum", Type::kDuration, "Of all calls"},
+          {"sum_share", "share", Type::kShare, "Of the sum over all kernels of this kind and rank"},
+          {"mean_ns", "mean", Type::kDuration, "Of one call, to the nanosecond"},
+          {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one call"},
+          {"min_ns", "shortest", Type::kDuration, ""},
+          {"max_ns", "longest", Type::kDuration, ""}};
+}
+
 Table exact_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, const Options& options) {
-  Table table("kernels", "Kernels by time",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
-               {"name", "name", Type::kText, "\"others\" holds the names that have no row of their own"},
-               {"count", "calls", Type::kInteger, ""},
-               {"sum_ns", "sum", Type::kDuration, "Of all calls"},
-               {"sum_share", "share", Type::kShare, "Of the sum over all kernels of this kind and rank"},
-               {"mean_ns", "mean", Type::kDuration, "Of one call, to the nanosecond"},
-               {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one call"},
-               {"min_ns", "shortest", Type::kDuration, ""},
-               {"max_ns", "longest", Type::kDuration, ""}});
+  Table table("kernels", "Kernels by time", gpu_kernel_breakdown_kernels_columns());
   for (const RankAnswer& answer : ranks)
     for (size_t c = 0; c < kClasses.size(); ++c) {
       int64_t whole = 0;
@@ -271,9 +280,10 @@ extern const Analysis gpu_kernel_breakdown_analysis;
 const Analysis gpu_kernel_breakdown_analysis = {
     .name = "gpu-kernel-breakdown",
     .summary = "kinds of device work, alone and overlapping, and the kernels behind them",
-    .tables = {{"kernel-types", "one row per set of kinds that ran together"},
-               {"kernels", "one row per rank, kind and name"},
-               {"kernel-types-by-rank", "the kinds of every rank (not with --compat hta)"}},
+    .tables = {{"kernel-types", "one row per set of kinds that ran together", kernel_types_columns},
+               {"kernels", "one row per rank, kind and name", gpu_kernel_breakdown_kernels_columns},
+               {"kernel-types-by-rank", "the kinds of every rank (not with --compat hta)",
+                kernel_types_by_rank_columns}},
     .run = run_gpu_kernel_breakdown,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"num-kernels", "N", "most names with a row of their own, per rank and kind (default 10)", ""},

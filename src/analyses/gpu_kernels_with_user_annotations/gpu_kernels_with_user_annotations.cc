@@ -187,16 +187,19 @@ std::vector<Kernel> exact_rank(const TorchRun& run, const TorchRank& rank) {
   return kernels;
 }
 
+std::vector<ColumnSpec> work_by_annotation_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"annotation", "annotation", Type::kText, "Innermost range around the launch"},
+          {"kernels", "kernels", Type::kInteger, "Kernels, copies and memsets"},
+          {"kernel_ns", "device time", Type::kDuration, "Sum of their durations"},
+          {"kernel_share", "share", Type::kShare, "Of the rank's device time"},
+          {"computation_ns", "computing", Type::kDuration, ""},
+          {"communication_ns", "communication", Type::kDuration, ""},
+          {"memory_ns", "copies", Type::kDuration, ""}};
+}
+
 Table exact_summary(const TorchRun& run, const std::vector<std::vector<Kernel>>& ranks) {
-  Table table("work-by-annotation", "Device work by annotation",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"annotation", "annotation", Type::kText, "Innermost range around the launch"},
-               {"kernels", "kernels", Type::kInteger, "Kernels, copies and memsets"},
-               {"kernel_ns", "device time", Type::kDuration, "Sum of their durations"},
-               {"kernel_share", "share", Type::kShare, "Of the rank's device time"},
-               {"computation_ns", "computing", Type::kDuration, ""},
-               {"communication_ns", "communication", Type::kDuration, ""},
-               {"memory_ns", "copies", Type::kDuration, ""}});
+  Table table("work-by-annotation", "Device work by annotation", work_by_annotation_columns());
   struct Sum {
     std::string_view name;
     int64_t count = 0, ns = 0;
@@ -233,20 +236,23 @@ Table exact_summary(const TorchRun& run, const std::vector<std::vector<Kernel>>&
   return table;
 }
 
+std::vector<ColumnSpec> gpu_kernels_with_user_annotations_kernels_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"index", "index", Type::kInteger, "Position in traceEvents, from 0"},
+          {"start_ns", "start", Type::kTime, "From the earliest start of all ranks"},
+          {"dur_ns", "duration", Type::kDuration, ""},
+          {"stream", "stream", Type::kInteger, ""},
+          {"correlation", "correlation", Type::kInteger, ""},
+          {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
+          {"name", "name", Type::kText, ""},
+          {"annotation", "annotation", Type::kText, "Innermost range; empty: none"},
+          {"annotation_path", "path", Type::kText,
+           "The ranges around it, from the outermost; of more than 64 the innermost"}};
+}
+
 Table exact_gpu_kernels_with_user_annotations_table(const TorchRun& run, const std::vector<std::vector<Kernel>>& ranks,
                                                     const Options& options) {
-  Table table("kernels", "Device work and its annotations",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"index", "index", Type::kInteger, "Position in traceEvents, from 0"},
-               {"start_ns", "start", Type::kTime, "From the earliest start of all ranks"},
-               {"dur_ns", "duration", Type::kDuration, ""},
-               {"stream", "stream", Type::kInteger, ""},
-               {"correlation", "correlation", Type::kInteger, ""},
-               {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
-               {"name", "name", Type::kText, ""},
-               {"annotation", "annotation", Type::kText, "Innermost range; empty: none"},
-               {"annotation_path", "path", Type::kText,
-                "The ranges around it, from the outermost; of more than 64 the innermost"}});
+  Table table("kernels", "Device work and its annotations", gpu_kernels_with_user_annotations_kernels_columns());
   for (size_t k = 0; k < ranks.size(); ++k) {
     const Part& part = run.trace->parts[run.parts[k]];
     const Slices& s = part.slices;
@@ -321,8 +327,10 @@ extern const Analysis gpu_kernels_with_user_annotations_analysis;
 const Analysis gpu_kernels_with_user_annotations_analysis = {
     .name = "gpu-kernels-with-user-annotations",
     .summary = "the annotated range that every piece of device work belongs to",
-    .tables = {{"work-by-annotation", "device work summed by innermost range (not with --compat hta)"},
-               {"kernels", "one row per kernel, copy and memset (not in the report)"}},
+    .tables = {{"work-by-annotation", "device work summed by innermost range (not with --compat hta)",
+                work_by_annotation_columns},
+               {"kernels", "one row per kernel, copy and memset (not in the report)",
+                gpu_kernels_with_user_annotations_kernels_columns}},
     .run = run_gpu_kernels_with_user_annotations,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"expand-names", "BOOL", "with --compat hta: columns s_name, s_user_annotation, s_cat (default true)",

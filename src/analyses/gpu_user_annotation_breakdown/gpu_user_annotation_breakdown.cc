@@ -93,19 +93,23 @@ Table hta_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::ve
   return table;
 }
 
+std::vector<ColumnSpec> annotations_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"name", "name", Type::kText, "\"others\" holds the names that have no row of their own"},
+          {"count", "ranges", Type::kInteger, "On devices one per stream that the range used"},
+          {"sum_ns", "sum", Type::kDuration, "Of the ranges, gaps included; nested ranges count each"},
+          {"sum_share", "share", Type::kShare, "Of the sum over all names of the rank"},
+          {"busy_ns", "busy", Type::kDuration, "Device work of the range's stream within it"},
+          {"mean_ns", "mean", Type::kDuration, "Of one range, to the nanosecond"},
+          {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one range"},
+          {"min_ns", "shortest", Type::kDuration, ""},
+          {"max_ns", "longest", Type::kDuration, ""}};
+}
+
 Table exact_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::vector<RankAnswer>& ranks,
                                                 const Options& options) {
   Table table("annotations", options.gpu ? "Annotated ranges on the devices" : "Annotated ranges on the host",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"name", "name", Type::kText, "\"others\" holds the names that have no row of their own"},
-               {"count", "ranges", Type::kInteger, "On devices one per stream that the range used"},
-               {"sum_ns", "sum", Type::kDuration, "Of the ranges, gaps included; nested ranges count each"},
-               {"sum_share", "share", Type::kShare, "Of the sum over all names of the rank"},
-               {"busy_ns", "busy", Type::kDuration, "Device work of the range's stream within it"},
-               {"mean_ns", "mean", Type::kDuration, "Of one range, to the nanosecond"},
-               {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one range"},
-               {"min_ns", "shortest", Type::kDuration, ""},
-               {"max_ns", "longest", Type::kDuration, ""}});
+              annotations_columns());
   for (const RankAnswer& answer : ranks) {
     int64_t whole = 0;
     for (const DurationTotal& total : answer.names) whole += total.stats.sum_ns;
@@ -171,7 +175,7 @@ extern const Analysis gpu_user_annotation_breakdown_analysis;
 const Analysis gpu_user_annotation_breakdown_analysis = {
     .name = "gpu-user-annotation-breakdown",
     .summary = "time of annotated ranges by name, and the device work within them",
-    .tables = {{"annotations", "one row per rank and name"}},
+    .tables = {{"annotations", "one row per rank and name", annotations_columns}},
     .run = run_gpu_user_annotation_breakdown,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"use-gpu-annotation", "BOOL", "ranges on the devices; false: on the host (default true)", ""},

@@ -222,18 +222,21 @@ RankIdle exact_idle(const TorchRank& rank, const Options& options) {
   return idle;
 }
 
+std::vector<ColumnSpec> device_idle_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"cause", "cause", Type::kText,
+           "host_wait: the launch came after the device ran dry; kernel_wait: launched in time, shorter than the "
+           "delay; other: launched in time, longer; before_first and after_last device work"},
+          {"count", "gaps", Type::kInteger, ""},
+          {"idle_ns", "idle", Type::kDuration, "Outside the union of all streams' work"},
+          {"idle_share", "share", Type::kShare,
+           "Of the span from first to last device work, as in temporal-breakdown; empty outside it"},
+          {"mean_ns", "mean", Type::kDuration, "Of one gap, to the nanosecond"},
+          {"max_ns", "longest", Type::kDuration, ""}};
+}
+
 Table device_table(const std::vector<RankIdle>& ranks) {
-  Table table("device-idle", "Time in which a rank's devices did nothing at all",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"cause", "cause", Type::kText,
-                "host_wait: the launch came after the device ran dry; kernel_wait: launched in time, shorter than the "
-                "delay; other: launched in time, longer; before_first and after_last device work"},
-               {"count", "gaps", Type::kInteger, ""},
-               {"idle_ns", "idle", Type::kDuration, "Outside the union of all streams' work"},
-               {"idle_share", "share", Type::kShare,
-                "Of the span from first to last device work, as in temporal-breakdown; empty outside it"},
-               {"mean_ns", "mean", Type::kDuration, "Of one gap, to the nanosecond"},
-               {"max_ns", "longest", Type::kDuration, ""}});
+  Table table("device-idle", "Time in which a rank's devices did nothing at all", device_idle_columns());
   for (const RankIdle& rank : ranks)
     for (size_t cause = 0; cause < kCauseCount; ++cause) {
       const std::vector<int64_t>& gaps = rank.device_gaps_ns[cause];
@@ -246,14 +249,17 @@ Table device_table(const std::vector<RankIdle>& ranks) {
   return table;
 }
 
+std::vector<ColumnSpec> idle_time_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"device", "device", Type::kText, "As the file names it"},
+          {"stream", "stream", Type::kInteger, ""},
+          {"cause", "cause", Type::kText, kCauseHelp},
+          {"idle_ns", "idle", Type::kDuration, "Other streams may be busy meanwhile: see device-idle"},
+          {"idle_share", "share", Type::kShare, "Of the stream's idle time"}};
+}
+
 Table stream_table(const std::vector<RankIdle>& ranks) {
-  Table table("idle-time", "Gaps between the work of each stream",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"device", "device", Type::kText, "As the file names it"},
-               {"stream", "stream", Type::kInteger, ""},
-               {"cause", "cause", Type::kText, kCauseHelp},
-               {"idle_ns", "idle", Type::kDuration, "Other streams may be busy meanwhile: see device-idle"},
-               {"idle_share", "share", Type::kShare, "Of the stream's idle time"}});
+  Table table("idle-time", "Gaps between the work of each stream", idle_time_columns());
   for (const RankIdle& rank : ranks)
     for (const StreamIdle& stream : rank.streams) {
       const int64_t whole = idle_sum(stream);
@@ -267,20 +273,23 @@ Table stream_table(const std::vector<RankIdle>& ranks) {
   return table;
 }
 
+std::vector<ColumnSpec> interval_stats_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"device", "device", Type::kText, "As the file names it"},
+          {"stream", "stream", Type::kInteger, ""},
+          {"cause", "cause", Type::kText, kCauseHelp},
+          {"count", "gaps", Type::kInteger, ""},
+          {"mean_ns", "mean", Type::kDuration, "To the nanosecond"},
+          {"std_ns", "deviation", Type::kDuration, "Sample standard deviation; empty for one gap"},
+          {"min_ns", "shortest", Type::kDuration, ""},
+          {"p25_ns", "25 %", Type::kDuration, "Linear between order statistics"},
+          {"p50_ns", "50 %", Type::kDuration, ""},
+          {"p75_ns", "75 %", Type::kDuration, ""},
+          {"max_ns", "longest", Type::kDuration, ""}};
+}
+
 Table statistics_table(const std::vector<RankIdle>& ranks) {
-  Table table("interval-stats", "Gaps of each stream",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"device", "device", Type::kText, "As the file names it"},
-               {"stream", "stream", Type::kInteger, ""},
-               {"cause", "cause", Type::kText, kCauseHelp},
-               {"count", "gaps", Type::kInteger, ""},
-               {"mean_ns", "mean", Type::kDuration, "To the nanosecond"},
-               {"std_ns", "deviation", Type::kDuration, "Sample standard deviation; empty for one gap"},
-               {"min_ns", "shortest", Type::kDuration, ""},
-               {"p25_ns", "25 %", Type::kDuration, "Linear between order statistics"},
-               {"p50_ns", "50 %", Type::kDuration, ""},
-               {"p75_ns", "75 %", Type::kDuration, ""},
-               {"max_ns", "longest", Type::kDuration, ""}});
+  Table table("interval-stats", "Gaps of each stream", interval_stats_columns());
   const auto ns = [](double us) { return std::isnan(us) ? kNullInteger : int64_t{std::llround(us * 1000)}; };
   for (const RankIdle& rank : ranks)
     for (const StreamIdle& stream : rank.streams)
@@ -344,9 +353,10 @@ extern const Analysis idle_time_breakdown_analysis;
 const Analysis idle_time_breakdown_analysis = {
     .name = "idle-time-breakdown",
     .summary = "when devices did nothing, and what they waited for",
-    .tables = {{"device-idle", "one row per rank and cause, over all streams (not with --compat hta)"},
-               {"idle-time", "one row per stream and cause"},
-               {"interval-stats", "lengths of the gaps, with --show-idle-interval-stats"}},
+    .tables = {{"device-idle", "one row per rank and cause, over all streams (not with --compat hta)",
+                device_idle_columns},
+               {"idle-time", "one row per stream and cause", idle_time_columns},
+               {"interval-stats", "lengths of the gaps, with --show-idle-interval-stats", interval_stats_columns}},
     .run = run_idle_time_breakdown,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"streams", "LIST", "only these streams, such as 7,20-24 (default all)", ""},

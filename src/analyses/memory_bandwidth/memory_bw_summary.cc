@@ -69,24 +69,26 @@ std::vector<Copies> copies_of(const TorchRank& rank, std::vector<CopyBandwidth> 
   return out;
 }
 
+std::vector<ColumnSpec> memory_bw_summary_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"name", "kind", Type::kText, "Kind of copy, or Memset"},
+          {"copy_count", "copies", Type::kInteger, "Copies or memsets"},
+          {"size_bytes", "bytes", Type::kInteger, "Bytes copied or set"},
+          {"busy_ns", "busy", Type::kDuration, "Time with at least one of them running"},
+          {"mean_gbps", "mean GB/s", Type::kReal, "10⁹ bytes per second while busy, weighted by time"},
+          {"p50_gbps", "median GB/s", Type::kReal, "Not exceeded for half of the busy time"},
+          {"p95_gbps", "p95 GB/s", Type::kReal, "Not exceeded for 95 % of the busy time"},
+          {"max_gbps", "max GB/s", Type::kReal, "Highest; copies at the same time add up"},
+          {"change_count", "changes", Type::kInteger, "Instants at which the bandwidth changed to something above 0"},
+          {"change_mean_gbps", "mean of changes", Type::kReal, "Mean over those, unweighted"},
+          {"change_std_gbps", "std of changes", Type::kReal, "Sample standard deviation over those"},
+          {"change_p25_gbps", "p25 of changes", Type::kReal, "Lower quartile over those"},
+          {"change_p50_gbps", "p50 of changes", Type::kReal, "Median over those"},
+          {"change_p75_gbps", "p75 of changes", Type::kReal, "Upper quartile over those"}};
+}
+
 Table exact_memory_bw_summary_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ranks) {
-  Table table(
-      "memory-bw-summary", "Bandwidth of copies and memsets",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"name", "kind", Type::kText, "Kind of copy, or Memset"},
-       {"copy_count", "copies", Type::kInteger, "Copies or memsets"},
-       {"size_bytes", "bytes", Type::kInteger, "Bytes copied or set"},
-       {"busy_ns", "busy", Type::kDuration, "Time with at least one of them running"},
-       {"mean_gbps", "mean GB/s", Type::kReal, "10⁹ bytes per second while busy, weighted by time"},
-       {"p50_gbps", "median GB/s", Type::kReal, "Not exceeded for half of the busy time"},
-       {"p95_gbps", "p95 GB/s", Type::kReal, "Not exceeded for 95 % of the busy time"},
-       {"max_gbps", "max GB/s", Type::kReal, "Highest; copies at the same time add up"},
-       {"change_count", "changes", Type::kInteger, "Instants at which the bandwidth changed to something above 0"},
-       {"change_mean_gbps", "mean of changes", Type::kReal, "Mean over those, unweighted"},
-       {"change_std_gbps", "std of changes", Type::kReal, "Sample standard deviation over those"},
-       {"change_p25_gbps", "p25 of changes", Type::kReal, "Lower quartile over those"},
-       {"change_p50_gbps", "p50 of changes", Type::kReal, "Median over those"},
-       {"change_p75_gbps", "p75 of changes", Type::kReal, "Upper quartile over those"}});
+  Table table("memory-bw-summary", "Bandwidth of copies and memsets", memory_bw_summary_columns());
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const Copies& c : ranks[k]) {
       const Description& d = c.points;
@@ -98,15 +100,17 @@ Table exact_memory_bw_summary_table(const TorchRun& run, const std::vector<std::
   return table;
 }
 
+std::vector<ColumnSpec> memory_bw_over_time_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"name", "kind", Type::kText, "Kind of copy, or Memset"},
+          {"start_ns", "start", Type::kTime, "Start of the bin, from the run's first event"},
+          {"dur_ns", "length", Type::kDuration, "Length of the bin: a 400th of the rank's span of device work"},
+          {"mean_gbps", "mean GB/s", Type::kReal, "10⁹ bytes per second, weighted by time; empty bins are left out"},
+          {"max_gbps", "max GB/s", Type::kReal, "Highest in the bin"}};
+}
+
 Table bin_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ranks) {
-  Table table(
-      "memory-bw-over-time", "Bandwidth of copies, over time",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"name", "kind", Type::kText, "Kind of copy, or Memset"},
-       {"start_ns", "start", Type::kTime, "Start of the bin, from the run's first event"},
-       {"dur_ns", "length", Type::kDuration, "Length of the bin: a 400th of the rank's span of device work"},
-       {"mean_gbps", "mean GB/s", Type::kReal, "10⁹ bytes per second, weighted by time; empty bins are left out"},
-       {"max_gbps", "max GB/s", Type::kReal, "Highest in the bin"}});
+  Table table("memory-bw-over-time", "Bandwidth of copies, over time", memory_bw_over_time_columns());
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const Copies& c : ranks[k])
       for (const StepBin& bin : c.bins)
@@ -144,8 +148,8 @@ extern const Analysis memory_bw_summary_analysis;
 const Analysis memory_bw_summary_analysis = {
     .name = "memory-bw-summary",
     .summary = "bandwidth of copies and memsets, weighted by time",
-    .tables = {{"memory-bw-summary", "one row per rank and kind of copy"},
-               {"memory-bw-over-time", "up to 400 bins per rank and kind of copy"}},
+    .tables = {{"memory-bw-summary", "one row per rank and kind of copy", memory_bw_summary_columns},
+               {"memory-bw-over-time", "up to 400 bins per rank and kind of copy", memory_bw_over_time_columns}},
     .run = run_memory_bw_summary,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta"};

@@ -8,6 +8,13 @@ namespace {
 
 using Type = ColumnType;
 
+std::vector<ColumnSpec> memory_bw_time_series_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"name", "kind", Type::kText, "Kind of copy, or Memset"},
+          {"time_ns", "time", Type::kTime, "From the run's first event; the value holds until the next row"},
+          {"memory_bw_gbps", "bandwidth", Type::kReal, "10⁹ bytes per second; copies at the same time add up"}};
+}
+
 Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
@@ -31,11 +38,7 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
   std::vector<std::vector<CopyBandwidth>> ranks(torch->parts.size());
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = copy_bandwidths(*torch, *torch_rank(*torch, torch->parts[k])); });
-  Table table("memory-bw-time-series", "Bandwidth of copies over time",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"name", "kind", Type::kText, "Kind of copy, or Memset"},
-               {"time_ns", "time", Type::kTime, "From the run's first event; the value holds until the next row"},
-               {"memory_bw_gbps", "bandwidth", Type::kReal, "10⁹ bytes per second; copies at the same time add up"}});
+  Table table("memory-bw-time-series", "Bandwidth of copies over time", memory_bw_time_series_columns());
   for (size_t k = 0; k < ranks.size(); ++k) {
     note_copy_flaws(ranks[k], result.notes);
     for (const CopyBandwidth& c : ranks[k])
@@ -53,7 +56,7 @@ extern const Analysis memory_bw_time_series_analysis;
 const Analysis memory_bw_time_series_analysis = {
     .name = "memory-bw-time-series",
     .summary = "every change of the bandwidth of copies and memsets",
-    .tables = {{"memory-bw-time-series", "one row per rank, kind of copy and change"}},
+    .tables = {{"memory-bw-time-series", "one row per rank, kind of copy and change", memory_bw_time_series_columns}},
     .run = run_memory_bw_time_series,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta",

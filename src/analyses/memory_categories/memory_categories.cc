@@ -159,7 +159,10 @@ class Answerer {
   RankAnswer answer_;
 };
 
-std::vector<ColumnSpec> with_classes(std::vector<ColumnSpec> columns) {
+std::vector<ColumnSpec> class_columns() {
+  std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
+                                     {"device", "device", Type::kText, "As the allocator names it"},
+                                     {"time_ns", "time", Type::kTime, "From the run's first slice"}};
   for (const char* name : kMemoryClassNames) {
     std::string title(name);
     std::replace(title.begin(), title.end(), '_', ' ');
@@ -174,6 +177,16 @@ std::vector<Table::Value> row_of(int32_t rank, MemoryDevice device, const Point&
   for (const int64_t b : point.bytes) row.emplace_back(b);
   row.emplace_back(point.total());
   return row;
+}
+
+std::vector<ColumnSpec> memory_at_peak_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"device", "device", Type::kText, ""},
+          {"category", "category", Type::kText, "Guessed: docs/analyses/memory-categories.md"},
+          {"operator", "operator", Type::kText, "What allocated it"},
+          {"blocks", "blocks", Type::kInteger, ""},
+          {"size_bytes", "size", Type::kInteger, ""},
+          {"stack", "stack", Type::kText, "Python frames around it, innermost first, the first 4"}};
 }
 
 Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
@@ -194,19 +207,9 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
                  {},
                  "torch.profiler writes them with profile_memory=True"};
   }
-  const std::vector<ColumnSpec> place = {{"rank", "rank", Type::kInteger, "Global rank"},
-                                         {"device", "device", Type::kText, "As the allocator names it"},
-                                         {"time_ns", "time", Type::kTime, "From the run's first slice"}};
-  Table peaks("memory-category-peaks", "Memory by category at the peak", with_classes(place));
-  Table alive("memory-at-peak", "What lives at the peak",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"device", "device", Type::kText, ""},
-               {"category", "category", Type::kText, "Guessed: docs/analyses/memory-categories.md"},
-               {"operator", "operator", Type::kText, "What allocated it"},
-               {"blocks", "blocks", Type::kInteger, ""},
-               {"size_bytes", "size", Type::kInteger, ""},
-               {"stack", "stack", Type::kText, "Python frames around it, innermost first, the first 4"}});
-  Table series("memory-categories", "Memory by category over time", with_classes(place));
+  Table peaks("memory-category-peaks", "Memory by category at the peak", class_columns());
+  Table alive("memory-at-peak", "What lives at the peak", memory_at_peak_columns());
+  Table series("memory-categories", "Memory by category over time", class_columns());
   for (const RankAnswer& answer : ranks)
     for (const DeviceAnswer& device : answer.devices) {
       peaks.add_row(row_of(answer.rank, device.device, device.peak));
@@ -234,9 +237,9 @@ extern const Analysis memory_categories_analysis;
 const Analysis memory_categories_analysis = {
     .name = "memory-categories",
     .summary = "memory over time by what it is for (guessed from phase and lifetime), and what lives at the peak",
-    .tables = {{"memory-category-peaks", "one row per device: its peak"},
-               {"memory-at-peak", "what lives then, by category, operator and stack"},
-               {"memory-categories", "bytes of every category over time"}},
+    .tables = {{"memory-category-peaks", "one row per device: its peak", class_columns},
+               {"memory-at-peak", "what lives then, by category, operator and stack", memory_at_peak_columns},
+               {"memory-categories", "bytes of every category over time", class_columns}},
     .run = run_memory_categories,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"points", "N", "most points of a series; peaks are kept (default 1000)", ""},

@@ -130,8 +130,10 @@ Table hta_memory_timeline_table(const std::vector<Point>& points) {
   return table;
 }
 
-std::vector<ColumnSpec> byte_columns() {
-  std::vector<ColumnSpec> columns;
+std::vector<ColumnSpec> timeline_columns() {
+  std::vector<ColumnSpec> columns = {
+      {"file", "file", Type::kText, "Name of the file"},
+      {"time_ns", "time", Type::kTime, "From the profile's start; what was there before begins with it"}};
   for (size_t c = 0; c < kCategories; ++c)
     columns.push_back({std::string(kNames[c]) + "_bytes", kHtaNames[c], Type::kInteger, "Bytes held by this category"});
   columns.push_back({"total_bytes", "total", Type::kInteger, "Bytes of all categories"});
@@ -149,13 +151,8 @@ Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
   AnalysisResult result;
   if (input.hta && input.paths.size() != 1)
     return Error{ErrorCode::kUsage, "HTA reads one memory timeline at a time", {}, "name one file"};
-  std::vector<ColumnSpec> columns = {
-      {"file", "file", Type::kText, "Name of the file"},
-      {"time_ns", "time", Type::kTime, "From the profile's start; what was there before begins with it"}};
-  const std::vector<ColumnSpec> bytes = byte_columns();
-  columns.insert(columns.end(), bytes.begin(), bytes.end());
-  Table timeline("memory-timeline", "Memory by category over time", columns);
-  Table peaks("memory-peaks", "Memory by category at the peak", columns);
+  Table timeline("memory-timeline", "Memory by category over time", timeline_columns());
+  Table peaks("memory-peaks", "Memory by category at the peak", timeline_columns());
   for (const std::string& path : input.paths) {
     Result<std::vector<Change>> changes = read_changes(path, input.hta);
     if (!changes) return std::move(changes).error();
@@ -181,7 +178,8 @@ extern const Analysis memory_timeline_analysis;
 const Analysis memory_timeline_analysis = {
     .name = "memory-timeline",
     .summary = "memory held by each category over time, from torch's raw memory timeline",
-    .tables = {{"memory-peaks", "one row per file: its peak"}, {"memory-timeline", "one row per change"}},
+    .tables = {{"memory-peaks", "one row per file: its peak", timeline_columns},
+               {"memory-timeline", "one row per change", timeline_columns}},
     .run = run_memory_timeline,
     .needs = AnalysisNeeds::kFiles,
     .compat = "hta",

@@ -302,7 +302,8 @@ extern const Analysis operators_analysis;
 const Analysis operators_analysis = {
     .name = "operators",
     .summary = "time, memory and FLOPs by operator: key_averages() of a trace, and its table",
-    .tables = {{"operators", "one row per rank and name, and what else --group-by says"}},
+    .tables = {{"operators", "one row per rank and name, and what else --group-by says",
+                [] { return columns_for({}, false); }, AnalysisTable::kRunAddsColumns}},
     .run = run_operators,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"group-by-input-shape", "BOOL", "a row for every shape of the inputs (default false)", ""},

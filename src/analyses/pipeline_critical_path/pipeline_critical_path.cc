@@ -39,19 +39,21 @@ struct ChosenStep {
   std::vector<PathStretch> path;
 };
 
+std::vector<ColumnSpec> shares_columns() {
+  return {{"stage", "stage", Type::kInteger, "Stage of the operation"},
+          {"type", "type", Type::kText, "Type of the operation"},
+          {"piece", "piece", Type::kText,
+           "work: it ran; transfer: it communicated, from the start of the last member on; delay: nothing it "
+           "waited for was missing, and it had not started"},
+          {"from_stage", "from stage", Type::kInteger,
+           "Of a message the stage at its other end; of a collective that of the member that came last, if another"},
+          {"path_ns", "time", Type::kDuration, "On the path, mean over steps"},
+          {"path_share", "share", Type::kShare, "Of the step; all rows add up to 1"},
+          {"pieces", "pieces", Type::kInteger, "Pieces of the path, all steps"}};
+}
+
 Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps) {
-  Table table(
-      "shares", "Where the critical path runs",
-      {{"stage", "stage", Type::kInteger, "Stage of the operation"},
-       {"type", "type", Type::kText, "Type of the operation"},
-       {"piece", "piece", Type::kText,
-        "work: it ran; transfer: it communicated, from the start of the last member on; delay: nothing it "
-        "waited for was missing, and it had not started"},
-       {"from_stage", "from stage", Type::kInteger,
-        "Of a message the stage at its other end; of a collective that of the member that came last, if another"},
-       {"path_ns", "time", Type::kDuration, "On the path, mean over steps"},
-       {"path_share", "share", Type::kShare, "Of the step; all rows add up to 1"},
-       {"pieces", "pieces", Type::kInteger, "Pieces of the path, all steps"}});
+  Table table("shares", "Where the critical path runs", shares_columns());
   std::map<std::tuple<int32_t, uint16_t, PathPiece, int32_t>, std::pair<Wide, int64_t>> sums;
   Wide span = 0;
   for (const ChosenStep& chosen : steps) {
@@ -81,16 +83,19 @@ Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps)
   return table;
 }
 
+std::vector<ColumnSpec> path_steps_columns() {
+  return {{"step", "step", Type::kInteger, "Step number as the source has it"},
+          {"span_ns", "step time", Type::kDuration, "Recorded: work + transfer + delay"},
+          {"work_ns", "work", Type::kDuration, "Of the path: operations that compute"},
+          {"transfer_ns", "transfer", Type::kDuration, "Of the path: operations that communicate"},
+          {"delay_ns", "delay", Type::kDuration, "Of the path: nothing was missing, and nothing ran"},
+          {"rank_changes", "rank changes", Type::kInteger, "How often the path goes from one rank to another"},
+          {"last_rank", "ends on rank", Type::kInteger, "Rank of the operation that ends the step"}};
+}
+
 Table steps_pipeline_critical_path_table(const std::vector<ChosenStep>& steps, const StepGraph& graph,
                                          const Trace& trace) {
-  Table table("path-steps", "The path of every step",
-              {{"step", "step", Type::kInteger, "Step number as the source has it"},
-               {"span_ns", "step time", Type::kDuration, "Recorded: work + transfer + delay"},
-               {"work_ns", "work", Type::kDuration, "Of the path: operations that compute"},
-               {"transfer_ns", "transfer", Type::kDuration, "Of the path: operations that communicate"},
-               {"delay_ns", "delay", Type::kDuration, "Of the path: nothing was missing, and nothing ran"},
-               {"rank_changes", "rank changes", Type::kInteger, "How often the path goes from one rank to another"},
-               {"last_rank", "ends on rank", Type::kInteger, "Rank of the operation that ends the step"}});
+  Table table("path-steps", "The path of every step", path_steps_columns());
   for (const ChosenStep& chosen : steps) {
     int64_t time[3] = {0, 0, 0};
     int64_t changes = 0;
@@ -107,14 +112,16 @@ Table steps_pipeline_critical_path_table(const std::vector<ChosenStep>& steps, c
   return table;
 }
 
-std::vector<ColumnSpec> operation_columns(const Trace& trace) {
-  return {{"step", "step", Type::kInteger, "Step number as the source has it"},
-          {"rank", "rank", Type::kInteger, "Global rank"},
-          pipeline_column(trace),
-          {"stage", "stage", Type::kInteger, "Pipeline stage"},
-          {"type", "type", Type::kText, "Type of the operation"},
-          {"micro_batch", "micro-batch", Type::kInteger, "Where the source says it"},
-          {"chunk", "chunk", Type::kInteger, "Model chunk of the rank"}};
+std::vector<ColumnSpec> operation_columns(std::initializer_list<ColumnSpec> more) {
+  std::vector<ColumnSpec> columns = {{"step", "step", Type::kInteger, "Step number as the source has it"},
+                                     {"rank", "rank", Type::kInteger, "Global rank"},
+                                     kPipelineColumn,
+                                     {"stage", "stage", Type::kInteger, "Pipeline stage"},
+                                     {"type", "type", Type::kText, "Type of the operation"},
+                                     {"micro_batch", "micro-batch", Type::kInteger, "Where the source says it"},
+                                     {"chunk", "chunk", Type::kInteger, "Model chunk of the rank"}};
+  columns.insert(columns.end(), more);
+  return columns;
 }
 
 void operation_values(const Trace& trace, const StepGraph& graph, int32_t step, uint32_t op,
@@ -128,13 +135,16 @@ void operation_values(const Trace& trace, const StepGraph& graph, int32_t step, 
          known_integer(graph.chunk[op])};
 }
 
+std::vector<ColumnSpec> pipeline_path_columns() {
+  return operation_columns({{"piece", "piece", Type::kText, "work, transfer or delay, as in shares"},
+                            {"from_stage", "from stage", Type::kInteger, "As in shares"},
+                            {"start_ns", "from", Type::kDuration, "From the step's start"},
+                            {"path_ns", "time", Type::kDuration, "On the path"}});
+}
+
 Table path_table(const Trace& trace, const StepGraph& graph, const ChosenStep& chosen) {
-  std::vector<ColumnSpec> columns = operation_columns(trace);
-  columns.insert(columns.end(), {{"piece", "piece", Type::kText, "work, transfer or delay, as in shares"},
-                                 {"from_stage", "from stage", Type::kInteger, "As in shares"},
-                                 {"start_ns", "from", Type::kDuration, "From the step's start"},
-                                 {"path_ns", "time", Type::kDuration, "On the path"}});
-  Table table("path", "Critical path of step " + std::to_string(chosen.step->step), std::move(columns));
+  Table table("path", "Critical path of step " + std::to_string(chosen.step->step),
+              in_words_of(trace, pipeline_path_columns()));
   std::vector<Table::Value> row;
   for (const PathStretch& p : chosen.path) {
     operation_values(trace, graph, chosen.step->step, p.op, row);
@@ -145,16 +155,19 @@ Table path_table(const Trace& trace, const StepGraph& graph, const ChosenStep& c
   return table;
 }
 
+std::vector<ColumnSpec> slack_columns() {
+  return {
+      {"stage", "stage", Type::kInteger, "Stage of the operation"},
+      {"type", "type", Type::kText, "Type of the operation"},
+      {"operations", "operations", Type::kInteger, "How many"},
+      {"critical", "critical", Type::kInteger, "Of them without slack: each longer by 1 makes the step longer by 1"},
+      {"least_ns", "least slack", Type::kDuration, "The smallest slack"},
+      {"median_ns", "median slack", Type::kDuration, "Half of them have at least this"},
+      {"mean_dur_ns", "mean", Type::kDuration, "Their mean duration without waiting"}};
+}
+
 Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, const std::vector<int64_t>& slack) {
-  Table table(
-      "slack", "How much operations may grow for free",
-      {{"stage", "stage", Type::kInteger, "Stage of the operation"},
-       {"type", "type", Type::kText, "Type of the operation"},
-       {"operations", "operations", Type::kInteger, "How many"},
-       {"critical", "critical", Type::kInteger, "Of them without slack: each longer by 1 makes the step longer by 1"},
-       {"least_ns", "least slack", Type::kDuration, "The smallest slack"},
-       {"median_ns", "median slack", Type::kDuration, "Half of them have at least this"},
-       {"mean_dur_ns", "mean", Type::kDuration, "Their mean duration without waiting"}});
+  Table table("slack", "How much operations may grow for free", slack_columns());
   std::map<std::pair<int32_t, uint16_t>, std::pair<std::vector<double>, double>> lists;
   for (const ChosenStep& chosen : steps)
     for (uint32_t i = chosen.step->begin; i < chosen.step->end; ++i) {
@@ -174,14 +187,16 @@ Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, 
   return table;
 }
 
+std::vector<ColumnSpec> slack_cells_columns() {
+  return operation_columns({{"start_ns", "start", Type::kDuration, "Recorded, from the step's start"},
+                            {"dur_ns", "duration", Type::kDuration, "Without waiting"},
+                            {"slack_ns", "slack", Type::kDuration,
+                             "How much longer it could take without the step ending later, all else as it was"}});
+}
+
 Table slack_cells_table(const Trace& trace, const StepGraph& graph, const std::vector<ChosenStep>& steps,
                         const std::vector<int64_t>& slack) {
-  std::vector<ColumnSpec> columns = operation_columns(trace);
-  columns.insert(columns.end(), {{"start_ns", "start", Type::kDuration, "Recorded, from the step's start"},
-                                 {"dur_ns", "duration", Type::kDuration, "Without waiting"},
-                                 {"slack_ns", "slack", Type::kDuration,
-                                  "How much longer it could take without the step ending later, all else as it was"}});
-  Table table("slack-cells", "Slack of every operation", std::move(columns));
+  Table table("slack-cells", "Slack of every operation", in_words_of(trace, slack_cells_columns()));
   std::vector<Table::Value> row;
   for (const ChosenStep& chosen : steps)
     for (uint32_t i = chosen.step->begin; i < chosen.step->end; ++i) {
@@ -239,11 +254,11 @@ extern const Analysis pipeline_critical_path_analysis;
 const Analysis pipeline_critical_path_analysis = {
     .name = "pipeline-critical-path",
     .summary = "the chain of operations that each step waited for, and how much the others may grow for free",
-    .tables = {{"shares", "time on the path by stage, type and link; adds up to the step"},
-               {"path-steps", "one row per step: work, transfer and delay on its path"},
-               {"slack", "slack by stage and type"},
-               {"path", "the path of one step: --step, or the one of median length"},
-               {"slack-cells", "slack of every operation; not in the report"}},
+    .tables = {{"shares", "time on the path by stage, type and link; adds up to the step", shares_columns},
+               {"path-steps", "one row per step: work, transfer and delay on its path", path_steps_columns},
+               {"slack", "slack by stage and type", slack_columns},
+               {"path", "the path of one step: --step, or the one of median length", pipeline_path_columns},
+               {"slack-cells", "slack of every operation; not in the report", slack_cells_columns}},
     .run = run_pipeline_critical_path,
     .options = {{"step", "N", "This step alone; default all steps that are no outliers", ""}},
     .across_ranks = true};

@@ -167,18 +167,20 @@ Sums sums_of(const TorchRun& run, const std::vector<RankCollectives>& ranks) {
   return sums;
 }
 
+std::vector<ColumnSpec> potential_stragglers_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"is_candidate", "candidate", Type::kInteger,
+           "1 for the ranks that cause most waiting, --num-candidates of them"},
+          {"collective_count", "collectives", Type::kInteger, "Collectives matched with other ranks"},
+          {"last_count", "came last", Type::kInteger, "Collectives in which it was the last to come"},
+          {"last_share", "came last", Type::kShare, "Those as a share of its collectives"},
+          {"caused_wait_ns", "caused waiting", Type::kDuration, "Time that others waited for it, summed over them"},
+          {"caused_wait_share", "caused waiting", Type::kShare, "That as a share of all waiting of the run"},
+          {"wait_ns", "waits", Type::kDuration, "Time that it waited for others inside collectives"}};
+}
+
 Table rank_potential_stragglers_table(const TorchRun& run, const Sums& sums, size_t candidates) {
-  Table table(
-      "potential-stragglers", "Who the others wait for",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"is_candidate", "candidate", Type::kInteger,
-        "1 for the ranks that cause most waiting, --num-candidates of them"},
-       {"collective_count", "collectives", Type::kInteger, "Collectives matched with other ranks"},
-       {"last_count", "came last", Type::kInteger, "Collectives in which it was the last to come"},
-       {"last_share", "came last", Type::kShare, "Those as a share of its collectives"},
-       {"caused_wait_ns", "caused waiting", Type::kDuration, "Time that others waited for it, summed over them"},
-       {"caused_wait_share", "caused waiting", Type::kShare, "That as a share of all waiting of the run"},
-       {"wait_ns", "waits", Type::kDuration, "Time that it waited for others inside collectives"}});
+  Table table("potential-stragglers", "Who the others wait for", potential_stragglers_columns());
   int64_t total = 0;
   std::vector<size_t> order;
   for (size_t k = 0; k < sums.ranks.size(); ++k) {
@@ -199,19 +201,22 @@ Table rank_potential_stragglers_table(const TorchRun& run, const Sums& sums, siz
   return table;
 }
 
+std::vector<ColumnSpec> collective_waits_columns() {
+  return {{"group", "group", Type::kText, "Process group"},
+          {"group_ranks", "ranks of the group", Type::kText, "As the trace says; long lists are cut there"},
+          {"collective", "collective", Type::kText, "Collective, or the kernel's name where there is none"},
+          {"rank_count", "ranks", Type::kInteger, "Most ranks of this trace in one of them"},
+          {"count", "count", Type::kInteger, "Collectives matched over at least two ranks"},
+          {"wait_ns", "waiting", Type::kDuration, "Summed over collectives and ranks"},
+          {"max_wait_ns", "longest wait", Type::kDuration, "Of one rank in one collective"},
+          {"worst_rank", "worst rank", Type::kInteger, "The rank that caused most of the waiting"},
+          {"end_spread_ns", "spread of ends", Type::kDuration,
+           "Median of last end − first end by the files' clocks: ranks leave together, so this is how far to "
+           "trust the clocks between ranks. No other number here compares clocks"}};
+}
+
 Table kind_table(const TorchRun& run, const Sums& sums) {
-  Table table("collective-waits", "Waiting inside collectives",
-              {{"group", "group", Type::kText, "Process group"},
-               {"group_ranks", "ranks of the group", Type::kText, "As the trace says; long lists are cut there"},
-               {"collective", "collective", Type::kText, "Collective, or the kernel's name where there is none"},
-               {"rank_count", "ranks", Type::kInteger, "Most ranks of this trace in one of them"},
-               {"count", "count", Type::kInteger, "Collectives matched over at least two ranks"},
-               {"wait_ns", "waiting", Type::kDuration, "Summed over collectives and ranks"},
-               {"max_wait_ns", "longest wait", Type::kDuration, "Of one rank in one collective"},
-               {"worst_rank", "worst rank", Type::kInteger, "The rank that caused most of the waiting"},
-               {"end_spread_ns", "spread of ends", Type::kDuration,
-                "Median of last end − first end by the files' clocks: ranks leave together, so this is how far to "
-                "trust the clocks between ranks. No other number here compares clocks"}});
+  Table table("collective-waits", "Waiting inside collectives", collective_waits_columns());
   for (const auto& [key, kind] : sums.kinds) {
     const auto& [group, group_ranks, name] = key;
     int64_t worst = kNullInteger, most = 0;
@@ -279,8 +284,9 @@ extern const Analysis potential_stragglers_analysis;
 const Analysis potential_stragglers_analysis = {
     .name = "potential-stragglers",
     .summary = "ranks that the others wait for in collectives",
-    .tables = {{"potential-stragglers", "one row per rank, who causes most waiting first"},
-               {"collective-waits", "one row per process group and collective"}},
+    .tables = {{"potential-stragglers", "one row per rank, who causes most waiting first",
+                potential_stragglers_columns},
+               {"collective-waits", "one row per process group and collective", collective_waits_columns}},
     .run = run_potential_stragglers,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"profiler-steps", "LIST", "Only these profiler steps, such as 15-17; default all", ""},

@@ -47,17 +47,19 @@ int64_t device_length(const Part& part, const std::vector<DeviceStep>& device, s
   return std::max<int64_t>(0, device[k].end_ns - (follows ? device[k - 1].end_ns : device[k].start_ns));
 }
 
+std::vector<ColumnSpec> profiler_steps_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"step", "step", Type::kInteger, "Number of the host's ProfilerStep row"},
+          {"start_ns", "start", Type::kTime, "Of the host's row, from the earliest start of all ranks"},
+          {"dur_ns", "host length", Type::kDuration, "Of the host's row: the host may run ahead and block later"},
+          {"device_start_ns", "device start", Type::kTime, "First start of the device work that the step launched"},
+          {"device_end_ns", "device end", Type::kTime, "Last end of the device work that the step launched"},
+          {"device_ns", "device length", Type::kDuration,
+           "From the last device end of the step before to its own; of the first step from its own first start"}};
+}
+
 Table exact_profiler_steps_table(const TorchRun& run) {
-  Table table(
-      "profiler-steps", "Profiler steps",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"step", "step", Type::kInteger, "Number of the host's ProfilerStep row"},
-       {"start_ns", "start", Type::kTime, "Of the host's row, from the earliest start of all ranks"},
-       {"dur_ns", "host length", Type::kDuration, "Of the host's row: the host may run ahead and block later"},
-       {"device_start_ns", "device start", Type::kTime, "First start of the device work that the step launched"},
-       {"device_end_ns", "device end", Type::kTime, "Last end of the device work that the step launched"},
-       {"device_ns", "device length", Type::kDuration,
-        "From the last device end of the step before to its own; of the first step from its own first start"}});
+  Table table("profiler-steps", "Profiler steps", profiler_steps_columns());
   std::vector<std::vector<DeviceStep>> ranks(run.parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = device_steps(*run.trace, run.trace->parts[run.parts[k]]); });
   for (size_t r = 0; r < ranks.size(); ++r) {
@@ -97,11 +99,12 @@ Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis profiler_steps_analysis;
-const Analysis profiler_steps_analysis = {.name = "profiler-steps",
-                                          .summary = "the profiler steps that are left after loading",
-                                          .tables = {{"profiler-steps", "one row per rank and step"}},
-                                          .run = run_profiler_steps,
-                                          .needs = AnalysisNeeds::kTorch,
-                                          .compat = "hta"};
+const Analysis profiler_steps_analysis = {
+    .name = "profiler-steps",
+    .summary = "the profiler steps that are left after loading",
+    .tables = {{"profiler-steps", "one row per rank and step", profiler_steps_columns}},
+    .run = run_profiler_steps,
+    .needs = AnalysisNeeds::kTorch,
+    .compat = "hta"};
 
 }  // namespace stageline

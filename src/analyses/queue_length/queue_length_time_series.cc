@@ -27,13 +27,16 @@ Table hta_queue_length_time_series_table(const TorchRun& run, const std::vector<
   return table;
 }
 
+std::vector<ColumnSpec> queue_length_time_series_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"device", "device", Type::kText, "The device, as the events' pid"},
+          {"stream", "stream", Type::kInteger, "Stream of the device"},
+          {"time_ns", "time", Type::kTime, "From the run's first event; the value holds until the next row"},
+          {"queue_length", "waiting", Type::kInteger, "Operations launched and not started"}};
+}
+
 Table exact_queue_length_time_series_table(const TorchRun& run, const std::vector<std::vector<StreamQueue>>& ranks) {
-  Table table("queue-length-time-series", "Queue length over time",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"device", "device", Type::kText, "The device, as the events' pid"},
-               {"stream", "stream", Type::kInteger, "Stream of the device"},
-               {"time_ns", "time", Type::kTime, "From the run's first event; the value holds until the next row"},
-               {"queue_length", "waiting", Type::kInteger, "Operations launched and not started"}});
+  Table table("queue-length-time-series", "Queue length over time", queue_length_time_series_columns());
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const StreamQueue& q : ranks[k])
       for (size_t i = 0; i < q.waiting.size(); ++i)
@@ -65,7 +68,7 @@ extern const Analysis queue_length_time_series_analysis;
 const Analysis queue_length_time_series_analysis = {
     .name = "queue-length-time-series",
     .summary = "every change of the number of launched operations waiting on a stream",
-    .tables = {{"queue-length-time-series", "one row per rank, stream and change"}},
+    .tables = {{"queue-length-time-series", "one row per rank, stream and change", queue_length_time_series_columns}},
     .run = run_queue_length_time_series,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta",

@@ -92,6 +92,15 @@ std::vector<Blocked> blocked_of(const TorchRank& rank, const std::vector<StreamQ
   return out;
 }
 
+std::vector<ColumnSpec> time_spent_blocked_on_full_queue_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"device", "device", Type::kText, "The device, as the events' pid"},
+          {"stream", "stream", Type::kInteger, "Stream of the device"},
+          {"max", "longest queue", Type::kInteger, "Most operations launched and not started"},
+          {"full_ns", "full", Type::kDuration, "Time with at least --max-queue-length operations waiting"},
+          {"full_share", "full", Type::kShare, "That time as a share of the rank's span, first start to last end"}};
+}
+
 Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput& input) {
   Result<int64_t> most = input.options.integer("max-queue-length", kCudaQueueLength, input.hta ? INT64_MIN : 1);
   if (!most) return std::move(most).error();
@@ -132,14 +141,8 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
     note_queue_flaws(queues, notes[k]);
     ranks[k] = blocked_of(rank, queues, *most);
   });
-  Table table(
-      "time-spent-blocked-on-full-queue", "Time with a full launch queue",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"device", "device", Type::kText, "The device, as the events' pid"},
-       {"stream", "stream", Type::kInteger, "Stream of the device"},
-       {"max", "longest queue", Type::kInteger, "Most operations launched and not started"},
-       {"full_ns", "full", Type::kDuration, "Time with at least --max-queue-length operations waiting"},
-       {"full_share", "full", Type::kShare, "That time as a share of the rank's span, first start to last end"}});
+  Table table("time-spent-blocked-on-full-queue", "Time with a full launch queue",
+              time_spent_blocked_on_full_queue_columns());
   for (size_t k = 0; k < count; ++k) {
     result.notes.merge(notes[k]);
     for (const Blocked& b : ranks[k])
@@ -156,7 +159,8 @@ extern const Analysis time_spent_blocked_on_full_queue_analysis;
 const Analysis time_spent_blocked_on_full_queue_analysis = {
     .name = "time-spent-blocked-on-full-queue",
     .summary = "how long each stream's launch queue was full",
-    .tables = {{"time-spent-blocked-on-full-queue", "one row per rank and stream"}},
+    .tables = {{"time-spent-blocked-on-full-queue", "one row per rank and stream",
+                time_spent_blocked_on_full_queue_columns}},
     .run = run_time_spent_blocked_on_full_queue,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"max-queue-length", "N", "Operations that fill a queue; default 1024", ""}},

@@ -81,29 +81,32 @@ class Peers {
   std::map<Key, std::vector<int32_t>> groups_;
 };
 
+std::vector<ColumnSpec> rank_map_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"host", "host", Type::kText, "Name of the machine, as the profile has it"},
+          {"device", "device", Type::kInteger, "Index of the device on its machine"},
+          {"tp", "tp", Type::kInteger, "Tensor-parallel index"},
+          {"cp", "cp", Type::kInteger, "Context-parallel index"},
+          {"ep", "ep", Type::kInteger, "Expert-parallel index"},
+          {"dp", "dp", Type::kInteger, "Data-parallel index; ranks that differ in cp alone share it"},
+          {"pp", "pp", Type::kInteger, "Pipeline stage"},
+          {"tp_ranks", "tp ranks", Type::kText, "Its tensor-parallel group, of the ranks that are here"},
+          {"dp_ranks", "dp ranks", Type::kText, "Its data-parallel group, of the ranks that are here"},
+          {"pp_ranks", "pp ranks", Type::kText, "Its pipeline, of the ranks that are here"},
+          {"compute_ns", "computing", Type::kDuration,
+           "Union of its computation kernels, over all that was recorded, not of one step"},
+          {"exposed_communication_ns", "exposed communication", Type::kDuration,
+           "Communication with no computation over it, over the same time"},
+          {"idle_ns", "idle", Type::kDuration,
+           "No device work between its first start and its last end; with the two before, and copies with nothing "
+           "over them, the whole of that time"},
+          {"bubble_share", "bubble", Type::kShare,
+           "Span bubble of the pipeline's steps at this rank as a share of their spans"}};
+}
+
 Table ranks_rank_map_table(const Trace& trace, const RankMap& map, const std::vector<Work>& work,
                            const std::vector<double>& bubble) {
-  Table table("rank-map", "Ranks in the parallel strategy, times over all steps",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"host", "host", Type::kText, "Name of the machine, as the profile has it"},
-               {"device", "device", Type::kInteger, "Index of the device on its machine"},
-               {"tp", "tp", Type::kInteger, "Tensor-parallel index"},
-               {"cp", "cp", Type::kInteger, "Context-parallel index"},
-               {"ep", "ep", Type::kInteger, "Expert-parallel index"},
-               {"dp", "dp", Type::kInteger, "Data-parallel index; ranks that differ in cp alone share it"},
-               {"pp", "pp", Type::kInteger, "Pipeline stage"},
-               {"tp_ranks", "tp ranks", Type::kText, "Its tensor-parallel group, of the ranks that are here"},
-               {"dp_ranks", "dp ranks", Type::kText, "Its data-parallel group, of the ranks that are here"},
-               {"pp_ranks", "pp ranks", Type::kText, "Its pipeline, of the ranks that are here"},
-               {"compute_ns", "computing", Type::kDuration,
-                "Union of its computation kernels, over all that was recorded, not of one step"},
-               {"exposed_communication_ns", "exposed communication", Type::kDuration,
-                "Communication with no computation over it, over the same time"},
-               {"idle_ns", "idle", Type::kDuration,
-                "No device work between its first start and its last end; with the two before, and copies with nothing "
-                "over them, the whole of that time"},
-               {"bubble_share", "bubble", Type::kShare,
-                "Span bubble of the pipeline's steps at this rank as a share of their spans"}});
+  Table table("rank-map", "Ranks in the parallel strategy, times over all steps", rank_map_columns());
   const Peers tp(trace, map, &RankPlace::tp), dp(trace, map, &RankPlace::dp), pp(trace, map, &RankPlace::pp);
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const Part& part = trace.parts[p];
@@ -116,12 +119,15 @@ Table ranks_rank_map_table(const Trace& trace, const RankMap& map, const std::ve
   return table;
 }
 
+std::vector<ColumnSpec> rank_map_sizes_columns() {
+  return {{"dimension", "dimension", Type::kText, "tp tensor, cp context, ep expert, dp data, pp pipeline"},
+          {"size", "size", Type::kInteger, "Ranks along it; empty: nothing says it"},
+          {"order", "order", Type::kText, "Order in which rank numbers count, the fastest first"},
+          {"source", "source", Type::kText, "What says so"}};
+}
+
 Table sizes_table(const RankMap& map) {
-  Table table("rank-map-sizes", "The parallel strategy",
-              {{"dimension", "dimension", Type::kText, "tp tensor, cp context, ep expert, dp data, pp pipeline"},
-               {"size", "size", Type::kInteger, "Ranks along it; empty: nothing says it"},
-               {"order", "order", Type::kText, "Order in which rank numbers count, the fastest first"},
-               {"source", "source", Type::kText, "What says so"}});
+  Table table("rank-map-sizes", "The parallel strategy", rank_map_sizes_columns());
   for (const auto& [name, size] :
        {std::pair{"tp", map.tp}, {"cp", map.cp}, {"ep", map.ep}, {"dp", map.dp}, {"pp", map.pp}})
     table.add_row({std::string(name), size > 0 ? int64_t{size} : kNullInteger, map.order, map.how});
@@ -172,7 +178,8 @@ extern const Analysis rank_map_analysis;
 const Analysis rank_map_analysis = {
     .name = "rank-map",
     .summary = "tp, cp, ep, dp and pp index of every rank, its peers, its host, and how it fared",
-    .tables = {{"rank-map", "one row per rank"}, {"rank-map-sizes", "one row per dimension"}},
+    .tables = {{"rank-map", "one row per rank", rank_map_columns},
+               {"rank-map-sizes", "one row per dimension", rank_map_sizes_columns}},
     .run = run_rank_map,
     .needs = AnalysisNeeds::kTorch};
 

@@ -21,15 +21,18 @@ std::string device_text(MemoryDevice device, bool plugin) {
 
 int64_t time_or_null(int64_t time_ns) { return time_ns == MemoryEvent::kNullTime ? kNullInteger : time_ns; }
 
+std::vector<ColumnSpec> tb_memory_memory_peaks_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"device", "device", Type::kText, "As the allocator names it"},
+          {"peak_bytes", "peak", Type::kInteger, "Most bytes allocated at one time"},
+          {"peak_time_ns", "at", Type::kTime, "When that was reached first"},
+          {"reserved_bytes", "reserved", Type::kInteger, "Most bytes the allocator held at one time"},
+          {"records", "records", Type::kInteger, "Allocations and frees recorded"},
+          {"source", "source", Type::kText, "recorded: the allocator's totals; summed: sizes added up from 0"}};
+}
+
 Table peaks_table(const std::vector<MemoryAnswer>& ranks, bool plugin) {
-  Table table("memory-peaks", "Peak memory of every device",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"device", "device", Type::kText, "As the allocator names it"},
-               {"peak_bytes", "peak", Type::kInteger, "Most bytes allocated at one time"},
-               {"peak_time_ns", "at", Type::kTime, "When that was reached first"},
-               {"reserved_bytes", "reserved", Type::kInteger, "Most bytes the allocator held at one time"},
-               {"records", "records", Type::kInteger, "Allocations and frees recorded"},
-               {"source", "source", Type::kText, "recorded: the allocator's totals; summed: sizes added up from 0"}});
+  Table table("memory-peaks", "Peak memory of every device", tb_memory_memory_peaks_columns());
   for (const MemoryAnswer& answer : ranks)
     for (const MemoryCurve& curve : answer.curves) {
       if (curve.points.empty()) continue;
@@ -43,13 +46,16 @@ Table peaks_table(const std::vector<MemoryAnswer>& ranks, bool plugin) {
   return table;
 }
 
+std::vector<ColumnSpec> memory_curve_columns(bool plugin) {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"device", "device", Type::kText, ""},
+          {"time_ns", "time", Type::kTime, plugin ? "From the rank's first event" : "From the run's first slice"},
+          {"allocated_bytes", "allocated", Type::kInteger, "In use by tensors"},
+          {"reserved_bytes", "reserved", Type::kInteger, "Held by the allocator, used or not"}};
+}
+
 Table curve_table(const std::vector<MemoryAnswer>& ranks, bool plugin, size_t most_points) {
-  Table table("memory-curve", "Memory over time",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"device", "device", Type::kText, ""},
-               {"time_ns", "time", Type::kTime, plugin ? "From the rank's first event" : "From the run's first slice"},
-               {"allocated_bytes", "allocated", Type::kInteger, "In use by tensors"},
-               {"reserved_bytes", "reserved", Type::kInteger, "Held by the allocator, used or not"}});
+  Table table("memory-curve", "Memory over time", memory_curve_columns(plugin));
   for (const MemoryAnswer& answer : ranks)
     for (const MemoryCurve& curve : answer.curves)
       for (const MemoryPoint& point :
@@ -59,16 +65,18 @@ Table curve_table(const std::vector<MemoryAnswer>& ranks, bool plugin, size_t mo
   return table;
 }
 
+std::vector<ColumnSpec> memory_events_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"device", "device", Type::kText, ""},
+          {"operator", "operator", Type::kText, "What allocated it; aten::empty after the operator that called it"},
+          {"size_bytes", "size", Type::kInteger, ""},
+          {"allocation_ns", "allocated", Type::kTime, "Unknown: before the capture"},
+          {"free_ns", "freed", Type::kTime, "Unknown: not within the capture"},
+          {"duration_ns", "held", Type::kDuration, "Between the two"}};
+}
+
 Table events_table(const std::vector<MemoryAnswer>& ranks, bool plugin) {
-  Table table(
-      "memory-events", "Blocks of memory",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"device", "device", Type::kText, ""},
-       {"operator", "operator", Type::kText, "What allocated it; aten::empty after the operator that called it"},
-       {"size_bytes", "size", Type::kInteger, ""},
-       {"allocation_ns", "allocated", Type::kTime, "Unknown: before the capture"},
-       {"free_ns", "freed", Type::kTime, "Unknown: not within the capture"},
-       {"duration_ns", "held", Type::kDuration, "Between the two"}});
+  Table table("memory-events", "Blocks of memory", memory_events_columns());
   for (const MemoryAnswer& answer : ranks) {
     std::vector<const MemoryEvent*> events;
     for (const MemoryEvent& event : answer.events) events.push_back(&event);
@@ -85,18 +93,21 @@ Table events_table(const std::vector<MemoryAnswer>& ranks, bool plugin) {
   return table;
 }
 
+std::vector<ColumnSpec> memory_operators_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"device", "device", Type::kText, ""},
+          {"operator", "operator", Type::kText, ""},
+          {"calls", "calls", Type::kInteger, ""},
+          {"size_increase_bytes", "size increase", Type::kInteger, "Allocated less freed, callees included"},
+          {"self_size_increase_bytes", "self size increase", Type::kInteger, "Allocated less freed by itself"},
+          {"allocation_count", "allocations", Type::kInteger, "Callees included"},
+          {"self_allocation_count", "self allocations", Type::kInteger, ""},
+          {"allocation_size_bytes", "allocation size", Type::kInteger, "Frees not counted; callees included"},
+          {"self_allocation_size_bytes", "self allocation size", Type::kInteger, "Frees not counted"}};
+}
+
 Table operators_table(const TorchRun& run, const std::vector<MemoryAnswer>& ranks, bool plugin) {
-  Table table("memory-operators", "Memory by operator",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"device", "device", Type::kText, ""},
-               {"operator", "operator", Type::kText, ""},
-               {"calls", "calls", Type::kInteger, ""},
-               {"size_increase_bytes", "size increase", Type::kInteger, "Allocated less freed, callees included"},
-               {"self_size_increase_bytes", "self size increase", Type::kInteger, "Allocated less freed by itself"},
-               {"allocation_count", "allocations", Type::kInteger, "Callees included"},
-               {"self_allocation_count", "self allocations", Type::kInteger, ""},
-               {"allocation_size_bytes", "allocation size", Type::kInteger, "Frees not counted; callees included"},
-               {"self_allocation_size_bytes", "self allocation size", Type::kInteger, "Frees not counted"}});
+  Table table("memory-operators", "Memory by operator", memory_operators_columns());
   for (const MemoryAnswer& answer : ranks)
     for (const MemoryOperator& op : answer.operators)
       table.add_row({int64_t{answer.rank}, device_text(op.device, plugin), std::string(run.trace->names.text(op.name)),
@@ -163,10 +174,10 @@ extern const Analysis tb_memory_analysis;
 const Analysis tb_memory_analysis = {
     .name = "tb-memory",
     .summary = "memory by time, block and operator: the memory view of TensorBoard's profiler plugin",
-    .tables = {{"memory-peaks", "one row per device"},
-               {"memory-operators", "one row per device and operator"},
-               {"memory-events", "one row per block of memory"},
-               {"memory-curve", "allocated and reserved bytes over time"}},
+    .tables = {{"memory-peaks", "one row per device", tb_memory_memory_peaks_columns},
+               {"memory-operators", "one row per device and operator", memory_operators_columns},
+               {"memory-events", "one row per block of memory", memory_events_columns},
+               {"memory-curve", "allocated and reserved bytes over time", [] { return memory_curve_columns(false); }}},
     .run = run_tb_memory,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"points", "N", "most points of a curve; peaks are kept (default 1000; all with --compat tb)", ""}},

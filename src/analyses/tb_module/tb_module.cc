@@ -57,7 +57,7 @@ void append_sums(std::vector<Table::Value>& row, const ModuleSums& s, bool plugi
       row.emplace_back(value);
 }
 
-Table tree_table(const std::vector<ModuleAnswer>& ranks, bool plugin) {
+std::vector<ColumnSpec> modules_columns(bool plugin) {
   std::vector<ColumnSpec> columns = {
       {"rank", "rank", Type::kInteger, "Global rank"},
       {"depth", "depth", Type::kInteger, "0: called by no module"},
@@ -65,7 +65,11 @@ Table tree_table(const std::vector<ModuleAnswer>& ranks, bool plugin) {
       {"name", "module", Type::kText, "Class and number, as the profiler names the object"},
       {"module_id", "id", Type::kInteger, "Equal for calls of one object"}};
   for (ColumnSpec& spec : sum_columns(plugin)) columns.push_back(std::move(spec));
-  Table table("modules", "Modules, as they call each other", std::move(columns));
+  return columns;
+}
+
+Table tree_table(const std::vector<ModuleAnswer>& ranks, bool plugin) {
+  Table table("modules", "Modules, as they call each other", modules_columns(plugin));
   for (const ModuleAnswer& answer : ranks)
     for (size_t i = 0; i < answer.nodes.size(); ++i) {
       const ModuleNode& node = answer.nodes[i];
@@ -77,13 +81,17 @@ Table tree_table(const std::vector<ModuleAnswer>& ranks, bool plugin) {
   return table;
 }
 
-// Modules wherever they are called: what a module within a call of itself has is counted once.
-Table flat_table(const std::vector<ModuleAnswer>& ranks) {
+std::vector<ColumnSpec> module_totals_columns() {
   std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
                                      {"name", "module", Type::kText, ""},
                                      {"module_id", "id", Type::kInteger, ""}};
   for (ColumnSpec& spec : sum_columns(false)) columns.push_back(std::move(spec));
-  Table table("module-totals", "Modules by time, wherever they are called", std::move(columns));
+  return columns;
+}
+
+// Modules wherever they are called: what a module within a call of itself has is counted once.
+Table flat_table(const std::vector<ModuleAnswer>& ranks) {
+  Table table("module-totals", "Modules by time, wherever they are called", module_totals_columns());
   for (const ModuleAnswer& answer : ranks) {
     using Key = std::pair<std::string_view, int64_t>;
     std::map<Key, std::pair<ModuleSums, int>> by_module;  // and how many of them are open
@@ -150,8 +158,9 @@ extern const Analysis tb_module_analysis;
 const Analysis tb_module_analysis = {
     .name = "tb-module",
     .summary = "time of every nn.Module, forward and backward: the module view of TensorBoard's profiler plugin",
-    .tables = {{"modules", "one row per module and place in the tree of modules"},
-               {"module-totals", "one row per module (not with --compat tb)"}},
+    .tables = {{"modules", "one row per module and place in the tree of modules",
+                [] { return modules_columns(false); }},
+               {"module-totals", "one row per module (not with --compat tb)", module_totals_columns}},
     .run = run_tb_module,
     .needs = AnalysisNeeds::kTorch,
     .compat = "tb"};

@@ -42,21 +42,24 @@ Breakdown breakdown_of(const TorchRank& rank, bool hta) {
   return b;
 }
 
+std::vector<ColumnSpec> temporal_breakdown_columns() {
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"span_ns", "span", Type::kDuration, "First start to last end of device work (kernels, copies, memsets)"},
+      {"compute_ns", "computing", Type::kDuration, "Union of computation kernels"},
+      {"compute_share", "computing", Type::kShare, "Computing as a share of the span"},
+      {"non_compute_ns", "other work", Type::kDuration, "Communication and memory work with no computation over it"},
+      {"non_compute_share", "other work", Type::kShare, "Other work as a share of the span"},
+      {"exposed_communication_ns", "exposed communication", Type::kDuration,
+       "Communication with no computation over it"},
+      {"exposed_memory_ns", "exposed copies", Type::kDuration,
+       "Copies and memsets (and other work) with neither computation nor communication over them"},
+      {"idle_ns", "idle", Type::kDuration, "No device work at all, between first start and last end"},
+      {"idle_share", "idle", Type::kShare, "Idle as a share of the span"}};
+}
+
 Table exact_temporal_breakdown_table(const std::vector<Breakdown>& ranks) {
-  Table table(
-      "temporal-breakdown", "Where each device's time went",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"span_ns", "span", Type::kDuration, "First start to last end of device work (kernels, copies, memsets)"},
-       {"compute_ns", "computing", Type::kDuration, "Union of computation kernels"},
-       {"compute_share", "computing", Type::kShare, "Computing as a share of the span"},
-       {"non_compute_ns", "other work", Type::kDuration, "Communication and memory work with no computation over it"},
-       {"non_compute_share", "other work", Type::kShare, "Other work as a share of the span"},
-       {"exposed_communication_ns", "exposed communication", Type::kDuration,
-        "Communication with no computation over it"},
-       {"exposed_memory_ns", "exposed copies", Type::kDuration,
-        "Copies and memsets (and other work) with neither computation nor communication over them"},
-       {"idle_ns", "idle", Type::kDuration, "No device work at all, between first start and last end"},
-       {"idle_share", "idle", Type::kShare, "Idle as a share of the span"}});
+  Table table("temporal-breakdown", "Where each device's time went", temporal_breakdown_columns());
   for (const Breakdown& b : ranks) {
     if (!b.any) continue;
     const auto share = [&](int64_t part) {
@@ -108,11 +111,12 @@ Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis temporal_breakdown_analysis;
-const Analysis temporal_breakdown_analysis = {.name = "temporal-breakdown",
-                                              .summary = "computing, other work and idle time of every device",
-                                              .tables = {{"temporal-breakdown", "one row per rank"}},
-                                              .run = run_temporal_breakdown,
-                                              .needs = AnalysisNeeds::kTorch,
-                                              .compat = "hta"};
+const Analysis temporal_breakdown_analysis = {
+    .name = "temporal-breakdown",
+    .summary = "computing, other work and idle time of every device",
+    .tables = {{"temporal-breakdown", "one row per rank", temporal_breakdown_columns}},
+    .run = run_temporal_breakdown,
+    .needs = AnalysisNeeds::kTorch,
+    .compat = "hta"};
 
 }  // namespace stageline

@@ -24,7 +24,9 @@ std::vector<ColumnSpec> with_rank(std::vector<ColumnSpec> columns, bool by_step)
   return columns;
 }
 
-std::vector<ColumnSpec> overlap_columns(bool by_step) {
+}  // namespace
+
+std::vector<ColumnSpec> tb_overlap_columns(bool by_step) {
   return with_rank({{"step_ns", "step", Type::kDuration, "To the end of the device work that it launched"},
                     {"computation_ns", "computation", Type::kDuration,
                      "Computation kernels with no communication at the same time; without a device: operators"},
@@ -35,7 +37,7 @@ std::vector<ColumnSpec> overlap_columns(bool by_step) {
                    by_step);
 }
 
-std::vector<ColumnSpec> wait_columns(bool by_step) {
+std::vector<ColumnSpec> tb_wait_columns(bool by_step) {
   return with_rank(
       {{"transfer_ns", "data transfer", Type::kDuration, "The time that the fastest of the ranks needed, union"},
        {"synchronizing_ns", "synchronizing", Type::kDuration,
@@ -46,6 +48,34 @@ std::vector<ColumnSpec> wait_columns(bool by_step) {
        {"message_wait_ns", "messages' waiting", Type::kDuration, "Sends and receives: part of synchronizing"}},
       by_step);
 }
+
+std::vector<ColumnSpec> tb_collectives_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"collective", "collective", Type::kText, "Collective, else the annotation, else the kernel's name"},
+          {"count", "calls", Type::kInteger, "Kernels; of libraries that work on the host, calls"},
+          {"bytes", "bytes", Type::kInteger, "Larger of what went in and came out, of the calls that say it"},
+          {"mean_bytes", "mean bytes", Type::kInteger, ""},
+          {"latency_ns", "latency", Type::kDuration, "Of all calls, summed: waiting and transfer"},
+          {"mean_latency_ns", "mean latency", Type::kDuration, ""},
+          {"joined_count", "joined", Type::kInteger, "Calls with a counterpart on another rank"},
+          {"transfer_ns", "transfer", Type::kDuration, "Of these: what the fastest rank needed, summed"},
+          {"mean_transfer_ns", "mean transfer", Type::kDuration, ""},
+          {"synchronizing_ns", "synchronizing", Type::kDuration, "Of these: the rest, summed"}};
+}
+
+std::vector<ColumnSpec> tb_sizes_columns() {
+  return {{"collective", "collective", Type::kText, ""},
+          {"size_class", "size", Type::kText, "By the larger of what went in and came out"},
+          {"count", "calls", Type::kInteger, "Of all ranks"},
+          {"mean_bytes", "mean bytes", Type::kInteger, ""},
+          {"mean_latency_ns", "mean latency", Type::kDuration, ""},
+          {"joined_count", "joined", Type::kInteger, "Calls with a counterpart on another rank"},
+          {"mean_transfer_ns", "mean transfer", Type::kDuration, "Of these"},
+          {"algorithm_gbps", "GB/s", Type::kReal, "Bytes by transfer time of joined calls"},
+          {"bus_gbps", "bus GB/s", Type::kReal, "Times the factor of nccl-tests, by the group's size"}};
+}
+
+namespace {
 
 void add_overlap(Table& table, int32_t rank, const int64_t* step, int64_t step_ns, const TbOverlap& o) {
   std::vector<Table::Value> row = {int64_t{rank}};
@@ -151,18 +181,7 @@ struct CallSum {
 };
 
 Table collectives_table(const TbRun& run, const std::vector<TbRankWork>& ranks) {
-  Table table("collectives", "Collectives and messages",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"collective", "collective", Type::kText, "Collective, else the annotation, else the kernel's name"},
-               {"count", "calls", Type::kInteger, "Kernels; of libraries that work on the host, calls"},
-               {"bytes", "bytes", Type::kInteger, "Larger of what went in and came out, of the calls that say it"},
-               {"mean_bytes", "mean bytes", Type::kInteger, ""},
-               {"latency_ns", "latency", Type::kDuration, "Of all calls, summed: waiting and transfer"},
-               {"mean_latency_ns", "mean latency", Type::kDuration, ""},
-               {"joined_count", "joined", Type::kInteger, "Calls with a counterpart on another rank"},
-               {"transfer_ns", "transfer", Type::kDuration, "Of these: what the fastest rank needed, summed"},
-               {"mean_transfer_ns", "mean transfer", Type::kDuration, ""},
-               {"synchronizing_ns", "synchronizing", Type::kDuration, "Of these: the rest, summed"}});
+  Table table("collectives", "Collectives and messages", tb_collectives_columns());
   const StringPool& names = run.torch.trace->names;
   for (const TbRankWork& r : ranks) {
     std::map<std::string_view, CallSum> sums;
@@ -179,16 +198,7 @@ Table collectives_table(const TbRun& run, const std::vector<TbRankWork>& ranks) 
 }
 
 Table sizes_table(const TbRun& run, const std::vector<TbRankWork>& ranks) {
-  Table table("collectives-by-size", "Collectives by size of message, all ranks",
-              {{"collective", "collective", Type::kText, ""},
-               {"size_class", "size", Type::kText, "By the larger of what went in and came out"},
-               {"count", "calls", Type::kInteger, "Of all ranks"},
-               {"mean_bytes", "mean bytes", Type::kInteger, ""},
-               {"mean_latency_ns", "mean latency", Type::kDuration, ""},
-               {"joined_count", "joined", Type::kInteger, "Calls with a counterpart on another rank"},
-               {"mean_transfer_ns", "mean transfer", Type::kDuration, "Of these"},
-               {"algorithm_gbps", "GB/s", Type::kReal, "Bytes by transfer time of joined calls"},
-               {"bus_gbps", "bus GB/s", Type::kReal, "Times the factor of nccl-tests, by the group's size"}});
+  Table table("collectives-by-size", "Collectives by size of message, all ranks", tb_sizes_columns());
   const StringPool& names = run.torch.trace->names;
   std::map<std::pair<std::string_view, size_t>, CallSum> sums;
   for (const TbRankWork& r : ranks)
@@ -209,10 +219,10 @@ Table sizes_table(const TbRun& run, const std::vector<TbRankWork>& ranks) {
 }  // namespace
 
 std::vector<Table> distributed_tables(const TbRun& run, const std::vector<TbRankWork>& ranks, bool brief) {
-  Table overlap("overlap", "Computation and communication, the mean step", overlap_columns(false));
-  Table waits("waits", "Waiting and transfer, the mean step", wait_columns(false));
-  Table overlap_steps("overlap-by-step", "Computation and communication by step", overlap_columns(true));
-  Table wait_steps("waits-by-step", "Waiting and transfer by step", wait_columns(true));
+  Table overlap("overlap", "Computation and communication, the mean step", tb_overlap_columns(false));
+  Table waits("waits", "Waiting and transfer, the mean step", tb_wait_columns(false));
+  Table overlap_steps("overlap-by-step", "Computation and communication by step", tb_overlap_columns(true));
+  Table wait_steps("waits-by-step", "Waiting and transfer by step", tb_wait_columns(true));
   for (const TbRankWork& r : ranks) {
     add_means(r, overlap, waits);
     for (size_t i = 0; i < r.steps.size() && !brief; ++i) {

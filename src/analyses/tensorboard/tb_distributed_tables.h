@@ -31,6 +31,11 @@ struct TbRankWork {
 
 Status split_plugin_ranks(const TbRun& run, std::vector<TbRankWork>& ranks);  // as split_plugin_calls
 
+std::vector<ColumnSpec> tb_overlap_columns(bool by_step);
+std::vector<ColumnSpec> tb_wait_columns(bool by_step);
+std::vector<ColumnSpec> tb_collectives_columns();
+std::vector<ColumnSpec> tb_sizes_columns();
+
 // In the descriptor's order; `brief`: without those that have a row per step.
 std::vector<Table> distributed_tables(const TbRun& run, const std::vector<TbRankWork>& ranks, bool brief);
 std::vector<Table> plugin_distributed_tables(const TbRun& run, const std::vector<TbRankWork>& ranks, bool brief);

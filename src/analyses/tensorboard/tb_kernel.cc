@@ -193,7 +193,7 @@ Table plugin_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool
   return table;
 }
 
-Table exact_tb_kernel_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool by_launch) {
+std::vector<ColumnSpec> tb_kernels_columns(bool by_launch) {
   std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
                                      {"name", "name", Type::kText, ""},
                                      {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"}};
@@ -212,8 +212,12 @@ Table exact_tb_kernel_table(const TbRun& run, const std::vector<RankKernels>& ra
         ColumnSpec{"mean_occupancy_share", "occupancy", Type::kShare,
                    "Est. achieved occupancy by duration, over the calls that say it"}})
     columns.push_back(std::move(column));
+  return columns;
+}
+
+Table exact_tb_kernel_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool by_launch) {
   Table table(by_launch ? "kernels-by-operator" : "kernels", by_launch ? "Kernels by operator and launch" : "Kernels",
-              std::move(columns));
+              tb_kernels_columns(by_launch));
   const StringPool& names = run.torch.trace->names;
   const auto yes = [](bool is) { return std::string(is ? "yes" : "no"); };
   const auto known = [](int64_t value) { return value < 0 ? kNullInteger : value; };
@@ -289,8 +293,10 @@ const Analysis tb_kernel_analysis = {
     .name = "tb-kernel",
     .summary =
         "kernels with tensor-core use, blocks per SM and occupancy, as TensorBoard's profiler plugin listed them",
-    .tables = {{"kernels", "one row per rank and kernel name, longest total first"},
-               {"kernels-by-operator", "with --group-by kernel-and-operator: also by operator and launch sizes"}},
+    .tables = {{"kernels", "one row per rank and kernel name, longest total first",
+                [] { return tb_kernels_columns(false); }},
+               {"kernels-by-operator", "with --group-by kernel-and-operator: also by operator and launch sizes",
+                [] { return tb_kernels_columns(true); }}},
     .run = run_tb_kernel,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"group-by", "TEXT",

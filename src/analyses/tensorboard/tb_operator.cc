@@ -102,7 +102,7 @@ Table plugin_table(const TbRun& run, const std::vector<RankOperators>& ranks, bo
   return table;
 }
 
-Table exact_tb_operator_table(const TbRun& run, const std::vector<RankOperators>& ranks, bool by_shape) {
+std::vector<ColumnSpec> tb_operators_columns(bool by_shape) {
   std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
                                      {"name", "operator", Type::kText, ""}};
   if (by_shape)
@@ -120,7 +120,11 @@ Table exact_tb_operator_table(const TbRun& run, const std::vector<RankOperators>
         ColumnSpec{"self_tensor_core_share", "tensor cores self", Type::kShare, "Of its own device work"},
         ColumnSpec{"tensor_core_share", "tensor cores total", Type::kShare, "Of all its device work"}})
     columns.push_back(std::move(column));
-  Table table(by_shape ? "operators-by-shape" : "operators", "Operators", std::move(columns));
+  return columns;
+}
+
+Table exact_tb_operator_table(const TbRun& run, const std::vector<RankOperators>& ranks, bool by_shape) {
+  Table table(by_shape ? "operators-by-shape" : "operators", "Operators", tb_operators_columns(by_shape));
   const auto share = [](int64_t part, int64_t whole) {
     return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : NAN;
   };
@@ -160,8 +164,10 @@ extern const Analysis tb_operator_analysis;
 const Analysis tb_operator_analysis = {
     .name = "tb-operator",
     .summary = "operators with host, device and tensor-core time, as TensorBoard's profiler plugin listed them",
-    .tables = {{"operators", "one row per rank and operator, longest device time of its own first"},
-               {"operators-by-shape", "with --group-by operator-and-shape: also by input shapes"}},
+    .tables = {{"operators", "one row per rank and operator, longest device time of its own first",
+                [] { return tb_operators_columns(false); }},
+               {"operators-by-shape", "with --group-by operator-and-shape: also by input shapes",
+                [] { return tb_operators_columns(true); }}},
     .run = run_tb_operator,
     .needs = AnalysisNeeds::kTorch,
     .options = {{"group-by", "TEXT", "operator (the default), or operator-and-shape: input shapes too",

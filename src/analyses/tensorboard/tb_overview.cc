@@ -86,13 +86,16 @@ Table plugin_devices(const std::vector<TbOverview>& ranks) {
   return table;
 }
 
+std::vector<ColumnSpec> step_averages_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"category", "category", Type::kText,
+           "By priority: an instant belongs to the first category that covers it; they add up to the step"},
+          {"time_ns", "time", Type::kDuration, "Mean over the steps, to the nanosecond"},
+          {"time_share", "share", Type::kShare, "Of the mean step"}};
+}
+
 Table exact_averages(const std::vector<TbOverview>& ranks) {
-  Table table("step-averages", "The average step of every rank",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"category", "category", Type::kText,
-                "By priority: an instant belongs to the first category that covers it; they add up to the step"},
-               {"time_ns", "time", Type::kDuration, "Mean over the steps, to the nanosecond"},
-               {"time_share", "share", Type::kShare, "Of the mean step"}});
+  Table table("step-averages", "The average step of every rank", step_averages_columns());
   for (const TbOverview& r : ranks) {
     if (r.steps.empty()) continue;
     const double total = r.average_ns(r.total_ns);
@@ -106,20 +109,22 @@ Table exact_averages(const std::vector<TbOverview>& ranks) {
   return table;
 }
 
+std::vector<ColumnSpec> step_breakdown_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"step", "step", Type::kInteger, "ProfilerStep number; unknown: none was recorded, all is one step"},
+          {"total_ns", "step", Type::kDuration, "To the end of the device work that it launched"},
+          {"kernel_ns", "Kernel", Type::kDuration, "Computation kernels, union over streams"},
+          {"memcpy_ns", "Memcpy", Type::kDuration, "Copies, with no kernel over them"},
+          {"memset_ns", "Memset", Type::kDuration, "Memsets, with nothing named before over them"},
+          {"communication_ns", "Communication", Type::kDuration, "Communication with nothing named before over it"},
+          {"runtime_ns", "Runtime", Type::kDuration, "Runtime and driver calls while the device does nothing"},
+          {"data_loader_ns", "DataLoader", Type::kDuration, "Waiting for input, nothing named before over it"},
+          {"cpu_exec_ns", "CPU Exec", Type::kDuration, "Operators and annotations, nothing named before over them"},
+          {"other_ns", "Other", Type::kDuration, "None of these"}};
+}
+
 Table exact_steps(const std::vector<TbOverview>& ranks) {
-  Table table(
-      "step-breakdown", "Steps by category",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"step", "step", Type::kInteger, "ProfilerStep number; unknown: none was recorded, all is one step"},
-       {"total_ns", "step", Type::kDuration, "To the end of the device work that it launched"},
-       {"kernel_ns", "Kernel", Type::kDuration, "Computation kernels, union over streams"},
-       {"memcpy_ns", "Memcpy", Type::kDuration, "Copies, with no kernel over them"},
-       {"memset_ns", "Memset", Type::kDuration, "Memsets, with nothing named before over them"},
-       {"communication_ns", "Communication", Type::kDuration, "Communication with nothing named before over it"},
-       {"runtime_ns", "Runtime", Type::kDuration, "Runtime and driver calls while the device does nothing"},
-       {"data_loader_ns", "DataLoader", Type::kDuration, "Waiting for input, nothing named before over it"},
-       {"cpu_exec_ns", "CPU Exec", Type::kDuration, "Operators and annotations, nothing named before over them"},
-       {"other_ns", "Other", Type::kDuration, "None of these"}});
+  Table table("step-breakdown", "Steps by category", step_breakdown_columns());
   for (const TbOverview& r : ranks)
     for (size_t i = 0; i < r.steps.size(); ++i) {
       std::vector<Table::Value> row = {int64_t{r.rank}, r.steps[i].number, r.steps[i].length_ns()};
@@ -129,18 +134,21 @@ Table exact_steps(const std::vector<TbOverview>& ranks) {
   return table;
 }
 
+std::vector<ColumnSpec> device_utilization_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"device", "device", Type::kInteger, "Number within the machine"},
+          {"name", "name", Type::kText, ""},
+          {"kernel_count", "kernels", Type::kInteger, ""},
+          {"utilization_share", "utilisation", Type::kShare, "Some kernel runs: share of the time of all steps"},
+          {"sm_efficiency_share", "SM efficiency", Type::kShare,
+           "Estimate: min(1, blocks per SM of what runs), over the time of all steps"},
+          {"occupancy_share", "occupancy", Type::kShare, "Est. achieved occupancy, mean by kernel time"},
+          {"tensor_core_share", "tensor cores", Type::kShare,
+           "Kernel time of kernels whose name says that they use tensor or matrix cores"}};
+}
+
 Table exact_devices(const std::vector<TbOverview>& ranks) {
-  Table table("device-utilization", "How busy and how full the devices were",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"device", "device", Type::kInteger, "Number within the machine"},
-               {"name", "name", Type::kText, ""},
-               {"kernel_count", "kernels", Type::kInteger, ""},
-               {"utilization_share", "utilisation", Type::kShare, "Some kernel runs: share of the time of all steps"},
-               {"sm_efficiency_share", "SM efficiency", Type::kShare,
-                "Estimate: min(1, blocks per SM of what runs), over the time of all steps"},
-               {"occupancy_share", "occupancy", Type::kShare, "Est. achieved occupancy, mean by kernel time"},
-               {"tensor_core_share", "tensor cores", Type::kShare,
-                "Kernel time of kernels whose name says that they use tensor or matrix cores"}});
+  Table table("device-utilization", "How busy and how full the devices were", device_utilization_columns());
   for (const TbOverview& r : ranks)
     for (const TbDevice& d : r.devices)
       table.add_row({int64_t{r.rank}, d.number, d.name, d.kernel_count, d.utilization, d.sm_efficiency, d.occupancy,
@@ -148,12 +156,15 @@ Table exact_devices(const std::vector<TbOverview>& ranks) {
   return table;
 }
 
+std::vector<ColumnSpec> recommendations_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"recommendation", "about", Type::kText, "docs/analyses/tb-overview.md"},
+          {"value_share", "share", Type::kShare, "The number it stands on"},
+          {"text", "what to try", Type::kText, ""}};
+}
+
 Table advice_table(const std::vector<TbOverview>& ranks) {
-  Table table("recommendations", "What to try",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"recommendation", "about", Type::kText, "docs/analyses/tb-overview.md"},
-               {"value_share", "share", Type::kShare, "The number it stands on"},
-               {"text", "what to try", Type::kText, ""}});
+  Table table("recommendations", "What to try", recommendations_columns());
   for (const TbOverview& r : ranks)
     for (const TbAdvice& advice : tb_advice(r))
       table.add_row({int64_t{r.rank}, std::string(advice.id), advice.share, advice.text});
@@ -208,11 +219,12 @@ extern const Analysis tb_overview_analysis;
 const Analysis tb_overview_analysis = {
     .name = "tb-overview",
     .summary = "steps by kernel, copy, communication, runtime, input, CPU; device utilisation; what to try",
-    .tables = {{"step-averages", "one row per rank and category: the mean step"},
-               {"step-breakdown", "one row per rank and step"},
+    .tables = {{"step-averages", "one row per rank and category: the mean step", step_averages_columns},
+               {"step-breakdown", "one row per rank and step", step_breakdown_columns},
                {"device-utilization",
-                "one row per rank and device: utilisation, SM efficiency, occupancy, tensor cores"},
-               {"recommendations", "one row per rank and recommendation"}},
+                "one row per rank and device: utilisation, SM efficiency, occupancy, tensor cores",
+                device_utilization_columns},
+               {"recommendations", "one row per rank and recommendation", recommendations_columns}},
     .run = run_tb_overview,
     .needs = AnalysisNeeds::kTorch,
     .compat = "tb"};

@@ -192,6 +192,29 @@ std::vector<Compared> joined(const std::map<Key, Sums>& control, const std::map<
 
 }  // namespace
 
+std::vector<ColumnSpec> compare_traces_columns() {
+  return {{"name", "name", Type::kText, "Operator, call or kernel; addresses in names are left out"},
+          {"category", "category", Type::kText, "What it is"},
+          {"control_count", "control count", Type::kInteger, "How often in the control run"},
+          {"test_count", "test count", Type::kInteger, "How often in the test run"},
+          {"count_diff", "change", Type::kInteger, "Test − control"},
+          {"control_self_ns", "control own", Type::kDuration, "Own time: without what is nested in it"},
+          {"test_self_ns", "test own", Type::kDuration, "Own time in the test run"},
+          {"self_diff_ns", "change of own", Type::kDuration, "Test − control; rows are sorted by its size"},
+          {"self_ratio", "own ratio", Type::kRatio, "Test ÷ control"},
+          {"control_total_ns", "control whole", Type::kDuration, "Whole time, nested work included"},
+          {"test_total_ns", "test whole", Type::kDuration, "Whole time in the test run"},
+          {"total_diff_ns", "change of whole", Type::kDuration, "Test − control"}};
+}
+
+std::vector<ColumnSpec> ops_diff_columns() {
+  return {{"change", "change", Type::kText, "added, deleted, increased, decreased, unchanged"},
+          {"name", "name", Type::kText, "Operator, call or kernel"},
+          {"category", "category", Type::kText, "What it is"},
+          {"control_count", "control count", Type::kInteger, "How often in the control run"},
+          {"test_count", "test count", Type::kInteger, "How often in the test run"}};
+}
+
 Result<AnalysisResult> exact_trace_diff(const AnalysisInput& input, const DiffOptions& options) {
   Side control, test;
   for (const auto& [trace, side] : {std::pair{input.control, &control}, std::pair{input.test, &test}}) {
@@ -213,31 +236,14 @@ Result<AnalysisResult> exact_trace_diff(const AnalysisInput& input, const DiffOp
                    "stageline info lists what there is"};
   for (Side* side : {&control, &test}) side->run.drops_last_step = false;
   const std::vector<Compared> all = joined(side_sums(control, options), side_sums(test, options));
-  Table compared("compare-traces", "Two runs compared",
-                 {{"name", "name", Type::kText, "Operator, call or kernel; addresses in names are left out"},
-                  {"category", "category", Type::kText, "What it is"},
-                  {"control_count", "control count", Type::kInteger, "How often in the control run"},
-                  {"test_count", "test count", Type::kInteger, "How often in the test run"},
-                  {"count_diff", "change", Type::kInteger, "Test − control"},
-                  {"control_self_ns", "control own", Type::kDuration, "Own time: without what is nested in it"},
-                  {"test_self_ns", "test own", Type::kDuration, "Own time in the test run"},
-                  {"self_diff_ns", "change of own", Type::kDuration, "Test − control; rows are sorted by its size"},
-                  {"self_ratio", "own ratio", Type::kRatio, "Test ÷ control"},
-                  {"control_total_ns", "control whole", Type::kDuration, "Whole time, nested work included"},
-                  {"test_total_ns", "test whole", Type::kDuration, "Whole time in the test run"},
-                  {"total_diff_ns", "change of whole", Type::kDuration, "Test − control"}});
+  Table compared("compare-traces", "Two runs compared", compare_traces_columns());
   for (const Compared& c : all)
     compared.add_row(
         {c.key.first, std::string(c.key.second), c.control.count, c.test.count, c.test.count - c.control.count,
          c.control.self_ns, c.test.self_ns, c.self_diff(),
          c.control.self_ns > 0 ? static_cast<double>(c.test.self_ns) / static_cast<double>(c.control.self_ns) : NAN,
          c.control.total_ns, c.test.total_ns, c.test.total_ns - c.control.total_ns});
-  Table lists("ops-diff", "Operators by change of count",
-              {{"change", "change", Type::kText, "added, deleted, increased, decreased, unchanged"},
-               {"name", "name", Type::kText, "Operator, call or kernel"},
-               {"category", "category", Type::kText, "What it is"},
-               {"control_count", "control count", Type::kInteger, "How often in the control run"},
-               {"test_count", "test count", Type::kInteger, "How often in the test run"}});
+  Table lists("ops-diff", "Operators by change of count", ops_diff_columns());
   for (const std::string_view change : {"added", "deleted", "increased", "decreased", "unchanged"})
     for (const Compared& c : all)
       if (c.change() == change)

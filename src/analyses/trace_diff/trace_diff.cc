@@ -34,8 +34,8 @@ extern const Analysis trace_diff_analysis;
 const Analysis trace_diff_analysis = {
     .name = "trace-diff",
     .summary = "two runs compared, operator by operator",
-    .tables = {{"compare-traces", "one row per operator, largest change first"},
-               {"ops-diff", "operators that came, went, or changed in number"}},
+    .tables = {{"compare-traces", "one row per operator, largest change first", compare_traces_columns},
+               {"ops-diff", "operators that came, went, or changed in number", ops_diff_columns}},
     .run = run_trace_diff,
     .needs = AnalysisNeeds::kTwoRuns,
     .options = {{"control", "PATH", "The run to compare with", ""},

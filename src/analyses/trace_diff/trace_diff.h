@@ -6,6 +6,9 @@
 
 namespace stageline {
 
+std::vector<ColumnSpec> compare_traces_columns();
+std::vector<ColumnSpec> ops_diff_columns();
+
 // Own time and whole time by cleaned name and category, steps aligned by position.
 Result<AnalysisResult> exact_trace_diff(const AnalysisInput& input, const DiffOptions& options);
 

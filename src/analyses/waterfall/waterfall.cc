@@ -48,16 +48,18 @@ constexpr const char* kTailMeaning[kTailParts] = {
     "before or after: some rank runs the optimizer, or waits in it, and none is in a collective",
     "before or after: other recorded work", "before or after: nothing was recorded"};
 
+std::vector<ColumnSpec> waterfall_columns() {
+  return {{"part", "part", Type::kText,
+           "compute to unexplained add up to the pipeline, with what is before and after it to the step"},
+          {"within", "within", Type::kText, "The row that it is a piece of; empty: it is one of the sum"},
+          {"mean_ns", "time", Type::kDuration, "Mean over steps and replicas, without outlier steps"},
+          {"pipeline_share", "of the pipeline", Type::kShare, "As a share of the span of the replica's compute cells"},
+          {"step_share", "of the step", Type::kShare, "As a share of the step's span"},
+          {"meaning", "what it is", Type::kText, "What the part says"}};
+}
+
 Table means_table(const Waterfall& w, const WaterfallStep& mean, const StepPeriods& periods) {
-  Table table(
-      "waterfall", "Where the time of a step goes, mean over steps and replicas",
-      {{"part", "part", Type::kText,
-        "compute to unexplained add up to the pipeline, with what is before and after it to the step"},
-       {"within", "within", Type::kText, "The row that it is a piece of; empty: it is one of the sum"},
-       {"mean_ns", "time", Type::kDuration, "Mean over steps and replicas, without outlier steps"},
-       {"pipeline_share", "of the pipeline", Type::kShare, "As a share of the span of the replica's compute cells"},
-       {"step_share", "of the step", Type::kShare, "As a share of the step's span"},
-       {"meaning", "what it is", Type::kText, "What the part says"}});
+  Table table("waterfall", "Where the time of a step goes, mean over steps and replicas", waterfall_columns());
   const auto add = [&](std::string_view name, std::string_view within, int64_t ns, double exact, bool pipeline,
                        const char* meaning) {
     table.add_row({std::string(name), std::string(within), ns, pipeline ? share_of(exact, mean.pipeline_ns) : kNaN,
@@ -91,17 +93,20 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean, const StepPerio
   return table;
 }
 
+std::vector<ColumnSpec> waterfall_periods_columns() {
+  return {
+      {"step", "before step", Type::kInteger, "The step that it comes before, right after the one numbered one lower"},
+      {"gap_ns", "gap", Type::kDuration,
+       "Last end of work (compute, collectives, optimizer) to its first start; below 0 where the steps overlap"},
+      {"long", "long", Type::kText, "yes: beyond the median gap by over 0.3 × the median step"},
+      {"phase", "longest in it", Type::kText, "Name of the rows of kind other that cover most of it; empty: none"},
+      {"phase_ns", "of that", Type::kDuration, "What they cover of it"},
+      {"rank", "rank", Type::kInteger, "The one rank that has such rows there; empty: several"},
+      {"unnamed_ns", "unnamed", Type::kDuration, "What no row covers"}};
+}
+
 Table periods_table(const Trace& trace, const StepPeriods& periods) {
-  Table table(
-      "waterfall-periods", "The time between steps",
-      {{"step", "before step", Type::kInteger, "The step that it comes before, right after the one numbered one lower"},
-       {"gap_ns", "gap", Type::kDuration,
-        "Last end of work (compute, collectives, optimizer) to its first start; below 0 where the steps overlap"},
-       {"long", "long", Type::kText, "yes: beyond the median gap by over 0.3 × the median step"},
-       {"phase", "longest in it", Type::kText, "Name of the rows of kind other that cover most of it; empty: none"},
-       {"phase_ns", "of that", Type::kDuration, "What they cover of it"},
-       {"rank", "rank", Type::kInteger, "The one rank that has such rows there; empty: several"},
-       {"unnamed_ns", "unnamed", Type::kDuration, "What no row covers"}});
+  Table table("waterfall-periods", "The time between steps", waterfall_periods_columns());
   for (size_t i = 0; i < periods.gaps.size(); ++i) {
     const StepGap& gap = periods.gaps[i];
     double named = 0;
@@ -116,32 +121,36 @@ Table periods_table(const Trace& trace, const StepPeriods& periods) {
   return table;
 }
 
+std::vector<ColumnSpec> waterfall_steps_columns() {
+  return {
+      {"step", "step", Type::kInteger, "Step number as the source has it"},
+      kPipelineColumn,
+      {"span_ns", "step", Type::kDuration, "Span of the step over all replicas"},
+      {"pipeline_ns", "pipeline", Type::kDuration, "First start to last end of the replica's compute cells"},
+      {"compute_ns", "compute", Type::kDuration, kMeaning[0]},
+      {"schedule_ns", "schedule bubble", Type::kDuration, kMeaning[1]},
+      {"order_ns", "from the order", Type::kDuration,
+       "Of the schedule bubble: what the order that ran costs more than that of the recognised schedule; empty where "
+       "that cannot be told"},
+      {"imbalance_ns", "stage imbalance", Type::kDuration, kMeaning[2]},
+      {"jitter_ns", "jitter", Type::kDuration, kMeaning[3]},
+      {"latency_ns", "message latency", Type::kDuration, kMeaning[4]},
+      {"held_ns", "held by receives", Type::kDuration,
+       "Of message latency: ranks sat in a receive though what it waits for was done long before"},
+      {"rest_ns", "unexplained", Type::kDuration, kMeaning[5]},
+      {"tail_ns", "before and after", Type::kDuration, kMeaning[6]},
+      {"tail_replicas_ns", "replicas", Type::kDuration, kTailMeaning[0]},
+      {"tail_collectives_ns", "collectives", Type::kDuration, kTailMeaning[1]},
+      {"tail_optimizer_ns", "optimizer", Type::kDuration, kTailMeaning[2]},
+      {"tail_other_ns", "other", Type::kDuration, kTailMeaning[3]},
+      {"tail_idle_ns", "idle", Type::kDuration, kTailMeaning[4]},
+      {"outlier", "outlier", Type::kInteger,
+       "1: the step takes over 1.3× the median step and is no part of the means"}};
+}
+
 Table steps_waterfall_table(const Trace& trace, const Waterfall& w) {
-  Table table(
-      "waterfall-steps", "Where the time went, by step and replica",
-      {{"step", "step", Type::kInteger, "Step number as the source has it"},
-       pipeline_column(trace),
-       {"span_ns", "step", Type::kDuration, "Span of the step over all replicas"},
-       {"pipeline_ns", "pipeline", Type::kDuration, "First start to last end of the replica's compute cells"},
-       {"compute_ns", "compute", Type::kDuration, kMeaning[0]},
-       {"schedule_ns", "schedule bubble", Type::kDuration, kMeaning[1]},
-       {"order_ns", "from the order", Type::kDuration,
-        "Of the schedule bubble: what the order that ran costs more than that of the recognised schedule; empty where "
-        "that cannot be told"},
-       {"imbalance_ns", "stage imbalance", Type::kDuration, kMeaning[2]},
-       {"jitter_ns", "jitter", Type::kDuration, kMeaning[3]},
-       {"latency_ns", "message latency", Type::kDuration, kMeaning[4]},
-       {"held_ns", "held by receives", Type::kDuration,
-        "Of message latency: ranks sat in a receive though what it waits for was done long before"},
-       {"rest_ns", "unexplained", Type::kDuration, kMeaning[5]},
-       {"tail_ns", "before and after", Type::kDuration, kMeaning[6]},
-       {"tail_replicas_ns", "replicas", Type::kDuration, kTailMeaning[0]},
-       {"tail_collectives_ns", "collectives", Type::kDuration, kTailMeaning[1]},
-       {"tail_optimizer_ns", "optimizer", Type::kDuration, kTailMeaning[2]},
-       {"tail_other_ns", "other", Type::kDuration, kTailMeaning[3]},
-       {"tail_idle_ns", "idle", Type::kDuration, kTailMeaning[4]},
-       {"outlier", "outlier", Type::kInteger,
-        "1: the step takes over 1.3× the median step and is no part of the means"}});
+  Table table("waterfall-steps", "Where the time went, by step and replica",
+              in_words_of(trace, waterfall_steps_columns()));
   for (const WaterfallStep& step : w.steps) {
     RunningSum sum;
     std::vector<Table::Value> row = {int64_t{step.step}, known_integer(step.dp), whole_ns(step.span_ns),
@@ -158,20 +167,22 @@ Table steps_waterfall_table(const Trace& trace, const Waterfall& w) {
   return table;
 }
 
+std::vector<ColumnSpec> waterfall_stages_columns() {
+  return {{"stage", "stage", Type::kInteger, "Pipeline stage"},
+          {"pipeline_ns", "pipeline", Type::kDuration, "Span of the pipeline: the sum of what follows"},
+          {"busy_ns", "busy", Type::kDuration, "Time in which a rank of the stage runs F, B, I or W"},
+          {"schedule_ns", "schedule bubble", Type::kDuration,
+           "It would wait so long if every cell of a kind took the same time"},
+          {"imbalance_ns", "stage imbalance", Type::kDuration,
+           "It waits so much longer because stages differ in their means; below 0: it is the one the others wait for"},
+          {"jitter_ns", "jitter", Type::kDuration, "The same, because cells differ from their stage's means"},
+          {"latency_ns", "message latency", Type::kDuration, "The same, because messages take time"},
+          {"rest_ns", "unexplained", Type::kDuration, "Waiting that none of these explains"},
+          {"busy_share", "busy", Type::kShare, "Busy as a share of the pipeline's span"}};
+}
+
 Table stages_table(const Waterfall& w) {
-  Table table(
-      "waterfall-stages", "What each stage waits for, mean over steps and ranks",
-      {{"stage", "stage", Type::kInteger, "Pipeline stage"},
-       {"pipeline_ns", "pipeline", Type::kDuration, "Span of the pipeline: the sum of what follows"},
-       {"busy_ns", "busy", Type::kDuration, "Time in which a rank of the stage runs F, B, I or W"},
-       {"schedule_ns", "schedule bubble", Type::kDuration,
-        "It would wait so long if every cell of a kind took the same time"},
-       {"imbalance_ns", "stage imbalance", Type::kDuration,
-        "It waits so much longer because stages differ in their means; below 0: it is the one the others wait for"},
-       {"jitter_ns", "jitter", Type::kDuration, "The same, because cells differ from their stage's means"},
-       {"latency_ns", "message latency", Type::kDuration, "The same, because messages take time"},
-       {"rest_ns", "unexplained", Type::kDuration, "Waiting that none of these explains"},
-       {"busy_share", "busy", Type::kShare, "Busy as a share of the pipeline's span"}});
+  Table table("waterfall-stages", "What each stage waits for, mean over steps and ranks", waterfall_stages_columns());
   for (const WaterfallStage& stage : w.stages) {
     RunningSum sum;
     std::vector<Table::Value> row = {int64_t{stage.stage}, whole_ns(stage.pipeline_ns)};
@@ -182,13 +193,17 @@ Table stages_table(const Waterfall& w) {
   return table;
 }
 
+std::vector<ColumnSpec> waterfall_check_columns() {
+  return {{"what", "what", Type::kText, "The number that both ways have"},
+          {"replayed_ns", "waterfall", Type::kDuration, "As the waterfall has it"},
+          {"clock_free_ns", "clock-free", Type::kDuration, "The longest that one rank has on its own clock"},
+          {"difference_ns", "difference", Type::kDuration, "Waterfall minus clock-free"},
+          {"agrees", "they agree", Type::kText, "When the two are the same"}};
+}
+
 Table check_table(const Waterfall& w, const WaterfallStep& mean) {
   Table table("waterfall-check", "The same without comparing clocks, mean over steps and replicas",
-              {{"what", "what", Type::kText, "The number that both ways have"},
-               {"replayed_ns", "waterfall", Type::kDuration, "As the waterfall has it"},
-               {"clock_free_ns", "clock-free", Type::kDuration, "The longest that one rank has on its own clock"},
-               {"difference_ns", "difference", Type::kDuration, "Waterfall minus clock-free"},
-               {"agrees", "they agree", Type::kText, "When the two are the same"}});
+              waterfall_check_columns());
   if (w.steps.empty()) return table;
   const auto add = [&](const char* what, double replayed, double own, const char* agrees) {
     table.add_row({std::string(what), whole_ns(replayed), whole_ns(own), whole_ns(replayed) - whole_ns(own),
@@ -205,17 +220,19 @@ Table check_table(const Waterfall& w, const WaterfallStep& mean) {
   return table;
 }
 
+std::vector<ColumnSpec> waterfall_frontier_columns() {
+  return {{"phase", "phase", Type::kText,
+           "before: until a rank's first compute cell; warm-up, steady, cool-down as in theory; after: until its "
+           "last cell"},
+          {"exposed_ns", "exposed", Type::kDuration,
+           "What the longest of the ranks' own times grows by in the phase, mean over steps and replicas; adds up"},
+          {"share", "of the sum", Type::kShare, "As a share of the sum"},
+          {"stage", "stage", Type::kInteger, "The stage whose rank has come furthest in time most often"},
+          {"stage_share", "in", Type::kShare, "Share of the steps and replicas in which it is that stage"}};
+}
+
 Table frontier_table(const Frontier& frontier) {
-  Table table(
-      "waterfall-frontier", "Frontier of the ranks' own times, phase by phase",
-      {{"phase", "phase", Type::kText,
-        "before: until a rank's first compute cell; warm-up, steady, cool-down as in theory; after: until its "
-        "last cell"},
-       {"exposed_ns", "exposed", Type::kDuration,
-        "What the longest of the ranks' own times grows by in the phase, mean over steps and replicas; adds up"},
-       {"share", "of the sum", Type::kShare, "As a share of the sum"},
-       {"stage", "stage", Type::kInteger, "The stage whose rank has come furthest in time most often"},
-       {"stage_share", "in", Type::kShare, "Share of the steps and replicas in which it is that stage"}});
+  Table table("waterfall-frontier", "Frontier of the ranks' own times, phase by phase", waterfall_frontier_columns());
   double sum = 0;
   for (const FrontierSum& phase : frontier.phases) sum += phase.exposed_ns;
   RunningSum running;
@@ -295,13 +312,15 @@ const Analysis waterfall_analysis = {
     .summary =
         "where the time of a step went: compute, schedule, imbalance, jitter, messages, tail and rest; adds up to the "
         "span",
-    .tables = {{"waterfall", "one row per part, mean over steps and replicas: time and shares; adds up"},
-               {"waterfall-stages", "one row per stage: busy, and what it waited for by cause"},
-               {"waterfall-check", "spans and the busiest rank, with and without comparing clocks"},
-               {"waterfall-frontier",
-                "one row per phase: what is exposed of it on the ranks' own clocks, and by which stage"},
-               {"waterfall-steps", "one row per step and replica"},
-               {"waterfall-periods", "one row per gap between steps: how long, and what was recorded in it"}},
+    .tables =
+        {{"waterfall", "one row per part, mean over steps and replicas: time and shares; adds up", waterfall_columns},
+         {"waterfall-stages", "one row per stage: busy, and what it waited for by cause", waterfall_stages_columns},
+         {"waterfall-check", "spans and the busiest rank, with and without comparing clocks", waterfall_check_columns},
+         {"waterfall-frontier", "one row per phase: what is exposed of it on the ranks' own clocks, and by which stage",
+          waterfall_frontier_columns},
+         {"waterfall-steps", "one row per step and replica", waterfall_steps_columns},
+         {"waterfall-periods", "one row per gap between steps: how long, and what was recorded in it",
+          waterfall_periods_columns}},
     .run = run_waterfall,
     .across_ranks = true};
 

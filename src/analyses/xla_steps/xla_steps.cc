@@ -9,26 +9,29 @@ namespace {
 
 using Type = ColumnType;
 
-Result<AnalysisResult> run_xla_steps(const AnalysisInput& input) {
-  const Trace& trace = input.run().trace();
+std::vector<ColumnSpec> xla_steps_columns() {
   const auto ms = [](const char* name, const char* title, const char* help) {
     return ColumnSpec{name, title, Type::kReal, help};
   };
-  Table table("xla-steps", "What each step was spent on",
-              {{"host", "host", Type::kText, "Whose step it is"},
-               {"step", "step", Type::kInteger, "As the program numbered it (step_num)"},
-               {"name", "name", Type::kText, "As the program called it, and the number"},
-               ms("step_ms", "step",
-                  "From the step's start to its end, ms: of the devices where they worked, else of the host"),
-               ms("device_compute_ms", "device compute", "Kernels that neither copy nor communicate, ms"),
-               ms("device_to_device_ms", "between devices", "Copies between devices, ms"),
-               ms("collectives_ms", "collectives", "NCCL's kernels, ms"),
-               ms("host_compute_ms", "host", "The host works, and no device is known to, ms"),
-               ms("host_prepare_ms", "launches", "The host launches work, and no device works, ms"),
-               ms("input_ms", "input", "Copies to devices, and waits for the input pipeline, ms"),
-               ms("output_ms", "output", "Copies from devices, ms"),
-               ms("compile_ms", "compilation", "XLA compiles, ms"),
-               ms("other_ms", "other", "What is left of the step, ms")});
+  return {
+      {"host", "host", Type::kText, "Whose step it is"},
+      {"step", "step", Type::kInteger, "As the program numbered it (step_num)"},
+      {"name", "name", Type::kText, "As the program called it, and the number"},
+      ms("step_ms", "step", "From the step's start to its end, ms: of the devices where they worked, else of the host"),
+      ms("device_compute_ms", "device compute", "Kernels that neither copy nor communicate, ms"),
+      ms("device_to_device_ms", "between devices", "Copies between devices, ms"),
+      ms("collectives_ms", "collectives", "NCCL's kernels, ms"),
+      ms("host_compute_ms", "host", "The host works, and no device is known to, ms"),
+      ms("host_prepare_ms", "launches", "The host launches work, and no device works, ms"),
+      ms("input_ms", "input", "Copies to devices, and waits for the input pipeline, ms"),
+      ms("output_ms", "output", "Copies from devices, ms"),
+      ms("compile_ms", "compilation", "XLA compiles, ms"),
+      ms("other_ms", "other", "What is left of the step, ms")};
+}
+
+Result<AnalysisResult> run_xla_steps(const AnalysisInput& input) {
+  const Trace& trace = input.run().trace();
+  Table table("xla-steps", "What each step was spent on", xla_steps_columns());
   bool any = false;
   for (const Part& part : trace.parts)
     for (const XlaStep& step : part.xla_steps) {
@@ -52,7 +55,7 @@ Result<AnalysisResult> run_xla_steps(const AnalysisInput& input) {
 extern const Analysis xla_steps_analysis;
 const Analysis xla_steps_analysis = {.name = "xla-steps",
                                      .summary = "what the steps of a profile of XLA were spent on, as XProf has it",
-                                     .tables = {{"xla-steps", "one row per step and host"}},
+                                     .tables = {{"xla-steps", "one row per step and host", xla_steps_columns}},
                                      .run = run_xla_steps,
                                      .needs = AnalysisNeeds::kXla};
 
