@@ -1,6 +1,7 @@
 #include "pipeline/replay/order_replay.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace stageline {
 namespace {
@@ -61,23 +62,9 @@ size_t OrderReplay::number_costs(const RankLists& lists, size_t first) {
 }
 
 void OrderReplay::without_messages(ReplayLevels& level_ns) const {
-  const size_t ranks = graph_.list_begin.size() - 1;
-  using Three = std::array<double, 3>;
-  std::vector<Three> ends(graph_.units.size()), free_at(ranks);
-  Three most{};
-  for (const uint32_t u : graph_.order) {
-    const OrderUnit& unit = graph_.units[u];
-    Three at = free_at[unit.list];
-    for (const uint32_t before : unit.after)
-      if (before != kNoUnit)
-        for (size_t k = 0; k < 3; ++k) at[k] = std::max(at[k], ends[before][k]);
-    at[0] += kind_ns_[static_cast<size_t>(unit.kind)];
-    at[1] += stage_ns_[cost_index_[u]];
-    at[2] += unit.own_ns;
-    ends[u] = free_at[unit.list] = at;
-    for (size_t k = 0; k < 3; ++k) most[k] = std::max(most[k], at[k]);
-  }
-  std::copy(most.begin(), most.end(), level_ns.begin());
+  const auto cost = [&](uint32_t u) { return std::array{equal_ns(u), mean_ns(u), graph_.units[u].own_ns}; };
+  const auto last = replay_units<3>(graph_, graph_.order, kHeldByNothing, kArrivesAtOnce, kBeginsUnseen, cost).last;
+  std::copy(last.begin(), last.end(), level_ns.begin());
 }
 
 double OrderReplay::equal_costs(const std::vector<uint32_t>& order) const {
@@ -85,42 +72,31 @@ double OrderReplay::equal_costs(const std::vector<uint32_t>& order) const {
 }
 
 void OrderReplay::with_messages(const std::vector<MessageTime>& messages, ReplayLevels& level_ns) const {
-  std::vector<std::array<double, 2>> ends(graph_.units.size()), free_at(graph_.list_begin.size() - 1);
-  level_ns[3] = level_ns[4] = 0;
-  for (const uint32_t u : graph_.order) {
-    const OrderUnit& unit = graph_.units[u];
-    std::array<double, 2> at = free_at[unit.list];
-    at[1] += messages[u].held_ns;
-    for (size_t w = 0; w < 2; ++w)
-      for (size_t k = 0; k < 2 && unit.after[w] != kNoUnit; ++k)
-        at[k] = std::max(at[k], ends[unit.after[w]][k] + messages[u].after_ns[w]);
-    for (double& end : at) end += unit.own_ns;
-    ends[u] = free_at[unit.list] = at;
-    for (size_t k = 0; k < 2; ++k) level_ns[3 + k] = std::max(level_ns[3 + k], at[k]);
-  }
+  const auto held = [&](uint32_t u, auto& at) { at[1] += messages[u].held_ns; };
+  const auto arrives = [&](uint32_t u, size_t w, double end_ns, size_t) { return end_ns + messages[u].after_ns[w]; };
+  const auto cost = [&](uint32_t u) { return std::array{graph_.units[u].own_ns, graph_.units[u].own_ns}; };
+  const auto last = replay_units<2>(graph_, graph_.order, held, arrives, kBeginsUnseen, cost).last;
+  std::copy(last.begin(), last.end(), level_ns.begin() + 3);
 }
 
 UnitWaits OrderReplay::waits(const std::vector<MessageTime>& messages) const {
-  const size_t ranks = graph_.list_begin.size() - 1;
-  UnitWaits out{std::vector<ReplayLevels>(graph_.units.size()), std::vector<ReplayLevels>(ranks)};
-  std::vector<ReplayLevels> ends(graph_.units.size()), free_at(ranks);
-  ReplayLevels most{};
-  for (const uint32_t u : graph_.order) {
-    const OrderUnit& unit = graph_.units[u];
-    ReplayLevels at = free_at[unit.list];
-    at[4] += messages[u].held_ns;
-    for (size_t w = 0; w < 2; ++w)
-      for (size_t k = 0; k < at.size() && unit.after[w] != kNoUnit; ++k)
-        at[k] = std::max(at[k], ends[unit.after[w]][k] + (k < 3 ? 0 : messages[u].after_ns[w]));
-    for (size_t k = 0; k < at.size(); ++k) out.before[u][k] = at[k] - free_at[unit.list][k];
-    at[0] += kind_ns_[static_cast<size_t>(unit.kind)];
-    at[1] += stage_ns_[cost_index_[u]];
-    for (size_t k = 2; k < at.size(); ++k) at[k] += unit.own_ns;
-    ends[u] = free_at[unit.list] = at;
-    for (size_t k = 0; k < at.size(); ++k) most[k] = std::max(most[k], at[k]);
-  }
-  for (size_t l = 0; l < ranks; ++l)
-    for (size_t k = 0; k < most.size(); ++k) out.after[l][k] = most[k] - free_at[l][k];
+  constexpr size_t kLevels = std::tuple_size_v<ReplayLevels>;
+  UnitWaits out{std::vector<ReplayLevels>(graph_.units.size()),
+                std::vector<ReplayLevels>(graph_.list_begin.size() - 1)};
+  const auto held = [&](uint32_t u, auto& at) { at[4] += messages[u].held_ns; };
+  const auto arrives = [&](uint32_t u, size_t w, double end_ns, size_t k) {
+    return end_ns + (k < 3 ? 0 : messages[u].after_ns[w]);
+  };
+  const auto begins = [&](uint32_t u, const ReplayLevels& before, const ReplayLevels& at) {
+    for (size_t k = 0; k < kLevels; ++k) out.before[u][k] = at[k] - before[k];
+  };
+  const auto cost = [&](uint32_t u) {
+    const double own = graph_.units[u].own_ns;
+    return ReplayLevels{equal_ns(u), mean_ns(u), own, own, own};
+  };
+  const UnitEnds<kLevels> ends = replay_units<kLevels>(graph_, graph_.order, held, arrives, begins, cost);
+  for (size_t l = 0; l < out.after.size(); ++l)
+    for (size_t k = 0; k < kLevels; ++k) out.after[l][k] = ends.last[k] - ends.free_at[l][k];
   return out;
 }
 

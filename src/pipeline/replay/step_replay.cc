@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <memory>
 #include <type_traits>
 
@@ -24,45 +25,61 @@ inline void raise(std::array<double, kLanes>& to, const std::array<double, kLane
   for (size_t l = 0; l < kLanes; ++l) to[l] = to[l] > from[l] ? to[l] : from[l];
 }
 
-// One step in worlds [first, first + count), count ≤ kLanes; writes its times to out[0 .. count). `space` is reused.
 template <size_t kLanes>
-void replay_step(const StepGraph& graph, const GraphStep& step, size_t first, size_t count, const FillWorlds& fill,
-                 double* space, double* out) {
-  using Lanes = std::array<double, kLanes>;
-  static_assert(sizeof(Lanes) == kLanes * sizeof(double));
-  auto* const ends = reinterpret_cast<Lanes*>(space);
-  Lanes step_end{};
-  Lanes dur{}, delay{};
+using Lanes = std::array<double, kLanes>;
+
+// One step in kLanes worlds. An operation may start when all that it waits for has ended, and its delay later; the
+// members of a group run together from the latest of them on. `take(op, dur, delay)` is asked once per operation, in
+// order; `starts(op, ready)` and `done(op, end)` see what follows. `ends`: from the step's first operation on.
+template <size_t kLanes, class Take, class Starts, class Done>
+[[gnu::always_inline]] inline void replay_step(const StepGraph& graph, const GraphStep& step, const Take& take,
+                                               const Starts& starts, const Done& done, Lanes<kLanes>* ends) {
+  Lanes<kLanes> delay{};
   for (uint32_t i = step.begin; i < step.end;) {
     const uint32_t last = graph.group(i) == kNoGroup ? i + 1 : graph.groups[graph.group(i)].end;
-    Lanes latest{};
+    Lanes<kLanes> latest;
+    latest.fill(-HUGE_VAL);
     for (uint32_t k = i; k < last; ++k) {
-      Lanes ready{};
-      bool any = false;
-      for (const uint32_t on : graph.waits(k)) {
-        if (any) {
-          raise(ready, ends[on - step.begin]);
-        } else {
-          ready = ends[on - step.begin];
-          any = true;
-        }
-      }
-      fill(k, first, {dur.data(), count}, {delay.data(), count});
+      const std::span<const uint32_t> waits = graph.waits(k);
+      Lanes<kLanes> ready = waits.empty() ? Lanes<kLanes>{} : ends[waits[0] - step.begin];
+      for (size_t w = 1; w < waits.size(); ++w) raise(ready, ends[waits[w] - step.begin]);
+      take(k, ends[k - step.begin], delay);  // for now: the duration alone
       for (size_t l = 0; l < kLanes; ++l) ready[l] += delay[l];
-      if (k == i) {
-        latest = ready;
-      } else {
-        raise(latest, ready);
-      }
-      ends[k - step.begin] = dur;  // for now: the duration alone
+      starts(k, ready);
+      raise(latest, ready);
     }
     for (uint32_t k = i; k < last; ++k) {
-      Lanes& end = ends[k - step.begin];
+      Lanes<kLanes>& end = ends[k - step.begin];
       for (size_t l = 0; l < kLanes; ++l) end[l] += latest[l];
-      if (graph.closes(k)) raise(step_end, end);
+      done(k, end);
     }
     i = last;
   }
+}
+
+constexpr auto kStartsUnseen = [](uint32_t, const auto&) {};
+constexpr auto kDoneUnseen = [](uint32_t, const auto&) {};
+
+// Doubles one after the other as worlds of one lane, and of several.
+template <size_t kLanes>
+Lanes<kLanes>* lanes_in(double* space) {
+  static_assert(sizeof(Lanes<kLanes>) == kLanes * sizeof(double));
+  return reinterpret_cast<Lanes<kLanes>*>(space);
+}
+
+// One step in worlds [first, first + count), count ≤ kLanes; writes its times to out[0 .. count). `space` is reused.
+template <size_t kLanes>
+void replay_block(const StepGraph& graph, const GraphStep& step, size_t first, size_t count, const FillWorlds& fill,
+                  double* space, double* out) {
+  Lanes<kLanes> step_end{};
+  const auto take = [&](uint32_t op, Lanes<kLanes>& dur, Lanes<kLanes>& delay) {
+    for (size_t l = count; l < kLanes; ++l) dur[l] = 0;
+    fill(op, first, {dur.data(), count}, {delay.data(), count});
+  };
+  const auto done = [&](uint32_t op, const Lanes<kLanes>& end) {
+    if (graph.closes(op)) raise(step_end, end);
+  };
+  replay_step<kLanes>(graph, step, take, kStartsUnseen, done, lanes_in<kLanes>(space));
   std::copy_n(step_end.begin(), count, out);
 }
 
@@ -113,7 +130,7 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
       const size_t count = std::min(kMostLanes, end - first);
       double* const times = out.step_ns.data() + s * worlds + first;
       const auto run = [&](auto width) {
-        replay_step<decltype(width)::value>(graph, step, first, count, fill, space, times);
+        replay_block<decltype(width)::value>(graph, step, first, count, fill, space, times);
       };
       if (count == 1) {
         run(std::integral_constant<size_t, 1>());
@@ -137,36 +154,22 @@ std::vector<double> replay_world(const StepGraph& graph, const FillStretch& fill
   parallel_for(graph.steps.size(), [&](size_t s) {
     const GraphStep& step = graph.steps[s];
     const Spares<Ends>::Lent space(spares);
-    double* const ends = space->of(step.end - step.begin);
     std::array<double, kStretch> dur, delay;
     double step_end = 0;
     uint32_t from = step.begin, to = step.begin;  // the stretch whose times are there
-    for (uint32_t i = step.begin; i < step.end;) {
-      const uint32_t last = graph.group(i) == kNoGroup ? i + 1 : graph.groups[graph.group(i)].end;
-      double latest = 0;
-      for (uint32_t k = i; k < last; ++k) {
-        if (k == to) {
-          from = to;
-          to = std::min(step.end, from + kStretch);
-          fill(from, to, dur.data(), delay.data());
-        }
-        double ready = 0;
-        bool any = false;
-        for (const uint32_t on : graph.waits(k)) {
-          const double end = ends[on - step.begin];
-          ready = !any || end > ready ? end : ready;
-          any = true;
-        }
-        ready += delay[k - from];
-        latest = k == i || ready > latest ? ready : latest;
-        ends[k - step.begin] = dur[k - from];  // for now: the duration alone
+    const auto take = [&](uint32_t op, Lanes<1>& own_dur, Lanes<1>& own_delay) {
+      if (op == to) {
+        from = to;
+        to = std::min(step.end, from + kStretch);
+        fill(from, to, dur.data(), delay.data());
       }
-      for (uint32_t k = i; k < last; ++k) {
-        const double end = ends[k - step.begin] += latest;
-        if (end > step_end && graph.closes(k)) step_end = end;
-      }
-      i = last;
-    }
+      own_dur[0] = dur[op - from];
+      own_delay[0] = delay[op - from];
+    };
+    const auto done = [&](uint32_t op, const Lanes<1>& end) {
+      if (end[0] > step_end && graph.closes(op)) step_end = end[0];
+    };
+    replay_step<1>(graph, step, take, kStartsUnseen, done, lanes_in<1>(space->of(step.end - step.begin)));
     step_ns[s] = step_end;
   });
   return step_ns;
@@ -187,22 +190,12 @@ namespace {
 // `times`, `start_ns` and `end_ns` stand from operation `first` on.
 void replay_in_full(const StepGraph& graph, const GraphStep& step, uint32_t first, const OpTimes& times,
                     ReplayedOps& out) {
-  for (uint32_t i = step.begin; i < step.end;) {
-    const uint32_t last = graph.group(i) == kNoGroup ? i + 1 : graph.groups[graph.group(i)].end;
-    double latest = 0;
-    for (uint32_t k = i; k < last; ++k) {
-      double ready = 0;
-      bool any = false;
-      for (const uint32_t on : graph.waits(k)) {
-        ready = any ? std::max(ready, out.end_ns[on - first]) : out.end_ns[on - first];
-        any = true;
-      }
-      out.start_ns[k - first] = ready + times.delay_ns[k - first];
-      latest = k == i ? out.start_ns[k - first] : std::max(latest, out.start_ns[k - first]);
-    }
-    for (uint32_t k = i; k < last; ++k) out.end_ns[k - first] = latest + times.dur_ns[k - first];
-    i = last;
-  }
+  const auto take = [&](uint32_t op, Lanes<1>& dur, Lanes<1>& delay) {
+    dur[0] = times.dur_ns[op - first];
+    delay[0] = times.delay_ns[op - first];
+  };
+  const auto starts = [&](uint32_t op, const Lanes<1>& ready) { out.start_ns[op - first] = ready[0]; };
+  replay_step<1>(graph, step, take, starts, kDoneUnseen, lanes_in<1>(out.end_ns.data() + (step.begin - first)));
 }
 
 }  // namespace
