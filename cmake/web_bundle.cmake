@@ -16,7 +16,8 @@ endif()
 set(STAGELINE_WEB_BUNDLE_CC ${CMAKE_BINARY_DIR}/web/web_bundle.cc)
 file(GLOB_RECURSE STAGELINE_WEB_FILES CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/web/src/*.ts ${CMAKE_SOURCE_DIR}/web/src/*.tsx
-  ${CMAKE_SOURCE_DIR}/web/src/*.json ${CMAKE_SOURCE_DIR}/web/src/*.css)
+  ${CMAKE_SOURCE_DIR}/web/src/*.json ${CMAKE_SOURCE_DIR}/web/src/*.css
+  ${CMAKE_SOURCE_DIR}/src/analyses/*/words.json)
 add_custom_command(OUTPUT ${STAGELINE_WEB_BUNDLE_CC}
   COMMAND ${CMAKE_COMMAND} -DWEB_DIR=${CMAKE_SOURCE_DIR}/web -DNPM=${NPM_PROGRAM}
     -P ${CMAKE_SOURCE_DIR}/cmake/npm_ci.cmake

@@ -289,6 +289,27 @@ def check_pages():
             problem(page, 0, f'no link leads here within {MAX_CLICKS} clicks from README.md: name it in docs/README.md')
 
 
+def list_of_pages(folder):
+    """A line for each page of docs/FOLDER, from its title: "# `links`: how long messages take", or the name behind."""
+    lines = []
+    for page in sorted((ROOT / 'docs' / folder).glob('*.md')):
+        title = re.sub(rf'^`[^`]+`: |: `?{page.stem}`?$', '', page.read_text().splitlines()[0].removeprefix('# '))
+        lines.append(f'- [{page.stem}]({folder}/{page.name}): {title[0].upper()}{title[1:]}')
+    return lines
+
+
+def check_list_of_analyses(write):
+    """docs/README.md lists the pages of analyses by their titles; `tidy.py --write` does it."""
+    path = ROOT / 'docs/README.md'
+    lines = path.read_text().splitlines()
+    places = [n for n, line in enumerate(lines) if '](analyses/' in line]
+    expected = [*lines[:places[0]], *list_of_pages('analyses'), *lines[places[-1] + 1:]]
+    if lines != expected and write:
+        path.write_text('\n'.join(expected) + '\n')
+    elif lines != expected:
+        problem(path, places[0] + 1, 'the list of analyses is not that of their pages; python3 tools/tidy.py --write makes it')
+
+
 def check_tracked_files():
     listed = subprocess.run(['git', 'ls-files', '-z'], cwd=ROOT, capture_output=True)
     if listed.returncode != 0:
@@ -301,13 +322,35 @@ def check_tracked_files():
 
 def check_words():
     """A key given twice loses its first words without a sound."""
-    for path in [*sorted((ROOT / 'web' / 'src' / 'i18n').glob('*.json')), SRC / 'words.json']:
+    for path in [*sorted((ROOT / 'web' / 'src' / 'i18n').glob('*.json')), SRC / 'words.json', *sorted(SRC.glob('analyses/*/words.json'))]:
         def once(pairs, path=path):
             keys = [key for key, _ in pairs]
             for key in sorted({key for key in keys if keys.count(key) > 1}):
                 problem(path, 0, f'"{key}" stands twice; keep one')
             return dict(pairs)
         json.loads(path.read_text(), object_pairs_hook=once)
+
+
+def check_words_of_analyses():
+    """An analysis has its title in both languages in its own folder, belongs to a family that the viewer has, and repeats no word that others share."""
+    families = set(re.findall(r"{id: '(\w+)'", (ROOT / 'web/src/viewer/answers/families.ts').read_text()))
+    shared = {section: json.loads((ROOT / f'web/src/i18n/{section}.json').read_text()) for section in ('columns_zh', 'sentences_zh')}
+    titled = set()
+    for path in sorted(SRC.glob('analyses/*/words.json')):
+        own = json.loads(path.read_text())
+        for name, said in own.get('answers', {}).items():
+            titled.add(name)
+            if len(said['title']) != 2 or not all(said['title']):
+                problem(path, 0, f'the title of {name} needs both languages')
+            if 'family' in said and (said['family'] not in families or 'place' not in said):
+                problem(path, 0, f'{name}: family is one of {", ".join(sorted(families))}, and place its number among them')
+        for section, known in shared.items():
+            for key in sorted(own.get(section, {}).keys() & known.keys()):
+                problem(path, 0, f'"{key}" stands in web/src/i18n/{section}.json too; keep one')
+            known |= own.get(section, {})
+    for _, name in registered('analyses'):
+        if name not in titled:
+            problem(SRC / 'analyses', 0, f'no title of {name}: add it under "answers" to the words.json of its folder')
 
 
 # Sources that still hold Chinese between code. Sentences stand in src/words.json; no file joins this list.
@@ -426,9 +469,11 @@ def main():
         problem(EXCEPTIONS, 0, f'"{line}" is no exception any more; delete the line')
     check_types()
     check_registries()
+    check_list_of_analyses('--write' in sys.argv)
     check_pages()
     check_tracked_files()
     check_words()
+    check_words_of_analyses()
     check_sentences()
     check_findings()
     check_page()

@@ -1,5 +1,5 @@
 // node build.mjs OUTDIR: bundles the viewer (src/viewer/main.tsx) and its style into viewer.js and viewer.css.
-import {readFileSync} from 'node:fs';
+import {existsSync, readdirSync, readFileSync} from 'node:fs';
 import {build} from 'esbuild';
 
 const outdir = process.argv[2];
@@ -11,8 +11,28 @@ const common = {outdir, bundle: true, minify: true, charset: 'utf8', target, log
 // Preact's licence asks to stand in every copy: the program's, and each report's.
 const preact = `/*! Preact\n${readFileSync(new URL('./node_modules/preact/LICENSE', import.meta.url), 'utf8').trim()}\n*/`;
 
+// `import analyses from 'analyses'`: family → its analyses in order, each with its title in both languages, as
+// src/analyses/*/words.json say.
+const folders = new URL('../src/analyses/', import.meta.url);
+const families = () => {
+  const found = {};
+  for (const file of readdirSync(folders).map(folder => new URL(`${folder}/words.json`, folders)).filter(file => existsSync(file)))
+    for (const [name, {family = 'other', place = 0, title}] of Object.entries(JSON.parse(readFileSync(file, 'utf8')).answers ?? {}))
+      (found[family] ??= []).push([place, name, ...title]);
+  for (const list of Object.values(found)) list.sort((a, b) => a[0] - b[0]);
+  return Object.fromEntries(Object.entries(found).map(([family, list]) => [family, list.map(said => said.slice(1))]));
+};
+const analyses = {
+  name: 'analyses',
+  setup(bundle) {
+    bundle.onResolve({filter: /^analyses$/}, () => ({path: 'analyses', namespace: 'analyses'}));
+    bundle.onLoad({filter: /.*/, namespace: 'analyses'}, () => ({contents: JSON.stringify(families()), loader: 'json'}));
+  },
+};
+
 await build({
   ...common,
+  plugins: [analyses],
   banner: {js: preact},
   entryPoints: {'viewer': 'src/viewer/main.tsx'},
   format: 'iife',

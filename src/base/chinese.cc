@@ -10,7 +10,7 @@
 namespace stageline {
 
 // Written by cmake/chinese.cmake.
-extern const std::string_view kChineseNames, kChineseSentences;
+extern const std::string_view kChineseNames, kChineseSentences, kAnalysesWords;
 
 namespace {
 
@@ -29,12 +29,14 @@ class Dictionary {
   Dictionary() {
     simdjson::dom::parser parser;
     simdjson::dom::object names, sentences;
-    if (!parser.parse(kChineseNames.data(), kChineseNames.size()).get(names))
-      for (const auto& field : names)
-        if (std::string_view text; !field.value.get(text)) names_.emplace(field.key, text);
-    if (!parser.parse(kChineseSentences.data(), kChineseSentences.size()).get(sentences))
-      for (const auto& field : sentences)
-        if (std::string_view text; !field.value.get(text)) add(field.key, text);
+    if (!parser.parse(kChineseNames.data(), kChineseNames.size()).get(names)) add_names(names);
+    if (!parser.parse(kChineseSentences.data(), kChineseSentences.size()).get(sentences)) add_sentences(sentences);
+    simdjson::dom::array folders;
+    if (parser.parse(kAnalysesWords.data(), kAnalysesWords.size()).get(folders)) return;
+    for (const auto& folder : folders) {
+      if (!folder["columns_zh"].get(names)) add_names(names);
+      if (!folder["sentences_zh"].get(sentences)) add_sentences(sentences);
+    }
   }
 
   std::string_view name(std::string_view key) const {
@@ -56,6 +58,15 @@ class Dictionary {
   }
 
  private:
+  void add_names(const simdjson::dom::object& names) {
+    for (const auto& field : names)
+      if (std::string_view text; !field.value.get(text)) names_.emplace(field.key, text);
+  }
+  void add_sentences(const simdjson::dom::object& sentences) {
+    for (const auto& field : sentences)
+      if (std::string_view text; !field.value.get(text)) add(field.key, text);
+  }
+
   using Values = std::array<std::string_view, kMostPlaces>;
 
   void add(std::string_view english, std::string_view chinese) {

@@ -7,7 +7,16 @@ import unittest
 from support import SOURCE, Case, page_answer, run
 
 READERS = SOURCE / 'tests/golden/readers'
-SENTENCES = json.loads((SOURCE / 'web/src/i18n/sentences_zh.json').read_text(encoding='utf-8'))
+
+
+def dictionary(section):
+    """What all analyses share, and what one alone says in its own folder."""
+    files = [SOURCE / f'web/src/i18n/{section}.json', *sorted(SOURCE.glob('src/analyses/*/words.json'))]
+    read = [json.loads(file.read_text(encoding='utf-8')) for file in files]
+    return {key: chinese for part in [read[0], *(own.get(section, {}) for own in read[1:])] for key, chinese in part.items()}
+
+
+SENTENCES = dictionary('sentences_zh')
 # Five words in a row are a sentence; names of kernels and operators, paths and commands are not.
 WORDS = re.compile(r"(?<![\w:/.'\"-])[a-z][a-z'-]*(?:,? [a-z][a-z'-]*){4,}")
 CELLS = ['pipeline-summary', 'waterfall', 'slowdown', 'stragglers', 'links', 'pipeline-critical-path', 'theory', 'schedule', 'rank-map']  # rank-map last: it asks for a profile as well
@@ -77,7 +86,7 @@ class Dictionary(unittest.TestCase):
             self.assertRegex(zh, '[\u4e00-\u9fff]|^rank' , en)
 
     def test_readings_of_links_have_their_chinese(self):
-        names = json.loads((SOURCE / 'web/src/i18n/columns_zh.json').read_text(encoding='utf-8'))
+        names = dictionary('columns_zh')
         of_links = re.findall(r'return "([^"]+)";', (SOURCE / 'src/pipeline/measure/links.cc').read_text(encoding='utf-8').split('link_reading_name')[1].split('}')[0])
         of_ends = re.findall(r'[?:] "([^"]+)"', (SOURCE / 'src/analyses/links/links.cc').read_text(encoding='utf-8').split('std::string reading =')[1].split(';')[0])
         self.assertGreater(min(len(of_links), len(of_ends)), 5)
@@ -92,7 +101,7 @@ class Dictionary(unittest.TestCase):
             for note in re.finditer(r'\.add\(\s*"[a-z_]+\.[a-z_0-9]+",\s*Severity::k\w+,\s*"((?:[^"\\]|\\.)*)"', text):
                 words = note[1].replace('\\"', '"')
                 with self.subTest(file=path.name):
-                    self.assertTrue(words in known, f'"{words}" goes, with {{0}} for what varies, into web/src/i18n/sentences_zh.json')
+                    self.assertTrue(words in known, f'"{words}" goes, with {{0}} for what varies, into sentences_zh of the words.json of its folder, or of web/src/i18n')
 
 
 if __name__ == '__main__':

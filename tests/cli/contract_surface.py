@@ -223,6 +223,8 @@ def analyses(folder, names):
             inputs = [['--control', READERS / 'kineto/input', '--test', READERS / 'kineto-us/input']]
         elif name in FILES:
             inputs = [[READERS.parent / FILES[name]]]
+        elif call := re.match(rf'\$ analyze {name} (\S*/\S*)', (READERS.parent / f'analyses/{name}.txt').read_text()):
+            inputs = [[READERS.parent / call[1]]]  # its golden says what it is asked on
         else:
             inputs = [[place(folder, one)] for one in ('slow-link', 'op-table/input', *ON_SLICES)]
         for rival in ['', *(option.split()[1] for option in about['options'] if option.startswith('--compat '))]:

@@ -7,6 +7,4 @@ export type Word = keyof typeof words;
 
 export const w = (key: Word, ...values: (string | number)[]): string =>
   words[key][currentLang() === 'zh' ? 1 : 0]!.replace(/\{(\d)\}/g, (_, i: string) => String(values[Number(i)]));
-// Of what the program may know and this page does not yet: `other`.
-export const wordOr = (key: string, other: string): string => (key in words ? w(key as Word) : other);
 export const kindName = (kind: Kind | undefined): string => (kind ? (currentLang() === 'zh' ? kind.name_zh : kind.name) : '–');

@@ -1,5 +1,8 @@
-// Which questions stand on one page, in which order, and what draws them. An analysis that no family names stands with
-// the others, so that none is lost.
+// Which questions stand on one page, in which order, and what draws them. An analysis says in its own folder
+// (src/analyses/FOLDER/words.json) which family it belongs to and at which place; one that says nothing stands with the
+// others, so that none is lost.
+import analyses from 'analyses';
+import {currentLang} from '../../i18n/i18n';
 import {cluster, links} from '../../profile/cluster';
 import {communication} from '../../profile/communication';
 import {breakdown, idle, stragglers} from '../../profile/devices';
@@ -10,6 +13,7 @@ import {modules, operators} from '../../profile/operators';
 import {rankMap} from '../../profile/rank_map';
 import {steps} from '../../profile/steps';
 import type {Topic} from '../../profile/topic';
+import {w} from '../words';
 import {critical, clockQuality, schedulePlot, slowness, transfers, waterfall} from './plots';
 
 export interface Family { id: FamilyId; answers: string[]; topics: Topic[] }
@@ -19,25 +23,27 @@ export type FamilyId = typeof FAMILY_IDS[number];
 
 export const CLOCKS = 'align';  // answered by the clocks, not by an analysis
 
-export const FAMILIES: readonly Family[] = [
-  {id: 'time', answers: ['waterfall', 'pipeline-summary', 'temporal-breakdown', 'tb-overview', 'profiler-steps', 'xla-steps'],
-   topics: [waterfall, breakdown, steps]},
-  {id: 'idle', answers: ['idle-time-breakdown', 'free-analysis'], topics: [idle]},
-  {id: 'schedule', answers: ['schedule', 'theory'], topics: [schedulePlot]},
-  {id: 'slow', answers: ['stragglers', 'slowdown', 'potential-stragglers', 'slow-rank'], topics: [slowness, stragglers]},
-  {id: 'critical', answers: ['pipeline-critical-path', 'critical-path-analysis'], topics: [critical]},
-  {id: 'kernels', answers: ['gpu-kernel-breakdown', 'tb-kernel', 'frequent-cuda-kernel-sequences', 'gpu-user-annotation-breakdown',
-                            'gpu-kernels-with-user-annotations', 'mstx-sum'], topics: [kernels, annotations]},
-  {id: 'operators', answers: ['operators', 'aten-op-kernels-and-delay', 'tb-operator', 'tb-module', 'compute-op-sum', 'cann-api-sum',
-                              'call-graph', 'execution-trace'], topics: [operators, modules]},
-  {id: 'communication', answers: ['comm-comp-overlap', 'tb-distributed', 'links', 'communication-matrix', 'communication-time-sum',
-                                  'hccl-sum', 'slow-link', 'flight-recorder'], topics: [communication, transfers, links]},
-  {id: 'memory', answers: ['memory-categories', 'memory-timeline', 'tb-memory', 'allocator-snapshot'], topics: [memory]},
-  {id: 'launches', answers: ['cuda-kernel-launch-stats'], topics: [launches]},
-  {id: 'counters', answers: ['queue-length-summary', 'queue-length-time-series', 'time-spent-blocked-on-full-queue', 'memory-bw-summary',
-                             'memory-bw-time-series', 'cupti-counter-data-with-operators'], topics: [queues, bandwidth]},
-  {id: 'cluster', answers: ['rank-map', 'cluster-time-summary'], topics: [rankMap, cluster]},
-  {id: 'clocks', answers: [CLOCKS], topics: [clockQuality]},
+const PAGES: readonly Omit<Family, 'answers'>[] = [
+  {id: 'time', topics: [waterfall, breakdown, steps]},
+  {id: 'idle', topics: [idle]},
+  {id: 'schedule', topics: [schedulePlot]},
+  {id: 'slow', topics: [slowness, stragglers]},
+  {id: 'critical', topics: [critical]},
+  {id: 'kernels', topics: [kernels, annotations]},
+  {id: 'operators', topics: [operators, modules]},
+  {id: 'communication', topics: [communication, transfers, links]},
+  {id: 'memory', topics: [memory]},
+  {id: 'launches', topics: [launches]},
+  {id: 'counters', topics: [queues, bandwidth]},
+  {id: 'cluster', topics: [rankMap, cluster]},
+  {id: 'clocks', topics: [clockQuality]},
 ];
 
+export const FAMILIES: readonly Family[] = PAGES.map(page => ({...page, answers: page.id === 'clocks' ? [CLOCKS] : (analyses[page.id] ?? []).map(([name]) => name)}));
+
 export const familyOf = (analysis: string): FamilyId => FAMILIES.find(family => family.answers.includes(analysis))?.id ?? 'other';
+export const titleOf = (analysis: string): string => {
+  if (analysis === CLOCKS) return w('answer.align');
+  const said = Object.values(analyses).flat().find(([name]) => name === analysis);
+  return said?.[currentLang() === 'zh' ? 2 : 1] ?? analysis;
+};

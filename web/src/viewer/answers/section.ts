@@ -6,8 +6,8 @@ import {columnTitle, flawWords, t, tableTitle} from '../../i18n/i18n';
 import {dataTable, type TableView} from '../../views/data_table';
 import type {TextTip} from '../../views/text_tip';
 import type {Shell} from '../page';
-import {w, wordOr} from '../words';
-import {CLOCKS} from './families';
+import {w} from '../words';
+import {CLOCKS, titleOf} from './families';
 import {quoted} from './command';
 import type {Answer, AnswerTable, Choice, Desk, Offer, Working} from './ask';
 import {failure, working} from './working';
@@ -156,7 +156,7 @@ export function answerSection(use: SectionUse): Section {
       answer.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...answer.notes.map(note => h('li', {}, flawWords(note.name, note.message)))), howMade()];
   }
   function draw(): void {
-    own.replaceChildren(...[h('h3', {class: 'title', tabindex: -1}, wordOr(`answer.${offer.name}`, offer.name)),
+    own.replaceChildren(...[h('h3', {class: 'title', tabindex: -1}, titleOf(offer.name)),
       ...content()].filter((child): child is Node | string => !!child));
   }
   return {
