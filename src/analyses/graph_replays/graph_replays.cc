@@ -1,0 +1,196 @@
+// What captured graphs (CUDA, HIP) launch, and what their replays cost. Definitions: docs/analyses/graph-replays.md.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/statistics.h"
+#include "profile/torch_view.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+// One launch of a graph and the device work that names this call as its own.
+struct Replay {
+  int64_t call_start_ns = 0, call_ns = 0;
+  int64_t first_start_ns = 0, last_end_ns = 0;
+  int64_t work_ns = 0;          // sum of durations
+  int64_t busy_ns = 0;          // their union
+  std::vector<StringId> names;  // of its work, sorted: streams of a graph need not start in the same order twice
+  StringId first_name = 0;      // what began first
+  int64_t span_ns() const { return last_end_ns - first_start_ns; }
+};
+
+// Replays of the same work.
+struct Graph {
+  int64_t number = 0;  // in the order of first replays on the rank
+  StringId first_name = 0;
+  int64_t replays = 0, pieces = 0, call_ns = 0, delay_ns = 0, span_ns = 0, busy_ns = 0, work_ns = 0;
+  int64_t least_span_ns = INT64_MAX, most_span_ns = 0;
+};
+
+struct RankGraphs {
+  int32_t rank = 0;
+  std::vector<Graph> graphs;  // longest busy time first
+  int64_t replays = 0, graph_pieces = 0, graph_call_ns = 0, graph_work_ns = 0;
+  int64_t alone_pieces = 0, alone_call_ns = 0, alone_work_ns = 0;  // launched otherwise
+};
+
+bool launches_graph(std::string_view name) { return name.find("GraphLaunch") != std::string_view::npos; }
+
+// `work`: rows of one launch, by start.
+Replay replay_of(const TorchRank& rank, const TorchRow& launch, const std::vector<uint32_t>& work) {
+  Replay replay;
+  replay.call_start_ns = launch.start_ns;
+  replay.call_ns = launch.dur_ns;
+  replay.first_start_ns = rank.rows[work[0]].start_ns;
+  replay.first_name = rank.rows[work[0]].name;
+  int64_t covered_to = INT64_MIN;
+  for (const uint32_t w : work) {
+    const TorchRow& row = rank.rows[w];
+    replay.names.push_back(row.name);
+    replay.work_ns += row.dur_ns;
+    replay.busy_ns += std::max<int64_t>(0, row.end_ns() - std::max(row.start_ns, covered_to));
+    covered_to = std::max(covered_to, row.end_ns());
+  }
+  replay.last_end_ns = covered_to;
+  std::sort(replay.names.begin(), replay.names.end());
+  return replay;
+}
+
+RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph_launch) {
+  RankGraphs out;
+  out.rank = rank.rank;
+  std::vector<std::pair<int32_t, uint32_t>> launched;  // row of the call, row of the work
+  for (uint32_t r = 0; r < rank.rows.size(); ++r) {
+    const TorchRow& row = rank.rows[r];
+    if (!row.on_device || row.partner < 0) continue;
+    const TorchRow& call = rank.rows[static_cast<size_t>(row.partner)];
+    if (is_graph_launch[call.name]) {
+      launched.emplace_back(row.partner, r);
+    } else {
+      ++out.alone_pieces;
+      if (call.partner == static_cast<int32_t>(r)) out.alone_call_ns += call.dur_ns;  // once a call
+      out.alone_work_ns += row.dur_ns;
+    }
+  }
+  const auto start = [&](uint32_t row) { return rank.rows[row].start_ns; };
+  std::sort(launched.begin(), launched.end(), [&](const auto& a, const auto& b) {
+    if (a.first == b.first)
+      return start(a.second) != start(b.second) ? start(a.second) < start(b.second) : a.second < b.second;
+    const int64_t x = start(static_cast<uint32_t>(a.first)), y = start(static_cast<uint32_t>(b.first));
+    return x != y ? x < y : a.first < b.first;
+  });
+  std::map<std::vector<StringId>, size_t> known;
+  std::vector<uint32_t> work;
+  for (size_t i = 0; i < launched.size();) {
+    const int32_t call = launched[i].first;
+    work.clear();
+    for (; i < launched.size() && launched[i].first == call; ++i) work.push_back(launched[i].second);
+    Replay replay = replay_of(rank, rank.rows[static_cast<size_t>(call)], work);
+    const auto [at, fresh] = known.try_emplace(std::move(replay.names), out.graphs.size());
+    if (fresh) out.graphs.push_back({static_cast<int64_t>(out.graphs.size()) + 1, replay.first_name});
+    Graph& graph = out.graphs[at->second];
+    ++graph.replays;
+    graph.pieces = static_cast<int64_t>(work.size());
+    graph.call_ns += replay.call_ns;
+    graph.delay_ns += replay.first_start_ns - replay.call_start_ns;
+    graph.span_ns += replay.span_ns();
+    graph.busy_ns += replay.busy_ns;
+    graph.work_ns += replay.work_ns;
+    graph.least_span_ns = std::min(graph.least_span_ns, replay.span_ns());
+    graph.most_span_ns = std::max(graph.most_span_ns, replay.span_ns());
+    ++out.replays;
+    out.graph_pieces += graph.pieces;
+    out.graph_call_ns += replay.call_ns;
+    out.graph_work_ns += replay.work_ns;
+  }
+  std::stable_sort(out.graphs.begin(), out.graphs.end(),
+                   [](const Graph& a, const Graph& b) { return a.busy_ns > b.busy_ns; });
+  return out;
+}
+
+int64_t mean_of(int64_t sum, int64_t count) {
+  return count > 0 ? std::llround(static_cast<double>(sum) / static_cast<double>(count)) : kNullInteger;
+}
+
+std::vector<ColumnSpec> graph_use_columns() {
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"replay_count", "replays", Type::kInteger, "Launches of graphs that device work belongs to"},
+          {"graph_work_count", "work in graphs", Type::kInteger, "Kernels, copies and memsets that graphs launched"},
+          {"alone_work_count", "work alone", Type::kInteger, "Those that other calls launched"},
+          {"graph_work_ns", "time in graphs", Type::kDuration, "Sum of the durations of work in graphs"},
+          {"alone_work_ns", "time alone", Type::kDuration, "Sum of the durations of work alone"},
+          {"graph_work_share", "in graphs", Type::kShare, "Of the time of both"},
+          {"graph_call_mean_ns", "call in graphs", Type::kDuration,
+           "Host time of launching calls for one piece of work in graphs"},
+          {"alone_call_mean_ns", "call alone", Type::kDuration, "The same for work alone"}};
+}
+
+std::vector<ColumnSpec> graph_replays_columns() {
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"graph", "graph", Type::kInteger, "Number of the graph on this rank, in the order of first replays"},
+      {"first_work", "begins with", Type::kText, "What started first in its first replay"},
+      {"graph_replays", "replays", Type::kInteger, "Launches with this work"},
+      {"work_count", "work", Type::kInteger, "Kernels, copies and memsets of one replay"},
+      {"mean_call_ns", "call", Type::kDuration, "Host time of the launching call, mean"},
+      {"mean_delay_ns", "delay", Type::kDuration, "From the call's start to the first work's start, mean"},
+      {"mean_span_ns", "span", Type::kDuration, "First start to last end of a replay, mean"},
+      {"least_span_ns", "shortest", Type::kDuration, "The shortest span"},
+      {"most_span_ns", "longest", Type::kDuration, "The longest span"},
+      {"gap_share", "gaps", Type::kShare, "Of the spans: no work of the graph ran"},
+      {"device_share", "of the device", Type::kShare, "Its work as a share of all launched device work of the rank"}};
+}
+
+Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
+  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true, .store = input.rows});
+  if (!torch) return std::move(torch).error();
+  std::vector<uint8_t> is_graph_launch(torch->trace->names.size());  // by name
+  for (StringId id = 0; id < is_graph_launch.size(); ++id)
+    is_graph_launch[id] = launches_graph(torch->trace->names.text(id));
+  std::vector<RankGraphs> ranks(torch->parts.size());
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = graphs_of(*torch_rank(*torch, torch->parts[k]), is_graph_launch); });
+  if (std::all_of(ranks.begin(), ranks.end(), [](const RankGraphs& rank) { return rank.replays == 0; })) {
+    if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
+    return Error{ErrorCode::kBadInput, "no device work of this trace was launched by a graph", {}, ""};
+  }
+  Table use("graph-use", "Work launched by graphs, and alone", graph_use_columns());
+  Table replays("graph-replays", "Graphs and their replays", graph_replays_columns());
+  const auto share = [](int64_t part, int64_t whole) {
+    return share_of(static_cast<double>(part), static_cast<double>(whole));
+  };
+  for (const RankGraphs& rank : ranks) {
+    const int64_t all_ns = rank.graph_work_ns + rank.alone_work_ns;
+    use.add_row({int64_t{rank.rank}, rank.replays, rank.graph_pieces, rank.alone_pieces, rank.graph_work_ns,
+                 rank.alone_work_ns, share(rank.graph_work_ns, all_ns), mean_of(rank.graph_call_ns, rank.graph_pieces),
+                 mean_of(rank.alone_call_ns, rank.alone_pieces)});
+    for (const Graph& graph : rank.graphs)
+      replays.add_row({int64_t{rank.rank}, graph.number, std::string(torch->trace->names.text(graph.first_name)),
+                       graph.replays, graph.pieces, mean_of(graph.call_ns, graph.replays),
+                       mean_of(graph.delay_ns, graph.replays), mean_of(graph.span_ns, graph.replays),
+                       graph.least_span_ns, graph.most_span_ns, share(graph.span_ns - graph.busy_ns, graph.span_ns),
+                       share(graph.work_ns, all_ns)});
+  }
+  AnalysisResult result;
+  result.tables.push_back(std::move(use));
+  result.tables.push_back(std::move(replays));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis graph_replays_analysis;
+const Analysis graph_replays_analysis = {
+    .name = "graph-replays",
+    .summary = "captured graphs (CUDA, HIP): what they launch, what a replay costs, and how much still runs without",
+    .tables = {{"graph-use", "one row per rank: work launched by graphs, and alone", graph_use_columns},
+               {"graph-replays", "one row per rank and graph, longest first", graph_replays_columns}},
+    .run = run_graph_replays,
+    .needs = AnalysisNeeds::kTorch};
+
+}  // namespace stageline
