@@ -355,25 +355,11 @@ def check_words_of_analyses():
 
 # Sources that still hold Chinese between code. Sentences stand in src/words.json; no file joins this list.
 CHINESE_IN_CODE = set("""
-cli/cmd_diff.cc
-cli/cmd_history.cc
-cli/cmd_paddle_timeline.cc
-cli/cmd_pp_chart.cc
-cli/cmd_schedule.cc
-cli/cmd_sql.cc
-cli/cmd_view.cc
-cli/explain_text.cc
-cli/run_common.cc
-cli/sql_prompt.cc
-cli/terminal.cc
-cli/what_if_text.cc
 diagnosis/cause_words.cc
 diagnosis/causes/findings.cc
 diagnosis/causes/headline.cc
 diagnosis/causes/link_findings.cc
 diagnosis/causes/schedule_findings.cc
-diagnosis/diff/diff_report.cc
-diagnosis/diff/diff_shape.cc
 diagnosis/explain.cc
 diagnosis/explain_json.cc
 diagnosis/merge_findings.cc
@@ -385,16 +371,6 @@ diagnosis/profile/profile_findings.cc
 diagnosis/profile/step_findings.cc
 diagnosis/share_findings.cc
 diagnosis/training_findings.cc
-diagnosis/what_if/what_if_words.cc
-exporters/chart/chart_words.cc
-exporters/table_text.cc
-model/pipeline_words.h
-pipeline/measure/run_coverage.cc
-pipeline/order/divergence.cc
-pipeline/replay/schedule_ideal.cc
-server/api.cc
-server/page_file.cc
-server/timeline_kinds.cc
 """.split())
 
 

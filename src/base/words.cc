@@ -5,6 +5,8 @@
 #include <cassert>
 #include <set>
 
+#include "base/number.h"
+
 namespace stageline {
 
 // Written by cmake/chinese.cmake.
@@ -111,6 +113,15 @@ bool has_chinese_script(std::string_view text) {
 
 }  // namespace
 
+Text joined(const std::vector<Text>& parts, const Text& between) {
+  Text all;
+  for (const Text& part : parts) {
+    if (&part != &parts.front()) all += between;
+    all += part;
+  }
+  return all;
+}
+
 Args& Args::set(std::string_view name, std::string value) {
   Text text{value, {}};
   text.zh = std::move(value);
@@ -121,6 +132,9 @@ Args& Args::set(std::string_view name, Text value) {
   return *this;
 }
 Args& Args::set(std::string_view name, int64_t value) { return set(name, std::to_string(value)); }
+Args& Args::count(std::string_view name, int64_t value) {
+  return set(name, grouped(value)).flag(std::string(name) + ".one", value == 1);
+}
 Args& Args::flag(std::string_view name, bool on) { return set(name, std::string(on ? "1" : "")); }
 
 std::string_view Args::of(std::string_view name, bool chinese) const {

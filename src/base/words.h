@@ -25,11 +25,15 @@ namespace stageline {
 struct Text {
   std::string en, zh;
   bool empty() const { return en.empty(); }
+  const std::string& in(bool chinese) const { return chinese ? zh : en; }
   Text& operator+=(const Text& other) {
     en += other.en, zh += other.zh;
     return *this;
   }
 };
+
+// The parts in their order, `between` between each two.
+Text joined(const std::vector<Text>& parts, const Text& between);
 
 // Numbers, names and other texts by the names that a sentence has for them.
 class Args {
@@ -37,6 +41,8 @@ class Args {
   Args& set(std::string_view name, std::string value);  // the same in both languages
   Args& set(std::string_view name, Text value);
   Args& set(std::string_view name, int64_t value);  // as it is, without separators: a stage, a rank, a step
+  // How many there are, with separators; {NAME.one?step|steps} asks whether that is one.
+  Args& count(std::string_view name, int64_t value);
   Args& flag(std::string_view name, bool on = true);
   bool has(std::string_view name) const { return values_.contains(name); }
   // The argument in one of the languages; "" where it is not set.

@@ -15,15 +15,11 @@ namespace {
 
 // Columns of the list in text: effect, share, uncertainty, what.
 std::string text_of(const Terminal& terminal, const RunDiff& diff) {
-  const bool zh = terminal.lang == "zh";
-  const auto pick = [&](const DiffLine& line) { return zh ? line.zh : line.en; };
-  const std::string stop = zh ? "。" : ".";
+  const auto pick = [&](const Text& line) { return line.in(terminal.chinese()); };
   std::string out = "A  " + pick(run_line(diff.a)) + "\nB  " + pick(run_line(diff.b)) + "\n\n";
-  std::string head = pick(headline(diff)) + stop;
-  if (const std::string cause = pick(main_cause(diff)); !cause.empty())
-    head += (zh ? "主要原因：" : " Most of it is ") + cause + stop;
-  if (const std::string each = pick(per_micro_batch(diff)); !each.empty()) head += (zh ? "" : " ") + each + stop;
-  out += wrapped(head, terminal.width, 0);
+  Args args;
+  args.set("headline", headline(diff)).set("cause", main_cause(diff)).set("each", per_micro_batch(diff));
+  out += wrapped(terminal.say("diff.told", args), terminal.width, 0);
   const std::vector<DiffGroup> told = told_groups(diff);
   if (told.size() == 1 && !diff.sure) return out;
   out += "\n";
@@ -43,7 +39,7 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
         std::isnan(g.error_ns) || g.error_ns == 0 ? "" : "±" + human_duration(g.error_ns), pick(group_line(diff, g)));
   row(signed_duration(diff.change_ns), signed_percent(diff.change_ns / diff.a.step_ns),
       std::isnan(diff.error_ns) || diff.error_ns == 0 ? "" : "±" + human_duration(diff.error_ns),
-      zh ? "合计" : "together");
+      terminal.say("diff.together"));
   return out;
 }
 

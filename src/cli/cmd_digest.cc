@@ -69,8 +69,7 @@ int run_digest(const Arguments& arguments) {
   auto threads = arguments.integer("threads", 0, 1, 1024);
   if (!threads) return fail(threads.error());
   set_thread_count(static_cast<int>(*threads));
-  const Text reading = words("progress.reading");
-  ProgressBar bar(*terminal, terminal->chinese() ? reading.zh : reading.en);
+  ProgressBar bar(*terminal, "progress.reading");
   options->progress = bar.progress();
   Result<DigestPlan> plan = plan_digests(arguments.operands, arguments.get("output"), *options);
   if (!plan) return fail(plan.error());

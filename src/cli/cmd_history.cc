@@ -200,25 +200,14 @@ std::vector<Change> changes_of(const std::vector<HistoryRun>& runs) {
 
 std::string signed_percent(double share) { return (share < 0 ? "−" : "+") + percent(std::abs(share)); }
 
-std::string sentence(const Change& c, const HistoryRun& at, bool chinese) {
+std::string sentence(const Terminal& terminal, const Change& c, const HistoryRun& at) {
   const double share = c.point.after / c.point.before - 1;
-  const std::string name = at.label.empty() ? "" : " (" + at.label + ")", p = std::to_string(c.point.p).substr(0, 5);
-  std::string out;
-  if (chinese) {
-    out = "从第 " + std::to_string(at.id) + " 次运行" + name + "起，每步" + (share > 0 ? "变慢 " : "变快 ") +
-          percent(std::abs(share)) + "：" + human_duration(c.point.before) + " → " + human_duration(c.point.after) +
-          "（p ≤ " + p + "）。";
-    if (!c.part.empty())
-      out += "其中变化最大的是 " + c.part + "，" + (share > 0 ? "+" : "−") + human_duration(std::abs(c.part_ns)) + "。";
-  } else {
-    out = "From run " + std::to_string(at.id) + name + " on, a step takes " + percent(std::abs(share)) +
-          (share > 0 ? " longer: " : " less: ") + human_duration(c.point.before) + " before, " +
-          human_duration(c.point.after) + " since (p ≤ " + p + ").";
-    if (!c.part.empty())
-      out += " Most of it is " + c.part + ", " + (share > 0 ? "+" : "−") + human_duration(std::abs(c.part_ns)) +
-             " a step.";
-  }
-  return out;
+  Args args;
+  args.set("run", at.id).set("label", at.label).flag("longer", share > 0).set("by", percent(std::abs(share)));
+  args.set("before", human_duration(c.point.before)).set("after", human_duration(c.point.after));
+  args.set("p", std::to_string(c.point.p).substr(0, 5)).set("part", c.part);
+  args.set("part_change", (share > 0 ? "+" : "−") + human_duration(std::abs(c.part_ns)));
+  return terminal.say("history.change", args);
 }
 
 std::string history_json(const std::vector<HistoryRun>& runs, const std::vector<Change>& changes, size_t first) {
@@ -302,8 +291,9 @@ int run_history(const Arguments& arguments) {
     if (Status s = file.open(path, true); !s) return fail(s.error());
     for (const HistoryRun& run : measured) {
       if (Status s = file.add(run); !s) return fail(s.error());
-      note(*terminal, run.path + ": " + human_duration(run.step_ns) +
-                          (terminal->chinese() ? " 每步，已记入 " : " a step, kept in ") + path);
+      Args kept;
+      kept.set("path", run.path).set("time", human_duration(run.step_ns)).set("file", path);
+      note(*terminal, terminal->say("history.kept", kept));
     }
     return kExitGood;
   }
@@ -317,12 +307,9 @@ int run_history(const Arguments& arguments) {
     out = history_json(*runs, changes, first) + "\n";
   } else {
     if (what == "list") out = history_text(*runs, changes, first);
-    for (const Change& change : changes)
-      out += sentence(change, (*runs)[first + change.point.at], terminal->chinese()) + "\n";
+    for (const Change& change : changes) out += sentence(*terminal, change, (*runs)[first + change.point.at]) + "\n";
     if (changes.empty())
-      out += terminal->chinese() ? grouped(static_cast<int64_t>(runs->size())) + " 次运行中没有发现变化。\n"
-                                 : "No change in " + grouped(static_cast<int64_t>(runs->size())) +
-                                       (runs->size() == 1 ? " run.\n" : " runs.\n");
+      out += terminal->say("history.none", Args().count("runs", static_cast<int64_t>(runs->size()))) + "\n";
     out = terminal_text(out, true);
   }
   std::fputs(out.c_str(), stdout);

@@ -33,7 +33,7 @@ int run_paddle_timeline(const Arguments& arguments) {
   if (!threads) return fail(threads.error());
   set_thread_count(static_cast<int>(*threads));
   Result<PaddleTimeline> done = [&] {
-    ProgressBar bar(*terminal, terminal->lang == "zh" ? "转换" : "converting");
+    ProgressBar bar(*terminal, "progress.converting");
     options.progress = bar.progress();
     return write_paddle_timeline(options);
   }();

@@ -127,7 +127,7 @@ int run_pp_chart(const Arguments& arguments) {
   if (!threads) return fail(threads.error());
   set_thread_count(static_cast<int>(*threads));
   Result<PpChart> chart = [&] {
-    ProgressBar bar(*terminal, terminal->lang == "zh" ? "读取" : "reading");
+    ProgressBar bar(*terminal, "progress.reading");
     options->progress = bar.progress();
     return write_pp_chart(*options);
   }();

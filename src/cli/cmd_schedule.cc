@@ -87,25 +87,13 @@ Table ranks_table(const Answer& a) {
   return table;
 }
 
-std::string sizes_text(const Schedule& s) {
-  std::string text = counted(s.sizes.stages, "stage", "stages") + ", " +
-                     counted(s.sizes.micro_batches, "micro-batch", "micro-batches");
-  if (s.sizes.chunks > 1)
-    text += s.layout == ChunkLayout::kBidirectional ? std::string(", 2 directions")
-                                                    : ", " + std::to_string(s.sizes.chunks) + " chunks a rank" +
-                                                          (s.layout == ChunkLayout::kV ? " in a V" : "");
-  if (s.sizes.group > 0) text += ", groups of " + std::to_string(s.sizes.group);
-  return text;
-}
-
-std::string sizes_text_zh(const Schedule& s) {
-  std::string text = grouped(s.sizes.stages) + " 级，" + grouped(s.sizes.micro_batches) + " 个微批";
-  if (s.sizes.chunks > 1)
-    text += s.layout == ChunkLayout::kBidirectional
-                ? std::string("，双向")
-                : "，每 rank " + std::to_string(s.sizes.chunks) + " 块" + (s.layout == ChunkLayout::kV ? "，V 形" : "");
-  if (s.sizes.group > 0) text += "，每组 " + grouped(s.sizes.group) + " 个微批";
-  return text;
+Text sizes_text(const Schedule& s) {
+  Args args;
+  args.count("stages", s.sizes.stages).count("micro_batches", s.sizes.micro_batches);
+  args.flag("two_ways", s.sizes.chunks > 1 && s.layout == ChunkLayout::kBidirectional);
+  args.set("chunks", s.sizes.chunks > 1 ? std::to_string(s.sizes.chunks) : "").flag("v", s.layout == ChunkLayout::kV);
+  args.set("group", s.sizes.group > 0 ? std::to_string(s.sizes.group) : "");
+  return words("schedule.sizes", args);
 }
 
 int64_t published_bubble_ns(const Answer& a) {
@@ -153,7 +141,7 @@ std::string numbers_text(const Answer& a) {
 }
 
 std::string answer_text(const Answer& a, const Terminal& terminal, size_t most_rows) {
-  std::string out = a.schedule.name + "  " + sizes_text(a.schedule) + "\n";
+  std::string out = a.schedule.name + "  " + sizes_text(a.schedule).en + "\n";
   if (a.def) out += std::string(a.def->summary) + "; " + a.def->source + "\n";
   const std::string drawing = drawn_schedule(
       a.schedule, a.times, terminal.table_width > 0 ? terminal.table_width : kPipeColumns, terminal.colour_out);
@@ -199,9 +187,8 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   options.lang = terminal.lang;
   options.dark = arguments.has("dark");
   options.ghosts = Ghosts::kOff;  // a plan is its own theory
-  options.title =
-      valid_utf8(arguments.get("title", a.schedule.name + (terminal.chinese() ? "，" + sizes_text_zh(a.schedule)
-                                                                              : ", " + sizes_text(a.schedule))));
+  const Args drawn = Args().set("schedule", a.schedule.name).set("sizes", sizes_text(a.schedule));
+  options.title = valid_utf8(arguments.get("title", terminal.say("schedule.drawn", drawn)));
   Result<double> width = arguments.real("width", 0);
   if (!width) return std::move(width).error();
   if (arguments.has("width") && !(*width >= 200 && *width <= 32'000))
@@ -308,7 +295,7 @@ int run_schedule(const Arguments& arguments) {
     if (Status s = replay_answer(a); !s) return fail(s.error());
     if (draws) {
       if (Status s = draw(a, arguments, *terminal, arguments.get("to"), output); !s) return fail(s.error());
-      if (output != "-") note(*terminal, output + "  " + a.schedule.name + ", " + sizes_text(a.schedule));
+      if (output != "-") note(*terminal, output + "  " + a.schedule.name + ", " + sizes_text(a.schedule).en);
       return kExitGood;
     }
     text = format == "json" ? answer_json(a)

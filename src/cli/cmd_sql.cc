@@ -124,9 +124,7 @@ int run_sql(const Arguments& arguments) {
   }
   if (Status s = out->commit(); !s) return fail(s.error());
   if (outcome->truncated)
-    note(*terminal, terminal->chinese()
-                        ? "只打印了前 " + std::to_string(outcome->rows) + " 行；--rows 0 打印全部"
-                        : "these are the first " + std::to_string(outcome->rows) + " rows; --rows 0 gives all");
+    note(*terminal, terminal->say("sql.cut", Args().set("rows", static_cast<int64_t>(outcome->rows))));
   print_notes(*terminal, trace->diagnostics, "on the input (stageline info " + q->paths[0] + " lists all)",
               "stageline info");
   return kExitGood;

@@ -25,7 +25,7 @@ void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions 
     if (trace.slice_count() > 0) run.set_early(std::move(trace));
   };
   Result<Trace> trace = [&] {
-    const ProgressBar bar(terminal, terminal.lang == "zh" ? "读取" : "reading", run.progress());
+    const ProgressBar bar(terminal, "progress.reading", run.progress());
     return open_trace(paths, options);
   }();
   if (!trace) {
@@ -38,9 +38,8 @@ void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions 
                            "--steps chooses pipeline cells; the slices of all steps are shown");
   print_notes(terminal, trace->diagnostics, paths[0]);
   run.set_trace(std::move(*trace));
-  note(terminal, (terminal.lang == "zh" ? "已就绪：" : "ready: ") +
-                     grouped(static_cast<int64_t>(run.timeline()->slice_count())) +
-                     (terminal.lang == "zh" ? " 个切片；按 Ctrl-C 结束" : " slices; Ctrl-C ends this"));
+  const auto slices = static_cast<int64_t>(run.timeline()->slice_count());
+  note(terminal, terminal.say("view.ready", Args().set("slices", grouped(slices))));
 }
 
 // What has to stay readable: what was named, and where links in a folder lead to; of a recording its memory beside it.
@@ -115,20 +114,13 @@ int run_view(const Arguments& arguments) {
     if (const std::string rules = arguments.get("cell-rules"); !rules.empty()) readable.push_back(rules);
     const Result<Confined> confined = confine_to(readable, companion);
     if (!confined) return fail(confined.error());
-    if (*confined == Confined::kNoLandlock)
-      note(*terminal, terminal->chinese() ? "此内核没有 Landlock：本进程能读取此用户能读取的一切"
-                                          : "this kernel has no Landlock: the process can read what its user can");
+    if (*confined == Confined::kNoLandlock) note(*terminal, terminal->say("view.no_landlock"));
   }
   Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, *run);
   if (!server) return fail(server.error());
   printf("%s\n", (*server)->url().c_str());
   fflush(stdout);
-  if ((*server)->is_public())
-    note(*terminal,
-         terminal->lang == "zh"
-             ? "警告：网络中任何知道此地址的人都能读取这次运行，且传输未加密；默认只监听本机"
-             : "warning: whoever knows this address can read the run, and nothing is encrypted; without --host only "
-               "this machine can");
+  if ((*server)->is_public()) note(*terminal, terminal->say("view.public"));
   const bool opens = std::string_view(arguments.command->name) == "view" && !arguments.has("no-open");
   if (opens) companion.open_browser((*server)->url());
   if ((*server)->serve([&] { read_into(*run, arguments.operands, *options, *terminal); }) && !run->busy())

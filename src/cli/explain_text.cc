@@ -48,7 +48,7 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
   };
   bars(e.parts);
   if (!e.headline.device_parts.empty()) {
-    out += pick("\nThe devices' time, of the same recording:\n", "\n同一记录中设备的时间：\n");
+    out += "\n" + terminal.say("explain.device_parts") + "\n";
     bars(e.headline.device_parts);
   }
   out += "\n";
@@ -68,12 +68,10 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
   const ClosingWords closing = closing_words(e);
   out += wrapped(pick(closing.en, closing.zh), terminal.width, 0);
   if (!offers.empty()) {
-    out += pick("\nNo fault, but worth a try, at the same memory, if the replay is right:\n",
-                "\n并非故障，但按重放值得一试（内存相同）：\n") +
-           offers;
+    out += "\n" + terminal.say("offers.head") + "\n" + offers;
     out += "   stageline what-if" + joined_paths(paths) + "\n";
   }
-  return out + pick("Report: ", "报告：") + more + "\n";
+  return out + terminal.say("explain.report", Args().set("command", more)) + "\n";
 }
 
 }  // namespace stageline

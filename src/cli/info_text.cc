@@ -46,7 +46,7 @@ std::string counted_label(Category category, int64_t count) {
 void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
   const Extent extent = extent_of(trace);
   lines.emplace_back("stages", std::to_string(extent.stage_count) +
-                                   (extent.dp_count > 1 ? " × " + pipelines_text(trace, extent.dp_count) : ""));
+                                   (extent.dp_count > 1 ? " × " + pipelines_text(trace, extent.dp_count).en : ""));
   if (extent.chunk_count > 1) lines.emplace_back("chunks", std::to_string(extent.chunk_count) + " a rank");
   const Recognition recognition = recognise(trace);
   const std::string labels = labels_text(recognition);
@@ -56,7 +56,7 @@ void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
                                          : "  (labelled " + std::to_string(recognition.lowest_label) + " to " +
                                                std::to_string(recognition.highest_label) + ")"));
   if (!beside_slices) lines.emplace_back("steps", std::to_string(extent.step_count));
-  if (const std::string schedule = recognition_text(recognition); !schedule.empty())
+  if (const std::string schedule = recognition_text(recognition).en; !schedule.empty())
     lines.emplace_back("schedule", schedule);
   lines.emplace_back("cells", grouped(static_cast<int64_t>(trace.cells.size())) + " of " +
                                   grouped(static_cast<int64_t>(trace.slice_count())) + " slices");

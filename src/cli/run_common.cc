@@ -110,7 +110,7 @@ Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, con
                        std::string_view compat, Clocks clocks) {
   Result<OpenOptions> options = open_options(arguments, compat, clocks);
   if (!options) return std::move(options).error();
-  ProgressBar bar(terminal, terminal.lang == "zh" ? "读取" : "reading");
+  ProgressBar bar(terminal, "progress.reading");
   options->progress = bar.progress();
   return open_trace(paths, *options);
 }

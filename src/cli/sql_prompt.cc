@@ -242,9 +242,7 @@ std::string LineEditor::take() {
 // -------------------------------------------------------------------------------------------------------
 
 int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::Limits& given, size_t widest) {
-  const bool zh = terminal.chinese();
-  print(zh ? "以 ; 结束查询；.tables 列出表，.columns 表名 列出列，.quit 或 Ctrl-D 退出。\n"
-           : "End a query with ; – .tables lists tables, .columns TABLE a table's columns, .quit or Ctrl-D ends.\n");
+  print(terminal.say("sql.prompt") + "\n");
   const std::vector<std::string> words = words_of(session);
   LineEditor editor([&](const std::string& beginning) {
     std::vector<std::string> found;
@@ -269,8 +267,7 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
     }
     if (outcome->is_query) print(terminal_text(sql::answer_text(answer, widest, terminal.colour_out), true));
     if (outcome->truncated)
-      print(zh ? "（只打印了前 " + std::to_string(outcome->rows) + " 行）\n"
-               : "(the first " + std::to_string(outcome->rows) + " rows)\n");
+      print(terminal.say("sql.prompt.cut", Args().set("rows", static_cast<int64_t>(outcome->rows))) + "\n");
   };
   draw(editor, "sql> ");
   for (;;) {

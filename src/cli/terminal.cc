@@ -143,25 +143,20 @@ void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, std::
   if (terminal.quiet) return;
   const int64_t notes = facts ? static_cast<int64_t>(diagnostics.items().size()) : diagnostics.flaw_count();
   if (notes == 0) return;
-  const bool zh = terminal.chinese();
-  std::string out =
-      zh ? (about.empty() ? "" : "关于" + in_chinese(about)) + "的 " + std::to_string(notes) + " 条说明：\n"
-         : (notes == 1 ? "1 note" : std::to_string(notes) + " notes") + (about.empty() ? "" : " ") +
-               std::string(about) + ":\n";
-  if (zh && about.empty()) out = std::to_string(notes) + " 条说明：\n";
+  const auto said = [&](std::string_view text) { return terminal.chinese() ? in_chinese(text) : std::string(text); };
+  Args head;
+  head.set("count", notes).flag("one", notes == 1).set("about", about.empty() ? "" : said(about));
+  std::string out = terminal.say("notes.head", head) + "\n";
   int64_t shown = 0;
   for (const Diagnostic& d : diagnostics.items()) {
     if (d.severity == Severity::kInfo && !facts) continue;
     if (++shown > kMostShown) break;
-    const std::string where = d.first.text();
-    const std::string count =
-        d.count > 1 ? (zh ? "（" + grouped(d.count) + " 次）" : " (" + grouped(d.count) + " times)") : "";
-    out += "  " + where + (where.empty() ? "" : zh ? "：" : ": ") + message_text(terminal, d) + count + "\n";
+    Args line;
+    line.set("where", d.first.text()).set("message", said(d.message)).set("count", d.count > 1 ? grouped(d.count) : "");
+    out += "  " + terminal.say("notes.line", line) + "\n";
   }
-  const std::string left = std::to_string(notes - kMostShown);
   if (notes > kMostShown)
-    out += zh ? "  … 另有 " + left + " 条：" + in_chinese(rest) + "\n"
-              : "  … " + left + " more: " + std::string(rest) + "\n";
+    out += "  " + terminal.say("notes.more", Args().set("count", notes - kMostShown).set("rest", said(rest))) + "\n";
   fputs(terminal_text(out, true).c_str(), stderr);
 }
 
@@ -220,9 +215,7 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
     out += wrapped(pick(finding.detail_en, finding.detail_zh), terminal.width, 3);
   }
   for (const Finding& offer : findings.offers) {
-    if (&offer == &findings.offers.front())
-      out += pick("\nNo fault, but worth a try, at the same memory, if the replay is right:\n",
-                  "\n并非故障，但按重放值得一试（内存相同）：\n");
+    if (&offer == &findings.offers.front()) out += "\n" + terminal.say("offers.head") + "\n";
     out += priced_title(terminal, "   " + pick(offer.title_en, offer.title_zh), price_of(offer, zh));
   }
   return out;
@@ -265,10 +258,10 @@ struct ProgressBar::Impl {
   }
 };
 
-ProgressBar::ProgressBar(const Terminal& terminal, std::string_view verb, Progress* shared)
+ProgressBar::ProgressBar(const Terminal& terminal, std::string_view sentence, Progress* shared)
     : impl_(std::make_unique<Impl>()) {
   if (shared) impl_->progress = shared;
-  impl_->verb = verb;
+  impl_->verb = terminal.say(sentence);
   impl_->draw = terminal.stderr_is_terminal && !terminal.quiet;
   if (impl_->draw) impl_->thread = std::thread([this] { impl_->run(); });
 }
@@ -286,9 +279,7 @@ ProgressBar::~ProgressBar() {
 
 Progress* ProgressBar::progress() { return impl_->progress; }
 
-WritingBar::WritingBar(const Terminal& terminal) : bar_(terminal, terminal.lang == "zh" ? "写入" : "writing") {
-  watch_output(bar_.progress());
-}
+WritingBar::WritingBar(const Terminal& terminal) : bar_(terminal, "progress.writing") { watch_output(bar_.progress()); }
 WritingBar::~WritingBar() { watch_output(nullptr); }
 
 }  // namespace stageline

@@ -8,6 +8,7 @@
 #include "base/diagnostics.h"
 #include "base/progress.h"
 #include "base/result.h"
+#include "base/words.h"
 #include "cli/flags.h"
 #include "diagnosis/causes/findings.h"
 
@@ -16,6 +17,8 @@ namespace stageline {
 struct Terminal {
   std::string lang = "en";
   bool chinese() const { return lang == "zh"; }
+  // The sentence of that name (base/words.h), in the language that is spoken here.
+  std::string say(std::string_view name, const Args& args = {}) const { return words(name, args).in(chinese()); }
   bool quiet = false;
   bool colour_out = false;  // stdout shows colours
   bool colour_err = false;
@@ -47,11 +50,12 @@ std::string price_of(const Finding& finding, bool zh);
 // `title` with `price` at the right edge of its first line; a long one goes on below, indented. Ends in a newline.
 std::string priced_title(const Terminal& terminal, const std::string& title, const std::string& price);
 
-// Draws a bar with bytes, rate and time left while it lives, after one second, on a terminal only. Of a progress of its
-// own, or of one that others look at too and that outlives it.
+// Draws a bar with bytes, rate and time left while it lives, after one second, on a terminal only. It shows a progress
+// of its own, or one that others look at too and that outlives it. `sentence` is what it says is done:
+// "progress.reading".
 class ProgressBar {
  public:
-  ProgressBar(const Terminal& terminal, std::string_view verb, Progress* shared = nullptr);
+  ProgressBar(const Terminal& terminal, std::string_view sentence, Progress* shared = nullptr);
   ~ProgressBar();
   Progress* progress();
 

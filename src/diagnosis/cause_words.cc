@@ -297,7 +297,7 @@ class CauseWords {
     f.step = worst.step;
     f.rank = rank_number(worst.part);
     args.set("stage", int64_t{worst.stage}).set("step", int64_t{worst.step}).set("rank", rank(worst.part));
-    say(f, "schedule.order", args.set("divergence", Text{worst.sentence_en, worst.sentence_zh}));
+    say(f, "schedule.order", args.set("divergence", worst.sentence));
   }
 
   void unsplit(Args& args, Finding& f) const {

@@ -35,11 +35,12 @@ void say_run(const Trace& trace, const Recognition& recognition, const RunCovera
   const Extent extent = extent_of(trace);
   // The schedule of a part is no run's.
   if (recognition.recognised && !coverage.by_warm_up()) e.run_en = e.run_zh = recognition.best().name + " · ";
-  e.run_en += coverage.part_en().empty() ? counted(coverage.stages(), "stage", "stages") : coverage.part_en();
-  e.run_zh += coverage.part_zh().empty() ? grouped(coverage.stages()) + " 级" : coverage.part_zh();
+  e.run_en += coverage.part().empty() ? counted(coverage.stages(), "stage", "stages") : coverage.part().en;
+  e.run_zh += coverage.part().empty() ? grouped(coverage.stages()) + " 级" : coverage.part().zh;
   if (extent.dp_count > 1) {
-    e.run_en += " × " + pipelines_text(trace, extent.dp_count);
-    e.run_zh += " × " + pipelines_text_zh(trace, extent.dp_count);
+    const Text pipelines = pipelines_text(trace, extent.dp_count);
+    e.run_en += " × " + pipelines.en;
+    e.run_zh += " × " + pipelines.zh;
   }
   const int32_t micro_batches =
       recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(trace);
@@ -52,12 +53,13 @@ void say_run(const Trace& trace, const Recognition& recognition, const RunCovera
 }
 
 void say_coverage(const RunCoverage& coverage, Explanation& e) {
-  e.note_en = coverage.note_en();
-  e.note_zh = coverage.note_zh();
+  const Text notes = coverage.notes(), why_not = coverage.why_untold();
+  e.note_en = notes.en;
+  e.note_zh = notes.zh;
   if (!coverage.untold()) return;
-  e.why_not = coverage.untold_en();
+  e.why_not = why_not.en;
   e.note_en = "Nothing is said of causes: " + e.why_not + ".";
-  e.note_zh = "没有给出原因：" + coverage.untold_zh() + "。";
+  e.note_zh = "没有给出原因：" + why_not.zh + "。";
 }
 
 // The best other schedule and the best other number of micro-batches, each by itself, from what-if's replays.

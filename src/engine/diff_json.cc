@@ -11,7 +11,7 @@ namespace stageline {
 namespace {
 
 // Leaves the object open.
-void both(JsonWriter& json, const DiffLine& line) { json.begin_object().field("en", line.en).field("zh", line.zh); }
+void both(JsonWriter& json, const Text& line) { json.begin_object().field("en", line.en).field("zh", line.zh); }
 
 }  // namespace
 
@@ -23,13 +23,12 @@ std::string diff_json(const RunDiff& diff) {
   std::isnan(diff.error_ns) ? json.null() : json.value(static_cast<int64_t>(std::llround(diff.error_ns)));
   json.field("change_share", diff.a.step_ns > 0 ? diff.change_ns / diff.a.step_ns : std::nan(""));
   json.field("beyond_noise", diff.sure);
-  const DiffLine head = headline(diff), cause = main_cause(diff), each = per_micro_batch(diff);
+  const Text head = headline(diff), cause = main_cause(diff), each = per_micro_batch(diff);
   json.field("headline_en", head.en).field("headline_zh", head.zh);
   json.field("cause_en", cause.en).field("cause_zh", cause.zh);
   json.field("per_micro_batch_en", each.en).field("per_micro_batch_zh", each.zh);
   json.key("changes").begin_array();
-  for (size_t i = 0; i < diff.changes_en.size(); ++i)
-    json.begin_object().field("en", diff.changes_en[i]).field("zh", diff.changes_zh[i]).end_object();
+  for (const Text& change : diff.changes) both(json, change), json.end_object();
   json.end_array();
   json.field("matched", diff.matched).field("unmatched", diff.unmatched).field("unused", diff.unused);
   json.key("runs").begin_array();

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "base/words.h"
 #include "exporters/kernel_names.h"
 #include "exporters/table_words.h"
 
@@ -209,7 +210,10 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
   const size_t columns = table.columns().size();
   const size_t rows = std::min(table.row_count(), most_rows);
   if (columns == 0) return {};
-  if (table.row_count() == 0) return table_title(table, chinese) + (chinese ? "：无\n" : ": none\n");
+  if (table.row_count() == 0) {
+    const Args none = Args().set("title", table_title(table, chinese));
+    return words("table.none", none).in(chinese) + "\n";
+  }
   const Table made = table.is_later() ? table.rows(0, rows) : Table();
   const Table& body = table.is_later() ? made : table;
   const Shown shown(body, rows, whole_names, origin_ns, chinese);
@@ -263,20 +267,16 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
     while (!out.empty() && out.back() == ' ') out.pop_back();
     out += '\n';
   }
-  if (shown.origin_ns() != 0 && chinese)
-    out += "时间从 " + ns_as_decimal(shown.origin_ns(), 6) +
-           (origin_ns == shown.origin_ns() ? " ms（运行的最早开始）起计" : " ms（此表最早时刻）起计") +
-           "；--format csv 给出完整数值\n";
-  else if (shown.origin_ns() != 0)
-    out += "times count from " + ns_as_decimal(shown.origin_ns(), 6) +
-           (origin_ns == shown.origin_ns() ? " ms, the first start of the run" : " ms, the first here") +
-           "; --format csv has them whole\n";
-  if (rows < table.row_count() && chinese)
-    out += "… " + table.name() + " 还有 " + grouped(static_cast<int64_t>(table.row_count() - rows)) +
-           " 行；--rows 0 全部打印，--format csv 或 json 亦可\n";
-  else if (rows < table.row_count())
-    out += "… " + grouped(static_cast<int64_t>(table.row_count() - rows)) + " more rows of " + table.name() +
-           "; --rows 0 prints all, --format csv or json too\n";
+  if (shown.origin_ns() != 0) {
+    Args args;
+    args.set("origin", ns_as_decimal(shown.origin_ns(), 6)).flag("run", origin_ns == shown.origin_ns());
+    out += words("table.origin", args).in(chinese) + "\n";
+  }
+  if (rows < table.row_count()) {
+    Args args;
+    args.set("table", table.name()).set("count", grouped(static_cast<int64_t>(table.row_count() - rows)));
+    out += words("table.more", args).in(chinese) + "\n";
+  }
   return out;
 }
 

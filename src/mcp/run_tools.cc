@@ -291,7 +291,9 @@ Result<std::string> Tools::diff(const Value& arguments) {
   json.field("beyond_noise", diff->sure);
   if (!arguments["fail_on"].is_none()) json.field("fails", slower_by_more(*diff, limit));
   json.field("a", clean_text(run_line(diff->a).en, 500)).field("b", clean_text(run_line(diff->b).en, 500));
-  append_texts(json, "changes", diff->changes_en);
+  std::vector<std::string> changes;
+  for (const Text& change : diff->changes) changes.push_back(change.en);
+  append_texts(json, "changes", changes);
   json.key("groups").begin_array();
   for (const DiffGroup& group : told_groups(*diff)) {
     json.begin_object().field("what", clean_text(group_line(*diff, group).en, 500));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/words.h"
 #include "model/table.h"
 #include "model/trace.h"
 
@@ -18,21 +19,12 @@ inline int32_t replica_count(const Trace& trace, int32_t pipelines) {
 
 // "2 replicas", "2 context-parallel pipelines", "4 pipelines (2 replicas, 2 context-parallel in each)"; "3 pipelines"
 // where --ranks left a replica incomplete.
-inline std::string pipelines_text(const Trace& trace, int32_t pipelines) {
-  const int32_t cp = trace.context_parallel;
-  if (cp <= 1) return std::to_string(pipelines) + " replicas";
-  if (pipelines % cp != 0) return std::to_string(pipelines) + " pipelines";
-  if (cp == pipelines) return std::to_string(cp) + " context-parallel pipelines";
-  return std::to_string(pipelines) + " pipelines (" + std::to_string(pipelines / cp) + " replicas, " +
-         std::to_string(cp) + " context-parallel in each)";
-}
-inline std::string pipelines_text_zh(const Trace& trace, int32_t pipelines) {
-  const int32_t cp = trace.context_parallel;
-  if (cp <= 1) return std::to_string(pipelines) + " 个副本";
-  if (pipelines % cp != 0) return std::to_string(pipelines) + " 条流水线";
-  if (cp == pipelines) return std::to_string(cp) + " 条上下文并行流水线";
-  return std::to_string(pipelines) + " 条流水线（" + std::to_string(pipelines / cp) + " 个副本，各 " +
-         std::to_string(cp) + " 条上下文并行）";
+inline Text pipelines_text(const Trace& trace, int32_t pipelines) {
+  const int32_t cp = std::max(1, trace.context_parallel);
+  Args args;
+  args.set("pipelines", int64_t{pipelines}).set("replicas", int64_t{pipelines / cp}).set("each", int64_t{cp});
+  args.flag("replicas_alone", cp <= 1).flag("odd", pipelines % cp != 0).flag("one_replica", cp == pipelines);
+  return words("pipelines", args);
 }
 
 // The column of Part::dp.

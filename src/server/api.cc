@@ -38,9 +38,9 @@ constexpr std::string_view kPageHead =
     "<title>Stageline</title>\n<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"viewer.css\">\n";
 // Where a run can be asked for, the browser asks while it still reads the script (web/src/viewer/main.tsx).
 constexpr std::string_view kPageRun = "<link rel=\"preload\" href=\"api/run\" as=\"fetch\" crossorigin>\n";
-constexpr std::string_view kPageBody =
-    "</head>\n<body>\n<div id=\"app\"></div>\n<noscript>The timeline needs JavaScript. 时间线需要启用 JavaScript。"
-    "</noscript>\n<script src=\"viewer.js\"></script>\n</body>\n</html>\n";
+// Who has no script cannot choose a language either: both stand there.
+constexpr std::string_view kPageWithout = "</head>\n<body>\n<div id=\"app\"></div>\n<noscript>";
+constexpr std::string_view kPageBody = "</noscript>\n<script src=\"viewer.js\"></script>\n</body>\n</html>\n";
 
 constexpr size_t kMostExportBytes = size_t{2} << 30;  // more is for stageline export
 constexpr const char* kBinary = "application/octet-stream";
@@ -249,7 +249,9 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   if (path == "/") {
     std::string page(kPageHead);
     if (run.served()) page += kPageRun;
-    return {200, "text/html; charset=utf-8", page.append(kPageBody), {}};
+    const Text script = words("viewer.needs_javascript");
+    page.append(kPageWithout).append(script.en + " " + script.zh).append(kPageBody);
+    return {200, "text/html; charset=utf-8", page, {}};
   }
   if (path == "/viewer.js") return asset(web_viewer_js(), "text/javascript; charset=utf-8", web_viewer_js_hash());
   if (path == "/viewer.css") return asset(web_viewer_css(), "text/css; charset=utf-8", web_viewer_css_hash());

@@ -20,7 +20,8 @@ uint32_t kinds_called(std::string_view value) {
   const std::string wanted = lower(value);
   for (uint8_t k = 0; k < kViewKindCount; ++k) {
     const ViewKindInfo& info = view_kind_info(k);
-    if (wanted == lower(info.code) || wanted == lower(info.name) || wanted == info.name_zh) kinds |= uint32_t{1} << k;
+    if (wanted == lower(info.code) || wanted == lower(info.name.en) || wanted == info.name.zh)
+      kinds |= uint32_t{1} << k;
   }
   return kinds;
 }

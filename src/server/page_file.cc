@@ -104,7 +104,8 @@ class PageWriter {
       line("h2", finding.title_en, finding.title_zh);
       line("p", finding.detail_en, finding.detail_zh);
     }
-    line("p", "The chart and the tables need JavaScript.", "图和表需要启用 JavaScript。");
+    const Text script = words("page.needs_javascript");
+    line("p", script.en, script.zh);
   }
   // Short blocks wait for others, so that several are compressed at a time; a long one is itself, in pieces.
   void block(const char* attribute, std::string_view name, std::string_view body) {
@@ -231,7 +232,7 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
   json.end_array().key("kind_words").begin_array();
   for (uint8_t kind = 0; kind < kViewKindCount; ++kind) {
     const ViewKindInfo& info = view_kind_info(kind);
-    json.begin_array().value(info.code).value(info.name).value(info.name_zh).end_array();
+    json.begin_array().value(info.code).value(info.name.en).value(info.name.zh).end_array();
   }
   json.end_array().field("has_chunks", timeline.chunk_count() > 1).field("links", static_cast<int64_t>(links.count));
   json.field("longest_ns", longest_ns(timeline, lanes)).end_object();

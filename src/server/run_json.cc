@@ -24,8 +24,8 @@ void write_kinds(JsonWriter& json, uint32_t present) {
   for (uint8_t k = 0; k < kViewKindCount; ++k) {
     if ((present & uint32_t{1} << k) == 0) continue;
     const ViewKindInfo& info = view_kind_info(k);
-    json.begin_object().field("id", int64_t{k}).field("code", info.code).field("name", info.name);
-    json.field("name_zh", info.name_zh).field("group", info.group);
+    json.begin_object().field("id", int64_t{k}).field("code", info.code).field("name", info.name.en);
+    json.field("name_zh", info.name.zh).field("group", info.group);
     write_colours(json, "light", light_theme(), k);
     write_colours(json, "dark", dark_theme(), k);
     json.end_object();

@@ -3,29 +3,14 @@
 namespace stageline {
 namespace {
 
-constexpr std::array<ViewKindInfo, kViewKindCount> kKinds = {{
-    {"F", "forward", "前向", "forward"},
-    {"B", "backward", "反向", "backward"},
-    {"I", "input grad", "输入梯度", "backward"},
-    {"W", "weight grad", "权重梯度", "weight"},
-    {"F&B", "forward and backward", "前向与反向", "forward"},
-    {"SF", "send forward", "发送激活", "message"},
-    {"RF", "receive forward", "接收激活", "message"},
-    {"SB", "send backward", "发送梯度", "message"},
-    {"RB", "receive backward", "接收梯度", "message"},
-    {"C", "collective", "集合通信", "collective"},
-    {"O", "optimizer", "优化器", "optimizer"},
-    {"other", "other", "其他", "other"},
-    {"compute", "computation", "计算", "computing"},
-    {"comm", "communication", "通信", "communication"},
-    {"memory", "memory", "内存操作", "memory"},
-    {"device", "other device work", "设备上的其他工作", "device_other"},
-    {"operator", "operator", "算子", "operator"},
-    {"python", "Python", "Python", "python"},
-    {"runtime", "runtime call", "运行时调用", "runtime"},
-    {"annotation", "annotation", "标注", "annotation"},
-    {"overhead", "profiler overhead", "采集开销", "overhead"},
-    {"unknown", "not classified", "未分类", "other"},
+// Code and group.
+constexpr std::array<std::pair<const char*, const char*>, kViewKindCount> kKinds = {{
+    {"F", "forward"},         {"B", "backward"},         {"I", "backward"},      {"W", "weight"},
+    {"F&B", "forward"},       {"SF", "message"},         {"RF", "message"},      {"SB", "message"},
+    {"RB", "message"},        {"C", "collective"},       {"O", "optimizer"},     {"other", "other"},
+    {"compute", "computing"}, {"comm", "communication"}, {"memory", "memory"},   {"device", "device_other"},
+    {"operator", "operator"}, {"python", "python"},      {"runtime", "runtime"}, {"annotation", "annotation"},
+    {"overhead", "overhead"}, {"unknown", "other"},
 }};
 
 ViewKind kind_of(Category category, KernelClass kernel) {
@@ -61,7 +46,15 @@ ViewKind kind_of(Category category, KernelClass kernel) {
 
 }  // namespace
 
-const ViewKindInfo& view_kind_info(uint8_t kind) { return kKinds[kind < kViewKindCount ? kind : kViewKindCount - 1]; }
+const ViewKindInfo& view_kind_info(uint8_t kind) {
+  static const auto infos = [] {
+    std::array<ViewKindInfo, kViewKindCount> all;
+    for (size_t k = 0; k < all.size(); ++k)
+      all[k] = {kKinds[k].first, words(std::string("kind.") + kKinds[k].first), kKinds[k].second};
+    return all;
+  }();
+  return infos[kind < kViewKindCount ? kind : kViewKindCount - 1];
+}
 
 KindColours view_kind_colours(const Theme& theme, uint8_t kind) {
   if (kind < kCellKindCount) {

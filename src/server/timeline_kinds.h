@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "model/kind.h"
 #include "model/palette.h"
 #include "model/trace.h"
@@ -30,10 +31,9 @@ inline constexpr size_t kViewKindCount = static_cast<size_t>(ViewKind::kUnclassi
 static_assert(kViewKindCount <= 32, "rows keep the kinds they hold in 32 bits");
 
 struct ViewKindInfo {
-  const char* code;     // "F", "compute": stable
-  const char* name;     // for people
-  const char* name_zh;  // and in Chinese
-  const char* group;    // kinds of one group share a colour
+  const char* code;   // "F", "compute": stable
+  Text name;          // for people: "kind.CODE" of src/words.json
+  const char* group;  // kinds of one group share a colour
 };
 const ViewKindInfo& view_kind_info(uint8_t kind);
 

@@ -85,8 +85,8 @@ TEST_CASE("causes: every finding speaks both languages and names its price") {
     Divergence d;
     d.stage = 1;
     d.lists = 2;
-    d.sentence_en = "runs F1 before F0";
-    d.sentence_zh = "先执行 F1";
+    d.sentence.en = "runs F1 before F0";
+    d.sentence.zh = "先执行 F1";
     r.divergences.insert(r.divergences.begin(), d);
     return r;
   }();

@@ -71,7 +71,7 @@ void check_layout(const Trace& trace, const ChartLayout& layout) {
   for (const ChartRect& t : texts) CHECK(t.x + t.w <= layout.width + 1e-6);
 
   std::set<std::string> expected, legend;
-  for (const CellKind kind : trace.cells.kind) expected.insert(word_kind(ChartLang::kEnglish, kind));
+  for (const CellKind kind : trace.cells.kind) expected.insert(chart_kind(ChartLang::kEnglish, kind));
   for (const ChartLegendItem& item : layout.legend)
     if (item.mark == ChartLegendItem::Mark::kKind) CHECK(legend.insert(item.text.text).second);
   CHECK(legend == expected);
@@ -108,7 +108,8 @@ Status write_chart(const char* exporter, const Trace& trace, const std::string& 
   const std::vector<Table> tables;
   const Headline headline;
   const std::vector<Finding> findings;
-  return find_exporter(exporter)->write({trace, trace.diagnostics, tables, headline, findings, std::move(options)}, path);
+  return find_exporter(exporter)->write({trace, trace.diagnostics, tables, headline, findings, std::move(options)},
+                                        path);
 }
 
 // Enough XML to see that tags nest and attributes are quoted.

@@ -47,7 +47,7 @@ bool is(const Recognition& r, const std::string& name) {
   return r.best().name == name || std::find(r.same_as.begin(), r.same_as.end(), name) != r.same_as.end();
 }
 
-std::string said(const Recognition& r) { return recognition_text(r); }
+std::string said(const Recognition& r) { return recognition_text(r).en; }
 
 Recognition of_file(const std::string& rel) {
   const Result<Trace> trace = open_trace({shared_data(rel)}, {});
@@ -279,7 +279,7 @@ TEST_CASE("recognise: where a run leaves its schedule") {
   CHECK(d.expected == "F2");
   CHECK(d.found == "B0");
   CHECK(d.is_order);
-  CHECK(d.sentence_en == "warms up with 2 forwards instead of 3: B0 comes before F2 (place 2)");
+  CHECK(d.sentence.en == "warms up with 2 forwards instead of 3: B0 comes before F2 (place 2)");
   std::vector<Finding> findings;
   add_schedule_findings(trace, theory_of(trace), 1, findings);
   REQUIRE(findings.size() == 1);
@@ -427,7 +427,7 @@ TEST_CASE("recognise: cells are named by the trace's own labels") {
   REQUIRE(r.divergences.size() == 1);
   CHECK(r.divergences[0].expected == "F128");
   CHECK(r.divergences[0].found == "F135");
-  CHECK(r.divergences[0].sentence_en.find("runs F135 before F128") != std::string::npos);
+  CHECK(r.divergences[0].sentence.en.find("runs F135 before F128") != std::string::npos);
   CHECK(r.divergences[0].is_order);
   CHECK(labels_text(recognise(simulated("1f1b", 4, 8, 3))).empty());
 }
@@ -444,7 +444,7 @@ TEST_CASE("recognise: a micro-batch that one step lacks everywhere is missing, n
   REQUIRE(r.divergences.size() == 4);
   for (const Divergence& d : r.divergences) {
     CHECK_FALSE(d.is_order);
-    CHECK(d.sentence_en.find("lacks F5") == 0);
+    CHECK(d.sentence.en.find("lacks F5") == 0);
   }
 }
 

@@ -66,8 +66,8 @@ TEST_CASE("run coverage: a whole run is whole, in every layout") {
       const Trace trace = made({.stages = 4, .micro_batches = 8, .steps = 2, .chunks = chunks, .layout = layout});
       const RunCoverage coverage(trace, theory_of(trace));
       CHECK(coverage.whole());
-      CHECK(coverage.note_en().empty());
-      CHECK(coverage.part_en().empty());
+      CHECK(coverage.notes().empty());
+      CHECK(coverage.part().en.empty());
       CHECK(coverage.stages() == 4);
       CHECK_FALSE(coverage.repeats());
       CHECK(unfed(trace, coverage).empty());
@@ -79,9 +79,9 @@ TEST_CASE("run coverage: what waits for a stage that was left out is not fed") {
   keep_parts(trace, [](const Part& part) { return part.stage != 2; });
   const RunCoverage coverage(trace, theory_of(trace));
   CHECK_FALSE(coverage.whole());
-  CHECK(coverage.part_en() == "stages 0, 1 and 3 of 4");
-  CHECK(coverage.part_zh() == "4 级中的第 0、1、3 级");
-  CHECK(coverage.note_en().starts_with("Only stages 0, 1 and 3 of 4 were read: "));
+  CHECK(coverage.part().en == "stages 0, 1 and 3 of 4");
+  CHECK(coverage.part().zh == "4 级中的第 0、1、3 级");
+  CHECK(coverage.notes().en.starts_with("Only stages 0, 1 and 3 of 4 were read: "));
   CHECK(unfed(trace, coverage) == std::vector<std::string>{"B1", "F3"});
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("run coverage: replicas that lack different stages are counted") {
   Trace trace = made({.stages = 3, .micro_batches = 8, .steps = 2, .dp = 2});
   keep_parts(trace, [](const Part& part) { return part.dp == 0 || part.stage == 1; });
   const RunCoverage coverage(trace, theory_of(trace));
-  CHECK(coverage.part_en() == "4 of 6 places (stage and pipeline)");
+  CHECK(coverage.part().en == "4 of 6 places (stage and pipeline)");
   for (size_t i = 0; i < trace.cells.size(); ++i)
     CHECK(coverage.fed(i) == (trace.parts[static_cast<size_t>(trace.cells.part[i])].dp == 0));
 }
@@ -103,7 +103,7 @@ TEST_CASE("run coverage: the warm-up tells of stages that are missing at the end
   const RunCoverage coverage(trace, theory_of(trace));
   CHECK(coverage.by_warm_up());
   CHECK(coverage.stages() == 5);
-  CHECK(coverage.part_en() == "stages 0 to 2 of 5");
+  CHECK(coverage.part().en == "stages 0 to 2 of 5");
   CHECK(unfed(trace, coverage) == std::vector<std::string>{"B2"});
 }
 

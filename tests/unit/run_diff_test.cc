@@ -66,7 +66,7 @@ TEST_CASE("diff: times that changed on all stages are told by stage and kind, an
   CHECK(diff->a.step_ns == 5.0 * (8'050'000 + 16'200'000) + 5'000'000);  // and the time between steps
   CHECK(diff->change_ns == 5'000'000);
   CHECK(diff->sure);
-  CHECK(diff->changes_en.empty());
+  CHECK(diff->changes.empty());
   CHECK(effect(*diff, DiffCause::kCompute) == doctest::Approx(5e6));
   CHECK(std::abs(diff->groups.back().effect_ns) < 1);
   for (const DiffGroup& g : diff->groups) {
@@ -85,8 +85,8 @@ TEST_CASE("diff: other sizes are told first, and the sum closes whatever differs
         TraceSpec{.stages = 4, .micro_batches = 4, .steps = 1, .dp = 3}}) {
     const auto diff = diff_runs(a, linked(spec));
     REQUIRE(diff);
-    CHECK_FALSE(diff->changes_en.empty());
-    CHECK(diff->changes_en.size() == diff->changes_zh.size());
+    CHECK_FALSE(diff->changes.empty());
+    for (const Text& change : diff->changes) CHECK_FALSE(change.zh.empty());
     CHECK(diff->groups.front().cause == DiffCause::kSchedule);
     CHECK(total(*diff) == doctest::Approx(diff->change_ns));
   }

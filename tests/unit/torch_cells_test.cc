@@ -158,7 +158,7 @@ TEST_CASE("torch cells: pieces of modules alone are no pipeline, and ranks in a 
   }
   const Trace named = read_ranks({{note("PP:0F0", 0, 10), op("aten::mm", 1, 5), note("PP:0B0", 20, 10)}});
   CHECK(named.pipeline_stages == 1);
-  CHECK(recognition_text(recognise(named)).find("1 stage, 1 micro-batch,") != std::string::npos);
+  CHECK(recognition_text(recognise(named)).en.find("1 stage, 1 micro-batch,") != std::string::npos);
 }
 
 TEST_CASE("torch cells: virtual stages lie in a loop or in a V") {

@@ -25,6 +25,16 @@ TEST_CASE("a sentence takes its arguments, asks for them, and holds places withi
   CHECK(words("stage.slow.end", end.flag("last")).en == "split the output head");
 }
 
+TEST_CASE("a count asks whether it is one, and texts are joined in both languages") {
+  const Text sizes = words("schedule.sizes", Args().count("stages", 1).count("micro_batches", 12'000));
+  CHECK(sizes.en == "1 stage, 12\u202f000 micro-batches");
+  CHECK(sizes.zh == "1 级，12\u202f000 个微批");
+  const Text list = joined({{"a", "甲"}, {"b", "乙"}, {"c", "丙"}}, words("list.semicolon"));
+  CHECK(list.en == "a; b; c");
+  CHECK(list.zh == "甲；乙；丙");
+  CHECK(joined({}, list).empty());
+}
+
 TEST_CASE("a value that looks like a place stays a value") {
   const Text text = words("worker", Args().set("rank", "{machine?x|y}").set("machine", "a|b}"));
   CHECK(text.en == "Rank {machine?x|y} (a|b})");

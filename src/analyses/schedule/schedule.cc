@@ -54,7 +54,7 @@ Table divergence_table(const Trace& trace, const Recognition& r) {
   for (const Divergence& d : r.divergences) {
     const Part& part = trace.parts[static_cast<size_t>(d.part)];
     table.add_row({int64_t{d.stage}, d.lists, int64_t{d.step}, known_integer(d.dp), int64_t{part.rank}, d.position,
-                   d.expected, d.found, std::string(d.is_order ? "order" : "gap"), d.sentence_en});
+                   d.expected, d.found, std::string(d.is_order ? "order" : "gap"), d.sentence.en});
   }
   return table;
 }
@@ -83,7 +83,7 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
                      near + " is nearly as near as " + r.best().name + ": the run may be a variant of either");
   if (!r.recognised)
     result.notes.add("schedule.not_recognised", Severity::kInfo,
-                     "the order is like that of no schedule that is known here; " + recognition_text(r));
+                     "the order is like that of no schedule that is known here; " + recognition_text(r).en);
   if (r.renumbered)
     result.notes.add("schedule.renumbered", Severity::kInfo,
                      "micro-batches were numbered by the order of their forwards: their own labels fit no schedule");

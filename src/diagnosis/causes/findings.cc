@@ -199,10 +199,10 @@ void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vect
   finding.value_note_zh = "占流水线跨度";
   finding.title_en = "Ranks wait " + percent(in_pipeline) + " of the pipeline's span (span bubble)";
   finding.title_zh = "各 rank 有 " + percent(in_pipeline) + " 的流水线跨度在等待（跨度气泡）";
-  const BubbleWords words =
-      bubble_words(f.trace, f.costs, static_cast<int64_t>(f.sums.steps.size()), in_pipeline, recognition);
-  finding.detail_en = words.en;
-  finding.detail_zh = words.zh;
+  const auto steps = static_cast<int64_t>(f.sums.steps.size());
+  const Text compared = bubble_words(f.trace, f.costs, steps, in_pipeline, recognition);
+  finding.detail_en = compared.en;
+  finding.detail_zh = compared.zh;
   out.push_back(std::move(finding));
 }
 

@@ -62,23 +62,23 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   const int32_t micro_batches =
       recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(f.trace);
   const bool two_ways = recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional;
-  const std::string& part_en = f.coverage.part_en();
-  const std::string& part_zh = f.coverage.part_zh();
+  const std::string& part_en = f.coverage.part().en;
+  const std::string& part_zh = f.coverage.part().zh;
   h.sizes_en = part_en.empty() ? count(f.coverage.stages(), "stage", "stages")
-                              : std::string(1, static_cast<char>(std::toupper(part_en.front()))) + part_en.substr(1);
-  h.sizes_en += std::string() + (f.extent.dp_count > 1 ? " × " + pipelines_text(f.trace, f.extent.dp_count) : "") +
-               ", " + count(micro_batches, "micro-batch", "micro-batches") +
-               (f.extent.chunk_count > 1
-                    ? ", " + std::to_string(f.extent.chunk_count) + (two_ways ? " directions" : " chunks a rank")
-                    : "") +
-               ", " + count(f.extent.step_count, "step", "steps") + ".";
+                               : std::string(1, static_cast<char>(std::toupper(part_en.front()))) + part_en.substr(1);
+  h.sizes_en += std::string() + (f.extent.dp_count > 1 ? " × " + pipelines_text(f.trace, f.extent.dp_count).en : "") +
+                ", " + count(micro_batches, "micro-batch", "micro-batches") +
+                (f.extent.chunk_count > 1
+                     ? ", " + std::to_string(f.extent.chunk_count) + (two_ways ? " directions" : " chunks a rank")
+                     : "") +
+                ", " + count(f.extent.step_count, "step", "steps") + ".";
   h.sizes_zh = part_zh.empty() ? std::to_string(f.coverage.stages()) + " 级" : part_zh;
-  h.sizes_zh += std::string() + (f.extent.dp_count > 1 ? " × " + pipelines_text_zh(f.trace, f.extent.dp_count) : "") +
-               "，" + std::to_string(micro_batches) + " 个微批" +
-               (f.extent.chunk_count > 1 ? (two_ways ? "，" : "，每 rank ") + std::to_string(f.extent.chunk_count) +
-                                               (two_ways ? " 个方向" : " 个分块")
-                                         : "") +
-               "，" + std::to_string(f.extent.step_count) + " 步。";
+  h.sizes_zh += std::string() + (f.extent.dp_count > 1 ? " × " + pipelines_text(f.trace, f.extent.dp_count).zh : "") +
+                "，" + std::to_string(micro_batches) + " 个微批" +
+                (f.extent.chunk_count > 1 ? (two_ways ? "，" : "，每 rank ") + std::to_string(f.extent.chunk_count) +
+                                                (two_ways ? " 个方向" : " 个分块")
+                                          : "") +
+                "，" + std::to_string(f.extent.step_count) + " 步。";
   if (recognition.recognised) {
     const std::string schedule = recognition_share(recognition), near = runner_up_text(recognition);
     std::string schedule_zh = schedule;

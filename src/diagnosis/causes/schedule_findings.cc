@@ -39,9 +39,9 @@ void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& o
   f.title_en = "The order leaves " + name + " in " + share + " of the lists of work";
   f.title_zh = share + " 的工作列表偏离了 " + name + " 的顺序";
   f.detail_en = "Most often at stage " + std::to_string(worst.stage) + " (first: step " + step + ", rank " + rank +
-                "): it " + worst.sentence_en + ". stageline analyze schedule lists every such place.";
+                "): it " + worst.sentence.en + ". stageline analyze schedule lists every such place.";
   f.detail_zh = "最常见于第 " + std::to_string(worst.stage) + " 级（首次：第 " + step + " 步，rank " + rank + "）：" +
-                worst.sentence_zh + "。stageline analyze schedule 列出每一处。";
+                worst.sentence.zh + "。stageline analyze schedule 列出每一处。";
   out.push_back(std::move(f));
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "model/trace.h"
 
 namespace stageline {
@@ -48,18 +49,18 @@ struct DiffGroup {
   bool sure = false;     // beyond its uncertainty, and at least kLeastDiffShare of A's step
   // Of B: the part that four fifths of the change are in, where the stage has others; and its rank.
   int32_t part = kUnknown, rank = kUnknown;
-  bool sometimes = false;      // of kBetween
-  std::string why_en, why_zh;  // of kLong: what made the longest one so, a clause; may be empty
-  int64_t paused = 0;          // of kDelay: operations that hold nearly all of it, when they are few; else 0
-  double pause_ns = 0;         // by which their mean start became later
+  bool sometimes = false;  // of kBetween
+  Text why;                // of kLong: what made the longest one so, a clause; may be empty
+  int64_t paused = 0;      // of kDelay: operations that hold nearly all of it, when they are few; else 0
+  double pause_ns = 0;     // by which their mean start became later
 };
 
 struct RunDiff {
   DiffRun a, b;
-  double change_ns = 0, error_ns = 0;               // of the mean step: B − A
-  bool sure = false;                                // the same two conditions
-  int64_t independent = 0;                          // pairs of steps that share none: what errors stand on
-  std::vector<std::string> changes_en, changes_zh;  // of schedule and sizes: "4 stages became 8"
+  double change_ns = 0, error_ns = 0;  // of the mean step: B − A
+  bool sure = false;                   // the same two conditions
+  int64_t independent = 0;             // pairs of steps that share none: what errors stand on
+  std::vector<Text> changes;           // of schedule and sizes: "B has 8 stages, A 4"
   std::vector<DiffGroup>
       groups;             // kSchedule (where the shape changed), then by effect, kRest last; they add up to change_ns
   int64_t matched = 0;    // operations of B with one of A that has the same place

@@ -18,39 +18,25 @@ constexpr double kSameMean = 0.005;    // two means that differ by less are call
 constexpr double kLargeChange = 0.05;  // of A's step: worth more steps where these cannot tell it from chance
 constexpr int64_t kManySteps = 20;     // more of them would tell no more
 
-DiffLine kind_words(CellKind kind) {
-  switch (kind) {
-    case CellKind::kForward: return {"forward", "前向"};
-    case CellKind::kBackward: return {"backward", "反向"};
-    case CellKind::kInputGrad: return {"input gradient", "输入梯度"};
-    case CellKind::kWeightGrad: return {"weight gradient", "权重梯度"};
-    case CellKind::kForwardBackward: return {"overlapped forward and backward", "重叠的前向与反向"};
-    default: return {std::string(kind_name(kind)), std::string(kind_code(kind))};
-  }
+Text kind_words(CellKind kind) {
+  const std::string name = "diff.kind." + std::string(kind_code(kind));
+  return has_words(name) ? words(name) : Text{std::string(kind_name(kind)), std::string(kind_code(kind))};
 }
 
-std::string stage_en(int32_t stage) {
-  return stage == kUnknown ? "an unknown stage" : "stage " + std::to_string(stage);
-}
-std::string stage_zh(int32_t stage) { return stage == kUnknown ? "未知的级" : "第 " + std::to_string(stage) + " 级"; }
-
-std::string joined(const std::vector<std::string>& parts, const char* by) {
-  std::string all;
-  for (const std::string& part : parts) all += (all.empty() ? "" : by) + part;
-  return all;
+Text stage_words(int32_t stage) {
+  return words("diff.stage", Args().set("stage", int64_t{stage}).flag("unknown", stage == kUnknown));
 }
 
 // ", 10.0 ms in A": what A had, or that the mean is the same. Operations of one rank that became longer by 0.2 ms each,
 // 32 in a step, cost it 6.4 ms at most: what costs twice that became longer in few of them, or elsewhere.
-DiffLine against(const DiffGroup& g) {
+Text against(const DiffGroup& g) {
   constexpr double kBeyondMean = 2;
   const double longer_ns = g.b_ns - g.a_ns;
   Args args;
   args.flag("same", std::abs(longer_ns) <= kSameMean * std::max(std::abs(g.a_ns), 1.0));
   args.flag("uneven", g.per_rank > 0 && std::abs(g.effect_ns) > kBeyondMean * std::abs(longer_ns) * g.per_rank);
   args.set("a", human_duration(g.a_ns)).set("b", human_duration(g.b_ns));
-  const Text text = words("diff.against", args);
-  return {text.en, text.zh};
+  return words("diff.against", args);
 }
 
 }  // namespace
@@ -79,73 +65,33 @@ std::string signed_percent(double share) {
   return text == none ? text : (share < 0 ? "−" : "+") + text;
 }
 
-DiffLine run_line(const DiffRun& run) {
-  const auto n = [](int64_t count, const char* one, const char* many) {
-    return grouped(count) + " " + (count == 1 ? one : many);
+Text run_line(const DiffRun& run) {
+  Args args;
+  const auto some = [&](const char* name, int64_t count, int64_t least) {
+    if (count >= least) args.count(name, count);
   };
-  DiffLine line;
-  if (!run.schedule.empty()) line.en = line.zh = run.schedule + " · ";
-  line.en += n(run.stages, "stage", "stages");
-  line.zh += grouped(run.stages) + " 级";
-  if (run.replicas > 1) {
-    line.en += " × " + grouped(run.replicas) + " replicas";
-    line.zh += " × " + grouped(run.replicas) + " 个副本";
-  }
-  if (run.context_parallel > 1) {
-    line.en += " × " + grouped(run.context_parallel) + " context-parallel pipelines";
-    line.zh += " × " + grouped(run.context_parallel) + " 条上下文并行流水线";
-  }
-  if (run.chunks > 1) {
-    line.en += " · " + grouped(run.chunks) + " chunks a rank";
-    line.zh += " · 每 rank " + grouped(run.chunks) + " 个分块";
-  }
-  if (run.micro_batches > 0) {
-    line.en += " · " + n(run.micro_batches, "micro-batch", "micro-batches");
-    line.zh += " · " + grouped(run.micro_batches) + " 个微批";
-  }
-  line.en += " · " + n(run.steps, "step", "steps");
-  line.zh += " · " + grouped(run.steps) + " 步";
-  if (run.left_out > 0) {
-    line.en += " (and " + n(run.left_out, "long one", "long ones") + ")";
-    line.zh += "（另有 " + grouped(run.left_out) + " 个特别长的步）";
-  }
-  line.en += " · " + human_duration(run.step_ns) + " a step";
-  line.zh += " · 每步 " + human_duration(run.step_ns);
-  return line;
+  args.set("schedule", run.schedule).count("stages", run.stages).count("steps", run.steps);
+  some("replicas", run.replicas, 2);
+  some("pipelines", run.context_parallel, 2);
+  some("chunks", run.chunks, 2);
+  some("micro_batches", run.micro_batches, 1);
+  some("left_out", run.left_out, 1);
+  return words("diff.run", args.set("time", human_duration(run.step_ns)));
 }
 
-DiffLine headline(const RunDiff& diff) {
-  const std::string step = human_duration(diff.b.step_ns);
+Text headline(const RunDiff& diff) {
   const std::string noise =
       std::isnan(diff.error_ns) || diff.error_ns == 0 ? "" : " ± " + human_duration(diff.error_ns);
+  Args args;
+  args.set("step", human_duration(diff.b.step_ns)).set("by", human_duration(std::abs(diff.change_ns)) + noise);
+  args.set("share", diff.a.step_ns > 0 ? percent(std::abs(diff.change_ns) / diff.a.step_ns) : "");
+  args.flag("slower", diff.change_ns > 0).set("change", signed_duration(diff.change_ns) + noise);
+  if (diff.sure) return words("diff.sure", args);
   // A change as large as this may be one, and nobody should read that there is none.
-  if (!diff.sure && std::abs(diff.change_ns) >= kLargeChange * diff.a.step_ns && diff.a.step_ns > 0) {
-    const bool slower = diff.change_ns > 0;
-    const std::string by = human_duration(std::abs(diff.change_ns)) + noise + " (" +
-                           percent(std::abs(diff.change_ns) / diff.a.step_ns) + ")";
-    const bool few = diff.independent < kManySteps;
-    return {"A step of B took " + by + (slower ? " longer" : " less") + ", which " +
-                counted(diff.independent, "step", "steps") + " cannot tell from chance" + (few ? ": record more" : ""),
-            "B 每步" + std::string(slower ? "多" : "少") + "用 " + by + "，但只有 " + grouped(diff.independent) +
-                " 步，无法与偶然区分" + (few ? "：请多记录几步" : "")};
-  }
-  if (!diff.sure) {
-    const bool none = std::none_of(diff.groups.begin(), diff.groups.end(), [](const DiffGroup& g) { return g.sure; });
-    if (none)
-      return {"No difference beyond noise: " + step + " a step" +
-                  (diff.change_ns == 0 ? " in both" : ", " + signed_duration(diff.change_ns) + noise),
-              "没有超出噪声的差异：每步 " + step +
-                  (diff.change_ns == 0 ? "，两次相同" : "，" + signed_duration(diff.change_ns) + noise)};
-    return {"No difference beyond noise in a step (" + step + ", " + signed_duration(diff.change_ns) + noise +
-                "), but it is made up otherwise",
-            "每步用时没有超出噪声的差异（" + step + "，" + signed_duration(diff.change_ns) + noise + "），但构成不同"};
-  }
-  const std::string by = human_duration(std::abs(diff.change_ns)) + noise;
-  const std::string share = diff.a.step_ns > 0 ? " (" + percent(std::abs(diff.change_ns) / diff.a.step_ns) + ")" : "";
-  const bool slower = diff.change_ns > 0;
-  return {std::string("B is ") + (slower ? "slower" : "faster") + ": a step takes " + by + share + " " +
-              (slower ? "longer" : "less"),
-          std::string("B 更") + (slower ? "慢" : "快") + "：每步" + (slower ? "多" : "少") + "用 " + by + share};
+  if (std::abs(diff.change_ns) >= kLargeChange * diff.a.step_ns && diff.a.step_ns > 0)
+    return words("diff.perhaps", args.count("steps", diff.independent).flag("few", diff.independent < kManySteps));
+  const bool none = std::none_of(diff.groups.begin(), diff.groups.end(), [](const DiffGroup& g) { return g.sure; });
+  return words(none ? "diff.none" : "diff.otherwise", args.flag("same", diff.change_ns == 0));
 }
 
 bool other_size(const RunDiff& diff) {
@@ -164,16 +110,16 @@ bool slower_by_more(const RunDiff& diff, double share) {
          beyond_noise(change_ns, std::hypot(diff.a.error_ns, diff.b.error_ns * scale), diff.independent);
 }
 
-DiffLine per_micro_batch(const RunDiff& diff) {
+Text per_micro_batch(const RunDiff& diff) {
   const DiffRun &a = diff.a, &b = diff.b;
   if (!other_size(diff)) return {};
   const double in_a = a.step_ns / a.micro_batches, in_b = b.step_ns / b.micro_batches;
-  const std::string change = in_a > 0 ? " (" + signed_percent(in_b / in_a - 1) + ")" : "";
-  return {"A micro-batch takes " + human_duration(in_b) + " of the step, in A " + human_duration(in_a) + change,
-          "平均每个微批 " + human_duration(in_b) + "，A 中为 " + human_duration(in_a) + change};
+  Args args;
+  args.set("a", human_duration(in_a)).set("b", human_duration(in_b));
+  return words("diff.micro_batch", args.set("change", in_a > 0 ? signed_percent(in_b / in_a - 1) : ""));
 }
 
-DiffLine main_cause(const RunDiff& diff) {
+Text main_cause(const RunDiff& diff) {
   if (!diff.sure) return {};
   std::map<int32_t, double> by_stage;
   std::map<int32_t, std::pair<double, double>> totals;  // stage → all its compute with A's times, and with B's
@@ -191,7 +137,7 @@ DiffLine main_cause(const RunDiff& diff) {
   }
   const auto most = [&](double ns) { return ns / diff.change_ns >= kMostOf; };
   if (!top) return {};
-  if (top->cause == DiffCause::kSchedule && most(top->effect_ns)) return {"its schedule and sizes", "调度与规模的变化"};
+  if (top->cause == DiffCause::kSchedule && most(top->effect_ns)) return words("diff.cause.schedule");
   // The stage that paces the pipeline carries most of a change that all have alike: it alone is named where the others
   // changed by less than half as much.
   const auto growth = [&](int32_t stage) {
@@ -213,101 +159,55 @@ DiffLine main_cause(const RunDiff& diff) {
     const bool one_rank = own[0]->part != kUnknown && std::all_of(own.begin(), own.end(), [&](const DiffGroup* g) {
                             return g->part == own[0]->part;
                           });
-    const DiffLine kind = own.size() == 1 ? kind_words(own[0]->kind) : DiffLine{"compute", "计算"};
-    const std::string rank = one_rank ? std::to_string(own[0]->rank) : "";
-    return {one_rank ? "the " + kind.en + " of rank " + rank + " (" + stage_en(stage) + ")"
-                     : "the " + kind.en + " of " + stage_en(stage),
-            one_rank ? "rank " + rank + "（" + stage_zh(stage) + "）的" + kind.zh : stage_zh(stage) + "的" + kind.zh};
+    Args args;
+    args.set("kind", own.size() == 1 ? kind_words(own[0]->kind) : words("diff.kind.all"));
+    args.set("rank", one_rank ? std::to_string(own[0]->rank) : "").set("stage", stage_words(stage));
+    return words("diff.cause.stage", args);
   }
   if (most(top->effect_ns)) {
+    Args args;
+    args.set("from", stage_words(top->from_stage)).set("stage", stage_words(top->stage)).set("type", top->type);
+    args.flag("several", top->stage == kUnknown);
     switch (top->cause) {
-      case DiffCause::kMessages:
-        return {"the messages from " + stage_en(top->from_stage) + " to " + stage_en(top->stage),
-                stage_zh(top->from_stage) + "到" + stage_zh(top->stage) + "的消息"};
+      case DiffCause::kMessages: return words("diff.cause.link", args);
       case DiffCause::kDelay:
-        if (!top->type.empty()) return {"waiting before " + top->type, top->type + " 之前的等待"};
-        if (top->paused > 0)
-          return top->stage == kUnknown
-                     ? DiffLine{"pauses, on several stages", "多个级的停顿"}
-                     : DiffLine{"pauses of " + stage_en(top->stage), stage_zh(top->stage) + "的停顿"};
-        if (top->stage == kUnknown) return {"late starts, on several stages", "多个级的启动延迟"};
-        return {"late starts of " + stage_en(top->stage), stage_zh(top->stage) + "的启动延迟"};
+        if (!top->type.empty()) return words("diff.cause.waiting", args);
+        return words(top->paused > 0 ? "diff.cause.pauses" : "diff.cause.late", args);
       case DiffCause::kTail: return {top->type, top->type};
-      case DiffCause::kBetween: return {"the time between steps", "步间时间"};
-      case DiffCause::kLong: return {"its long steps", "特别长的步"};
+      case DiffCause::kBetween: return words("diff.cause.between");
+      case DiffCause::kLong: return words("diff.cause.long");
       default: break;
     }
   }
-  if (most(by_cause[DiffCause::kCompute])) return {"compute, over several stages", "多个级的计算"};
-  if (most(by_cause[DiffCause::kMessages])) return {"messages, between several stages", "多个级之间的消息"};
-  if (most(by_cause[DiffCause::kDelay])) return {"late starts, on several stages", "多个级的启动延迟"};
-  if (most(by_cause[DiffCause::kTail])) return {"what follows the pipeline", "流水线之后的部分"};
+  if (most(by_cause[DiffCause::kCompute])) return words("diff.cause.compute");
+  if (most(by_cause[DiffCause::kMessages])) return words("diff.cause.messages");
+  if (most(by_cause[DiffCause::kDelay])) return words("diff.cause.late", Args().flag("several"));
+  if (most(by_cause[DiffCause::kTail])) return words("diff.cause.tail");
   return {};
 }
 
-DiffLine group_line(const RunDiff& diff, const DiffGroup& g) {
-  const DiffLine times = against(g);
-  const std::string only_en = g.part == kUnknown ? "" : ", only rank " + std::to_string(g.rank);
-  const std::string only_zh = g.part == kUnknown ? "" : "（仅 rank " + std::to_string(g.rank) + "）";
+Text group_line(const RunDiff& diff, const DiffGroup& g) {
+  Args args;
+  args.set("times", against(g)).set("stage", stage_words(g.stage)).set("to", stage_words(g.stage));
+  args.set("from", stage_words(g.from_stage)).set("type", g.type);
+  args.set("only", g.part == kUnknown ? Text() : words("diff.only", Args().set("rank", int64_t{g.rank})));
+  args.set("some", g.paused > 0 ? g.paused : g.count).set("all", g.count);
+  args.set("by", human_duration(g.paused > 0 ? g.pause_ns : g.b_ns - g.a_ns)).flag("several", g.stage == kUnknown);
   switch (g.cause) {
     case DiffCause::kSchedule:
-      if (diff.changes_en.empty()) return {"the order of work", "工作顺序"};
-      return {"schedule and sizes: " + joined(diff.changes_en, "; "), "调度与规模：" + joined(diff.changes_zh, "；")};
-    case DiffCause::kCompute: {
-      const DiffLine kind = kind_words(g.kind);
-      return {stage_en(g.stage) + "'s " + kind.en + only_en + ": " + times.en,
-              stage_zh(g.stage) + "的" + kind.zh + only_zh + "：" + times.zh};
-    }
-    case DiffCause::kMessages:
-      if (g.paused > 0) {
-        Args args;
-        args.set("from", Text{stage_en(g.from_stage), stage_zh(g.from_stage)});
-        args.set("to", Text{stage_en(g.stage), stage_zh(g.stage)}).set("only", Text{only_en, only_zh});
-        args.set("some", g.paused).set("all", g.count).set("by", human_duration(g.pause_ns));
-        const Text text = words("diff.late_messages", args);
-        return {text.en, text.zh};
-      }
-      return {"messages from " + stage_en(g.from_stage) + " to " + stage_en(g.stage) + only_en + ": " + times.en,
-              stage_zh(g.from_stage) + "到" + stage_zh(g.stage) + "的消息" + only_zh + "：" + times.zh};
-    case DiffCause::kDelay: {
-      if (!g.type.empty())
-        return {"waiting before " + g.type + only_en + ": " + times.en,
-                g.type + " 之前的等待" + only_zh + "：" + times.zh};
-      const bool several = g.stage == kUnknown;
-      if (g.from_stage != kUnknown) {
-        const std::string some = std::to_string(g.paused > 0 ? g.paused : g.count),
-                          by = human_duration(g.paused > 0 ? g.pause_ns : g.b_ns - g.a_ns);
-        return {"late messages from " + stage_en(g.from_stage) + " to " + stage_en(g.stage) + only_en + ": " + some +
-                    " of " + std::to_string(g.count) + " operations wait " + by + " longer than in A",
-                stage_zh(g.from_stage) + "到" + stage_zh(g.stage) + "的迟到消息" + only_zh + "：" +
-                    std::to_string(g.count) + " 个操作中有 " + some + " 个比 A 多等 " + by};
-      }
-      if (g.paused > 0) {
-        const std::string some = std::to_string(g.paused), all = std::to_string(g.count),
-                          by = human_duration(g.pause_ns);
-        return {"pauses" + (several ? " on several stages" : " of " + stage_en(g.stage)) + only_en + ": " + some +
-                    " of " + all + " operations start " + by + " later than in A",
-                (several ? std::string("多个级") : stage_zh(g.stage)) + "的停顿" + only_zh + "：" + all +
-                    " 个操作中有 " + some + " 个比 A 晚 " + by + " 启动"};
-      }
-      if (several) return {"work starts late on several stages: " + times.en, "多个级启动延迟：" + times.zh};
-      return {stage_en(g.stage) + " starts its work late" + only_en + ": " + times.en,
-              stage_zh(g.stage) + "启动延迟" + only_zh + "：" + times.zh};
-    }
-    case DiffCause::kTail: return {g.type + only_en + ": " + times.en, g.type + only_zh + "：" + times.zh};
-    case DiffCause::kBetween: {
-      const std::string named = g.type.empty() ? "" : " (" + g.type + ")",
-                        named_zh = g.type.empty() ? "" : "（" + g.type + "）";
-      const std::string few = g.sometimes ? ", what a few steps wait beyond the others, as a mean" : "";
-      return {"time between steps" + named + few + ": " + times.en,
-              "步间时间" + named_zh + (g.sometimes ? "（少数步多等的部分，取平均）" : "") + "：" + times.zh};
-    }
-    case DiffCause::kLong:
-      return {"long steps, what they take beyond the others as a mean over all: " + times.en +
-                  (g.why_en.empty() ? "" : "; in the longest " + g.why_en),
-              "特别长的步，超出部分平摊到全部步：" + times.zh + (g.why_zh.empty() ? "" : "；最长的一步中" + g.why_zh)};
-    case DiffCause::kMore: return {"all smaller groups together", "其余各组合计"};
-    default: return {"rest, and groups of less effect", "其余，以及影响更小的各组"};
+      if (diff.changes.empty()) return words("diff.group.order");
+      return words("diff.group.schedule", args.set("changes", joined(diff.changes, words("list.semicolon"))));
+    case DiffCause::kCompute: return words("diff.group.compute", args.set("kind", kind_words(g.kind)));
+    case DiffCause::kMessages: return words(g.paused > 0 ? "diff.late_messages" : "diff.group.messages", args);
+    case DiffCause::kDelay:
+      if (!g.type.empty()) return words("diff.group.waiting", args);
+      if (g.from_stage != kUnknown) return words("diff.group.late_messages", args);
+      return words(g.paused > 0 ? "diff.group.pauses" : "diff.group.late", args);
+    case DiffCause::kTail: return words("diff.group.tail", args);
+    case DiffCause::kBetween: return words("diff.group.between", args.flag("few", g.sometimes));
+    case DiffCause::kLong: return words("diff.group.long", args.set("why", g.why));
+    case DiffCause::kMore: return words("diff.group.more");
+    default: return words("diff.group.rest");
   }
 }
 

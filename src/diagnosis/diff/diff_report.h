@@ -4,29 +4,28 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "diagnosis/diff/run_diff.h"
 #include "model/table.h"
 
 namespace stageline {
 
-struct DiffLine {
-  std::string en, zh;  // a clause without a full stop
-};
+// Lines are clauses without a full stop.
 
 // "1f1b · 4 stages × 2 replicas · 8 micro-batches · 20 steps · 512 ms a step".
-DiffLine run_line(const DiffRun& run);
+Text run_line(const DiffRun& run);
 // "B takes 48.7 ms (9.5 %) longer a step, ± 0.4 ms": or that nothing differs beyond noise.
-DiffLine headline(const RunDiff& diff);
+Text headline(const RunDiff& diff);
 // Where steps hold other numbers of micro-batches: the time of one; else empty.
-DiffLine per_micro_batch(const RunDiff& diff);
+Text per_micro_batch(const RunDiff& diff);
 // Whether steps hold other numbers of micro-batches, both known.
 bool other_size(const RunDiff& diff);
 // B is slower by more than `share` of A's step, beyond noise; where steps hold other numbers of micro-batches, a
 // micro-batch of B is.
 bool slower_by_more(const RunDiff& diff, double share);
 // What most of the change is: one group, one stage, or one kind of cause; empty where no such thing is.
-DiffLine main_cause(const RunDiff& diff);
-DiffLine group_line(const RunDiff& diff, const DiffGroup& group);
+Text main_cause(const RunDiff& diff);
+Text group_line(const RunDiff& diff, const DiffGroup& group);
 // "long-steps": how tables and JSON call it.
 const char* cause_id(DiffCause cause);
 

@@ -47,37 +47,25 @@ Shape shape_of(const Trace& trace, const StepGraph& graph, DiffRun& run) {
 void describe_shapes(const Trace& a, const StepGraph& graph_a, const Trace& b, const StepGraph& graph_b,
                      RunDiff& diff) {
   const Shape shape_a = shape_of(a, graph_a, diff.a), shape_b = shape_of(b, graph_b, diff.b);
-  const auto say = [&](std::string en, std::string zh) {
-    diff.changes_en.push_back(std::move(en));
-    diff.changes_zh.push_back(std::move(zh));
+  const auto say = [&](const std::string& name, const Args& args) {
+    diff.changes.push_back(words("diff.shape." + name, args));
   };
-  const auto name_en = [](const DiffRun& run) { return run.schedule.empty() ? "no known schedule" : run.schedule; };
-  const auto name_zh = [](const DiffRun& run) { return run.schedule.empty() ? "无法识别的调度" : run.schedule; };
   if (diff.a.schedule != diff.b.schedule) {
-    say("B follows " + name_en(diff.b) + ", A " + name_en(diff.a),
-        "B 采用 " + name_zh(diff.b) + "，A 采用 " + name_zh(diff.a));
+    say("schedule", Args().set("a", diff.a.schedule).set("b", diff.b.schedule));
   } else if (!diff.a.schedule.empty() && std::abs(shape_a.follows() - shape_b.follows()) >= kOrderShare) {
-    const std::string in_a = percent(shape_a.follows()), in_b = percent(shape_b.follows());
-    say(in_b + " of B's lists of work follow " + diff.a.schedule + ", of A's " + in_a,
-        "B 有 " + in_b + " 的工作列表符合 " + diff.a.schedule + "，A 有 " + in_a);
+    Args args;
+    args.set("a", percent(shape_a.follows())).set("b", percent(shape_b.follows()));
+    say("follows", args.set("schedule", diff.a.schedule));
   }
-  const auto size = [&](int32_t in_a, int32_t in_b, const std::string& noun, const char* of_en, const char* what_zh) {
-    if (in_a == in_b) return;
-    say("B has " + grouped(in_b) + " " + noun +
-            (in_b == 1                 ? ""
-             : noun.ends_with("batch") ? "es"
-                                       : "s") +
-            of_en + ", A " + grouped(in_a),
-        "B 有 " + grouped(in_b) + " " + what_zh + "，A 有 " + grouped(in_a) + " " + what_zh);
+  const auto size = [&](const char* name, int32_t in_a, int32_t in_b) {
+    if (in_a != in_b) say(name, Args().count("a", in_a).count("b", in_b));
   };
-  size(diff.a.stages, diff.b.stages, "stage", "", "级");
-  size(diff.a.chunks, diff.b.chunks, "chunk", " a rank", "个分块（每 rank）");
-  size(diff.a.micro_batches, diff.b.micro_batches, "micro-batch", " a step", "个微批（每步）");
-  size(diff.a.replicas, diff.b.replicas, "replica", "", "个副本");
-  size(diff.a.context_parallel, diff.b.context_parallel, "context-parallel pipeline", " a replica",
-       "条上下文并行流水线（每副本）");
-  if (diff.a.stages == diff.b.stages && diff.a.replicas == diff.b.replicas)
-    size(diff.a.ranks, diff.b.ranks, "rank", "", "个 rank");
+  size("stages", diff.a.stages, diff.b.stages);
+  size("chunks", diff.a.chunks, diff.b.chunks);
+  size("micro_batches", diff.a.micro_batches, diff.b.micro_batches);
+  size("replicas", diff.a.replicas, diff.b.replicas);
+  size("pipelines", diff.a.context_parallel, diff.b.context_parallel);
+  if (diff.a.stages == diff.b.stages && diff.a.replicas == diff.b.replicas) size("ranks", diff.a.ranks, diff.b.ranks);
   if (shape_a.messages != shape_b.messages)
     diff.notes.add("diff.messages", Severity::kInfo,
                    std::string(shape_a.messages ? "A" : "B") +

@@ -272,7 +272,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   const auto shape = pairs.change(
       [&](size_t s) { return static_cast<double>(a.graph.steps[static_cast<size_t>(pairs.pair_of()[s])].span_ns); },
       step_in(summed, 0));
-  if (!diff.changes_en.empty() || sure(shape.first, shape.second)) {
+  if (!diff.changes.empty() || sure(shape.first, shape.second)) {
     DiffGroup group;
     group.cause = DiffCause::kSchedule;
     add(std::move(group), shape);
@@ -352,7 +352,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
           steps.begin(), steps.end(), [](const LongStep& x, const LongStep& y) { return x.excess_ns < y.excess_ns; });
       if (longest != steps.end()) {
         const LongReason why = long_reason(b_trace, *longest);
-        group.why_en = why.text.en, group.why_zh = why.text.zh;
+        group.why = why.text;
         group.stage = longest->stage, group.from_stage = longest->from_stage;
         group.part = longest->part;
         if (group.part != kUnknown) group.rank = b_trace.parts[static_cast<size_t>(group.part)].rank;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/words.h"
 #include "diagnosis/what_if/what_if.h"
 
 namespace stageline {
@@ -11,16 +12,12 @@ namespace stageline {
 // The layers of a virtual stage where nobody says any.
 inline constexpr int32_t kAssumedLayers = 8;
 
-struct FixText {
-  std::string en, zh;
-};
-
 struct Fix {
   std::string id;  // stable: "balance", "worker", "order", "schedule", "micro-batches", "links", "launch", "jitter",
                    // "fair-stage", "combined", "own"
   Changes changes;
   Price price;
-  FixText name, assumes, how;
+  Text name, assumes, how;
   bool bound = false;  // no fix but a bound: nobody can switch jitter off
 };
 

@@ -169,7 +169,7 @@ OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognitio
   if (!r.recognised) {
     model.why_not_ = r.lists == 0           ? "no step holds a forward or backward cell"
                      : r.candidates.empty() ? "no schedule has these sizes"
-                                            : "the schedule was " + recognition_text(r);
+                                            : "the schedule was " + recognition_text(r).en;
     return model;
   }
   if (trace.chunks_are_pieces) {

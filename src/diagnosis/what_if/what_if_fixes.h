@@ -26,7 +26,7 @@ struct FixList {
   int64_t tried = 0;        // besides the user's own
   int64_t no_gain = 0;      // of these cost time, or less than their own uncertainty is gained
   int64_t over_memory = 0;  // orders left out because they hold more activations
-  FixText sentence;
+  Text sentence;
 };
 
 // Sets the model's layers. O((operations + plans' cells · steps · replicas) · fixes).

@@ -10,7 +10,7 @@
 namespace stageline {
 
 struct FixWords {
-  FixText name, assumes, how;
+  Text name, assumes, how;
 };
 
 FixWords own_words(const std::string& name);
@@ -32,6 +32,6 @@ FixWords jitter_words();
 FixWords combined_words(const std::vector<const Fix*>& parts);
 
 // "Balance the stages … saves 18.5 % of the step (2.21 s); with … 25.1 %."
-FixText sentence(const std::vector<Fix>& fixes, double recorded_ns);
+Text sentence(const std::vector<Fix>& fixes, double recorded_ns);
 
 }  // namespace stageline

@@ -80,15 +80,14 @@ std::vector<std::string> subtitle_items(const Trace& trace, const ChartTime& tim
   const Extent extent = extent_of(trace);
   std::vector<std::string> items;
   if (extent.stage_count > 0) {
-    items.push_back(count_stages(lang, extent.stage_count));
+    items.push_back(chart_count(lang, "stages", extent.stage_count));
     if (extent.dp_count > 1)
-      items.back() += " × " + (lang == ChartLang::kChinese ? pipelines_text_zh(trace, extent.dp_count)
-                                                           : pipelines_text(trace, extent.dp_count));
+      items.back() += " × " + pipelines_text(trace, extent.dp_count).in(lang == ChartLang::kChinese);
   }
-  items.push_back(count_ranks(lang, static_cast<int64_t>(trace.parts.size())));
-  if (const int32_t m = micro_batches_per_step(trace); m > 0) items.push_back(count_micro_batches(lang, m));
-  if (extent.chunk_count > 1) items.push_back(count_chunks(lang, extent.chunk_count));
-  if (extent.step_count > 1) items.push_back(count_steps(lang, extent.step_count));
+  items.push_back(chart_count(lang, "ranks", static_cast<int64_t>(trace.parts.size())));
+  if (const int32_t m = micro_batches_per_step(trace); m > 0) items.push_back(chart_count(lang, "micro_batches", m));
+  if (extent.chunk_count > 1) items.push_back(chart_count(lang, "chunks", extent.chunk_count));
+  if (extent.step_count > 1) items.push_back(chart_count(lang, "steps", extent.step_count));
   items.push_back(human_duration(static_cast<double>(time.end_ns - time.start_ns)));
   return items;
 }
@@ -112,10 +111,10 @@ struct Builder {
   }
 
   std::string row_label(const Part& part, bool second) const {
-    const std::string rank = word_rank(options.lang, part.rank);
+    const std::string rank = chart_number(options.lang, "rank", part.rank);
     if (part.stage == kUnknown) return second ? "" : rank;
-    if (two_lines) return second ? rank : word_stage(options.lang, part.stage);
-    return second ? "" : word_stage(options.lang, part.stage) + " · " + rank;
+    if (two_lines) return second ? rank : chart_number(options.lang, "stage", part.stage);
+    return second ? "" : chart_number(options.lang, "stage", part.stage) + " · " + rank;
   }
   double label_size() const { return two_lines ? 13.5 : std::min(12.0, std::max(9.0, sizes.h * 0.72)); }
 
@@ -142,7 +141,7 @@ struct Builder {
     for (const Part& part : trace.parts) {
       label_w = std::max(label_w, measure(row_label(part, false), label_size(), two_lines));
       label_w = std::max(label_w, measure(row_label(part, true), kSmallSize, false));
-      if (headers) label_w = std::max(label_w, measure(word_replica(options.lang, trace, part.dp), kSmallSize, true));
+      if (headers) label_w = std::max(label_w, measure(chart_replica(options.lang, trace, part.dp), kSmallSize, true));
     }
     const double rows_h = static_cast<double>(order.size()) * (sizes.h + sizes.gap);
     const double most = std::min(options.max_width_px, std::max(1320.0, options.max_area_px / (rows_h + 300)));
@@ -174,7 +173,7 @@ struct Builder {
       first_step = first_step == kUnknown ? step.step : std::min(first_step, step.step);
       last_step = std::max(last_step, step.step);
     }
-    out.title = options.title.empty() ? word_title(options.lang, first_step, last_step) : valid_utf8(options.title);
+    out.title = options.title.empty() ? chart_title(options.lang, first_step, last_step) : valid_utf8(options.title);
     double y = 50;
     out.texts.push_back(text(kMargin, y, out.title, kTitleSize, true, true));
     Flow flow{kMargin, out.width - kMargin, kMargin, y + 25, 20};
@@ -208,11 +207,13 @@ struct Builder {
         begin = end;
       }
     };
-    if (trace.clock == ClockState::kPerRank && trace.parts.size() > 1) note(note_clocks_per_rank(options.lang));
-    if (trace.clock == ClockState::kUnaligned && trace.parts.size() > 1) note(note_clocks_unaligned(options.lang));
+    if (trace.clock == ClockState::kPerRank && trace.parts.size() > 1)
+      note(chart_word(options.lang, "clocks.per_rank"));
+    if (trace.clock == ClockState::kUnaligned && trace.parts.size() > 1)
+      note(chart_word(options.lang, "clocks.unaligned"));
     if ((trace.clock == ClockState::kAligned || trace.clock == ClockState::kPartlyAligned) && trace.parts.size() > 1)
-      note(note_clocks_aligned(options.lang, clock_summary(trace)));
-    if (trace.steps_laid_end_to_end) note(note_steps_laid(options.lang));
+      note(chart_clocks_aligned(options.lang, clock_summary(trace)));
+    if (trace.steps_laid_end_to_end) note(chart_word(options.lang, "steps_laid"));
     return flow.y;
   }
 
@@ -237,20 +238,20 @@ struct Builder {
       const auto kind = static_cast<CellKind>(k);
       if (!present[static_cast<size_t>(k)] || (is_message(kind) && message_done)) continue;
       message_done |= is_message(kind);
-      item(ChartLegendItem::Mark::kKind, kind, 0, word_kind(options.lang, kind));
+      item(ChartLegendItem::Mark::kKind, kind, 0, chart_kind(options.lang, kind));
     }
-    item(ChartLegendItem::Mark::kWaiting, CellKind::kOther, 0, word_waiting(options.lang));
+    item(ChartLegendItem::Mark::kWaiting, CellKind::kOther, 0, chart_word(options.lang, "waiting"));
     if (out.chunk_count > 1 && out.chunk_count <= kShadedChunks)
       for (int32_t c = 0; c < out.chunk_count; ++c)
-        item(ChartLegendItem::Mark::kChunk, CellKind::kForward, c, word_chunk(options.lang, c));
+        item(ChartLegendItem::Mark::kChunk, CellKind::kForward, c, chart_number(options.lang, "chunk", c));
     if (ghosts.h > 0) {
-      item(ChartLegendItem::Mark::kGhost, CellKind::kOther, 0, word_ghost(options.lang, options.theory->schedule));
+      item(ChartLegendItem::Mark::kGhost, CellKind::kOther, 0, chart_ghost(options.lang, options.theory->schedule));
       if (!out.theory_end_x.empty())
-        item(ChartLegendItem::Mark::kTheoryEnd, CellKind::kOther, 0, word_theory_end(options.lang));
+        item(ChartLegendItem::Mark::kTheoryEnd, CellKind::kOther, 0, chart_word(options.lang, "theory_end"));
     }
-    if (phases_fit()) item(ChartLegendItem::Mark::kPhase, CellKind::kOther, 0, word_phase_mark(options.lang));
+    if (phases_fit()) item(ChartLegendItem::Mark::kPhase, CellKind::kOther, 0, chart_word(options.lang, "phase_mark"));
     if (out.chunk_count > kShadedChunks)
-      item(ChartLegendItem::Mark::kNote, CellKind::kOther, 0, word_chunk_hint(options.lang));
+      item(ChartLegendItem::Mark::kNote, CellKind::kOther, 0, chart_word(options.lang, "chunk_hint"));
     return flow.y;
   }
 
@@ -297,8 +298,9 @@ struct Builder {
         out.step_bars.push_back({x0, y, x1 - x0, h});
       if (step.step % every != 0) continue;
       for (const bool full : {true, false}) {
-        ChartText label = text(0, y + h / 2 + 4, full ? word_step(options.lang, step.step) : std::to_string(step.step),
-                               kAxisSize, false, false);
+        ChartText label =
+            text(0, y + h / 2 + 4, full ? chart_number(options.lang, "step", step.step) : std::to_string(step.step),
+                 kAxisSize, false, false);
         label.x = (x0 + x1 - label.width) / 2;
         const bool inside = label.width + 8 <= x1 - x0;
         // Between narrow bars a bare number may stand over its neighbours, at a distance.
@@ -323,7 +325,7 @@ struct Builder {
         if (!out.rows.empty()) y += 6;
         if (part.dp != kUnknown)
           out.texts.push_back(
-              text(kMargin, y + 13, word_replica(options.lang, trace, part.dp), kSmallSize, true, false));
+              text(kMargin, y + 13, chart_replica(options.lang, trace, part.dp), kSmallSize, true, false));
         y += kHeaderH - 2;
         in_group = 0;
       }

@@ -129,11 +129,12 @@ bool place_phase_bars(const std::vector<RankPhases>& phases, const ChartTime& ti
   }
   for (const auto& [number, step] : all) {
     const int64_t bounds[] = {step.start_ns, step.steady_ns, step.cool_down_ns, step.end_ns};
+    constexpr const char* kPhases[] = {"phase.warm-up", "phase.steady", "phase.cool-down"};
     for (int phase = 0; phase < 3; ++phase) {
       const double x0 = to_x(time, layout, bounds[phase]), x1 = to_x(time, layout, bounds[phase + 1]);
       if (x1 - x0 < 1) continue;
       layout.phase_bars.push_back({x0, y, x1 - x0, kPhaseBarH - 6});
-      const std::string word = word_phase(lang, phase);
+      const std::string word = chart_word(lang, kPhases[phase]);
       const std::string full = word + " " + human_duration(static_cast<double>(bounds[phase + 1] - bounds[phase]));
       for (const std::string& text : {full, word}) {
         const double width = measure(text, kWordSize, false);

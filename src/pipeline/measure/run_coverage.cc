@@ -34,21 +34,26 @@ uint8_t bits_of(CellKind kind) {
 }
 
 // "0, 1 and 3", "0 to 5 and 7"; "" where that gets long.
-std::string ranges_text(const std::vector<int32_t>& numbers, const char* to, const char* comma, const char* last) {
-  std::vector<std::string> ranges;
+Text ranges_text(const std::vector<int32_t>& numbers) {
+  std::vector<Text> ranges;
   for (size_t i = 0; i < numbers.size();) {
     size_t j = i;
     while (j + 1 < numbers.size() && numbers[j + 1] == numbers[j] + 1) ++j;
+    const std::string first = std::to_string(numbers[i]);
     if (j - i < 2) {
-      ranges.push_back(std::to_string(numbers[i++]));
+      ranges.push_back({first, first});
+      ++i;
       continue;
     }
-    ranges.push_back(std::to_string(numbers[i]) + to + std::to_string(numbers[j]));
+    ranges.push_back(words("coverage.range", Args().set("first", first).set("last", int64_t{numbers[j]})));
     i = j + 1;
   }
   if (ranges.size() > kMostRanges) return {};
-  std::string text;
-  for (size_t i = 0; i < ranges.size(); ++i) text += (i == 0 ? "" : i + 1 < ranges.size() ? comma : last) + ranges[i];
+  Text text;
+  for (const Text& range : ranges) {
+    Args args;
+    text = words("coverage.list", args.set("some", text).set("next", range).flag("last", &range == &ranges.back()));
+  }
   return text;
 }
 
@@ -256,77 +261,42 @@ void RunCoverage::say_places() {
     places += stages.size();
     alike = alike && stages == read.begin()->second;
   }
-  const std::string of = grouped(stages_);
   const auto all = static_cast<size_t>(stages_) * read.size();
+  Args args;
   if (places < all) {
     const std::vector<int32_t>& stages = read.begin()->second;
-    const std::string one = stages.size() == 1 ? "stage " : "stages ";
-    const std::string en = ranges_text(stages, " to ", ", ", " and "), zh = ranges_text(stages, "–", "、", "、");
-    if (alike && !en.empty()) {
-      part_en_ = one + en + " of " + of;
-      part_zh_ = of + " 级中的第 " + zh + " 级";
-    } else {
-      part_en_ = grouped(static_cast<int64_t>(places)) + " of " + grouped(static_cast<int64_t>(all)) +
-                 (read.size() > 1 ? " places (stage and pipeline)" : " stages");
-      part_zh_ = grouped(static_cast<int64_t>(all)) + " 个位置（级与流水线）中的 " +
-                 grouped(static_cast<int64_t>(places)) + " 个";
-    }
+    const Text list = alike ? ranges_text(stages) : Text();
+    part_is_counted_ = true;
+    part_is_one_ = !list.empty() && stages.size() == 1;
+    args.flag("one", part_is_one_).set("list", list).set("of", grouped(stages_)).flag("pipelines", read.size() > 1);
+    args.set("places", grouped(static_cast<int64_t>(places))).set("all", grouped(static_cast<int64_t>(all)));
+    part_ = words(list.empty() ? "coverage.places" : "coverage.stages", args);
   } else if (!missing_.empty()) {
-    std::string en, zh;
-    const auto lacks = [&](uint8_t bit, const char* name_en, const char* name_zh) {
-      if ((kinds & bit) != 0) return;
-      en += (en.empty() ? "" : " and ") + std::string(name_en);
-      zh += (zh.empty() ? "" : "与") + std::string(name_zh);
-    };
-    lacks(kForwards, "forwards", "前向");
-    lacks(kBackwards, "backwards", "反向");
-    part_en_ = en.empty() ? "some work without what it waits for" : "a run without its " + en;
-    part_zh_ = zh.empty() ? "部分工作（其前驱未记录）" : "不含" + zh + "的运行";
+    const bool forwards = (kinds & kForwards) == 0, backwards = (kinds & kBackwards) == 0;
+    part_is_run_ = forwards || backwards;
+    part_is_one_ = !part_is_run_;
+    args.flag("forwards", forwards).flag("backwards", backwards).flag("both", forwards && backwards);
+    part_ = words(part_is_run_ ? "coverage.lacks" : "coverage.loose", args);
   }
 }
 
-std::string RunCoverage::part_note_en() const {
+Text RunCoverage::part_note() const {
   if (whole()) return {};
-  const bool one = part_en_.starts_with("stage ") || part_en_.find(" of ") == std::string::npos;
-  if (part_en_.starts_with("a run "))
-    return "This is " + part_en_ +
-           ": a rank may have been busy with what was not recorded, so nothing is said of late starts.";
-  return "Only " + part_en_ + (one ? " was" : " were") + " read" +
-         (by_warm_up_ ? " (the forwards before the first backward are those of 1F1B on " + grouped(stages_) + " stages)"
-                      : "") +
-         ": late work that waits for the others is nobody's fault here, and findings and prices stand on this part of "
-         "the run.";
+  Args args;
+  args.set("part", part_).flag("lacks", part_is_run_).flag("one", part_is_one_).flag("number", part_is_counted_);
+  return words("coverage.part", args.flag("warm_up", by_warm_up_).set("stages", grouped(stages_)));
 }
 
-std::string RunCoverage::part_note_zh() const {
-  if (whole()) return {};
-  const bool number = !part_zh_.empty() && part_zh_.front() >= '0' && part_zh_.front() <= '9';
-  if (part_zh_.starts_with("不含"))
-    return "这是" + part_zh_ + "：rank 可能正忙于未被记录的工作，因此不对晚开始下结论。";
-  return std::string(number ? "只读取了 " : "只读取了") + part_zh_ +
-         (by_warm_up_ ? "（首个反向之前的前向数与 " + grouped(stages_) + " 级 1F1B 相同）" : "") +
-         "：等待其余部分而晚开始的工作不归咎于任何一方，结论与代价只依据读到的部分。";
-}
-
-std::string RunCoverage::holes_en() const {
+Text RunCoverage::holes_note() const {
   if (untold() || !(holes_ > 0)) return {};
-  const auto steps = static_cast<int64_t>(holed_steps_.size());
-  return text_of(holes_) + " of the " + text_of(lists_cells_) +
-         " forwards and backwards that all lists should hold are missing: nothing is said of late starts in the " +
-         counted(steps, "step", "steps") + " that lack some.";
+  Args args;
+  args.set("missing", text_of(holes_)).set("all", text_of(lists_cells_));
+  return words("coverage.holes", args.count("steps", static_cast<int64_t>(holed_steps_.size())));
 }
 
-std::string RunCoverage::holes_zh() const {
-  if (untold() || !(holes_ > 0)) return {};
-  return "应有 " + text_of(lists_cells_) + " 个前向与反向，缺少 " + text_of(holes_) + " 个：有缺失的 " +
-         grouped(static_cast<int64_t>(holed_steps_.size())) + " 步不对晚开始下结论。";
+Text RunCoverage::notes() const {
+  return words("coverage.note", Args().set("part", part_note()).set("holes", holes_note()));
 }
-
-std::string RunCoverage::note_en() const {
-  const std::string part = part_note_en(), holes = holes_en();
-  return part + (part.empty() || holes.empty() ? "" : " ") + holes;
-}
-std::string RunCoverage::note_zh() const { return part_note_zh() + holes_zh(); }
 
 void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
   const auto add = [&](const char* name, std::string text) {  // notes are clauses
@@ -335,8 +305,8 @@ void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
     if (text.front() == 'O' || text.front() == 'T') text.front() = static_cast<char>(text.front() - 'A' + 'a');
     notes.add(prefix + name, Severity::kWarning, text);
   };
-  add(".part_of_run", part_note_en());
-  add(repeats() ? ".repeated_work" : ".rows_missing", untold() ? untold_en() : holes_en());
+  add(".part_of_run", part_note().en);
+  add(repeats() ? ".repeated_work" : ".rows_missing", (untold() ? why_untold() : holes_note()).en);
 }
 
 void RunCoverage::find_repetitions() {
@@ -448,32 +418,14 @@ void RunCoverage::find_holes() {
   std::sort(holed_steps_.begin(), holed_steps_.end());
 }
 
-std::string RunCoverage::untold_en() const {
-  if (repeats())
-    return "ranks do the same work of one step several times: steps are not numbered, or files of several runs or "
-           "ranks were read as one. Nothing that follows from waits can be said; number the steps, or read one run";
+Text RunCoverage::why_untold() const {
+  if (repeats()) return words("coverage.untold.repeats");
   if (!untold()) return {};
-  if (holes_ > kMostHoles * lists_cells_)
-    return "rows are missing: " + text_of(holes_) + " of the " + text_of(lists_cells_) +
-           " forwards and backwards that the lists of all ranks should hold. A gap may be waiting or a row that is "
-           "lost, so nothing that follows from waits can be said; record all of them, or leave out what is cut with "
-           "--steps and --ranks";
-  return text_of(untimed_) + " of " + text_of(timed_ + untimed_) +
-         " forwards and backwards last no time at all: their ends were not recorded, or stamps are too coarse. "
-         "Nothing that follows from waits can be said; record start and duration of all";
-}
-
-std::string RunCoverage::untold_zh() const {
-  if (repeats())
-    return "同一 rank 在一步内多次执行同一工作：可能没有步号，或把多次运行、多个 rank 的文件当作一个来读。"
-           "无法判断等待的原因；请写入步号，或只读取一次运行";
-  if (!untold()) return {};
-  if (holes_ > kMostHoles * lists_cells_)
-    return "缺少记录：各 rank 的工作列表应有 " + text_of(lists_cells_) + " 个前向与反向，其中 " + text_of(holes_) +
-           " 个没有记录。空隙可能是等待，也可能是丢失的记录，因此无法判断等待的原因；请完整记录，或用 --steps、--ranks "
-           "排除残缺的部分";
-  return text_of(timed_ + untimed_) + " 个前向与反向中有 " + text_of(untimed_) +
-         " 个用时为零：没有记录结束时刻，或时间戳太粗。无法判断等待的原因；请为每个单元记录开始与用时";
+  const bool missing = holes_ > kMostHoles * lists_cells_;
+  Args args;
+  args.set("missing", text_of(holes_)).set("untimed", text_of(untimed_));
+  args.set("all", text_of(missing ? lists_cells_ : timed_ + untimed_));
+  return words(missing ? "coverage.untold.missing" : "coverage.untold.untimed", args);
 }
 
 }  // namespace stageline

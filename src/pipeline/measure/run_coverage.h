@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "pipeline/replay/theory.h"
 
 namespace stageline {
@@ -36,18 +37,15 @@ class RunCoverage {
   // Nothing that rests on waits can be believed: work repeats, too many rows are missing, or too many last no time.
   bool untold() const { return repeats() || holes_ > kMostHoles * lists_cells_ || untimed_ > kMostHoles * timed_; }
   // Why, and what to do, a clause; "" where it can.
-  std::string untold_en() const;
-  std::string untold_zh() const;
+  Text why_untold() const;
 
   // Whether stages at the end are missing, as only the warm-up tells.
   bool by_warm_up() const { return by_warm_up_; }
   int32_t stages() const { return stages_; }  // of the whole run, as far as anything tells; at least 1
   // "stages 0, 1 and 3 of 4"; "" where all were read.
-  const std::string& part_en() const { return part_en_; }
-  const std::string& part_zh() const { return part_zh_; }
+  const Text& part() const { return part_; }
   // Sentences on what that means, and on rows that are missing; "" where the run is whole and nothing is.
-  std::string note_en() const;
-  std::string note_zh() const;
+  Text notes() const;
   // Both as warnings "<prefix>.part_of_run" and "<prefix>.repeated_work".
   void note(const std::string& prefix, Diagnostics& notes) const;
   static constexpr double kMostRepeated = 0.05;  // of the compute cells
@@ -61,10 +59,8 @@ class RunCoverage {
   int32_t stages_by_warm_up() const;
   void find_repetitions();
   void find_holes();
-  std::string part_note_en() const;
-  std::string part_note_zh() const;
-  std::string holes_en() const;  // "" where none are missing, and where too many are
-  std::string holes_zh() const;
+  Text part_note() const;
+  Text holes_note() const;  // "" where none are missing, and where too many are
   size_t slot(int32_t dp, int32_t way, int32_t vstage) const;
   uint8_t needs(size_t cell, size_t& slot) const;  // bits of what must be there, in which slot; 0: nothing
 
@@ -79,7 +75,9 @@ class RunCoverage {
   std::vector<int32_t> holed_steps_;  // ascending
   size_t compute_ = 0;
   std::vector<uint32_t> repeated_;  // cells, ascending
-  std::string part_en_, part_zh_;
+  Text part_;
+  // What part_ is: one stage or one piece of work, a number of places, a run that lacks a kind of work.
+  bool part_is_one_ = false, part_is_counted_ = false, part_is_run_ = false;
 };
 
 }  // namespace stageline

@@ -46,31 +46,22 @@ std::optional<Divergence> first_divergence(std::span<const WorkToken> expected, 
   d.position = static_cast<int64_t>(at);
   if (at < expected.size()) d.expected = text_of(expected, at, with_chunk, label);
   if (at < found.size()) d.found = text_of(found, at, with_chunk, label);
-  const std::string place_en = " (place " + std::to_string(at) + ")", place_zh = "（第 " + std::to_string(at) + " 位）";
+  Args args;
+  args.set("expected", d.expected).set("found", d.found).set("at", d.position);
+  const auto say = [&](const char* name) { d.sentence = words(name, args); };
   if (d.found.empty()) {
-    d.sentence_en = "ends before " + d.expected + place_en + ": the recording is cut, or work is missing";
-    d.sentence_zh = "在 " + d.expected + " 之前结束" + place_zh + "：记录被截断，或缺少工作";
+    say("divergence.ends");
   } else if (d.expected.empty()) {
-    d.sentence_en = "runs " + d.found + " after the schedule has ended" + place_en;
-    d.sentence_zh = "在调度结束之后仍运行 " + d.found + place_zh;
+    say("divergence.after");
   } else if (!contains(found.subspan(at), expected[at])) {
-    d.sentence_en = "lacks " + d.expected + "; " + d.found + " follows instead" + place_en;
-    d.sentence_zh = "缺少 " + d.expected + "，其后直接是 " + d.found + place_zh;
+    say("divergence.lacks");
   } else if (!contains(expected.subspan(at), found[at])) {
-    d.sentence_en = "runs " + d.found + " where the schedule has " + d.expected + place_en;
-    d.sentence_zh = "运行 " + d.found + "，而调度此处是 " + d.expected + place_zh;
+    say("divergence.instead");
   } else {
     d.is_order = true;
     const int64_t wanted = warm_up(expected), seen = warm_up(found);
-    if (wanted != seen && d.position == std::min(wanted, seen)) {
-      const std::string w = std::to_string(wanted), s = std::to_string(seen);
-      d.sentence_en = "warms up with " + s + (seen == 1 ? " forward" : " forwards") + " instead of " + w + ": " +
-                      d.found + " comes before " + d.expected + place_en;
-      d.sentence_zh = "预热前向为 " + s + " 个而不是 " + w + " 个：" + d.found + " 先于 " + d.expected + place_zh;
-    } else {
-      d.sentence_en = "runs " + d.found + " before " + d.expected + place_en;
-      d.sentence_zh = "先运行 " + d.found + "，后运行 " + d.expected + place_zh;
-    }
+    args.set("wanted", wanted).set("seen", seen).flag("one", seen == 1);
+    say(wanted != seen && d.position == std::min(wanted, seen) ? "divergence.warm_up" : "divergence.order");
   }
   return d;
 }

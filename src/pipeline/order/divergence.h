@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "base/words.h"
 #include "pipeline/order/rank_lists.h"
 
 namespace stageline {
@@ -19,7 +20,7 @@ struct Divergence {
   int64_t position = 0;                // among the forwards and backwards of the list, from 0
   std::string expected, found;         // "F3", with several chunks "F3.c1"; "" where a list has ended
   bool is_order = false;               // both are there, in the other order: not a gap in the recording
-  std::string sentence_en, sentence_zh;
+  Text sentence;
 };
 
 // Both lists hold forwards and backwards only. Fills position, expected, found, is_order and the sentences (without

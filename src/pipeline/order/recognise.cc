@@ -415,8 +415,7 @@ void add_divergences(const Trace& trace, const RankLists& lists, const Ranked& b
     const auto told = divergence_of(*list, labels.of(d.step, d.dp));
     d.expected = told->expected;
     d.found = told->found;
-    d.sentence_en = told->sentence_en;
-    d.sentence_zh = told->sentence_zh;
+    d.sentence = told->sentence;
   }
 }
 

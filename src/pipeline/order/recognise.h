@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "model/schedule.h"
 #include "model/trace.h"
 #include "pipeline/order/divergence.h"
@@ -53,7 +54,7 @@ inline constexpr size_t kMostDivergences = 100;
 Recognition recognise(const Trace& trace, RankLists* lists = nullptr);
 
 // "1f1b, 4 stages, 8 micro-batches, 100 % of lists match"; "not recognised; nearest …"; "" without candidates.
-std::string recognition_text(const Recognition& recognition);
+Text recognition_text(const Recognition& recognition);
 
 // "micro-batches are labelled 100 to 149; the schedule counts them from 0"; "" where labels are the schedule's.
 std::string labels_text(const Recognition& recognition);

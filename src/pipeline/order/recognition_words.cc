@@ -2,7 +2,6 @@
 // near.
 #include <algorithm>
 
-#include "base/counted.h"
 #include "base/number.h"
 #include "pipeline/order/recognise.h"
 
@@ -33,27 +32,24 @@ std::string recognition_share(const Recognition& r) {
   return r.best().name + ", " + fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f%";
 }
 
-std::string recognition_text(const Recognition& r) {
+Text recognition_text(const Recognition& r) {
   if (r.candidates.empty()) return {};
   const ScheduleCandidate& best = r.best();
-  const auto sizes = [](const ScheduleCandidate& c) {
-    std::string text = ", " + counted(c.sizes.stages, "stage", "stages") + ", " +
-                       counted(c.sizes.micro_batches, "micro-batch", "micro-batches");
-    if (c.sizes.chunks > 1)
-      text += c.layout == ChunkLayout::kBidirectional ? ", 2 directions"
-                                                      : ", " + std::to_string(c.sizes.chunks) + " chunks";
-    if (c.sizes.group > 0 && c.sizes.group != c.sizes.stages) text += ", groups of " + std::to_string(c.sizes.group);
-    return text;
-  };
-  if (!r.recognised)
-    return "not recognised; nearest is " + best.name + " with " + fixed(best.score * 100, 1) + "\u202f%";
+  const std::string score = fixed(best.score * 100, 1) + "\u202f%";
+  Args args;
+  args.set("schedule", best.name).set("score", score);
+  if (!r.recognised) return words("recognition.none", args);
+  const ScheduleSizes& sizes = best.sizes;
   const double equal = static_cast<double>(best.equal_lists) / static_cast<double>(std::max<int64_t>(1, r.lists));
-  std::string text = best.name + sizes(best) + ", " + fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f% of lists match";
-  if (best.equal_lists < r.lists) text += " (score " + fixed(best.score * 100, 1) + "\u202f%)";
-  for (const std::string& other : r.same_as) text += (&other == &r.same_as.front() ? "; as well " : ", ") + other;
-  if (const std::string near = runner_up_text(r); !near.empty()) text += "; " + near + " is nearly as near";
-  if (r.renumbered) text += "; micro-batches renumbered by their order";
-  return text;
+  std::string same;
+  for (const std::string& other : r.same_as) same += (same.empty() ? "" : ", ") + other;
+  args.count("stages", sizes.stages).count("micro_batches", sizes.micro_batches);
+  args.flag("two_ways", sizes.chunks > 1 && best.layout == ChunkLayout::kBidirectional);
+  args.set("chunks", sizes.chunks > 1 ? std::to_string(sizes.chunks) : "");
+  args.set("group", sizes.group > 0 && sizes.group != sizes.stages ? std::to_string(sizes.group) : "");
+  args.set("equal", fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f%");
+  args.set("score", best.equal_lists < r.lists ? score : "").set("same", same).set("near", runner_up_text(r));
+  return words("recognition", args.flag("renumbered", r.renumbered));
 }
 
 }  // namespace stageline

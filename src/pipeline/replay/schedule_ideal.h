@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "model/stage_costs.h"
 #include "pipeline/order/recognise.h"
 
@@ -15,14 +16,10 @@ namespace stageline {
 // counts as F + B then), or it has more than kMostIdealCells cells. O(cells of the schedule).
 double ideal_bubble(const Recognition& recognition, const std::vector<StageCost>& costs);
 
-struct BubbleWords {
-  std::string en, zh;
-};
-
 // What `measured`, the share of the pipeline's span that ranks wait, is compared with: the recognised schedule's own;
 // where none is, the formula of 1F1B; with several chunks or split backwards nothing.
-BubbleWords bubble_words(const Trace& trace, const std::vector<StageCost>& costs, int64_t steps, double measured,
-                         const Recognition& recognition);
+Text bubble_words(const Trace& trace, const std::vector<StageCost>& costs, int64_t steps, double measured,
+                  const Recognition& recognition);
 
 inline constexpr int64_t kMostIdealCells = int64_t{1} << 21;
 

@@ -273,7 +273,7 @@ PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& s
 std::string why_not_recognised(const Recognition& r) {
   if (r.lists == 0) return "no step holds a forward or backward cell";
   if (r.candidates.empty()) return "no schedule has these sizes";
-  return "the schedule was " + recognition_text(r);
+  return "the schedule was " + recognition_text(r).en;
 }
 
 }  // namespace
