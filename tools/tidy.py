@@ -363,12 +363,6 @@ diagnosis/causes/schedule_findings.cc
 diagnosis/explain.cc
 diagnosis/explain_json.cc
 diagnosis/merge_findings.cc
-diagnosis/profile/allocator_findings.cc
-diagnosis/profile/flight_findings.cc
-diagnosis/profile/link_findings.cc
-diagnosis/profile/loss_findings.cc
-diagnosis/profile/profile_findings.cc
-diagnosis/profile/step_findings.cc
 diagnosis/share_findings.cc
 diagnosis/training_findings.cc
 """.split())

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/number.h"
+#include "model/finding_words.h"
 #include "model/stage_costs.h"
 
 namespace stageline {
@@ -44,31 +45,14 @@ void add_link_findings(const ProfileFacts& facts, const std::vector<Table>& tabl
   for (const RankFacts& rank : facts.ranks) span = std::max(span, rank.span_ns);
   if (worst == causes.end() || !(span > 0) || worst->second.lost_ns < kLostShare * span) return;
   const auto& [key, cause] = *worst;
-  const std::string rank = std::to_string(key.second), from = std::to_string(cause.src), to = std::to_string(cause.dst);
   Finding x;
   x.id = "link.slow";
   x.weight = std::min(1.0, cause.lost_ns / span);
   x.value = fixed(cause.worst_ratio, 2) + "×";
-  x.value_note_en = "of the time expected";
-  x.value_note_zh = "相对应有用时";
-  if (key.first.starts_with("source")) {
-    x.title_en = "Rank " + rank + " sends slowly";
-    x.title_zh = "rank " + rank + " 发送偏慢";
-  } else if (key.first == "destination") {
-    x.title_en = "Rank " + rank + " is reached slowly";
-    x.title_zh = "到 rank " + rank + " 的传输偏慢";
-  } else {
-    x.title_en = "The link from rank " + from + " to rank " + to + " is slow";
-    x.title_zh = "rank " + from + " 到 rank " + to + " 的链路偏慢";
-  }
-  const std::string kind_en = cause.link.empty() ? "its kind" : cause.link;
-  const std::string lost = human_duration(cause.lost_ns), count = grouped(cause.links);
-  x.detail_en = count + (cause.links == 1 ? " link loses " : " links lose ") + lost + " against others of " + kind_en +
-                " for transfers of the same size; the slowest leads from rank " + from + " to rank " + to +
-                ". Check its cable, port and firmware before the job.";
-  x.detail_zh = "与同类（" + (cause.link.empty() ? std::string("同种链路") : cause.link) + "）同样大小的传输相比，" +
-                count + " 条链路共多用 " + lost + "；最慢的是 rank " + from + " 到 rank " + to +
-                "。先检查线缆、端口和固件，再看任务。";
+  Args args;
+  args.flag("source", key.first.starts_with("source")).flag("destination", key.first == "destination");
+  args.set("rank", key.second).set("from", cause.src).set("to", cause.dst).set("link", cause.link);
+  say(x, "profile.link", args.count("count", cause.links).set("lost", human_duration(cause.lost_ns)));
   out.push_back(std::move(x));
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "model/finding_words.h"
 #include "model/stage_costs.h"
 #include "model/statistics.h"
 
@@ -83,90 +84,60 @@ std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& 
   return out;
 }
 
-struct Words {
-  const char *id, *title_en, *title_zh, *advice_en, *advice_zh;
+// Which finding tells a loss, and its sentence.
+struct Told {
+  const char *id, *sentence;
 };
 
-Words words_of(const RankLoss& x) {
-  if (x.kind == LossKind::kDrain)
-    return {"host.sync", "Devices run dry at waits of the host", "主机等待设备，设备随后空转",
-            "Nothing is queued when such a wait returns. Leave it out, wait later, or copy the value with "
-            "non_blocking=True and read it a step on.",
-            "等待返回时队列里已没有工作。去掉它、推迟它，或用 non_blocking=True 拷贝，下一步再读。"};
+Told told_by(const RankLoss& x) {
+  if (x.kind == LossKind::kDrain) return {"host.sync", "profile.loss.drain"};
   switch (x.owner) {
-    case IdleOwner::kInput: return {"input.loading", "Steps wait for their input", "步在等输入数据", "", ""};
-    case IdleOwner::kCollector:
-      return {"host.collector", "Python's garbage collection stops the host", "Python 垃圾回收让主机停顿",
-              "Call gc.freeze() after set-up, or gc.disable() and collect between steps on all ranks at once.",
-              "初始化后调用 gc.freeze()，或用 gc.disable() 并让所有 rank 在步间同时回收。"};
-    case IdleOwner::kAllocator:
-      return {
-          "host.allocator", "The driver allocates and frees memory while devices stand idle",
-          "驱动分配、释放内存时设备空闲",
-          "Keep memory in a caching allocator and reuse pinned buffers; if it is one already, its blocks do not fit: "
-          "expandable segments, fewer different shapes, less memory in use.",
-          "让缓存分配器保留内存，并复用锁页缓冲区；若已如此，则是块大小不合：可扩展段、减少形状种类、降低占用。"};
-    case IdleOwner::kHostCollective:
-      return {"host.collective", "Hosts talk to each other while devices stand idle", "主机之间通信时设备空闲",
-              "Gather objects less often, on tensors of the device, or beside the step on another thread.",
-              "减少对象收集，改用设备张量通信，或放到另一线程与步并行。"};
-    case IdleOwner::kBlocked:
-      return {"host.blocked", "One call holds the host while devices stand idle", "主机卡在一个调用里，设备空闲", "",
-              ""};
-    case IdleOwner::kWork:
-      return {"host.busy", "Devices wait while the host works", "主机忙碌时设备在等",
-              "Move it off the step's path: to another thread or process, less often, or beside queued device work.",
-              "把它移出步的主路径：放到别的线程或进程、减少次数，或与已排队的设备工作并行。"};
-    case IdleOwner::kDispatch:
-      return {"launch.bound", "Devices wait for the next launch: the host launches no faster",
-              "设备在等下一次启动：主机启动得不够快", "", ""};
+    case IdleOwner::kInput: return {"input.loading", "profile.loss.input"};
+    case IdleOwner::kCollector: return {"host.collector", "profile.loss.collector"};
+    case IdleOwner::kAllocator: return {"host.allocator", "profile.loss.allocator"};
+    case IdleOwner::kHostCollective: return {"host.collective", "profile.loss.hosts"};
+    case IdleOwner::kBlocked: return {"host.blocked", "profile.loss.blocked"};
+    case IdleOwner::kWork: return {"host.busy", "profile.loss.work"};
+    case IdleOwner::kDispatch: return {"launch.bound", "profile.loss.launch"};
     case IdleOwner::kUnseen: break;
   }
-  return {"device.idle", "Devices wait for the host, and no slice says what it does",
-          "设备在等主机，而没有记录说明主机在做什么", "Record with with_stack=True, and with the threads that launch.",
-          "请用 with_stack=True 采集，并包含发起启动的线程。"};
+  return {"device.idle", "profile.loss.unseen"};
 }
 
 // What helps and is not on already.
-void advise(const ProfileFacts& f, IdleOwner owner, Finding& x) {
-  if (owner == IdleOwner::kInput && f.loader_processes) {
-    x.detail_en +=
-        " Other processes load already: give them more (num_workers, prefetch_factor), or make a sample cheaper.";
-    x.detail_zh += "已由其他进程加载：增加 num_workers、prefetch_factor，或降低每个样本的代价。";
-  } else if (owner == IdleOwner::kInput) {
-    x.detail_en += " Load in other processes and ahead of time: num_workers, prefetch_factor, persistent_workers.";
-    x.detail_zh += "用其他进程提前加载：num_workers、prefetch_factor、persistent_workers。";
-  }
-  if (owner != IdleOwner::kDispatch) return;
-  std::string en, zh;
-  const auto add = [&](bool on, const char* text_en, const char* text_zh) {
-    if (on) return;
-    en += (en.empty() ? "" : ", ") + std::string(text_en);
-    zh += (zh.empty() ? "" : "、") + std::string(text_zh);
-  };
-  const bool optimizer = x.title_en.find("ptimizer") != std::string::npos;
-  if (optimizer) add(f.fused_optimizer, "a fused or foreach optimizer", "fused 或 foreach 优化器");
-  add(f.compiled, "torch.compile", "torch.compile");
-  add(f.graphs, "CUDA graphs", "CUDA Graph");
-  if (en.empty()) en = "larger batches", zh = "更大的批";
-  x.detail_en += " Fewer and larger kernels close it: " + en + ".";
-  x.detail_zh += "用更少、更大的核函数：" + zh + "。";
+void advise(const ProfileFacts& f, const RankLoss& loss, Finding& x) {
+  if (loss.owner == IdleOwner::kInput)
+    add_detail(x, words(f.loader_processes ? "profile.input.more" : "profile.input.processes"));
+  if (loss.owner != IdleOwner::kDispatch) return;
+  const Culprit& c = loss.at;
+  const auto names_optimizer = [](const std::string& name) { return name.find("ptimizer") != std::string::npos; };
+  const bool optimizer = names_optimizer(c.call) || names_optimizer(c.op) || names_optimizer(c.range) ||
+                         names_optimizer(c.module) || names_optimizer(c.frame);
+  std::vector<Text> means;
+  if (optimizer && !f.fused_optimizer) means.push_back(words("profile.means.optimizer"));
+  if (!f.compiled) means.push_back(words("profile.means.compile"));
+  if (!f.graphs) means.push_back(device_graphs(f));
+  if (means.empty()) means.push_back(words("profile.means.batches"));
+  add_detail(x, words("profile.fewer_kernels", Args().set("means", joined(means, words("list.comma")))));
 }
 
 void say_place(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   const RankLoss& loss = j.worst;
   if (loss.longest_step >= 0 && loss.longest_ns > kOnce * loss.recorded_ns) {
     x.step = loss.longest_step;
-    x.detail_en += " Most of it is once, " + human_duration(loss.longest_ns) + " in step " +
-                   std::to_string(loss.longest_step) + ".";
-    x.detail_zh +=
-        "其中多半是一次：第 " + std::to_string(loss.longest_step) + " 步的 " + human_duration(loss.longest_ns) + "。";
+    Args args;
+    args.set("longest", human_duration(loss.longest_ns)).set("step", loss.longest_step);
+    add_detail(x, words("profile.loss.once", args));
   }
   if (!j.one_rank || f.ranks.size() < 2) return;
   x.rank = j.rank;
-  x.detail_en +=
-      " It is rank " + std::to_string(j.rank) + (f.whole.comm_ns > 0 ? ", and the others wait for it." : ".");
-  x.detail_zh += "出自 rank " + std::to_string(j.rank) + (f.whole.comm_ns > 0 ? "，其他 rank 都在等它。" : "。");
+  const Args args = Args().set("rank", int64_t{j.rank}).flag("waited", f.whole.comm_ns > 0);
+  add_detail(x, words("profile.loss.rank", args));
+}
+
+// The sentence, and where the loss is.
+Text titled(const char* sentence, const RankLoss& loss) {
+  return words("profile.loss.title", Args().set("title", words(sentence)).set("at", loss.at.text()));
 }
 
 // Work in small pieces: the host cannot launch faster, or the devices pause between kernels that do next to nothing.
@@ -174,49 +145,36 @@ void say_short_kernels(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   const RankLoss& loss = j.worst;
   if (loss.owner != IdleOwner::kDispatch || loss.short_kernels == 0 || !(loss.fixed_ns > 0)) return;
   const double window = j.worst_window_ns, n = static_cast<double>(loss.short_kernels);
-  const std::string fixed = human_duration(loss.fixed_ns / n), at_en = loss.at.text_en(), at_zh = loss.at.text_zh();
-  if (2 * loss.pauses_ns > loss.recorded_ns) {
-    x.title_en = "Many kernels are shorter than the calls that launch them" + (at_en.empty() ? "" : ": " + at_en);
-    x.title_zh = "许多核函数比启动它的调用还短" + (at_zh.empty() ? "" : "：" + at_zh);
-  }
-  x.detail_en += " " + grouped(loss.short_kernels) +
-                 " kernels are shorter than the calls that launch them; the pauses between them take " +
-                 percent(loss.pauses_ns / window) + ", and " + fixed +
-                 " of each is what the shortest kernel here takes too, " + percent(loss.fixed_ns / window) +
-                 " in all: half of that is counted.";
-  x.detail_zh += grouped(loss.short_kernels) + " 个核函数比启动它的调用还短；其间的停顿占 " +
-                 percent(loss.pauses_ns / window) + "，每个核函数中有 " + fixed + " 是此处最短核函数也要用的时间，共 " +
-                 percent(loss.fixed_ns / window) + "，计入其一半。";
+  if (2 * loss.pauses_ns > loss.recorded_ns) set_title(x, titled("profile.loss.short", loss));
+  Args args;
+  args.set("kernels", grouped(loss.short_kernels)).set("pauses", percent(loss.pauses_ns / window));
+  args.set("least", human_duration(loss.fixed_ns / n)).set("all", percent(loss.fixed_ns / window));
+  add_detail(x, words("profile.loss.short.detail", args));
   x.uncertainty_ns = loss.uncertainty_ns / window * f.step_ns;
 }
 
 Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   const RankLoss& loss = j.worst;
-  const Words w = words_of(loss);
+  const Told told = told_by(loss);
   Finding x;
-  x.id = w.id;
+  x.id = told.id;
   x.weight = j.share;
   x.value = percent(j.share);
-  x.value_note_en = "of the time";
-  x.value_note_zh = "占时间";
+  set_note(x, words("profile.loss.note"));
   x.cause = loss.at.key();
-  x.title_en = w.title_en;
-  x.title_zh = w.title_zh;
-  const std::string at_en = loss.at.text_en(), at_zh = loss.at.text_zh();
-  if (!at_en.empty()) x.title_en += ": " + at_en, x.title_zh += "：" + at_zh;
-  x.detail_en = "Devices stand idle " + percent(j.recorded_share) + " of the time then; by a replay " +
-                percent(j.share) + " would be won without it.";
-  x.detail_zh = "其间设备空闲占 " + percent(j.recorded_share) + "；按重放，去掉它可省 " + percent(j.share) + "。";
+  set_title(x, titled(told.sentence, loss));
+  Args args;
+  args.set("recorded", percent(j.recorded_share)).set("share", percent(j.share));
+  set_detail(x, words("profile.loss.detail", args));
   if (!loss.beside.empty()) {
-    const bool drains = loss.kind == LossKind::kDrain;
-    x.detail_en +=
-        (drains ? " After the wait the host is in " : " The devices had run dry at ") + loss.beside.text_en() + ".";
-    x.detail_zh += (drains ? "等待之后主机在 " : "此前设备已在这里被等空：") + loss.beside.text_zh() + "。";
+    args.flag("drains", loss.kind == LossKind::kDrain).set("beside", loss.beside.text());
+    add_detail(x, words("profile.loss.beside", args));
   }
   say_short_kernels(f, j, x);
   say_place(f, j, x);
-  if (loss.kind == LossKind::kIdle) advise(f, loss.owner, x);
-  if (*w.advice_en) x.detail_en += std::string(" ") + w.advice_en, x.detail_zh += w.advice_zh;
+  if (loss.kind == LossKind::kIdle) advise(f, loss, x);
+  if (const std::string advice = told.sentence + std::string(".advice"); has_words(advice))
+    add_detail(x, words(advice));
   x.price.saving_ns = x.weight * f.step_ns;
   return x;
 }
@@ -226,18 +184,9 @@ Finding contention_finding(const ProfileFacts& f, const JoinedLoss& j) {
   x.id = "comm.contention";
   x.weight = std::max(j.share, j.caused_share);
   x.value = fixed(j.worst.ratio, 2) + "×";
-  x.value_note_en = "of the same kernels alone";
-  x.value_note_zh = "相对单独运行的同一核函数";
-  x.title_en = "Communication slows the computation that it overlaps";
-  x.title_zh = "通信拖慢了与它重叠的计算";
-  x.detail_en = "Kernels take " + x.value + " as long while a collective runs beside them, most of the difference in " +
-                j.worst.what + "; by a replay " + percent(j.share) +
-                " would be won if they ran at their own pace, and " + percent(j.caused_share) +
-                " if that communication were not there. Give communication fewer channels or multiprocessors, or "
-                "overlap it with other work.";
-  x.detail_zh = "集合通信同时运行时，核函数用时为单独运行的 " + x.value + "，差别多半在 " + j.worst.what +
-                "；按重放，若不受影响可省 " + percent(j.share) + "，若没有这些通信可省 " + percent(j.caused_share) +
-                "。减少通信占用的通道或 SM，或与其他工作重叠。";
+  Args args;
+  args.set("ratio", x.value).set("what", j.worst.what).set("share", percent(j.share));
+  say(x, "profile.contention", args.set("caused", percent(j.caused_share)));
   x.price.saving_ns = j.share * f.step_ns;
   return x;
 }
@@ -291,14 +240,11 @@ double window_of(const ProfileAccount& account) {
 void name_exposed(const ProfileAccount& account, LossKind kind, std::string_view part, Finding& x) {
   const RankLoss* loss = largest(account, kind, part);
   if (!loss) return;
-  const std::string at_en = loss->at.text_en(), at_zh = loss->at.text_zh();
-  const std::string stream = std::to_string(loss->stream), waiting = std::to_string(loss->waiting);
-  x.detail_en = "The most of it is " + loss->what + (loss->stream >= 0 ? " on stream " + stream : "") +
-                (at_en.empty() ? "" : ", by " + at_en) +
-                (loss->waiting >= 0 ? "; stream " + waiting + " waits for it. " : ". ") + x.detail_en;
-  x.detail_zh = "其中最多的是 " + loss->what + (loss->stream >= 0 ? "（流 " + stream + "）" : "") +
-                (at_zh.empty() ? "" : "，出自 " + at_zh) +
-                (loss->waiting >= 0 ? "；流 " + waiting + " 在等它。" : "。") + x.detail_zh;
+  Args args;
+  args.set("what", loss->what).set("at", loss->at.text()).set("detail", detail_of(x));
+  args.set("stream", loss->stream >= 0 ? std::to_string(loss->stream) : "");
+  args.set("waiting", loss->waiting >= 0 ? std::to_string(loss->waiting) : "");
+  set_detail(x, words("profile.most", args));
   if (x.cause.empty()) x.cause = loss->at.key();
 }
 
@@ -356,15 +302,8 @@ void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std
     x.id = "device.idle";
     x.weight = waits;
     x.value = percent(waits);
-    x.value_note_en = "of the devices' time";
-    x.value_note_zh = "占设备时间";
-    x.title_en = "Devices wait for events and other streams";
-    x.title_zh = "设备在等事件或其他流";
-    x.detail_en =
-        "Nothing runs on them, though the next work had long been launched. Look for stream waits and for partners "
-        "that "
-        "arrive late.";
-    x.detail_zh = "设备上没有任何工作在运行，而下一项工作早已启动。检查流之间的等待和迟到的通信对端。";
+    set_note(x, words("profile.note.devices"));
+    say(x, "profile.waits");
     out.push_back(std::move(x));
   }
 }
@@ -396,8 +335,8 @@ void name_culprits(const ProfileFacts& f, const ProfileAccount& account, std::ve
              x.weight > kMostOf * step->weight;
     });
     if (cause != out.end()) {
-      cause->detail_en += " " + step->title_en + ", " + step->value + " the median.";
-      cause->detail_zh += step->title_zh + "，为中位步的 " + step->value + "。";
+      add_detail(*cause,
+                 words("profile.step.of_cause", Args().set("title", title_of(*step)).set("value", step->value)));
       std::erase_if(out, [](const Finding& x) { return x.id == "step.outlier"; });
     }
   }
@@ -407,8 +346,7 @@ void name_culprits(const ProfileFacts& f, const ProfileAccount& account, std::ve
     return x.rank == late->rank && (x.id.starts_with("host.") || x.id == "input.loading" || x.id == "launch.bound");
   });
   if (own == out.end()) return;
-  late->detail_en += " " + own->title_en + ". " + own->detail_en;
-  late->detail_zh += own->title_zh + "。" + own->detail_zh;
+  add_detail(*late, words("profile.late.own", Args().set("title", title_of(*own)).set("detail", detail_of(*own))));
   late->weight = std::max(late->weight, own->weight);
   late->value = percent(late->weight);
   late->price.saving_ns = late->weight * f.step_ns;
@@ -418,31 +356,30 @@ void name_culprits(const ProfileFacts& f, const ProfileAccount& account, std::ve
 void add_idle_parts(const ProfileAccount& account, Headline& h) {
   struct Line {
     IdleOwner owner;
-    const char *id, *en, *zh;
+    const char* id;
   };
-  static constexpr Line kLines[] = {
-      {IdleOwner::kInput, "idle-input", "waiting for input", "等输入"},
-      {IdleOwner::kBlocked, "idle-blocked", "host held in a call", "主机卡在调用里"},
-      {IdleOwner::kWork, "idle-host", "waiting for the host", "等主机"},
-      {IdleOwner::kDispatch, "idle-launch", "waiting for launches", "等启动"},
-      {IdleOwner::kCollector, "idle-collector", "garbage collection", "垃圾回收"},
-      {IdleOwner::kAllocator, "idle-allocator", "memory allocation", "内存分配"},
-      {IdleOwner::kHostCollective, "idle-host-collective", "hosts' collectives", "主机间通信"},
-      {IdleOwner::kUnseen, "idle-unseen", "host, unrecorded", "主机（无记录）"}};
+  static constexpr Line kLines[] = {{IdleOwner::kInput, "idle-input"},
+                                    {IdleOwner::kBlocked, "idle-blocked"},
+                                    {IdleOwner::kWork, "idle-host"},
+                                    {IdleOwner::kDispatch, "idle-launch"},
+                                    {IdleOwner::kCollector, "idle-collector"},
+                                    {IdleOwner::kAllocator, "idle-allocator"},
+                                    {IdleOwner::kHostCollective, "idle-host-collective"},
+                                    {IdleOwner::kUnseen, "idle-unseen"}};
   const double window = window_of(account);
-  const auto part = [&](const char* id, const char* en, const char* zh, double ns) {
-    if (ns > 0) h.parts.push_back({id, en, zh, share_or_zero(ns, window)});
+  const auto part = [&](const std::string& id, double ns) {
+    if (ns > 0) h.parts.push_back(span_part(id, "profile.part." + id, share_or_zero(ns, window)));
   };
   double between = 0, streams = 0, other = 0;
   for (const RankAccount& a : account) between += a.between_ns, streams += a.stream_wait_ns, other += a.other_work_ns;
-  part("rest", "other work", "其他工作", other);
+  part("rest", other);
   for (const Line& line : kLines) {
     double ns = 0;
     for (const RankAccount& a : account) ns += a.idle_ns[static_cast<size_t>(line.owner)];
-    part(line.id, line.en, line.zh, ns);
+    part(line.id, ns);
   }
-  part("idle-kernel", "between kernels", "核函数之间", between);
-  part("idle-other", "waiting for streams", "等其他流", streams);
+  part("idle-kernel", between);
+  part("idle-other", streams);
 }
 
 void speak_in_time(const ProfileFacts& f, std::vector<Finding>& list) {
@@ -450,33 +387,24 @@ void speak_in_time(const ProfileFacts& f, std::vector<Finding>& list) {
     x.lost_ns_per_step = x.weight * f.step_ns;
     if (!(x.weight > 0)) continue;
     x.value = human_duration(x.lost_ns_per_step) + " (" + percent(x.weight) + ")";
-    x.value_note_en = f.step_count > 0 ? "of a step" : "of the recording";
-    x.value_note_zh = f.step_count > 0 ? "占每步" : "占记录";
+    set_note(x, words(f.step_count > 0 ? "profile.note.step" : "profile.note.recording"));
   }
 }
 
 void close_account(const std::vector<Finding>& list, Headline& h) {
   constexpr double kWorthALine = 0.01;
-  std::string en, zh;
+  std::vector<Text> parts;
   for (const SpanPart& part : h.parts) {
     if (part.id == "compute" || part.share < kWorthALine) continue;
     if (std::any_of(list.begin(), list.end(), [&](const Finding& x) { return tells(x, part.id); })) continue;
-    en += (en.empty() ? "" : ", ") + part.label_en + " (" + percent(part.share) + ")";
-    zh += (zh.empty() ? "" : "、") + part.label_zh + "（" + percent(part.share) + "）";
+    Args args;
+    args.set("label", Text{part.label_en, part.label_zh}).set("share", percent(part.share));
+    parts.push_back(words("profile.closing.part", args));
   }
-  const bool any = std::any_of(list.begin(), list.end(), [](const Finding& x) { return x.weight > 0; });
-  if (en.empty()) {
-    h.closing_en = any ? "Nothing else keeps the devices from computing for more than 1 % of the time."
-                       : "Nothing stands out: nothing keeps the devices from computing for more than 1 % of the time.";
-    h.closing_zh = any ? "其他原因使设备不在计算的时间都不超过 1 %。"
-                       : "没有突出的问题：没有任何原因使设备不在计算的时间超过 1 %。";
-    return;
-  }
-  h.closing_en =
-      (any ? "Beside this, the devices do not compute for: " : "Nothing stands out. The devices do not compute for: ") +
-      en + "; the rest is under 1 % each.";
-  h.closing_zh =
-      (any ? "此外，设备不在计算的时间还有：" : "没有突出的问题。设备不在计算的时间有：") + zh + "；其余各不足 1 %。";
+  Args args;
+  args.flag("any", std::any_of(list.begin(), list.end(), [](const Finding& x) { return x.weight > 0; }));
+  args.set("parts", joined(parts, words("list.comma")));
+  set_closing(h, words(parts.empty() ? "profile.closing" : "profile.closing.parts", args));
 }
 
 }  // namespace stageline

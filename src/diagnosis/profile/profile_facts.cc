@@ -209,4 +209,13 @@ ProfileFacts profile_facts(const std::vector<Table>& tables) {
   return f;
 }
 
+const IdleCause* main_idle_cause(const ProfileFacts& facts) {
+  const IdleCause* top = &facts.host_wait;
+  for (const IdleCause* cause : {&facts.kernel_wait, &facts.other})
+    if (cause->ns > top->ns) top = cause;
+  return facts.idle_known && top->count > 0 ? top : nullptr;
+}
+
+Text device_graphs(const ProfileFacts& facts) { return words("profile.graphs", Args().flag("npu", facts.npu)); }
+
 }  // namespace stageline

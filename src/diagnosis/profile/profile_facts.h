@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/words.h"
 #include "model/table.h"
 
 namespace stageline {
@@ -75,12 +76,19 @@ struct ProfileFacts {
   double window_ns = 0;
   // Of the accounts of the ranks (rank_losses.h): the sums above are theirs then.
   bool accounted = false;
+  bool npu = false;  // Ascend's devices: what helps has other names there
   // What is on already, and need not be advised.
   bool graphs = false, compiled = false, fused_optimizer = false, loader_processes = false;
   double step_ns = 0;  // mean step, or the whole window where the profile has no steps; 0: not accounted
 };
 
 ProfileFacts profile_facts(const std::vector<Table>& tables);
+
+// What most idle time waits for: host_wait, kernel_wait or other of the facts; nullptr where nobody knows.
+const IdleCause* main_idle_cause(const ProfileFacts& facts);
+
+// "CUDA graphs", or what the devices have instead.
+Text device_graphs(const ProfileFacts& facts);
 
 inline constexpr double kSlowStepRatio = 1.3;
 

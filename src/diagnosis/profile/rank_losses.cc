@@ -452,22 +452,19 @@ std::string cut_name(std::string text) {
 
 }  // namespace
 
-std::string Culprit::text_en() const {
-  std::string out = cut_name(call);
-  const auto add = [&](const std::string& text, const char* with) {
-    if (!text.empty()) out += (out.empty() ? "" : with) + cut_name(text);
+Text Culprit::text() const {
+  Text out;
+  const auto add = [&](const std::string& name, const char* with) {
+    if (name.empty()) return;
+    if (!out.empty()) out += {with, " ← "};
+    const std::string cut = cut_name(name);
+    out += {cut, cut};
   };
+  add(call, "");
   add(op, " in ");
   if (range != op) add(range, " in ");
   add(module, " of ");
   add(frame, " from ");
-  return out;
-}
-
-std::string Culprit::text_zh() const {
-  std::string out;
-  for (const std::string* text : {&call, &op, &range, &module, &frame})
-    if (!text->empty() && (text != &range || range != op)) out += (out.empty() ? "" : " ← ") + cut_name(*text);
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "facts/run.h"
 #include "profile/device_timeline.h"
 
@@ -22,8 +23,7 @@ struct Culprit {
   bool operator==(const Culprit&) const = default;
   bool empty() const { return call.empty() && op.empty() && range.empty() && frame.empty() && module.empty(); }
   // "cudaMalloc in aten::empty from train.py(57): load_batch"; "" when empty.
-  std::string text_en() const;
-  std::string text_zh() const;
+  Text text() const;
   // The one that says most, as a key: "call:cudaMalloc", "frame:train.py(57)".
   std::string key() const;
 };

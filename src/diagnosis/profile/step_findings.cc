@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "model/finding_words.h"
 #include "model/stage_costs.h"
 #include "model/statistics.h"
 
@@ -14,8 +15,6 @@ namespace {
 
 constexpr double kLoadingShare = 0.05, kWaitingShare = 0.05, kMostlyWaiting = 0.5, kMostlyKnown = 0.5;
 constexpr double kEligibleShare = 0.5, kLateRatio = 0.5, kIdleLeft = 0.05, kLongestOperator = 0.1;
-
-std::string rank_text(int64_t rank) { return "rank " + std::to_string(rank); }
 
 Finding* find(std::vector<Finding>& list, std::string_view id) {
   const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
@@ -53,39 +52,30 @@ StepShares step_shares(const std::vector<Table>& tables) {
 }
 
 // The device waits for a host that waits for its input: one cause, said once.
-void tell_idle_from_loading(double loading, std::vector<Finding>& out) {
+void tell_idle_from_loading(const ProfileFacts& facts, double loading, std::vector<Finding>& out) {
   Finding* idle = find(out, "device.idle");
-  if (!idle || idle->title_en != "Devices wait for the host") return;
+  if (!idle || main_idle_cause(facts) != &facts.host_wait) return;
   idle->weight = std::max(0.0, idle->weight - loading);
   if (idle->weight < kIdleLeft) {
     out.erase(out.begin() + (idle - out.data()));
     return;
   }
-  idle->detail_en += " Waiting for the DataLoader (" + percent(loading) + " of the host's step) is part of it.";
-  idle->detail_zh += "其中包含等待 DataLoader 的时间（占主机步的 " + percent(loading) + "）。";
+  add_detail(*idle, words("profile.idle.loading", Args().set("share", percent(loading))));
 }
 
-void add_input_loading(const std::vector<Table>& tables, std::vector<Finding>& out) {
+void add_input_loading(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out) {
   const StepShares steps = step_shares(tables);
   const double loading = steps.of("DataLoader");
   if (loading <= kLoadingShare) return;
-  tell_idle_from_loading(loading, out);
+  tell_idle_from_loading(facts, loading, out);
   Finding x;
   x.id = "input.loading";
   x.weight = loading;
   x.value = percent(loading);
-  x.value_note_en = "of the host's step";
-  x.value_note_zh = "占主机的步";
-  x.title_en = "Steps wait for their input";
-  x.title_zh = "步在等输入数据";
-  x.detail_en = "The DataLoader is waited for while nothing runs on a device";
-  x.detail_zh = "等待 DataLoader 时没有设备在工作";
-  if (steps.worst_loading > 1.1 * loading) {
-    x.detail_en += "; most on " + rank_text(steps.worst_rank) + ", " + percent(steps.worst_loading);
-    x.detail_zh += "；最多的是 " + rank_text(steps.worst_rank) + "，" + percent(steps.worst_loading);
-  }
-  x.detail_en += ". Load in other processes and ahead of time: num_workers, prefetch_factor, persistent_workers.";
-  x.detail_zh += "。用其他进程提前加载：num_workers、prefetch_factor、persistent_workers。";
+  Args args;
+  args.set("worst", steps.worst_loading > 1.1 * loading ? percent(steps.worst_loading) : "");
+  say(x, "profile.input", args.set("rank", steps.worst_rank));
+  add_detail(x, words("profile.input.processes"));
   out.push_back(std::move(x));
 }
 
@@ -121,8 +111,7 @@ void add_waiting(const std::vector<Table>& tables, std::vector<Finding>& out) {
   const double weight = share_or_zero(std::min(w.waiting, w.exposed), w.step);
   if (share < kMostlyWaiting || weight < kWaitingShare) return;
   if (Finding* late = find(out, "rank.late")) {
-    late->detail_en += " Of the collectives' time " + percent(share) + " is waiting, the rest transfer.";
-    late->detail_zh += "集合通信的时间中 " + percent(share) + " 是等待，其余是传输。";
+    add_detail(*late, words("profile.late.waits", Args().set("share", percent(share))));
     return;
   }
   std::sort(w.by_rank.begin(), w.by_rank.end());
@@ -133,25 +122,11 @@ void add_waiting(const std::vector<Table>& tables, std::vector<Finding>& out) {
   x.id = "comm.waiting";
   x.weight = weight;
   x.value = percent(weight);
-  x.value_note_en = "of a step";
-  x.value_note_zh = "占每步";
-  x.title_en = "Collectives wait more than they transfer";
-  x.title_zh = "集合通信多半在等待而不是传输";
-  x.detail_en = "The fastest rank of each call shows what the transfer takes; the rest, " + percent(share) +
-                " of the collectives' time, is waiting for ranks that come later: " +
-                human_duration(w.waiting / static_cast<double>(w.by_rank.size())) + " of a step on average.";
-  x.detail_zh = "每次通信中最快的 rank 表明传输本身要多久；其余（集合通信时间的 " + percent(share) +
-                "）是在等后到的 rank，平均每步 " + human_duration(w.waiting / static_cast<double>(w.by_rank.size())) +
-                "。";
-  if (least < kLateRatio * median_of(others)) {
-    x.detail_en += " Rank " + std::to_string(rank) + " waits least, " + human_duration(least) +
-                   ": the others wait for it. Look at its work and its host.";
-    x.detail_zh +=
-        rank_text(rank) + " 等得最少（" + human_duration(least) + "）：其他 rank 在等它。检查它的工作量和主机。";
-  } else {
-    x.detail_en += " No single rank is the late one: look for work that is uneven from step to step.";
-    x.detail_zh += "没有固定的迟到者：检查各步之间是否不均匀。";
-  }
+  set_note(x, words("profile.note.step"));
+  Args args;
+  args.set("share", percent(share)).set("time", human_duration(w.waiting / static_cast<double>(w.by_rank.size())));
+  args.set("rank", rank).set("least", least < kLateRatio * median_of(others) ? human_duration(least) : "");
+  say(x, "profile.collectives", args);
   out.push_back(std::move(x));
 }
 
@@ -162,27 +137,14 @@ void add_tensor_cores(const TableReader& advice, size_t row, std::vector<Finding
   x.id = "tensor_cores.unused";
   x.weight = 0;  // how much faster they would be, no recording says
   x.value = percent(eligible);
-  x.value_note_en = "of the kernel time could use them";
-  x.value_note_zh = "的核函数时间可用";
-  x.title_en = "Tensor cores are not used";
-  x.title_zh = "没有使用 Tensor Core";
-  x.detail_en =
-      "The device has them, and by their names no kernel runs on them. Matrix products and convolutions in FP16 or "
-      "BF16 (torch.autocast), or in TF32 (torch.set_float32_matmul_precision(\"high\")), are several times as fast.";
-  x.detail_zh =
-      "设备有 Tensor Core，但从名称看没有核函数使用它。矩阵乘与卷积改用 FP16、BF16（torch.autocast）或 TF32"
-      "（torch.set_float32_matmul_precision(\"high\")）可快数倍。";
+  say(x, "profile.tensor_cores");
   out.push_back(std::move(x));
 }
 
 // What most of the peak is, where it was sorted; by guess, so only what is most by far is named.
-std::pair<std::string, std::string> largest_class(const std::vector<Table>& tables, int64_t rank) {
-  static const std::map<std::string_view, std::pair<const char*, const char*>> kClasses = {
-      {"parameter_bytes", {"parameters", "参数"}},
-      {"optimizer_state_bytes", {"optimizer state", "优化器状态"}},
-      {"activation_bytes", {"activations", "激活"}},
-      {"gradient_bytes", {"gradients", "梯度"}},
-      {"temporary_bytes", {"temporary tensors", "临时张量"}}};
+Text largest_class(const std::vector<Table>& tables, int64_t rank) {
+  static constexpr const char* kClasses[] = {"activation_bytes", "gradient_bytes", "optimizer_state_bytes",
+                                             "parameter_bytes", "temporary_bytes"};
   const TableReader peaks(tables, "memory-category-peaks"), allocated(tables, "memory-peaks");
   for (size_t i = 0; i < peaks.row_count(); ++i) {
     if (peaks.integer(i, "rank") != rank || peaks.text(i, "device") == "CPU") continue;
@@ -193,30 +155,23 @@ std::pair<std::string, std::string> largest_class(const std::vector<Table>& tabl
                   static_cast<double>(peaks.integer(i, "total_bytes")) <=
                       1.1 * static_cast<double>(allocated.integer(k, "peak_bytes"));
     if (!followed) continue;
-    for (const auto& [column, words] : kClasses) {
+    for (const char* column : kClasses) {
       const double share = share_or_zero(static_cast<double>(peaks.integer(i, column)),
                                          static_cast<double>(peaks.integer(i, "total_bytes")));
-      if (share >= 0.5)
-        return {" Most of it looks like " + std::string(words.first) + " (" + percent(share) + ").",
-                "其中大部分看来是" + std::string(words.second) + "（" + percent(share) + "）。"};
+      if (share < 0.5) continue;
+      const Text what = words(std::string("profile.memory.") + column);
+      return words("profile.memory.most", Args().set("what", what).set("share", percent(share)));
     }
   }
   return {};
 }
 
 void add_full_memory(const std::vector<Table>& tables, double share, int64_t rank, std::vector<Finding>& out) {
-  const auto [en, zh] = largest_class(tables, rank);
   Finding x;
   x.id = "memory.full";
   x.weight = 0;  // room, not time
   x.value = percent(share);
-  x.value_note_en = "of the device's memory";
-  x.value_note_zh = "占设备内存";
-  x.title_en = "Memory of " + rank_text(rank) + " is nearly full at its peak";
-  x.title_zh = rank_text(rank) + " 的内存峰值接近上限";
-  x.detail_en = "Allocated by tensors, without what the allocator holds beside them." + en +
-                " Activation checkpointing, smaller micro-batches or sharded states make room.";
-  x.detail_zh = "指张量占用，不含分配器另外保留的部分。" + zh + "激活重算、更小的微批或分片状态可以腾出空间。";
+  say(x, "profile.memory", Args().set("rank", rank).set("most", largest_class(tables, rank)));
   out.push_back(std::move(x));
 }
 
@@ -224,21 +179,14 @@ void add_data_parallel(const TableReader& advice, size_t row, std::vector<Findin
   Finding x;
   x.id = "data_parallel.one_process";
   x.weight = 0;  // whose idle time it is, other findings say
-  x.title_en = "DataParallel drives several devices from one process";
-  x.title_zh = "DataParallel 用一个进程驱动多个设备";
-  x.detail_en = "On " + rank_text(advice.integer(row, "rank")) +
-                " one Python process launches for all of them and copies the model every step. "
-                "DistributedDataParallel has one process a device.";
-  x.detail_zh =
-      rank_text(advice.integer(row, "rank")) +
-      " 上一个 Python 进程为所有设备发起启动，并且每步复制模型。改用 DistributedDataParallel，每个设备一个进程。";
+  say(x, "profile.data_parallel", Args().set("rank", advice.integer(row, "rank")));
   out.push_back(std::move(x));
 }
 
 }  // namespace
 
 void add_step_findings(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out) {
-  if (!facts.accounted) add_input_loading(tables, out);  // else its owner is known, gap by gap
+  if (!facts.accounted) add_input_loading(facts, tables, out);  // else its owner is known, gap by gap
   add_waiting(tables, out);
   const TableReader advice(tables, "recommendations");
   size_t eligible = SIZE_MAX, parallel = SIZE_MAX, full = SIZE_MAX;  // the worst rank speaks for all
@@ -259,15 +207,15 @@ void add_step_findings(const ProfileFacts& facts, const std::vector<Table>& tabl
 void add_host_parts(const std::vector<Table>& tables, Headline& h) {
   const StepShares steps = step_shares(tables);
   if (!(steps.total > 0)) return;
-  const auto part = [&](const char* id, const char* en, const char* zh, double share) {
-    if (share > 0) h.parts.push_back({id, en, zh, share});
+  const auto part = [&](const char* id, const char* name, double share) {
+    if (share > 0) h.parts.push_back(span_part(id, name, share));
   };
   const double communication = steps.of("Communication"), operators = steps.of("CPU Exec"),
                loading = steps.of("DataLoader");
-  part("compute", "operators", "算子", operators);
-  part("comm", "communication", "通信", communication);
-  part("idle-input", "waiting for input", "等输入", loading);
-  part("rest", "other", "其他", std::max(0.0, 1 - communication - operators - loading));
+  part("compute", "profile.host.operators", operators);
+  part("comm", "profile.host.communication", communication);
+  part("idle-input", "profile.part.idle-input", loading);
+  part("rest", "profile.host.other", std::max(0.0, 1 - communication - operators - loading));
   // Rows are in order of self device time, else of self host time; there is no device here.
   const TableReader table(tables, "operators");
   size_t longest = SIZE_MAX;
@@ -276,12 +224,10 @@ void add_host_parts(const std::vector<Table>& tables, Headline& h) {
         (longest == SIZE_MAX || table.integer(i, "self_host_ns") > table.integer(longest, "self_host_ns")))
       longest = i;
   if (longest == SIZE_MAX || table.real(longest, "self_host_share") < kLongestOperator) return;
-  const std::string name(table.text(longest, "name"));
-  const std::string share = percent(table.real(longest, "self_host_share"));
-  h.lead_en = "Of the operators " + name + " takes most of the host's time by itself (" + share + " on " +
-              rank_text(table.integer(longest, "rank")) + "). " + h.lead_en;
-  h.lead_zh = "算子中 " + name + " 自身占主机时间最多（" + rank_text(table.integer(longest, "rank")) + " 上为 " +
-              share + "）。" + h.lead_zh;
+  Args args;
+  args.set("name", std::string(table.text(longest, "name"))).set("rank", table.integer(longest, "rank"));
+  args.set("share", percent(table.real(longest, "self_host_share"))).set("lead", Text{h.lead_en, h.lead_zh});
+  set_lead(h, words("profile.host.longest", args));
 }
 
 }  // namespace stageline
