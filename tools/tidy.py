@@ -353,30 +353,12 @@ def check_words_of_analyses():
             problem(SRC / 'analyses', 0, f'no title of {name}: add it under "answers" to the words.json of its folder')
 
 
-# Sources that still hold Chinese between code. Sentences stand in src/words.json; no file joins this list.
-CHINESE_IN_CODE = set("""
-diagnosis/cause_words.cc
-diagnosis/causes/findings.cc
-diagnosis/causes/headline.cc
-diagnosis/causes/link_findings.cc
-diagnosis/causes/schedule_findings.cc
-diagnosis/explain.cc
-diagnosis/explain_json.cc
-diagnosis/merge_findings.cc
-diagnosis/share_findings.cc
-diagnosis/training_findings.cc
-""".split())
-
-
 def check_sentences():
     """Logic holds no sentence: English and Chinese stand side by side in src/words.json, and each name there is asked for."""
     code = {path: path.read_text() for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')])}
-    held = {path.relative_to(SRC).as_posix() for path, text in code.items()
-            if re.search(r'[\u4e00-\u9fff]', re.sub(r'//.*', '', text))}
-    for name in sorted(held - CHINESE_IN_CODE):
-        problem(SRC / name, 0, 'Chinese between code; write the sentence into src/words.json (base/words.h)')
-    for name in sorted(CHINESE_IN_CODE - held):
-        problem(SRC / name, 0, 'holds no Chinese any more; take it out of CHINESE_IN_CODE in tools/tidy.py')
+    for path, text in code.items():
+        if re.search(r'[\u4e00-\u9fff]', re.sub(r'//.*', '', text)):
+            problem(path, 0, 'Chinese between code; write the sentence into src/words.json (base/words.h)')
     literals = set(re.findall(r'"([^"\n]*)"', '\n'.join(code.values())))
     for name in json.loads((SRC / 'words.json').read_text()):
         parts = name.split('.')

@@ -65,7 +65,7 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
     offers += priced_title(terminal, "   " + pick(f.title_en, f.title_zh), price_of(f, zh));
   const std::string more = paths.empty() ? "" : "stageline report " + paths[0] + " -o report.html";
   if (!e.findings.empty()) out += "\n";
-  const ClosingWords closing = closing_words(e);
+  const Text closing = closing_words(e);
   out += wrapped(pick(closing.en, closing.zh), terminal.width, 0);
   if (!offers.empty()) {
     out += "\n" + terminal.say("offers.head") + "\n" + offers;

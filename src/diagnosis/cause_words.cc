@@ -15,7 +15,7 @@ namespace {
 
 std::string n(int64_t count) { return grouped(count); }
 std::string ms(double ns) { return human_duration(ns); }
-Text times(double ratio) { return {fixed(ratio, 2) + "×", fixed(ratio, 2) + " 倍"}; }
+Text times(double ratio) { return words("times", Args().set("ratio", fixed(ratio, 2))); }
 
 // "1, 2, 3, …": at most `most` of them.
 std::string some_of(const std::vector<std::string>& all, size_t most) {

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/chinese.h"
-#include "base/counted.h"
 #include "base/number.h"
 #include "diagnosis/cause_words.h"
 #include "diagnosis/causes/causes.h"
@@ -18,6 +17,7 @@
 #include "diagnosis/training_findings.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "diagnosis/what_if/what_if_fixes.h"
+#include "model/finding_words.h"
 #include "model/pipeline_words.h"
 #include "model/run_extent.h"
 #include "pipeline/measure/run_coverage.h"
@@ -33,33 +33,26 @@ bool is_one_of(const Finding& f, std::initializer_list<const char*> ids) {
 
 void say_run(const Trace& trace, const Recognition& recognition, const RunCoverage& coverage, Explanation& e) {
   const Extent extent = extent_of(trace);
-  // The schedule of a part is no run's.
-  if (recognition.recognised && !coverage.by_warm_up()) e.run_en = e.run_zh = recognition.best().name + " · ";
-  e.run_en += coverage.part().empty() ? counted(coverage.stages(), "stage", "stages") : coverage.part().en;
-  e.run_zh += coverage.part().empty() ? grouped(coverage.stages()) + " 级" : coverage.part().zh;
-  if (extent.dp_count > 1) {
-    const Text pipelines = pipelines_text(trace, extent.dp_count);
-    e.run_en += " × " + pipelines.en;
-    e.run_zh += " × " + pipelines.zh;
-  }
   const int32_t micro_batches =
       recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(trace);
-  e.run_en += " · " + counted(micro_batches, "micro-batch", "micro-batches") + " · " +
-              counted(extent.step_count, "step", "steps") + " · " + human_duration(e.step_ns) + " a step on average" +
-              (e.steps < extent.step_count ? " over " + grouped(e.steps) + " of them" : "");
-  e.run_zh += " · " + grouped(micro_batches) + " 个微批 · " + grouped(extent.step_count) + " 步 · " +
-              (e.steps < extent.step_count ? "其中 " + grouped(e.steps) + " 步" : "") + "平均每步 " +
-              human_duration(e.step_ns);
+  Args args;
+  // The schedule of a part is no run's.
+  args.set("schedule", recognition.recognised && !coverage.by_warm_up() ? recognition.best().name : "");
+  args.set("part", coverage.part()).count("stages", coverage.stages()).count("micro_batches", micro_batches);
+  args.set("pipelines", extent.dp_count > 1 ? pipelines_text(trace, extent.dp_count) : Text());
+  args.count("steps", extent.step_count).set("time", human_duration(e.step_ns));
+  const Text run = words("explain.run", args.set("over", e.steps < extent.step_count ? grouped(e.steps) : ""));
+  e.run_en = run.en, e.run_zh = run.zh;
 }
 
+void set_explanation_note(Explanation& e, const Text& text) { e.note_en = text.en, e.note_zh = text.zh; }
+
 void say_coverage(const RunCoverage& coverage, Explanation& e) {
-  const Text notes = coverage.notes(), why_not = coverage.why_untold();
-  e.note_en = notes.en;
-  e.note_zh = notes.zh;
+  set_explanation_note(e, coverage.notes());
   if (!coverage.untold()) return;
-  e.why_not = why_not.en;
-  e.note_en = "Nothing is said of causes: " + e.why_not + ".";
-  e.note_zh = "没有给出原因：" + why_not.zh + "。";
+  const Text why = coverage.why_untold();
+  e.why_not = why.en;
+  set_explanation_note(e, words("explain.untold", Args().set("why", why)));
 }
 
 // The best other schedule and the best other number of micro-batches, each by itself, from what-if's replays.
@@ -75,13 +68,10 @@ void make_offers(WhatIf model, Explanation& e) {
     f.weight = best->price.share();
     f.value = "−" + percent(best->price.share());
     const bool other_size = best->id == "micro-batches";  // a step is longer then, and does more
-    f.value_note_en = other_size ? "per micro-batch" : "a step";
-    f.value_note_zh = other_size ? "每个微批" : "每步";
+    set_note(f, words("explain.offer", Args().flag("other_size", other_size)));
     f.price.per_token = other_size;
-    f.title_en = best->name.en;
-    f.title_zh = best->name.zh;
-    f.detail_en = best->how.en;
-    f.detail_zh = best->how.zh;
+    set_title(f, best->name);
+    set_detail(f, best->how);
     f.price.fix_en = best->name.en;
     f.price.fix_zh = best->name.zh;
     f.price.saving_ns = best->price.saving_ns;
@@ -104,20 +94,19 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
   Headline& h = e.headline;
   // Of a recording that is cut off its own headline says so first.
   if (h.title_en.empty() || !e.why_not.empty() || cut_off) return;
-  std::string en, zh;
+  Text title;
+  Args args;
   if (!e.findings.empty()) {
     const Finding& f = e.findings.front();
     const bool priced = f.value.starts_with("−");
     if (!(f.weight > 0) && !priced) return;
     if (cells) {
-      en = first_clause(f.title_en, ": ") + ": " +
-           (priced ? f.value.substr(std::string("−").size()) + " of each step." : percent(f.weight) + " of the time.");
-      zh = first_clause(f.title_zh, "：") +
-           (priced ? "：占每步的 " + f.value.substr(std::string("−").size()) : "：占全部时间的 " + percent(f.weight)) +
-           "。";
+      args.set("clause", Text{first_clause(f.title_en, ": "), first_clause(f.title_zh, "：")}).flag("priced", priced);
+      args.set("share", priced ? f.value.substr(std::string("−").size()) : percent(f.weight));
+      title = words("explain.culprit", args);
     } else {
-      en = f.title_en + ", " + f.value + " " + f.value_note_en + ".";
-      zh = f.title_zh + "，" + f.value_note_zh + " " + f.value + "。";
+      args.set("title", title_of(f)).set("value", f.value).set("note", Text{f.value_note_en, f.value_note_zh});
+      title = words("explain.culprit.profile", args);
     }
   } else {
     const auto computing =
@@ -129,15 +118,10 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     });
     if (much_is_left) return;
     if (!cells && computing->share < kMostlyComputing) return;
-    const std::string share = percent(computing->share);
-    en = "Healthy: no fault was found; " + share +
-         (cells ? " of a step is computing." : " of the devices' time is computing.");
-    zh = "运行健康：没有发现故障，" + std::string(cells ? "每步" : "设备时间") + "的 " + share + " 在计算。";
+    title = words("explain.healthy", args.set("share", percent(computing->share)).flag("cells", cells));
   }
-  h.lead_en = h.title_en + (h.lead_en.empty() ? "" : " ") + h.lead_en;
-  h.lead_zh = h.title_zh + h.lead_zh;
-  h.title_en = std::move(en);
-  h.title_zh = std::move(zh);
+  begin_lead(h, {h.title_en, h.title_zh});
+  set_title(h, title);
 }
 
 }  // namespace
@@ -198,8 +182,8 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
       say_run(trace, theory.recognition, coverage, e);
     } else if (!coverage.untold()) {
       e.why_not = made.error->what;
-      e.note_en = "Causes have no price here: " + e.why_not + ".";
-      e.note_zh = "这里无法给出各原因的代价：" + in_chinese(e.why_not) + "。";
+      const Text why{e.why_not, in_chinese(e.why_not)};
+      set_explanation_note(e, words("explain.no_price", Args().set("why", why)));
     }
   }
   for (Finding& f : known.list) {
@@ -223,8 +207,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
   if (e.findings.size() > kMostFindings) e.findings.resize(kMostFindings);
   say_culprit(cells, trace.diagnostics.count("kineto.truncated") > 0, e);
   if (e.run_en.empty() && !e.headline.sizes_en.empty()) {  // no line above says them
-    e.headline.lead_en = e.headline.sizes_en + (e.headline.lead_en.empty() ? "" : " ") + e.headline.lead_en;
-    e.headline.lead_zh = e.headline.sizes_zh + e.headline.lead_zh;
+    begin_lead(e.headline, {e.headline.sizes_en, e.headline.sizes_zh});
     e.headline.sizes_en.clear(), e.headline.sizes_zh.clear();
   }
   // What a profile's findings name may be the same time twice: no less than the largest of them is lost.
@@ -235,36 +218,22 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
 
 Findings explained_findings(const Explanation& e) {
   Findings findings{e.headline, e.findings, e.offers, e.others};
-  if (Headline& h = findings.headline; !h.sizes_en.empty()) {
-    h.lead_en = h.sizes_en + (h.lead_en.empty() ? "" : " ") + h.lead_en;
-    h.lead_zh = h.sizes_zh + h.lead_zh;
-  }
-  if (!e.note_en.empty()) {
-    findings.headline.lead_en += " " + e.note_en;
-    findings.headline.lead_zh += e.note_zh;
-  }
+  Headline& h = findings.headline;
+  begin_lead(h, {h.sizes_en, h.sizes_zh});
+  add_lead(h, {e.note_en, e.note_zh});
   if (!findings.list.empty()) {
-    if (!e.doubt_en.empty()) findings.headline.lead_en += " " + e.doubt_en, findings.headline.lead_zh += e.doubt_zh;
-    if (!e.next_en.empty()) findings.headline.lead_en += " " + e.next_en, findings.headline.lead_zh += e.next_zh;
+    add_lead(h, {e.doubt_en, e.doubt_zh});
+    add_lead(h, {e.next_en, e.next_zh});
     return findings;
   }
-  Finding none;
-  none.id = "none";
-  none.title_en = "Nothing stands out";
-  none.title_zh = "没有突出的问题";
-  none.detail_en = "No stage, rank, link or step costs more than a hundredth of the step beyond its own uncertainty.";
-  none.detail_zh = "没有哪一级、哪个 rank、哪条链路或哪一步的代价超过每步的百分之一且超出其不确定度。";
+  Finding none = nothing_found("explain.nothing");
   if (!e.doubt_en.empty()) {
-    none.title_en = "Nothing is sure";
-    none.title_zh = "没有可以确定的结论";
-    none.detail_en = e.doubt_en;
-    none.detail_zh = e.doubt_zh;
+    set_title(none, words("explain.unsure.title"));
+    set_detail(none, {e.doubt_en, e.doubt_zh});
   }
   if (!e.why_not.empty()) {
-    none.title_en = "What costs time cannot be told from waits";
-    none.title_zh = "无法从等待中判断时间花在哪里";
-    none.detail_en = e.note_en;
-    none.detail_zh = e.note_zh;
+    set_title(none, words("explain.untold.title"));
+    set_detail(none, {e.note_en, e.note_zh});
   }
   findings.list.push_back(std::move(none));
   return findings;

@@ -58,25 +58,17 @@ std::string finding_command(const Finding& f, const std::vector<std::string>& pa
   return command;
 }
 
-ClosingWords closing_words(const Explanation& e) {
-  if (!e.why_not.empty()) return {"What costs time here cannot be told from waits.", "无法从等待中判断时间花在哪里。"};
+Text closing_words(const Explanation& e) {
+  if (!e.why_not.empty()) return words("closing.untold");
   if (!e.headline.closing_en.empty()) return {e.headline.closing_en, e.headline.closing_zh};
   const bool any = !e.findings.empty();
-  const std::string next_en = e.next_en.empty() ? "" : " " + e.next_en;
-  const auto beside = [](const std::string& words, const char* by) { return words.empty() ? "" : by + words; };
-  if (!e.doubt_en.empty())
-    return {
-        (any ? "Nothing else is sure. " : "Nothing is sure. ") + e.doubt_en + beside(e.account.left_en, " ") + next_en,
-        (any ? "没有其他可以确定的结论。" : "没有可以确定的结论。") + e.doubt_zh + e.account.left_zh + e.next_zh};
+  Args args;
+  args.flag("any", any).set("doubt", Text{e.doubt_en, e.doubt_zh}).set("next", Text{e.next_en, e.next_zh});
+  args.set("left", Text{e.account.left_en, e.account.left_zh});
+  if (!e.doubt_en.empty()) return words("closing.unsure", args);
   // What is left of the step is a sum: only where every line of it is small, nothing else costs anything.
-  if (!e.account.left_en.empty())
-    return {(any ? "" : "No fault was found. ") + e.account.left_en + next_en,
-            (any ? "" : "没有发现故障。") + e.account.left_zh + e.next_zh};
-  if (any)
-    return {"Nothing else costs more than 1 % of a step" + std::string(next_en.empty() ? "." : " by itself.") + next_en,
-            "其他问题" + std::string(next_en.empty() ? "" : "单独") + "的代价都不超过每步的 1 %。" + e.next_zh};
-  return {"Nothing stands out: no stage, rank, link or pause costs more than 1 % of a step.",
-          "没有突出的问题：没有哪一级、rank、链路或停顿的代价超过每步的 1 %。"};
+  if (!e.account.left_en.empty()) return words("closing.left", args);
+  return words(any ? "closing.small" : "closing.nothing", args);
 }
 
 std::string explain_json(const Explanation& e, const std::vector<std::string>& paths) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "diagnosis/explain.h"
 
 namespace stageline {
@@ -12,10 +13,7 @@ namespace stageline {
 std::string finding_command(const Finding& finding, const std::vector<std::string>& paths);
 
 // What the list ends with: that nothing stands out, or nothing else does; where causes were not looked for, that.
-struct ClosingWords {
-  std::string en, zh;
-};
-ClosingWords closing_words(const Explanation& explanation);
+Text closing_words(const Explanation& explanation);
 
 // One object: the run in one line, step_ns and lost_ns, headline (title, lead, parts), findings, offers and the closing
 // words; sentences in both languages. Without a line end.

@@ -8,6 +8,7 @@
 #include "diagnosis/profile/flight_findings.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "facts/flight_facts.h"
+#include "model/finding_words.h"
 
 namespace stageline {
 namespace {
@@ -53,19 +54,9 @@ void explain_by_bubble(Findings& pipeline, Findings& devices) {
              says_comm = takes(devices.list, "comm.exposed");
   if (!says_idle && !says_comm) return;
   std::erase_if(devices.list, [](const Finding& x) { return is_idle(x) || x.id == "comm.exposed"; });
-  std::string en, zh;
-  if (says_idle) {
-    en = "stand idle " + percent(idle);
-    zh = "空闲 " + percent(idle);
-  }
-  if (says_comm) {
-    en += (en.empty() ? "" : " and ") + ("communicate with nothing computed over it " + percent(exposed));
-    zh += (zh.empty() ? "" : "、") + ("未被掩盖地通信 " + percent(exposed));
-  }
-  bubble->detail_en += " The devices " + en + " of their time: mostly this waiting" +
-                       (says_comm ? ", for a receive kernel runs until its message is there." : ".");
-  bubble->detail_zh +=
-      "设备" + zh + "（占其时间），主要就是这段等待" + (says_comm ? "：接收核函数要运行到消息到达为止。" : "。");
+  Args args;
+  args.set("idle", says_idle ? percent(idle) : "").set("exposed", says_comm ? percent(exposed) : "");
+  add_detail(*bubble, words("finding.bubble.devices", args.flag("both", says_idle && says_comm)));
 }
 
 }  // namespace

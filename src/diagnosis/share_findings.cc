@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "base/words.h"
+#include "model/finding_words.h"
 #include "model/stage_costs.h"
 
 namespace stageline {
@@ -34,8 +35,7 @@ Finding of_share(const char* id, double share, double step_ns) {
   f.id = id;
   f.weight = share;
   f.value = percent(share);
-  f.value_note_en = "of a step";
-  f.value_note_zh = "占每步";
+  set_note(f, words("note.step"));
   f.lost_ns_per_step = share * step_ns;
   return f;
 }
@@ -92,36 +92,18 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
                   ShareFindings& out) {
   const LastReplica last = last_replica(graph);
   if (share < kLargePart || last.steps == 0) return;
-  const bool replicas = trace.context_parallel <= 1;  // else one may be several pipelines
-  const std::string one_en = replicas ? "replica" : "pipeline", one_zh = replicas ? "副本" : "流水线";
-  const std::string text = percent(share), all = grouped(last.steps), which = std::to_string(last.dp);
   const bool same = 2 * last.last_in > last.steps && last.steps > 1;
-  const std::string who_en =
-      same              ? one_en + " " + which + ", the last in " + grouped(last.last_in) + " of " + all + " steps"
-      : last.steps == 1 ? "the last one, " + one_en + " " + which
-                        : "the last one, which is another from step to step (" + grouped(last.others) + " of them in " +
-                              all + " steps)";
-  const std::string who_zh = same ? one_zh + " " + which + "（" + all + " 步中有 " + grouped(last.last_in) + " 步最晚）"
-                             : last.steps == 1
-                                 ? "最晚的" + one_zh + " " + which
-                                 : "最晚的一个（各步不同，" + all + " 步中共有 " + grouped(last.others) + " 个）";
-  const std::string end_en = " before gradients are exchanged", end_zh = "，才能同步梯度";
-  out.replicas_en = "The " + text + " of a step in which " + one_en + "s wait are waits for " + who_en + end_en + ".";
-  out.replicas_zh = "各" + one_zh + "等待的 " + text + " 是在等" + who_zh + end_zh + "。";
+  Args args;
+  args.flag("replicas", trace.context_parallel <= 1);  // else one may be several pipelines
+  args.flag("same", same).flag("alone", last.steps == 1).set("replica", int64_t{last.dp}).set("share", percent(share));
+  args.set("last", grouped(last.last_in)).set("steps", grouped(last.steps)).set("others", grouped(last.others));
+  args.set("who", words("replicas.last", args));
+  out.replicas = words("replicas.share", args);
   // What holds the last one up has a finding of its own.
   for (const Cause& c : causes.causes)
     if (2 * c.lost_ns >= share * causes.step_ns) return;
   Finding f = of_share("replicas.wait", share, causes.step_ns);
-  f.title_en = (replicas ? "Replicas wait " : "Pipelines wait ") + text + " of a step for " +
-               (same ? one_en + " " + which : "the last one of each step") + ": give them equal work";
-  f.title_zh = "各" + one_zh + "每步有 " + text + " 的时间在等" + (same ? one_zh + " " + which : "当步最晚的一个") +
-               "：请使它们的工作量相同";
-  f.detail_en = "They wait for " + who_en + end_en + ". " +
-                (same ? "Look at what it is given and at its devices and links."
-                      : "Even out what they are given (sequence lengths, packing); no one device is to blame.");
-  f.detail_zh = "等的是" + who_zh + end_zh + "。" +
-                (same ? "请检查它分到的数据、设备与链路。"
-                      : "请均衡各" + one_zh + "分到的数据（序列长度、打包）；没有哪台设备是固定的原因。");
+  say(f, "replicas.wait", args);
   f.evidence = {"waterfall", "waterfall-steps"};
   out.list.push_back(std::move(f));
 }
@@ -151,24 +133,13 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike);
     args.flag("links", std::any_of(causes.causes.begin(), causes.causes.end(),
                                    [](const Cause& c) { return c.kind == CauseKind::kSlowLink; }));
-    const Text title = words("messages.slow.title", args), detail = words("messages.slow.detail", args);
-    f.title_en = title.en, f.title_zh = title.zh;
-    f.detail_en = detail.en, f.detail_zh = detail.zh;
+    say(f, "messages.slow", args);
     f.evidence = {"links", ""};
     findings.push_back(std::move(f));
   }
   if (rest >= kLargePart) {
     Finding f = of_share("unexplained", rest, causes.step_ns);
-    const bool more = !causes.causes.empty();
-    f.title_en = f.value + " of a step is explained by nothing" + (more ? " more" : "") +
-                 " in this recording: see what the hosts do between cells";
-    f.title_zh = "每步有 " + f.value + (more ? " 再无" : " 没有") + "记录可以解释：请查看主机在两个单元之间做什么";
-    f.detail_en =
-        "Work could have started, by what was recorded, and did not: launches, data loading, logging, sends and "
-        "receives that nobody recorded. A profile with host threads, or with messages, tells which.";
-    f.detail_zh =
-        "按记录来看工作本可开始却没有开始：可能是下发、数据加载、日志，或未被记录的收发。带主机线程或消息的剖析可以区分"
-        "。";
+    say(f, "unexplained", Args().set("share", f.value).flag("more", !causes.causes.empty()));
     f.evidence = {"theory", "late-reasons"};
     findings.push_back(std::move(f));
   }
@@ -177,9 +148,9 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
 
 void add_share_findings(ShareFindings shares, std::vector<Finding>& findings) {
   for (Finding& f : findings) {
-    if (shares.replicas_en.empty() || (f.id != "sequence.long" && f.id != "rank.slow")) continue;
-    f.detail_en += " " + shares.replicas_en;
-    f.detail_zh += shares.replicas_zh;
+    if (shares.replicas.empty() || (f.id != "sequence.long" && f.id != "rank.slow")) continue;
+    f.detail_en += " ";
+    add_detail(f, shares.replicas);
     break;
   }
   for (Finding& f : shares.list) findings.push_back(std::move(f));

@@ -23,7 +23,7 @@ double left_share(const CauseList& causes, std::string_view id);
 // their finding instead.
 struct ShareFindings {
   std::vector<Finding> list;
-  std::string replicas_en, replicas_zh;  // of the replicas that wait, a sentence; "" where they hardly do
+  Text replicas;  // of the replicas that wait, a sentence; "" where they hardly do
 };
 // `graph` of the trace, before anything is moved out of it. O(operations).
 ShareFindings share_findings(const Trace& trace, const Headline& headline, const CauseList& causes,

@@ -133,7 +133,7 @@ Result<std::string> Tools::explain(const Value& arguments) {
     }
     json.end_object();
   }
-  const ClosingWords closing = closing_words(e);
+  const Text closing = closing_words(e);
   json.end_array().field("closing", pick(closing.en, closing.zh)).field("why_not", clean_text(e.why_not, 1000));
   json.field("handle", handle_of(**run, "explain", arguments)).end_object();
   return json.take();

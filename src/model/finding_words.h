@@ -17,9 +17,20 @@ inline void add_detail(Finding& f, const Text& text) { f.detail_en += text.en, f
 // What its value is a share or a multiple of.
 inline void set_note(Finding& f, const Text& text) { f.value_note_en = text.en, f.value_note_zh = text.zh; }
 
+inline void set_fix(Finding& f, const Text& text) { f.price.fix_en = text.en, f.price.fix_zh = text.zh; }
+
 inline void set_title(Headline& h, const Text& text) { h.title_en = text.en, h.title_zh = text.zh; }
 inline void set_lead(Headline& h, const Text& text) { h.lead_en = text.en, h.lead_zh = text.zh; }
-inline void add_lead(Headline& h, const Text& text) { h.lead_en += text.en, h.lead_zh += text.zh; }
+// A further sentence; in English a blank parts it from the one before.
+inline void add_lead(Headline& h, const Text& text) {
+  h.lead_en += (h.lead_en.empty() || text.empty() ? "" : " ") + text.en;
+  h.lead_zh += text.zh;
+}
+// A sentence in front of the others.
+inline void begin_lead(Headline& h, const Text& text) {
+  h.lead_en = text.en + (h.lead_en.empty() || text.empty() ? "" : " ") + h.lead_en;
+  h.lead_zh = text.zh + h.lead_zh;
+}
 inline void set_closing(Headline& h, const Text& text) { h.closing_en = text.en, h.closing_zh = text.zh; }
 
 // A line of the bar: "NAME" of src/words.json is its label.

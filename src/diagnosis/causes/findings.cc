@@ -10,6 +10,7 @@
 #include "diagnosis/causes/headline.h"
 #include "diagnosis/causes/schedule_findings.h"
 #include "facts/period_facts.h"
+#include "model/finding_words.h"
 #include "model/statistics.h"
 #include "pipeline/cells/early_links.h"
 #include "pipeline/measure/slow_rank.h"
@@ -29,7 +30,7 @@ constexpr double kReplicaShare = 0.05;
 constexpr double kAbsurdSteps = 100;  // median steps that no cell takes
 constexpr size_t kMostFewSteps = 3;   // of more there is a usual one: PipelineSums::outliers
 
-// What no run takes: shown as that.
+// A ratio that no run can have comes from a damaged stamp: it is shown as "> 1 000 000×" rather than in all its digits.
 std::string times(double ratio) {
   if (ratio >= 1e6) return "> 1 000 000×";
   return (ratio >= 1000 ? grouped(static_cast<int64_t>(ratio)) : fixed(ratio, 2)) + "×";
@@ -142,49 +143,30 @@ void add_slow_stage(const FindingFacts& f, std::vector<Finding>& out) {
   // layers.
   const double saved = f.compute * (1 - mean / slow->per_micro_batch_ns);
   if (f.compute < kComputeShare || saved < kSavedShare || saved < kSavedOfWait * (1 - f.compute)) return;
-  std::string en, zh;
+  Args args;
+  Text kinds, also;
   for (const StageCost& cost : f.costs) {
     if (cost.stage != slow->stage) continue;
     const double theirs = median_of_other_stages(f.costs, slow->stage, cost.kind);
     if (!(cost.p50_ns >= kSlowKind * theirs)) continue;
-    en += (en.empty() ? "Its " : ", its ") + std::string(kind_name(cost.kind)) + " takes " +
-          human_duration(cost.p50_ns) + " against " + human_duration(theirs) + " elsewhere";
-    zh += (zh.empty() ? "其 " : "，") + std::string(kind_code(cost.kind)) + " 用时 " + human_duration(cost.p50_ns) +
-          "（其他级 " + human_duration(theirs) + "）";
+    Args kind;
+    kind.set("kind", Text{std::string(kind_name(cost.kind)), std::string(kind_code(cost.kind))});
+    kind.set("own", human_duration(cost.p50_ns)).set("others", human_duration(theirs));
+    kinds += words("finding.stage.kind", kind.flag("further", !kinds.empty()));
   }
-  std::string also_en, also_zh;
   for (const StageLoad& load : f.loads) {
     if (load.stage == slow->stage || load.ratio_to_median < kSlowRatio) continue;
-    also_en += (also_en.empty() ? " Slow too: stage " : ", stage ") + std::to_string(load.stage) + " (" +
-               times(load.ratio_to_median) + ")";
-    also_zh += (also_zh.empty() ? "同样偏慢：第 " : "、第 ") + std::to_string(load.stage) + " 级（" +
-               times(load.ratio_to_median) + "）";
+    Args one;
+    one.set("stage", int64_t{load.stage}).set("ratio", times(load.ratio_to_median));
+    also += words("finding.stage.also", one.flag("further", !also.empty()));
   }
-  if (!also_en.empty()) {
-    also_en += ".";
-    also_zh += "。";
-  }
-  const std::string stage = std::to_string(slow->stage);
+  args.set("stage", int64_t{slow->stage}).set("kinds", kinds).set("also", also);
+  args.set("usual", human_duration(slow->usual_ns)).set("slowest", number(p.slowest_in)).set("steps", number(p.steps));
   Finding finding;
   finding.id = "stage.slow";
   finding.weight = saved;
   finding.value = times(slow->ratio_to_median);
-  finding.value_note_en = "the median stage";
-  finding.value_note_zh = "相对中位级";
-  finding.title_en = "Stage " + stage + " is the slowest; the others wait for it";
-  finding.title_zh = "第 " + stage + " 级最慢，其余各级都在等它";
-  if (en.empty()) {
-    en = "Its micro-batches take " + human_duration(slow->usual_ns);
-    zh = "其每个微批用时 " + human_duration(slow->usual_ns);
-  }
-  finding.detail_en = en + "; slowest in " + number(p.slowest_in) + " of " + number(p.steps) + " steps." + also_en +
-                      " Move layers away from it, or split what only it has (embedding, output head).";
-  finding.detail_zh = zh + "；" + number(p.steps) + " 步中有 " + number(p.slowest_in) + " 步最慢。" + also_zh +
-                      "可把它的层移到别的级，或拆分它独有的部分（词嵌入、输出头）。";
-  if (p.slowest_in * 2 < p.steps) {
-    finding.detail_en += " It changes from step to step: look at data-dependent costs such as sequence length first.";
-    finding.detail_zh += "最慢的级逐步变化：请先看与数据有关的开销，例如序列长度。";
-  }
+  say(finding, "finding.stage", args.flag("changes", p.slowest_in * 2 < p.steps));
   out.push_back(std::move(finding));
 }
 
@@ -195,14 +177,10 @@ void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vect
   finding.id = "bubble";
   finding.weight = f.bubble;
   finding.value = percent(in_pipeline);
-  finding.value_note_en = "of the pipeline's span";
-  finding.value_note_zh = "占流水线跨度";
-  finding.title_en = "Ranks wait " + percent(in_pipeline) + " of the pipeline's span (span bubble)";
-  finding.title_zh = "各 rank 有 " + percent(in_pipeline) + " 的流水线跨度在等待（跨度气泡）";
+  set_note(finding, words("note.span"));
+  say(finding, "finding.bubble", Args().set("share", percent(in_pipeline)));
   const auto steps = static_cast<int64_t>(f.sums.steps.size());
-  const Text compared = bubble_words(f.trace, f.costs, steps, in_pipeline, recognition);
-  finding.detail_en = compared.en;
-  finding.detail_zh = compared.zh;
+  set_detail(finding, bubble_words(f.trace, f.costs, steps, in_pipeline, recognition));
   out.push_back(std::move(finding));
 }
 
@@ -223,20 +201,13 @@ void add_slow_rank(const FindingFacts& f, std::vector<Finding>& out) {
     if (!then || then->per_micro_batch_ns < kSlowRatio * median_of_other_stages(without.loads, then->stage))
       std::erase_if(out, [](const Finding& x) { return x.id == "stage.slow"; });
   }
-  const std::string rank = std::to_string(part.rank), stage = std::to_string(part.stage);
-  const std::string machine = part.machine_name.empty() ? "" : " (" + part.machine_name + ")";
   Finding finding;
   finding.id = "rank.slow";
   finding.weight = f.compute * (1 - 1 / worst_ratio);
   finding.value = times(worst_ratio);
-  finding.value_note_en = "its peers";
-  finding.value_note_zh = "相对同级";
-  finding.title_en = "Rank " + rank + machine + " is slower than the others of stage " + stage;
-  finding.title_zh = "rank " + rank + machine + " 比第 " + stage + " 级的其他 rank 慢";
-  finding.detail_en = "The same work takes it " + times(worst_ratio) +
-                      " the median of its peers, over all steps. Look at that device: clocks, heat, neighbours.";
-  finding.detail_zh =
-      "同样的计算，它在全部步中的用时是同级中位数的 " + times(worst_ratio) + "。请检查该设备：频率、温度、同机负载。";
+  Args args;
+  args.set("rank", int64_t{part.rank}).set("stage", int64_t{part.stage}).set("machine", part.machine_name);
+  say(finding, "finding.rank", args.set("ratio", times(worst_ratio)));
   out.push_back(std::move(finding));
 }
 
@@ -248,29 +219,19 @@ void add_uneven_steps(const FindingFacts& f, std::vector<Finding>& out) {
       steps.begin(), steps.end(), [](const StepSums& a, const StepSums& b) { return a.span_ns() < b.span_ns(); });
   const auto shortest = static_cast<double>(least->span_ns()), longest = static_cast<double>(most->span_ns());
   if (!(shortest > 0) || longest < kOutlierStep * shortest) return;
-  const std::string l = std::to_string(most->step), s = std::to_string(least->step);
-  const bool first = most == steps.begin();
   Finding finding;
   finding.id = "step.uneven";
   finding.weight = (f.mean_step_ns - shortest) / f.mean_step_ns;
   finding.value = times(longest / shortest);
-  finding.value_note_en = "the shortest step";
-  finding.value_note_zh = "相对最短步";
-  finding.title_en = "Steps differ: step " + l + " takes " + times(longest / shortest) + " the time of step " + s;
-  finding.title_zh = "各步用时不同：第 " + l + " 步是第 " + s + " 步的 " + times(longest / shortest);
-  finding.detail_en = human_duration(longest) + " against " + human_duration(shortest) + ". Of " +
-                      number(static_cast<int64_t>(steps.size())) +
-                      " steps nobody can say which is the usual one, so all count in what is said here. Record four or "
-                      "more, or choose with --steps" +
-                      (first ? "; the first of a run is often warm-up." : ".");
-  finding.detail_zh = human_duration(longest) + "，最短步为 " + human_duration(shortest) + "。只有 " +
-                      number(static_cast<int64_t>(steps.size())) +
-                      " 步，无法判断哪一步正常，因此全部计入。请记录四步以上，或用 --steps 选择" +
-                      (first ? "；首步往往是预热。" : "。");
+  Args args;
+  args.set("longest", int64_t{most->step}).set("shortest", int64_t{least->step}).set("ratio", finding.value);
+  args.set("longest_time", human_duration(longest)).set("shortest_time", human_duration(shortest));
+  args.set("steps", number(static_cast<int64_t>(steps.size()))).flag("first", most == steps.begin());
+  say(finding, "finding.uneven", args);
   out.push_back(std::move(finding));
 }
 
-// Of a step that lasts longer than anything a step does: the cell that makes it so, as a sentence; "" of others.
+// A step that lasts longer than anything a step does gets a sentence on the cell that makes it so.
 void say_absurd_cell(const FindingFacts& f, const StepSums& step, Finding& finding) {
   const Cells& cells = f.trace.cells;
   if (static_cast<double>(step.span_ns()) < kAbsurdSteps * f.median_step_ns) return;
@@ -281,13 +242,11 @@ void say_absurd_cell(const FindingFacts& f, const StepSums& step, Finding& findi
       longest = i;
   if (longest == SIZE_MAX || static_cast<double>(cells.dur_ns(longest)) < kAbsurdSteps * f.median_step_ns) return;
   const Cell cell = cells.at(longest);
-  const std::string label = cell_label(cell, cell.chunk > 0),
-                    rank = std::to_string(f.trace.parts[static_cast<size_t>(cell.part)].rank);
-  const std::string takes = human_duration(static_cast<double>(cells.dur_ns(longest)));
-  finding.detail_en += " In it " + label + " of rank " + rank + " is said to last " + takes +
-                       ": a hang, or a duration that was written wrongly; look at that row.";
-  finding.detail_zh +=
-      "其中 rank " + rank + " 的 " + label + " 记录为 " + takes + "：可能是挂起，也可能是写错的用时，请检查该行。";
+  Args args;
+  args.set("cell", cell_label(cell, cell.chunk > 0));
+  args.set("rank", int64_t{f.trace.parts[static_cast<size_t>(cell.part)].rank});
+  args.set("own", human_duration(static_cast<double>(cells.dur_ns(longest))));
+  add_detail(finding, words("step.outlier.hang", args));
 }
 
 void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
@@ -301,27 +260,19 @@ void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
     lost += static_cast<double>(step.span_ns()) - f.median_step_ns;
     if (!worst || step.span_ns() > worst->span_ns()) worst = &step;
   }
-  const std::string n = number(count), of = number(static_cast<int64_t>(f.sums.steps.size()));
   const bool warm_up = count == 1 && worst == &f.sums.steps.front() &&
                        static_cast<double>(worst->span_ns()) < kAbsurdSteps * f.median_step_ns;
   Finding finding;
   finding.id = "step.outlier";
   finding.weight = lost / total;
   finding.value = times(static_cast<double>(worst->span_ns()) / f.median_step_ns);
-  finding.value_note_en = "the median step";
-  finding.value_note_zh = "相对中位步";
-  finding.title_en = n + " of " + of + (count == 1 ? " steps takes" : " steps take") + " over 1.3× the median step";
-  finding.title_zh = of + " 步中有 " + n + " 步超过中位步的 1.3 倍";
-  finding.detail_en = "The longest is step " + std::to_string(worst->step) + " with " +
-                      human_duration(static_cast<double>(worst->span_ns())) + " against " +
-                      human_duration(f.median_step_ns) + (count == 1 ? ". It costs " : ". They cost ") +
-                      percent(lost / total) + " of the time and " + (count == 1 ? "is" : "are") +
-                      " left out of the other findings." +
-                      (warm_up ? " It is the first: often warm-up, which --steps leaves out." : "");
-  finding.detail_zh = "最长的是第 " + std::to_string(worst->step) + " 步，" +
-                      human_duration(static_cast<double>(worst->span_ns())) + "，中位步为 " +
-                      human_duration(f.median_step_ns) + "；合计多用总时间的 " + percent(lost / total) +
-                      "，其他结论不计入这些步。" + (warm_up ? "它是首步，往往是预热，可用 --steps 排除。" : "");
+  Args args;
+  args.set("count", number(count)).set("all", number(static_cast<int64_t>(f.sums.steps.size())));
+  args.flag("one", count == 1).set("step", int64_t{worst->step}).set("median", human_duration(f.median_step_ns));
+  args.set("longest", human_duration(static_cast<double>(worst->span_ns()))).set("share", percent(lost / total));
+  set_title(finding, words("step.outlier.title", args));
+  set_detail(finding, words("finding.outlier.detail", args.flag("warm_up", warm_up)));
+  set_note(finding, words("finding.outlier.note"));
   finding.step = worst->step;
   say_absurd_cell(f, *worst, finding);
   out.push_back(std::move(finding));
@@ -333,14 +284,8 @@ void add_outside(const FindingFacts& f, std::vector<Finding>& out) {
   finding.id = "outside";
   finding.weight = f.outside;
   finding.value = percent(f.outside);
-  finding.value_note_en = "of a step";
-  finding.value_note_zh = "占每步";
-  finding.title_en = percent(f.outside) + " of a step lies before or after the pipeline";
-  finding.title_zh = "每步有 " + percent(f.outside) + " 在流水线之前或之后";
-  finding.detail_en =
-      "Optimizer, gradient exchange, parameter gathering and whatever else the source recorded outside "
-      "the first forward and the last backward.";
-  finding.detail_zh = "优化器、梯度同步、参数聚合，以及来源在首个前向之前、末个反向之后记录的其他部分。";
+  set_note(finding, words("note.step"));
+  say(finding, "finding.outside", Args().set("share", percent(f.outside)));
   out.push_back(std::move(finding));
 }
 
@@ -352,46 +297,24 @@ void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
   const auto [violations, worst, first] = early_links(f.trace, kToleranceNs);
   if (violations == 0 || !f.trace.comparable()) return;
   const std::string most = human_duration(static_cast<double>(worst));
-  const std::string of = number(static_cast<int64_t>(f.trace.links.size()));
   const bool one_machine = f.trace.clock == ClockState::kShared;
   const bool few = violations * kFewOf <= static_cast<int64_t>(f.trace.links.size());
   Finding finding;
   finding.id = "clock.causality";
   finding.weight = 0.5 * static_cast<double>(violations) / static_cast<double>(f.trace.links.size());
   finding.value = most;
-  finding.value_note_en = "at most";
-  finding.value_note_zh = "最多";
-  finding.title_en = one_machine || few ? "Cells begin before what they wait for has ended" : "The clocks disagree";
-  finding.title_zh = one_machine || few ? "有单元在其前驱结束前就开始" : "时钟不一致";
-  finding.detail_en = number(violations) + " of " + of + " dependencies are too early, by up to " + most + ". ";
-  finding.detail_zh = of + " 个依赖中有 " + number(violations) + " 个过早开始，最多提前 " + most + "。";
+  Args args;
+  args.set("count", number(violations)).set("of", number(static_cast<int64_t>(f.trace.links.size())));
+  args.set("most", most).flag("few", few).flag("one_machine", one_machine).flag("cells", one_machine || few);
+  args.flag("recorded", f.trace.alignment == AlignState::kRaw || clock_summary(f.trace).by.empty());
   if (few) {
     const Cell cell = cells.at(first->to_cell);
-    const std::string which = cell_label(cell, true) + " of rank " +
-                              std::to_string(f.trace.parts[static_cast<size_t>(cell.part)].rank) + ", step " +
-                              std::to_string(cell.step);
-    finding.detail_en += "So few speak of cells under the wrong label rather than of clocks; the first is " + which +
-                         ". Look at the order of that rank's micro-batches.";
-    finding.detail_zh +=
-        "数量这么少，更可能是单元标签有误，而不是时钟问题；首个：" + which + "。请检查该 rank 的微批顺序。";
-  } else if (one_machine) {
-    finding.detail_en +=
-        "All stamps come from one machine, so the stages may be assigned wrongly (--pp; where there are replicas, "
-        "--order), "
-        "or logs of different runs were mixed.";
-    finding.detail_zh +=
-        "所有时间戳来自同一台机器，因此可能是级的归属有误（--pp；有副本时 --order），或混入了不同运行的日志。";
-  } else {
-    finding.detail_en +=
-        std::string(f.trace.alignment == AlignState::kRaw || clock_summary(f.trace).by.empty()
-                        ? "Times are shown as recorded"
-                        : "So they are on the clocks that were measured, where ranks could be tied") +
-        "; bubbles that compare ranks may be off by as much. Synchronise the machines' clocks before the next run.";
-    finding.detail_zh += std::string(f.trace.alignment == AlignState::kRaw || clock_summary(f.trace).by.empty()
-                                         ? "时间按原始记录显示"
-                                         : "这是时钟对齐之后（就能对齐的 rank 而言）的结果") +
-                         "；跨 rank 比较的气泡可能偏差这么多。下次运行前请先同步各机时钟。";
+    Args which;
+    which.set("cell", cell_label(cell, true)).set("step", int64_t{cell.step});
+    which.set("rank", int64_t{f.trace.parts[static_cast<size_t>(cell.part)].rank});
+    args.set("cell", words("finding.causality.cell", which));
   }
+  say(finding, "finding.causality", args);
   out.push_back(std::move(finding));
 }
 
@@ -417,18 +340,10 @@ void add_replicas(const FindingFacts& f, std::vector<Finding>& out) {
   finding.id = "replica.uneven";
   finding.weight = f.bubble > 0 ? (f.bubble + f.compute) * waited / whole : 0;
   finding.value = percent(waited / whole);
-  finding.value_note_en = "of the pipeline's span";
-  finding.value_note_zh = "占流水线跨度";
-  const bool replicas = f.trace.context_parallel <= 1;  // else one may be several pipelines
-  finding.title_en = replicas ? "The replicas do not finish together" : "The pipelines do not finish together";
-  finding.title_zh = replicas ? "各副本不同时结束" : "各流水线不同时结束";
-  finding.detail_en =
-      (replicas ? "On average a replica waits " : "On average a pipeline waits ") + percent(waited / whole) +
-      " of the span for the last one before the gradient exchange; this is part of the span bubble. Even out "
-      "what they are given (sequence lengths, packing), or look for a slow device.";
-  finding.detail_zh = std::string(replicas ? "平均每个副本" : "平均每条流水线") + "在梯度同步前要等最后一个 " +
-                      percent(waited / whole) +
-                      " 的跨度，这部分计入跨度气泡。请均衡各副本的数据（序列长度、打包），或查找慢设备。";
+  set_note(finding, words("note.span"));
+  Args args;
+  args.flag("replicas", f.trace.context_parallel <= 1);  // else one may be several pipelines
+  say(finding, "finding.replicas", args.set("share", finding.value));
   out.push_back(std::move(finding));
 }
 
@@ -437,10 +352,7 @@ void add_per_rank_clock(const FindingFacts& f, std::vector<Finding>& out) {
   Finding finding;
   finding.id = "clock.per_rank";
   finding.weight = 0;
-  finding.title_en = "Every rank counts from its own zero; ranks are not on one clock";
-  finding.title_zh = "每个 rank 都从自己的零点计时，彼此不在同一时钟上";
-  finding.detail_en = "Durations and inner bubbles are right; spans and span bubbles over several ranks are not.";
-  finding.detail_zh = "时长与内部气泡是正确的；跨多个 rank 的跨度与跨度气泡则不然。";
+  say(finding, "finding.own_clocks");
   out.push_back(std::move(finding));
 }
 
@@ -453,8 +365,7 @@ Findings find_findings(const Run& run) {
   const FindingFacts facts = collect(run);
   Findings result;
   if (facts.sums.ranks.empty()) {
-    result.headline.title_en = "No forward or backward work was recorded.";
-    result.headline.title_zh = "没有记录到前向或反向计算。";
+    set_title(result.headline, words("headline.nothing"));
     return result;
   }
   add_slow_stage(facts, result.list);
@@ -472,15 +383,7 @@ Findings find_findings(const Run& run) {
   std::stable_partition(result.list.begin(), result.list.end(),
                         [](const Finding& x) { return x.id == "stage.slow" || x.id == "rank.slow"; });
   add_per_rank_clock(facts, result.list);
-  if (result.list.empty()) {
-    Finding none;
-    none.id = "none";
-    none.title_en = "Nothing stands out";
-    none.title_zh = "没有突出的问题";
-    none.detail_en = "No stage, rank or step is slower than its peers by a tenth, and little time is spent waiting.";
-    none.detail_zh = "没有哪一级、哪个 rank 或哪一步明显慢于同类，等待时间也很少。";
-    result.list.push_back(std::move(none));
-  }
+  if (result.list.empty()) result.list.push_back(nothing_found("finding.nothing"));
   result.headline = headline_of(facts, recognition, waterfall_of(run));
   return result;
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/number.h"
+#include "model/finding_words.h"
 #include "pipeline/measure/links.h"
 
 namespace stageline {
@@ -16,38 +17,22 @@ std::string name_of(const Part& part) {
 void value_of(double share, Finding& f) {
   f.weight = share;
   f.value = percent(share);
-  f.value_note_en = "of a step";
-  f.value_note_zh = "占每步";
+  set_note(f, words("note.step"));
 }
 
 Finding edge_finding(const Trace& trace, const Links& links, const LinkEdge& edge) {
   const Part &from = trace.parts[static_cast<size_t>(edge.from_part)],
              &to = trace.parts[static_cast<size_t>(edge.to_part)];
   const LinkClass& usual = links.classes[edge.link_class];
-  const std::string a = name_of(from), b = name_of(to), in = grouped(edge.slow_steps), of = grouped(edge.steps);
   Finding f;
   f.id = "link.slow";
   value_of(edge.saving_share, f);
-  if (edge.direction_known) {
-    const std::string what = human_duration(edge.median_ns), ratio = times(edge.ratio);
-    f.title_en = "The link from rank " + a + " to rank " + b + " is slow: " + what + " a message, " + ratio +
-                 " the usual, in " + in + " of " + of + " steps";
-    f.title_zh = "rank " + a + " 到 rank " + b + " 的链路较慢：" + of + " 步中有 " + in + " 步每条消息用时 " + what +
-                 "，是通常的 " + ratio;
-  } else {
-    const std::string what = human_duration(edge.both_ns), ratio = times(edge.ratio);
-    f.title_en = "The link between ranks " + a + " and " + b + " is slow: " + what + " there and back, " + ratio +
-                 " the usual, in " + in + " of " + of + " steps";
-    f.title_zh = "rank " + a + " 与 rank " + b + " 之间的链路较慢：" + of + " 步中有 " + in + " 步往返用时 " + what +
-                 "，是通常的 " + ratio;
-  }
-  f.detail_en = "Others of its kind take " + human_duration(usual.median_ns) +
-                "; with that the step is shorter by the share given. Their other links are fine, so look at this one: "
-                "cable, switch port, route, a device pair without a direct connection.";
-  f.detail_zh =
-      "同类链路用时 " + human_duration(usual.median_ns) +
-      "；若达到该水平，每步可缩短所示比例。两端的其他链路正常，请检查这一条：线缆、交换机端口、路由，或没有直连的"
-      "设备对。";
+  Args args;
+  args.set("from", name_of(from)).set("to", name_of(to)).flag("one_way", edge.direction_known);
+  args.set("time", human_duration(edge.direction_known ? edge.median_ns : edge.both_ns))
+      .set("ratio", times(edge.ratio));
+  args.set("slow", grouped(edge.slow_steps)).set("steps", grouped(edge.steps));
+  say(f, "finding.link", args.set("usual", human_duration(usual.median_ns)));
   return f;
 }
 
@@ -66,38 +51,19 @@ Finding endpoint_finding(const Trace& trace, const Links& links, const LinkEndpo
   Finding f;
   f.id = "link.endpoint";
   value_of(std::min(share, links.saving_share), f);
-  const bool both = endpoint.slow_sender && endpoint.slow_receiver;
-  const std::string rank = name_of(part);
-  f.title_en = "Everything that rank " + rank +
-               (both                   ? " sends and receives"
-                : endpoint.slow_sender ? " sends"
-                                       : " receives") +
-               " is slow: up to " + times(worst) + " the usual";
-  f.title_zh = "rank " + rank +
-               (both                   ? " 收发的"
-                : endpoint.slow_sender ? " 发出的"
-                                       : " 收到的") +
-               "所有消息都慢：最多为通常的 " + times(worst);
-  f.detail_en =
-      "Its peers are fine with others, so it is this end: network card, its driver, PCIe slot, a host that is "
-      "busy otherwise.";
-  f.detail_zh = "它的对端与其他 rank 通信正常，因此问题在这一端：网卡、驱动、PCIe 插槽，或主机忙于其他工作。";
+  Args args;
+  args.set("rank", name_of(part)).flag("sends", endpoint.slow_sender).flag("receives", endpoint.slow_receiver);
+  say(f, "finding.endpoint", args.set("ratio", times(worst)));
   return f;
 }
 
 Finding boundary_finding(const LinkBoundary& boundary) {
-  const std::string a = std::to_string(boundary.stage), b = std::to_string(boundary.other_stage);
   Finding f;
   f.id = "link.boundary";
   value_of(boundary.saving_share, f);
-  f.title_en = "Messages between stages " + a + " and " + b + " are slow in every replica";
-  f.title_zh = "第 " + a + " 级与第 " + b + " 级之间的消息在每个副本中都慢";
-  f.detail_en =
-      "It is not one link or rank (" + grouped(boundary.slow) + " of " + grouped(boundary.links) +
-      " links): look at what these stages have between them (another rack or switch, larger activations), and "
-      "at where they are placed.";
-  f.detail_zh = "问题不在某一条链路或某个 rank（" + grouped(boundary.links) + " 条链路中有 " + grouped(boundary.slow) +
-                " 条较慢）：请检查两级之间的路径（跨机架、跨交换机、更大的激活），以及它们的摆放位置。";
+  Args args;
+  args.set("stage", int64_t{boundary.stage}).set("other", int64_t{boundary.other_stage});
+  say(f, "finding.boundary", args.set("slow", grouped(boundary.slow)).set("links", grouped(boundary.links)));
   return f;
 }
 
@@ -105,10 +71,7 @@ Finding many_finding(const Links& links, int64_t slow) {
   Finding f;
   f.id = "link.many";
   value_of(links.saving_share, f);
-  f.title_en = grouped(slow) + " links are slow; none of them matters alone, all of them do";
-  f.title_zh = grouped(slow) + " 条链路较慢；单独一条影响不大，合在一起则有影响";
-  f.detail_en = "The table links says which: look for what they share, such as a switch or a host.";
-  f.detail_zh = "具体链路见 links 表：请查找它们的共同点，例如同一交换机或主机。";
+  say(f, "finding.links", Args().set("slow", grouped(slow)));
   return f;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/counted.h"
 #include "base/number.h"
+#include "model/finding_words.h"
 #include "pipeline/measure/late_cells.h"
 
 namespace stageline {
@@ -25,8 +26,6 @@ void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& o
   for (const Divergence& d : r.divergences) lists += d.is_order ? d.lists : 0;
   if (lists == 0 || r.best().score < kFollowed) return;
   const Divergence& worst = r.divergences.front();  // orders come first
-  const std::string rank = std::to_string(trace.parts[static_cast<size_t>(worst.part)].rank);
-  const std::string step = std::to_string(worst.step), name = r.best().name;
   const std::string share = percent(static_cast<double>(lists) / static_cast<double>(r.lists));
   Finding f;
   f.id = "schedule.order";
@@ -34,14 +33,10 @@ void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& o
   f.rank = trace.parts[static_cast<size_t>(worst.part)].rank;
   f.weight = kOrderWeight * static_cast<double>(lists) / static_cast<double>(r.lists);
   f.value = share;
-  f.value_note_en = "of the lists of work";
-  f.value_note_zh = "的工作列表";
-  f.title_en = "The order leaves " + name + " in " + share + " of the lists of work";
-  f.title_zh = share + " 的工作列表偏离了 " + name + " 的顺序";
-  f.detail_en = "Most often at stage " + std::to_string(worst.stage) + " (first: step " + step + ", rank " + rank +
-                "): it " + worst.sentence.en + ". stageline analyze schedule lists every such place.";
-  f.detail_zh = "最常见于第 " + std::to_string(worst.stage) + " 级（首次：第 " + step + " 步，rank " + rank + "）：" +
-                worst.sentence.zh + "。stageline analyze schedule 列出每一处。";
+  Args args;
+  args.set("schedule", r.best().name).set("share", share).set("divergence", worst.sentence);
+  args.set("stage", int64_t{worst.stage}).set("step", int64_t{worst.step}).set("rank", int64_t{*f.rank});
+  say(f, "finding.order", args);
   out.push_back(std::move(f));
 }
 
@@ -141,26 +136,16 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
   }
   if (!worst) return;
   const auto& [stage, late] = *worst;
-  const std::string s = std::to_string(stage), before = std::to_string(stage - 1);
   const std::string delay = human_duration(late.delay_ns / static_cast<double>(late.late));
-  const std::string first = "F" + std::to_string(late.micro_batch), later = "F" + std::to_string(late.later);
   Finding f;
   f.id = "schedule.late_start";
   f.weight = late.step_ns > 0 ? late.delay_ns / late.step_ns : 0;
   f.value = delay;
-  f.value_note_en = "after its input was ready";
-  f.value_note_zh = "（输入就绪之后）";
-  f.title_en = "Stage " + s + "'s " + first + " starts only after stage " + before + "'s " + later;
-  f.title_zh = "第 " + s + " 级的 " + first + " 要等第 " + before + " 级的 " + later + " 完成才开始";
-  f.detail_en = "Its input was ready " + delay + " earlier and its rank was free, in " + std::to_string(late.late) +
-                " of " + std::to_string(late.steps) + " steps" +
-                (stages > 1 ? "; " + std::to_string(stages) + " stages start late" : "") +
-                ". The schedule has no such wait: look for a receive that is posted late, or a send that waits for its "
-                "partner or shares a stream.";
-  f.detail_zh = "它的输入早 " + delay + " 就绪，且 rank 空闲（" + std::to_string(late.steps) + " 步中的 " +
-                std::to_string(late.late) + " 步" +
-                (stages > 1 ? "；共有 " + std::to_string(stages) + " 级晚启动" : "") +
-                "）。调度本身没有这个等待：请检查接收是否发起过晚，或发送是否在等待对方、与其他任务共用流。";
+  Args args;
+  args.set("stage", int64_t{stage}).set("before", int64_t{stage - 1}).set("delay", delay);
+  args.set("first", "F" + std::to_string(late.micro_batch)).set("later", "F" + std::to_string(late.later));
+  args.set("late", late.late).set("steps", late.steps).set("stages", stages > 1 ? std::to_string(stages) : "");
+  say(f, "finding.late_start", args);
   out.push_back(std::move(f));
 }
 
@@ -205,17 +190,7 @@ void add_undelayed(const Trace& trace, const TheoryRun& run, std::vector<Finding
   Finding f;
   f.id = "schedule.undelayed";
   f.value = counted(weights, "weight gradient", "weight gradients");
-  f.value_note_en = "none delayed";
-  f.value_note_zh = "均未推迟";
-  f.title_en = "Weight gradients run right after their input gradients, every time: delay them to fill the waiting";
-  f.title_zh = "每个权重梯度都紧跟在其输入梯度之后：请推迟它们以填补等待";
-  f.detail_en =
-      "Nobody waits for a weight gradient, so a zero-bubble schedule runs it where its rank would wait. Run at once it "
-      "is worth no more than a whole backward: is the part that delays them switched on? stageline what-if prices such "
-      "schedules.";
-  f.detail_zh =
-      "没有谁等待权重梯度，零气泡调度会在 rank 空闲处执行它；立即执行与完整反向并无差别。请检查推迟权重梯度的选项是否已"
-      "启用。stageline what-if 给出这类调度的代价。";
+  say(f, "finding.undelayed");
   f.evidence = {"schedule", "recognition"};
   out.push_back(std::move(f));
 }
@@ -227,38 +202,23 @@ bool on_one_clock(const Trace& trace) {
          std::all_of(trace.parts.begin(), trace.parts.end(), [&](const Part& p) { return p.machine == machine; });
 }
 
-// What one reason is called and what to do about it.
-struct LateWords {
+// One reason why cells start late: its sentences, "finding.late.NAME".
+struct LateReason {
   double ns;
-  const char *title_en, *title_end_en, *title_zh, *detail_en, *detail_zh;
+  std::string name;
 };
 
 void add_late(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out) {
   if (!on_one_clock(trace)) return;
   const LateChain c = late_chain(trace, run);
-  const LateWords reasons[] = {
-      {c.message_ns, "Late messages hold the pipeline up for ", " a step", "消息迟到，流水线每步为此多等 ",
-       "Their results were ready and the ranks free. Look at the links, and at sends that wait for their receives.",
-       "结果已就绪，rank 也空闲。请检查链路，以及是否有发送在等待对方的接收。"},
-      {c.launch_ns, "Late launches hold the pipeline up for ", " a step", "内核下发过晚，流水线每步为此多等 ",
-       "Inputs were there and the devices free before the host asked for the work. Look at what the host does then.",
-       "输入已到、设备空闲之后，主机才下发计算。请检查主机此时在做什么。"},
-      {c.blocked_ns, "Ranks sit in sends and receives for ", " a step", "rank 停在收发操作中，流水线每步为此多等 ",
-       "What the next cell needed was there, but its rank was inside a send or receive of other work: sends that wait "
-       "for their receives, receives waited for in order. Post them earlier, or asynchronously.",
-       "下一个单元所需的一切已就绪，但 rank "
-       "正停在其他工作的发送或接收中：发送在等对方接收，或按顺序逐个等待接收。请提前或异步发起。"},
-      {c.unexplained_ns, "Ranks stand ready for ", " a step, and nothing says why",
-       "没有记录能说明原因：rank 已就绪却未开始，每步共 ",
-       "Between the end of what it needs and its own start a cell could have run: latency of messages that were not "
-       "recorded, or the host.",
-       "单元所需的一切已完成，本可开始：可能是未被记录的消息延迟，或主机端的开销。"},
-      {c.longer_ns, "Uneven cells hold the pipeline up for ", " a step", "个别单元比均值慢，流水线每步为此多等 ",
-       "Some take longer than the mean of their stage and kind, and the others wait for whoever is slow at the moment.",
-       "各级的抖动会累加：其他级总在等当下最慢的那一个。"}};
-  const LateWords* worst = &reasons[0];
+  const LateReason reasons[] = {{c.message_ns, "message"},
+                                {c.launch_ns, "launch"},
+                                {c.blocked_ns, "blocked"},
+                                {c.unexplained_ns, "unexplained"},
+                                {c.longer_ns, "longer"}};
+  const LateReason* worst = &reasons[0];
   double sum = 0;
-  for (const LateWords& reason : reasons) {
+  for (const LateReason& reason : reasons) {
     sum += std::max(0.0, reason.ns);
     if (reason.ns > worst->ns) worst = &reason;
   }
@@ -267,20 +227,17 @@ void add_late(const Trace& trace, const TheoryRun& run, double pipeline_share, s
   const bool said = std::any_of(out.begin(), out.end(), [](const Finding& f) { return f.id == "schedule.late_start"; });
   if (said && worst >= &reasons[3]) return;
   const auto steps = static_cast<double>(c.steps);
-  const std::string each = human_duration(worst->ns / steps), name = run.theory.schedule;
-  const std::string actual = human_duration(c.actual_ns / steps), theory = human_duration(c.theory_ns / steps);
   Finding f;
   f.id = "schedule.late";
   f.weight = share * pipeline_share;  // of a step, as other findings'
   f.value = percent(share);
-  f.value_note_en = "of the pipeline's span";
-  f.value_note_zh = "占流水线跨度";
-  f.title_en = worst->title_en + each + worst->title_end_en;
-  f.title_zh = worst->title_zh + each;
-  f.detail_en = name + " with this run's mean times and no latency takes " + theory + ", the run " + actual + ". " +
-                worst->detail_en + " stageline analyze theory lists the cells.";
-  f.detail_zh = "按本次运行的平均耗时、无延迟计，" + name + " 需 " + theory + "，实际为 " + actual + "。" +
-                worst->detail_zh + "stageline analyze theory 列出各单元。";
+  set_note(f, words("note.span"));
+  Args args;
+  args.set("each", human_duration(worst->ns / steps)).set("schedule", run.theory.schedule);
+  args.set("actual", human_duration(c.actual_ns / steps)).set("theory", human_duration(c.theory_ns / steps));
+  args.set("reason", words("finding.late." + worst->name + ".reason"));
+  set_title(f, words("finding.late." + worst->name + ".title", args));
+  set_detail(f, words("finding.late.detail", args));
   out.push_back(std::move(f));
 }
 

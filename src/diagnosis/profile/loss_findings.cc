@@ -387,7 +387,7 @@ void speak_in_time(const ProfileFacts& f, std::vector<Finding>& list) {
     x.lost_ns_per_step = x.weight * f.step_ns;
     if (!(x.weight > 0)) continue;
     x.value = human_duration(x.lost_ns_per_step) + " (" + percent(x.weight) + ")";
-    set_note(x, words(f.step_count > 0 ? "profile.note.step" : "profile.note.recording"));
+    set_note(x, words(f.step_count > 0 ? "note.step" : "profile.note.recording"));
   }
 }
 

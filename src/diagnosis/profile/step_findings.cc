@@ -122,7 +122,7 @@ void add_waiting(const std::vector<Table>& tables, std::vector<Finding>& out) {
   x.id = "comm.waiting";
   x.weight = weight;
   x.value = percent(weight);
-  set_note(x, words("profile.note.step"));
+  set_note(x, words("note.step"));
   Args args;
   args.set("share", percent(share)).set("time", human_duration(w.waiting / static_cast<double>(w.by_rank.size())));
   args.set("rank", rank).set("least", least < kLateRatio * median_of(others) ? human_duration(least) : "");

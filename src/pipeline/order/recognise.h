@@ -63,7 +63,7 @@ std::string labels_text(const Recognition& recognition);
 std::string runner_up_text(const Recognition& recognition);
 inline constexpr double kNearlyAsNear = 0.03;  // of score
 
-// "1f1b, 100 %": the name and the share of lists that match; "" when nothing is recognised.
-std::string recognition_share(const Recognition& recognition);
+// "100 %": the share of lists that match the best candidate. Expects that there is one.
+std::string equal_lists_text(const Recognition& recognition);
 
 }  // namespace stageline

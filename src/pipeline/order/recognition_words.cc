@@ -26,10 +26,9 @@ std::string runner_up_text(const Recognition& r) {
   return {};
 }
 
-std::string recognition_share(const Recognition& r) {
-  if (!r.recognised) return {};
+std::string equal_lists_text(const Recognition& r) {
   const double equal = static_cast<double>(r.best().equal_lists) / static_cast<double>(std::max<int64_t>(1, r.lists));
-  return r.best().name + ", " + fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f%";
+  return fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f%";
 }
 
 Text recognition_text(const Recognition& r) {
@@ -40,14 +39,13 @@ Text recognition_text(const Recognition& r) {
   args.set("schedule", best.name).set("score", score);
   if (!r.recognised) return words("recognition.none", args);
   const ScheduleSizes& sizes = best.sizes;
-  const double equal = static_cast<double>(best.equal_lists) / static_cast<double>(std::max<int64_t>(1, r.lists));
   std::string same;
   for (const std::string& other : r.same_as) same += (same.empty() ? "" : ", ") + other;
   args.count("stages", sizes.stages).count("micro_batches", sizes.micro_batches);
   args.flag("two_ways", sizes.chunks > 1 && best.layout == ChunkLayout::kBidirectional);
   args.set("chunks", sizes.chunks > 1 ? std::to_string(sizes.chunks) : "");
   args.set("group", sizes.group > 0 && sizes.group != sizes.stages ? std::to_string(sizes.group) : "");
-  args.set("equal", fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f%");
+  args.set("equal", equal_lists_text(r));
   args.set("score", best.equal_lists < r.lists ? score : "").set("same", same).set("near", runner_up_text(r));
   return words("recognition", args.flag("renumbered", r.renumbered));
 }
