@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "sql/authorizer.h"
 #include "sql/functions.h"
+#include "sql/slice_sums.h"
 #include "sql/tables.h"
 
 namespace stageline::sql {
@@ -204,6 +205,8 @@ Status Session::start() {
   sources_ = tables_of(data_);
   for (const auto& source : sources_)
     if (Status s = add_table(db_, source, &stopped_); !s) return s;
+  for (const auto& source : sums_of_slices(data_))
+    if (Status s = add_table(db_, source, &stopped_); !s) return s;
   sqlite3_set_authorizer(db_, authorize, &stopped_);
   return {};
 }
@@ -289,7 +292,8 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
     ~Unwatch() { sqlite3_progress_handler(db, 0, nullptr, nullptr); }
   } const unwatch = {db_};
   Outcome outcome;
-  const auto failed = [&](const std::string& statement, size_t begin) -> Error {
+  // `told`: not in the asker's words, so there is no place in the text to show.
+  const auto failed = [&](const std::string& statement, size_t begin, bool told) -> Error {
     if (watch.why != Watch::Why::kNothing) return watch.error();
     if (stopped_.problem) return *stopped_.problem;
     if (!stopped_.refused.empty())
@@ -303,20 +307,20 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
               {},
               "TMPDIR names another"};
     if (code == SQLITE_TOOBIG) return {ErrorCode::kLimit, "a text of this query is longer than 64 MiB", {}, ""};
+    if (told) return {ErrorCode::kUnavailable, sqlite3_errmsg(db_), {}, ""};
     return error_at(statement, begin, text);
   };
-  for (const std::string_view& view : statements) {
-    const bool is_last = &view == &statements.back();
-    const auto begin = static_cast<size_t>(view.data() - text.data());
-    const std::string statement(view);
+  // One statement, `begin` bytes into the text; `told`: as added_up_query() tells it.
+  const auto run = [&](const std::string& statement, size_t begin, bool is_last, bool told) -> Status {
     stopped_.problem.reset();
     stopped_.refused.clear();
+    stopped_.adding_up = told;
     sqlite3_stmt* prepared = nullptr;
     const int code =
         sqlite3_prepare_v3(db_, statement.data(), static_cast<int>(statement.size()), 0, &prepared, nullptr);
     const Statement owner(prepared);
-    if (code != SQLITE_OK) return failed(statement, begin);
-    if (!prepared) continue;
+    if (code != SQLITE_OK) return failed(statement, begin, told);
+    if (!prepared) return {};
     for (size_t i = 0; i < parameters.size(); ++i) {
       int place = static_cast<int>(i) + 1;
       if (!parameters[i].name.empty()) {
@@ -335,31 +339,45 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
     }
     const int width = sqlite3_column_count(prepared);
     outcome.is_query = width > 0;
-    if (is_last) {
-      std::vector<ResultColumn> columns;
-      for (int c = 0; c < width; ++c) {
-        const char* name = sqlite3_column_name(prepared, c);
-        columns.push_back({valid_utf8(name ? name : ""), unit_of(name ? name : "")});
-      }
-      sink.begin(columns);
-    }
     std::vector<SqlValue> values(static_cast<size_t>(width));
     std::vector<std::string> blobs(static_cast<size_t>(width));
-    for (;;) {
+    for (bool begun = false;;) {
       const int step = sqlite3_step(prepared);
-      if (step == SQLITE_DONE) break;
-      if (step != SQLITE_ROW) return failed(statement, begin);
+      if (step != SQLITE_DONE && step != SQLITE_ROW) return failed(statement, begin, told);
+      if (is_last && !begun) {
+        std::vector<ResultColumn> columns;
+        for (int c = 0; c < width; ++c) {
+          const char* name = sqlite3_column_name(prepared, c);
+          columns.push_back({valid_utf8(name ? name : ""), unit_of(name ? name : "")});
+        }
+        sink.begin(columns);
+        begun = true;
+      }
+      if (step == SQLITE_DONE) return {};
       if (!is_last) continue;
       if (outcome.rows >= limits.most_rows) {
         outcome.truncated = true;
-        break;
+        return {};
       }
       for (int c = 0; c < width; ++c)
         values[static_cast<size_t>(c)] = value_of(prepared, c, blobs[static_cast<size_t>(c)]);
       ++outcome.rows;
-      if (!sink.row(values)) break;
+      if (!sink.row(values)) return {};
       if ((outcome.rows & 1023) == 0 && watch.stops()) return watch.error();
     }
+  };
+  for (const std::string_view& view : statements) {
+    const bool is_last = &view == &statements.back();
+    const auto begin = static_cast<size_t>(view.data() - text.data());
+    // A session that has made tables of its own may have one called slices.
+    const std::string added_up = stopped_.spent ? std::string() : added_up_query(view);
+    if (!added_up.empty()) {
+      Status s = run(added_up, begin, is_last, true);
+      if (s) continue;
+      // What sums cannot tell is asked of the slices themselves; so are errors, in the asker's own words.
+      if (outcome.rows > 0 || watch.why != Watch::Why::kNothing) return std::move(s).error();
+    }
+    if (Status s = run(std::string(view), begin, is_last, false); !s) return std::move(s).error();
   }
   return outcome;
 }

@@ -69,12 +69,12 @@ void show_kernel_fact(const Part& part, uint32_t slice, Field field, const Strin
   }
 }
 
-void show_bytes(const Part& part, uint32_t slice, sqlite3_context* out) {
+int64_t bytes_of(const Part& part, uint32_t slice) {  // kNullInteger: unknown
   int64_t bytes = -1;
   if (const CopyFact* copy = fact_of(part.copies, slice)) bytes = copy->bytes;
   if (const CollectiveFact* collective = fact_of(part.collectives, slice); bytes < 0 && collective)
     bytes = collective->bytes;
-  bytes < 0 ? sqlite3_result_null(out) : sqlite3_result_int64(out, bytes);
+  return bytes < 0 ? kNullInteger : bytes;
 }
 
 }  // namespace
@@ -136,6 +136,23 @@ const std::vector<SliceColumnSpec>& kernel_column_specs() {
   return specs;
 }
 
+int64_t number_of(const RunData& data, size_t p, size_t l, size_t slice, SliceColumn field) {
+  const Slices& s = data.trace().parts[p].slices;
+  switch (field) {
+    case Field::kStart: return data.time_ns(p, s.start_ns[slice]);
+    case Field::kDur: return s.dur_ns[slice];
+    case Field::kEnd: return sum_or_limit(data.time_ns(p, s.start_ns[slice]), s.dur_ns[slice]);
+    case Field::kSelf: return data.self_ns(p, l, slice);
+    case Field::kBytes: return bytes_of(data.trace().parts[p], static_cast<uint32_t>(slice));
+    default: break;
+  }
+  const uint32_t call = launch_of(data, p, slice);
+  if (call == kNoSliceIndex) return kNullInteger;
+  if (field == Field::kCallStart) return data.time_ns(p, s.start_ns[call]);
+  if (field == Field::kCallDur) return s.dur_ns[call];
+  return std::max<int64_t>(0, between_ns(s.end_ns(call), s.start_ns[slice]));
+}
+
 void show_slice(const RunData& data, size_t p, size_t l, size_t slice, SliceColumn field, sqlite3_context* out) {
   const Trace& trace = data.trace();
   const Part& part = trace.parts[p];
@@ -151,10 +168,14 @@ void show_slice(const RunData& data, size_t p, size_t l, size_t slice, SliceColu
           out, s.category_id.empty() ? "" : std::string_view(trace.categories[s.category_id[slice]].text));
     case Field::kClass:
       return show_text_or_null(out, data.is_device(p, slice) ? kernel_class_name(s.class_of(slice)) : "");
-    case Field::kStart: return show(out, data.time_ns(p, s.start_ns[slice]));
-    case Field::kDur: return show(out, s.dur_ns[slice]);
-    case Field::kEnd: return show(out, sum_or_limit(data.time_ns(p, s.start_ns[slice]), s.dur_ns[slice]));
-    case Field::kSelf: return show(out, data.self_ns(p, l, slice));
+    case Field::kStart:
+    case Field::kDur:
+    case Field::kEnd:
+    case Field::kSelf:
+    case Field::kCallStart:
+    case Field::kCallDur:
+    case Field::kLaunchDelay:
+    case Field::kBytes: return show_known(out, number_of(data, p, l, slice, field));
     case Field::kLane: return show_text(out, part.lanes[l].name);
     case Field::kLaneKind: {
       const LaneKind kind = part.lanes[l].kind;
@@ -180,15 +201,6 @@ void show_slice(const RunData& data, size_t p, size_t l, size_t slice, SliceColu
       if (s.correlation.empty() || s.correlation[slice] == kNoCorrelation) return sqlite3_result_null(out);
       return show(out, int64_t{s.correlation[slice]});
     case Field::kFileIndex: return show(out, int64_t{s.file_index[slice]});
-    case Field::kCallStart:
-    case Field::kCallDur:
-    case Field::kLaunchDelay: {
-      const uint32_t call = launch_of(data, p, slice);
-      if (call == kNoSliceIndex) return sqlite3_result_null(out);
-      if (field == Field::kCallStart) return show(out, data.time_ns(p, s.start_ns[call]));
-      if (field == Field::kCallDur) return show(out, s.dur_ns[call]);
-      return show(out, std::max<int64_t>(0, between_ns(s.end_ns(call), s.start_ns[slice])));
-    }
     case Field::kOpName: {
       const uint32_t op = operator_of(data, p, slice);
       if (op == kNoSliceIndex) return sqlite3_result_null(out);
@@ -199,7 +211,6 @@ void show_slice(const RunData& data, size_t p, size_t l, size_t slice, SliceColu
     case Field::kRegisters:
     case Field::kSharedBytes:
     case Field::kOccupancy: return show_kernel_fact(part, i, field, trace.names, out);
-    case Field::kBytes: return show_bytes(part, i, out);
   }
 }
 

@@ -56,6 +56,13 @@ const std::vector<SliceColumnSpec>& kernel_column_specs();
 
 inline int64_t slice_id(size_t part, size_t slice) { return static_cast<int64_t>(part << 32 | slice); }
 
+// Of times, durations and bytes; kNullInteger: unknown. `lane`: of the slice, looked at for kSelf alone.
+int64_t number_of(const RunData& data, size_t part, size_t lane, size_t slice, SliceColumn field);
+constexpr bool is_number(SliceColumn field) {
+  return field == SliceColumn::kStart || field == SliceColumn::kDur || field == SliceColumn::kEnd ||
+         field == SliceColumn::kSelf || field == SliceColumn::kBytes || field == SliceColumn::kCallStart ||
+         field == SliceColumn::kCallDur || field == SliceColumn::kLaunchDelay;
+}
 // `lane`: of the slice.
 void show_slice(const RunData& data, size_t part, size_t lane, size_t slice, SliceColumn field, sqlite3_context* out);
 

@@ -1,313 +1,135 @@
 #include "sql/slice_table.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
+#include <span>
 
-#include "base/number.h"
 #include "sql/slice_rows.h"
-#include "sql/slice_test.h"
+#include "sql/slice_scan.h"
 
 namespace stageline::sql {
 namespace {
 
 using Field = SliceColumn;
-constexpr size_t kLargestBatch = RunData::kBlock;      // rows looked at together
-constexpr int kByName = 1, kBackwards = 2, kById = 4;  // Plan::mode
+// Plan::mode: those of SliceScan; the first by a number, as many as LIMIT says, with the number's column above the bits.
+constexpr int kByName = SliceScan::kByName, kBackwards = SliceScan::kBackwards, kFirst = 8, kColumnShift = 4;
 
-// Slices of one lane, or of one name in one rank: places [begin, end) of `rows`, or of the part itself (null).
-struct Stretch {
-  size_t part = 0, lane = SIZE_MAX, begin = 0, end = 0;  // lane: SIZE_MAX: of any
-  const std::vector<uint32_t>* rows = nullptr;
-};
+// Ranges of these are taken to the letter where the value is a whole number; SQLite looks again in any case.
+bool is_exact_of_integers(Field field) {
+  return field == Field::kRank || field == Field::kStep || field == Field::kStart || field == Field::kDur;
+}
 
 class SliceCursor : public Cursor {
  public:
   SliceCursor(std::shared_ptr<const RunData> data, const std::vector<SliceColumnSpec>& specs, bool kernels)
-      : data_(std::move(data)), trace_(data_->trace()), specs_(specs), kernels_(kernels) {}
+      : data_(std::move(data)), specs_(specs), scan_(data_, kernels) {}
 
   Status filter(int mode, const std::vector<Pushed>& given) override {
-    test_ = SliceTest();
-    stretches_.clear();
-    by_name_.clear();
-    stretch_ = found_ = found_count_ = 0;
-    batch_ = 64;
-    for (const Pushed& p : given)
-      if (Status s = add_test(test_, trace_, specs_[static_cast<size_t>(p.column)].field, p.op, p.value); !s) return s;
-    if (test_.nothing || test_.low_ns > test_.high_ns) return {};
-    if (test_.name_id)
-      keep_texts(
-          test_.names, trace_.names.size(), [](size_t i) { return static_cast<int64_t>(i); },
-          [&](int64_t id) { return id == *test_.name_id; });
-    std::vector<size_t> parts;
-    if (test_.id) {
-      find_one(*test_.id);
-    } else {
-      for (size_t p = 0; p < trace_.parts.size(); ++p)
-        if (wants_part(p)) parts.push_back(p);
-      if (mode & kBackwards) std::reverse(parts.begin(), parts.end());
-      if (mode & kByName)
-        order_by_name(parts, (mode & kBackwards) != 0);
-      else
-        for (const size_t p : parts) add_lanes(p);
+    std::vector<Pushed> conditions;
+    int64_t limit = -1;      // less than 0: none
+    bool looks_again = false;  // SQLite does, and may leave rows out
+    for (const Pushed& p : given) {
+      if (p.op == SQLITE_INDEX_CONSTRAINT_LIMIT) {
+        limit = integer_of(p.value).value_or(-1);
+        continue;
+      }
+      conditions.push_back(p);
+      looks_again = looks_again || (is_exact_of_integers(specs_[static_cast<size_t>(p.column)].field) &&
+                                    sqlite3_value_type(p.value) != SQLITE_INTEGER);
     }
-    at_ = stretches_.empty() ? 0 : stretches_[0].begin;
-    if (!stretches_.empty()) enter(stretches_[0]);
-    fill();
+    if (Status s = scan_.ask(specs_, conditions); !s) return s;
+    scan_.start(mode & kFirst ? 0 : mode);
+    first_.clear();
+    if (mode & kFirst) {
+      find_first(specs_[static_cast<size_t>(mode >> kColumnShift)].field, (mode & kBackwards) != 0,
+                 limit < 0 || looks_again ? SIZE_MAX : static_cast<size_t>(limit));
+    } else {
+      fill();
+    }
     return {};
   }
 
-  bool at_end() const override { return found_ >= found_count_; }
+  bool at_end() const override { return found_ >= rows_.size(); }
   void next() override {
-    if (++found_ >= found_count_) fill();
+    if (++found_ < rows_.size()) return;
+    if (first_.empty())
+      fill();
+    else
+      show_first(++shown_);
   }
   void column(sqlite3_context* out, int column) const override {
-    const uint32_t slice = batch_rows_[found_];
+    const uint32_t slice = rows_[found_];
     const Field field = specs_[static_cast<size_t>(column)].field;
-    const Stretch& s = stretches_[row_stretch_];
+    // What whole passes read, without a call more.
+    const Slices& s = data_->trace().parts[part_].slices;
+    if (field == Field::kDur) return show_known(out, s.dur_ns[slice]);
+    if (field == Field::kName) return show_text(out, data_->trace().names.text(s.name_id[slice]));
     const bool needs_lane = field == Field::kLane || field == Field::kLaneKind || field == Field::kPid ||
                             field == Field::kTid || field == Field::kSelf;
-    const size_t lane = s.lane != SIZE_MAX || !needs_lane ? s.lane : data_->lane_of(s.part, slice);
-    show_slice(*data_, s.part, lane, slice, field, out);
+    const size_t lane = lane_ != SIZE_MAX || !needs_lane ? lane_ : data_->lane_of(part_, slice);
+    show_slice(*data_, part_, lane, slice, field, out);
   }
-  int64_t row_id() const override { return slice_id(stretches_[row_stretch_].part, batch_rows_[found_]); }
+  int64_t row_id() const override { return slice_id(part_, rows_[found_]); }
 
  private:
-  bool wants_part(size_t p) const {
-    const Part& part = trace_.parts[p];
-    if (!data_->has_part(p) || part.rank < test_.rank_low || part.rank > test_.rank_high) return false;
-    if (test_.device && (part.device == kUnknown || part.device != *test_.device)) return false;
-    for (const auto& id : {test_.parent, test_.launch, test_.op})  // lie in the same rank
-      if (id && static_cast<size_t>(*id >> 32) != p) return false;
-    return true;
-  }
-
-  bool wants_lane(const Lane& lane) const {
-    if (test_.lane && lane.name != *test_.lane) return false;
-    if (test_.tid && (lane.tid.empty() || lane.tid != *test_.tid)) return false;
-    if (!test_.lane_kind) return true;
-    return *test_.lane_kind == (lane.kind == LaneKind::kHostThread     ? "host"
-                                : lane.kind == LaneKind::kDeviceStream ? "device"
-                                                                       : "other");
-  }
-
-  const std::vector<uint32_t>* rows_of(size_t p) const {
-    return kernels_ ? &data_->device_rows(p) : data_->chosen_rows(p);
-  }
-
-  void find_one(int64_t id) {
-    const auto p = static_cast<size_t>(id >> 32), slice = static_cast<size_t>(id & UINT32_MAX);
-    if (id < 0 || p >= trace_.parts.size() || slice >= trace_.parts[p].slices.size() || !wants_part(p)) return;
-    const std::vector<uint32_t>* rows = rows_of(p);
-    size_t place = slice;
-    if (rows) {
-      const auto found = std::lower_bound(rows->begin(), rows->end(), static_cast<uint32_t>(slice));
-      if (found == rows->end() || *found != slice) return;
-      place = static_cast<size_t>(found - rows->begin());
-    }
-    const size_t lane = data_->lane_of(p, slice);
-    if (wants_lane(trace_.parts[p].lanes[lane])) stretches_.push_back({p, lane, place, place + 1, rows});
-  }
-
-  // The lanes of a part, each as far as the window of time reaches.
-  void add_lanes(size_t p) {
-    const Part& part = trace_.parts[p];
-    const std::vector<uint32_t>* const rows = rows_of(p);
-    const bool by_time = !data_->is_mapped() &&
-                         (test_.low_ns != INT64_MIN || test_.high_ns != INT64_MAX || test_.end_low_ns != INT64_MIN);
-    for (size_t l = 0; l < part.lanes.size(); ++l) {
-      const Lane& lane = part.lanes[l];
-      if (!wants_lane(lane)) continue;
-      Stretch s = {p, l, lane.begin, lane.end, rows};
-      if (rows) {
-        s.begin = static_cast<size_t>(std::lower_bound(rows->begin(), rows->end(), lane.begin) - rows->begin());
-        s.end = static_cast<size_t>(std::lower_bound(rows->begin(), rows->end(), lane.end) - rows->begin());
-      }
-      if (by_time) narrow_stretch(s);
-      if (s.begin < s.end) stretches_.push_back(s);
-    }
-  }
-
-  void narrow_stretch(Stretch& s) const {
-    const Slices& slices = trace_.parts[s.part].slices;
-    const int64_t zero = data_->zero_ns(s.part);
-    const auto stamp = [&](int64_t ns) {  // of SQL's time; the open ends stay open
-      return ns == INT64_MIN || ns == INT64_MAX ? ns : sum_or_limit(ns, zero);
-    };
-    int64_t low = stamp(test_.low_ns);
-    const int64_t high = stamp(test_.high_ns);  // an end says nothing of the start where a duration is negative
-    if (test_.end_low_ns != INT64_MIN)
-      low = std::max(low, between_ns(data_->bounds(s.part).longest_ns[s.lane], stamp(test_.end_low_ns)));
-    const auto start = [&](size_t place) { return slices.start_ns[s.rows ? (*s.rows)[place] : place]; };
-    const auto first = [&](const auto& above) {
-      size_t at = s.begin;
-      for (size_t left = s.end - s.begin; left > 0;) {
-        const size_t half = left / 2;
-        if (!above(start(at + half))) {
-          at += half + 1;
-          left -= half + 1;
-        } else {
-          left = half;
-        }
-      }
-      return at;
-    };
-    const size_t begin = low == INT64_MIN ? s.begin : first([&](int64_t ns) { return ns >= low; });
-    const size_t end = high == INT64_MAX ? s.end : first([&](int64_t ns) { return ns > high; });
-    s.begin = begin;
-    s.end = std::max(begin, end);
-  }
-  // Rows of all parts by the text of their names: a permutation of each part, 4 B a row.
-  void order_by_name(const std::vector<size_t>& parts, bool backwards) {
-    std::vector<StringId> names(trace_.names.size());
-    std::iota(names.begin(), names.end(), StringId{0});
-    std::erase_if(names, [&](StringId id) { return !test_.names.empty() && !test_.names[id]; });
-    std::sort(names.begin(), names.end(), [&](StringId a, StringId b) {
-      return backwards ? trace_.names.text(a) > trace_.names.text(b) : trace_.names.text(a) < trace_.names.text(b);
-    });
-    std::vector<std::vector<uint32_t>> ends(parts.size());
-    for (size_t k = 0; k < parts.size(); ++k) {
-      const Slices& s = trace_.parts[parts[k]].slices;
-      const std::vector<uint32_t>* const rows = rows_of(parts[k]);
-      const size_t count = rows ? rows->size() : s.size();
-      std::vector<uint32_t>& end = ends[k];
-      end.assign(trace_.names.size() + 1, 0);
-      const auto slice = [&](size_t i) { return rows ? (*rows)[i] : static_cast<uint32_t>(i); };
-      for (size_t i = 0; i < count; ++i) ++end[s.name_id[slice(i)] + 1u];
-      std::partial_sum(end.begin(), end.end(), end.begin());
-      std::vector<uint32_t>& order = *by_name_.emplace_back(std::make_unique<std::vector<uint32_t>>(count));
-      for (size_t i = 0; i < count; ++i) order[end[s.name_id[slice(i)]]++] = slice(i);
-    }
-    for (const StringId name : names)
-      for (size_t k = 0; k < parts.size(); ++k) {
-        const uint32_t begin = name == 0 ? 0 : ends[k][name - 1u];  // counting moved each end to where the next begins
-        if (begin < ends[k][name]) stretches_.push_back({parts[k], SIZE_MAX, begin, ends[k][name], by_name_[k].get()});
-      }
-    test_.names.clear();  // looked at already
-  }
-
-  // What of a part does not change from row to row.
-  void enter(const Stretch& s) {
-    const Part& part = trace_.parts[s.part];
-    if (test_.any_step()) {
-      steps_.assign(part.steps.size() + 1, 0);
-      for (size_t i = 0; i < part.steps.size(); ++i)
-        steps_[i + 1] = part.steps[i].number >= test_.step_low && part.steps[i].number <= test_.step_high;
-    }
-    if (test_.stream) {
-      streams_.assign(part.streams.size(), 0);
-      for (size_t i = 1; i < part.streams.size(); ++i) streams_[i] = part.streams[i] == *test_.stream;
-    }
-  }
-
-  // The next rows that pass, of one stretch.
   void fill() {
-    found_ = found_count_ = 0;
-    for (; stretch_ < stretches_.size(); ++stretch_) {
-      const Stretch& s = stretches_[stretch_];
-      while (at_ < s.end) {
-        const size_t count = std::min(batch_, s.end - at_);
-        if (batch_ < kLargestBatch) batch_ *= 2;
-        if (s.rows) {
-          std::copy_n(s.rows->begin() + static_cast<ptrdiff_t>(at_), count, batch_rows_.begin());
-        } else {
-          std::iota(batch_rows_.begin(), batch_rows_.begin() + static_cast<ptrdiff_t>(count),
-                    static_cast<uint32_t>(at_));
-        }
-        at_ += count;
-        found_count_ = passing(s, count);
-        if (found_count_ == 0) continue;
-        row_stretch_ = stretch_;
-        return;
-      }
-      if (stretch_ + 1 < stretches_.size()) {
-        at_ = stretches_[stretch_ + 1].begin;
-        if (stretches_[stretch_ + 1].part != s.part) enter(stretches_[stretch_ + 1]);
-      }
-    }
+    found_ = 0;
+    rows_ = {};
+    if (!scan_.fill()) return;
+    rows_ = scan_.rows();
+    part_ = scan_.part();
+    lane_ = scan_.lane();
   }
 
-  // Of the batch's first `count` rows those that pass, moved to its front; a condition at a time.
-  size_t passing(const Stretch& stretch, size_t count) {
-    const Slices& s = trace_.parts[stretch.part].slices;
-    const auto only = [&](const auto& fits) {
-      size_t kept = 0;
-      for (size_t i = 0; i < count; ++i) {
-        const uint32_t slice = batch_rows_[i];
-        batch_rows_[kept] = slice;
-        kept += fits(slice) ? 1 : 0;
-      }
-      count = kept;
+  // The first `most` rows by a number, and by id where it is equal: a heap of no more than these.
+  void find_first(Field field, bool backwards, size_t most) {
+    const auto before = [backwards](const Ranked& a, const Ranked& b) {
+      if (a.value != b.value) return backwards ? a.value > b.value : a.value < b.value;
+      return a.id < b.id;
     };
-    const bool facts = !s.category_id.empty();
-    if (test_.end_low_ns != INT64_MIN && !stretch.rows && !data_->is_mapped() && count > 0) {
-      // A whole block that ended before the window.
-      const std::vector<int64_t>& latest = data_->bounds(stretch.part).latest_end_ns;
-      const size_t first = batch_rows_[0] / RunData::kBlock, last = batch_rows_[count - 1] / RunData::kBlock;
-      const int64_t wanted = sum_or_limit(test_.end_low_ns, data_->zero_ns(stretch.part));
-      if (latest[first] < wanted && latest[last] < wanted) return 0;
+    while (most > 0 && scan_.fill()) {
+      const size_t part = scan_.part();
+      for (const uint32_t slice : scan_.rows()) {
+        const Ranked one = {number_of(field, part, slice), slice_id(part, slice)};
+        if (first_.size() == most) {
+          if (!before(one, first_.front())) continue;
+          std::pop_heap(first_.begin(), first_.end(), before);
+          first_.back() = one;
+        } else {
+          first_.push_back(one);
+        }
+        std::push_heap(first_.begin(), first_.end(), before);
+      }
     }
-    if (!test_.names.empty()) only([&](uint32_t i) { return test_.names[s.name_id[i]] != 0; });
-    if (!test_.categories.empty()) {
-      if (!facts) return 0;
-      only([&](uint32_t i) { return test_.categories[s.category_id[i]] != 0; });
-    }
-    if (test_.classes) {
-      if (!facts) return 0;
-      only([&](uint32_t i) { return (*test_.classes)[s.kernel_class[i] & 7] && data_->is_device(stretch.part, i); });
-    }
-    if (test_.any_step()) {
-      if (s.step.empty()) return 0;
-      only([&](uint32_t i) { return steps_[s.step[i]] != 0; });
-    }
-    if (test_.stream) {
-      if (s.stream_id.empty()) return 0;
-      only([&](uint32_t i) { return streams_[s.stream_id[i]] != 0; });
-    }
-    if (test_.correlation) {
-      if (s.correlation.empty() || *test_.correlation < 0 || *test_.correlation >= kNoCorrelation) return 0;
-      only([&](uint32_t i) { return s.correlation[i] == *test_.correlation; });
-    }
-    if (test_.parent) {
-      if (s.parent.empty()) return 0;
-      only([&](uint32_t i) { return s.parent[i] == static_cast<uint32_t>(*test_.parent); });
-    }
-    if (test_.op) {
-      if (s.parent.empty()) return 0;
-      only([&](uint32_t i) {
-        return s.parent[i] == static_cast<uint32_t>(*test_.op) && data_->is_device(stretch.part, i);
-      });
-    }
-    if (test_.launch) {
-      if (s.partner.empty()) return 0;
-      only([&](uint32_t i) {
-        return s.partner[i] == static_cast<uint32_t>(*test_.launch) && data_->is_device(stretch.part, i);
-      });
-    }
-    if (test_.dur_low_ns != INT64_MIN || test_.dur_high_ns != INT64_MAX)
-      only([&](uint32_t i) { return s.dur_ns[i] >= test_.dur_low_ns && s.dur_ns[i] <= test_.dur_high_ns; });
-    if (test_.end_low_ns != INT64_MIN && !data_->is_mapped()) {
-      const int64_t wanted = sum_or_limit(test_.end_low_ns, data_->zero_ns(stretch.part));
-      only([&](uint32_t i) { return sum_or_limit(s.start_ns[i], s.dur_ns[i]) >= wanted; });
-    }
-    // By lane, where stretches are no lanes.
-    if (stretch.lane == SIZE_MAX && (test_.lane || test_.tid || test_.lane_kind)) {
-      only([&](uint32_t i) { return wants_lane(trace_.parts[stretch.part].lanes[data_->lane_of(stretch.part, i)]); });
-    }
-    return count;
+    std::sort_heap(first_.begin(), first_.end(), before);
+    show_first(0);
   }
+  int64_t number_of(Field field, size_t part, uint32_t slice) const {
+    const Slices& s = data_->trace().parts[part].slices;
+    return field == Field::kDur ? s.dur_ns[slice] : data_->time_ns(part, s.start_ns[slice]);
+  }
+  void show_first(size_t place) {
+    shown_ = place;
+    found_ = 0;
+    rows_ = {};
+    if (place >= first_.size()) return;
+    part_ = static_cast<size_t>(first_[place].id >> 32);
+    row_ = static_cast<uint32_t>(first_[place].id & UINT32_MAX);
+    lane_ = SIZE_MAX;
+    rows_ = {&row_, 1};
+  }
+
+  struct Ranked {
+    int64_t value, id;
+  };
 
   std::shared_ptr<const RunData> data_;
-  const Trace& trace_;
   const std::vector<SliceColumnSpec>& specs_;
-  const bool kernels_;
-  SliceTest test_;
-  std::vector<Stretch> stretches_;
-  std::vector<std::unique_ptr<std::vector<uint32_t>>> by_name_;
-  std::vector<uint8_t> steps_, streams_;  // of the part: those wanted
-  size_t stretch_ = 0, at_ = 0, batch_ = 64;
-  size_t found_ = 0, found_count_ = 0, row_stretch_ = 0;
-  std::array<uint32_t, kLargestBatch> batch_rows_ = {};
+  SliceScan scan_;
+  std::span<const uint32_t> rows_;  // of the batch, or one of the first
+  size_t found_ = 0, part_ = 0, lane_ = SIZE_MAX;
+  std::vector<Ranked> first_;
+  size_t shown_ = 0;
+  uint32_t row_ = 0;
 };
 
 class SliceTable : public TableSource {
@@ -326,13 +148,23 @@ class SliceTable : public TableSource {
     const double count = static_cast<double>(std::max<size_t>(1, data_->trace().slice_count()));
     double left = kernels_ ? count / 4 : count;  // rows that come out
     double looked_at = left;                     // and that are looked at
-    bool one = false;
+    bool one = false, all_taken = true, skips = false;
+    Wanted* limit = nullptr;
     for (Wanted& w : plan.wanted) {
+      if (w.op == SQLITE_INDEX_CONSTRAINT_LIMIT || w.op == SQLITE_INDEX_CONSTRAINT_OFFSET) {
+        if (w.op == SQLITE_INDEX_CONSTRAINT_LIMIT && w.usable)
+          limit = &w;
+        else
+          skips = true;
+        continue;
+      }
+      all_taken = all_taken && w.usable && w.column >= 0;
       if (!w.usable || w.column < 0) continue;
       const Field field = specs_[static_cast<size_t>(w.column)].field;
       const Push push = push_of(field, w.op, w.binary);
       w.taken = push.taken;
       w.exact = push.taken && push.exact;
+      all_taken = all_taken && w.taken && (w.exact || is_exact_of_integers(field));
       if (!w.taken) continue;
       const double ranks = static_cast<double>(std::max<size_t>(1, data_->trace().parts.size()));
       if (field == Field::kId) {
@@ -355,8 +187,21 @@ class SliceTable : public TableSource {
     plan.cost = one ? 2 : looked_at * 0.1 + left + 10;
     if (plan.order.empty() || one) return;
     const auto& [column, backwards] = plan.order[0];
-    if (column < 0 || plan.order.size() > 1) return;
+    if (column < 0) return;
     const Field field = specs_[static_cast<size_t>(column)].field;
+    const auto is_id = [&](const std::pair<int, bool>& by) {
+      return by.first >= 0 && specs_[static_cast<size_t>(by.first)].field == Field::kId && !by.second;
+    };
+    if ((field == Field::kDur || field == Field::kStart) && limit && !skips && all_taken && !data_->is_mapped() &&
+        (plan.order.size() == 1 || (plan.order.size() == 2 && is_id(plan.order[1])))) {
+      // SQLite cuts off by itself too: this only says how many it will take.
+      limit->taken = true;
+      plan.ordered = true;
+      plan.mode = kFirst | (backwards ? kBackwards : 0) | column << kColumnShift;
+      plan.cost = looked_at * 0.05 + 10;
+      return;
+    }
+    if (plan.order.size() > 1) return;
     if (field == Field::kName) {
       plan.ordered = true;
       plan.mode = kByName | (backwards ? kBackwards : 0);

@@ -93,6 +93,7 @@ struct Stopped {
   std::optional<Error> problem;  // of a table
   std::string refused;           // by the authorizer: why
   bool spent = false;            // a query left something: temporary tables, a count of fetched arguments
+  bool adding_up = false;        // the statement is one of added_up_query()
   bool declaring = false;        // SQLite is told a table's columns, which it does by a CREATE TABLE of its own
 };
 

@@ -407,11 +407,108 @@ class Profile(unittest.TestCase):
                          ask(self.path, 'SELECT +name, count(*), sum(dur_ns) FROM slices WHERE +rank = 1 AND dur_ns > 500 GROUP BY +name ORDER BY 1'))
 
     def test_the_plan_says_what_is_pushed(self):
-        for query, part in {'SELECT * FROM slices WHERE id = 5': 'INDEX 0:0 2', 'SELECT name, count(*) FROM slices GROUP BY name': 'INDEX 1:',
+        for query, part in {'SELECT * FROM slices WHERE id = 5': 'INDEX 0:0 2', 'SELECT name, count(*), max(id) FROM slices GROUP BY name': 'INDEX 1:',
                             'SELECT * FROM slices WHERE rank = 1 AND start_ns > 5': 'INDEX 0:1 2 6 4'}.items():
             plan = ask(self.path, 'EXPLAIN QUERY PLAN ' + query)
             self.assertIn(part, plan[0][3], plan)
             self.assertFalse([p for p in plan if 'TEMP B-TREE' in p[3]], plan)
+
+    # ---- what is added up before SQLite sees it ----
+
+    SUMS = ('count(*)', 'count(1)', 'sum(dur_ns)', 'avg(dur_ns)', 'min(start_ns)', 'max(end_ns)', 'sum(self_ns)', 'count(step)', 'max(step)', 'count(class)', 'min(name)',
+            'sum(dur_ns) * 1.0 / count(*)', 'ms(sum(dur_ns))', 'sum(sum(dur_ns)) OVER ()', 'round(100.0 * sum(dur_ns) / sum(sum(dur_ns)) OVER (PARTITION BY 1), 3)',
+            "coalesce(max(stream), -1)")
+    KERNEL_SUMS = ('sum(bytes)', 'count(bytes)', 'min(launch_delay_ns)', 'avg(launch_delay_ns)', 'sum(call_dur_ns)', 'max(call_start_ns)')
+    GROUPS = ('rank', 'name', 'class', 'category', 'step', 'stream', 'lane', 'tid', 'lane_kind', 'short_name(name)', "class = 'COMMUNICATION'", 'step % 2', 'name_id')
+
+    def is_added_up(self, query):
+        return 'VIRTUAL TABLE INDEX 64:' in ' '.join(p[3] for p in ask(self.path, 'EXPLAIN QUERY PLAN ' + query))
+
+    def test_sums_made_before_are_those_of_all_rows(self):
+        """Random sums, groups and conditions, with the table and behind a subquery, which is read row by row."""
+        chance = random.Random(26)
+        source = self.conditions(chance, texts=True)
+        kernel_columns = {r[0] for r in ask(self.path, "SELECT name FROM columns('kernels')")}
+        added, asked, rows = 0, 0, 0
+        for _ in range(90):
+            table = chance.choice(['slices', 'kernels'])
+            groups = [g for g in chance.sample(self.GROUPS, chance.randint(0, 3)) if table == 'slices' or g not in ('category', 'lane', 'tid', 'lane_kind', 'name_id')]
+            sums = chance.sample(self.SUMS + (self.KERNEL_SUMS if table == 'kernels' else ()), chance.randint(1, 4))
+            sums = [s for s in sums if table == 'slices' or 'self_ns' not in s]
+            if not groups and not sums:
+                continue
+            picked = [p for p in (next(source)[0] for _ in range(chance.randint(0, 2))) if table == 'slices' or p.split()[0] in kernel_columns]
+            query = 'SELECT ' + ', '.join(groups + sums) + ' FROM {}'
+            if picked:
+                query += ' WHERE ' + chance.choice([' AND ', ' AND ', ' OR ']).join(picked)
+            if groups:
+                by = ', '.join(str(i + 1) if chance.random() < 0.5 else g for i, g in enumerate(groups))
+                query += f' GROUP BY {by}' + chance.choice(['', ' HAVING count(*) > 2', ' HAVING sum(dur_ns) > 5000'])
+                query += ' ORDER BY ' + ', '.join(str(i + 1) + chance.choice(['', ' DESC']) for i in range(len(groups)))
+            told = json.loads(run('sql', self.path, query.format(table), '--format', 'json', '-q', check=0).out)
+            plain = json.loads(run('sql', self.path, query.format(f'(SELECT * FROM {table} LIMIT -1)'), '--format', 'json', '-q', check=0).out)
+            self.assertEqual(told['columns'], plain['columns'], query)
+            self.assertEqual(len(told['rows']), len(plain['rows']), query)
+            for a, b in zip(told['rows'], plain['rows']):
+                for x, y in zip(a, b):
+                    self.assertTrue(x == y or isinstance(x, float) and abs(x - y) <= 1e-12 * abs(y), (query, a, b))
+            asked += 1
+            rows += len(told['rows'])
+            added += self.is_added_up(query.format(table))
+        self.assertGreater(added, asked // 3)
+        self.assertGreater(rows, 300)
+
+    def test_what_may_be_added_up_before(self):
+        for query in ('SELECT count(*), sum(dur_ns) FROM slices', 'SELECT name, count(*) FROM slices GROUP BY name', 'SELECT s.name n, sum(s.dur_ns) FROM slices s GROUP BY n ORDER BY 2 DESC LIMIT 5',
+                      'SELECT rank, avg(dur_ns) FROM kernels WHERE start_ns BETWEEN 5 AND 900000 GROUP BY 1', 'SELECT max(dur_ns) FROM slices WHERE dur_ns > 5 AND rank = 1',
+                      "SELECT * FROM (SELECT name, sum(dur_ns) AS total FROM kernels WHERE class <> '' GROUP BY name) WHERE total > 5",
+                      'SELECT count(*) FROM slices UNION ALL SELECT count(*) FROM kernels -- both'):
+            self.assertTrue(self.is_added_up(query), query)
+        # Rows, what would not mean the same, and what is not known to.
+        for query in ('SELECT * FROM slices', 'SELECT name, dur_ns FROM slices', 'SELECT name, max(dur_ns), id FROM slices GROUP BY name', 'SELECT name, sum(dur_ns) FROM slices',
+                      'SELECT count(DISTINCT name) FROM slices', 'SELECT name, quantile(dur_ns, 0.5) FROM slices GROUP BY name', 'SELECT sum(dur_ns) FROM slices WHERE dur_ns > 5 OR rank = 1',
+                      'SELECT sum(dur_ns) FROM slices WHERE dur_ns + 1 > 5', 'SELECT sum(dur_ns) FROM slices WHERE dur_ns > 5.5e0', 'SELECT depth, count(*) FROM slices GROUP BY depth',
+                      'SELECT sum(dur_ns) FILTER (WHERE rank = 1) FROM slices', 'SELECT sum(a.dur_ns) FROM slices a, slices b WHERE a.id = b.id', 'SELECT total(dur_ns) FROM slices',
+                      'SELECT sum(dur_ns) OVER () FROM slices', 'SELECT rank AS dur_ns, sum(dur_ns) FROM slices GROUP BY rank', 'SELECT group_concat(name) FROM slices GROUP BY rank',
+                      'WITH slices AS (SELECT 1 AS dur_ns) SELECT sum(dur_ns) FROM slices',
+                      'SELECT k.rank, (SELECT count(*) FROM slices s WHERE s.parent_id = k.op_id) FROM kernels k LIMIT 3'):
+            self.assertFalse(self.is_added_up(query), query)
+        self.assertEqual(ask(self.path, 'WITH slices AS (SELECT 1 AS dur_ns) SELECT sum(dur_ns) FROM slices'), [(1,)])
+        self.assertEqual(ask(self.path, 'CREATE TEMP TABLE slices AS SELECT 7 AS dur_ns; SELECT sum(dur_ns) FROM slices'), [(7,)])
+        # A condition that only the slices themselves can answer: asked of them.
+        count = ask(self.path, 'SELECT count(*) FROM (SELECT * FROM slices LIMIT -1) WHERE dur_ns > 1000.5')
+        self.assertEqual(ask(self.path, 'SELECT count(*) FROM slices WHERE dur_ns > 1000.5'), count)
+        self.assertEqual(ask(self.path, 'SELECT count(*) FROM slices WHERE end_ns < 900000'), ask(self.path, 'SELECT count(*) FROM (SELECT * FROM slices LIMIT -1) WHERE end_ns < 900000'))
+        self.assertEqual(ask(self.path, 'SELECT count(*), sum(dur_ns), max(dur_ns), avg(dur_ns) FROM slices WHERE rank = 77'), [(0, None, None, None)])
+        for name in ('slices_added_up', 'kernels_added_up'):
+            self.assertIn('no such table', refused(self.path, f"SELECT * FROM {name}('rank', 'dur_ns')"))
+            self.assertEqual(ask(self.path, f"SELECT * FROM tables WHERE name = '{name}'"), [])
+        self.assertIn('did you mean dur_ns', refused(self.path, 'SELECT sum(durns) FROM slices'))
+        # An error is that of the words that were written, at their place in them.
+        err = refused(self.path, "SELECT count(*) FROM slices WHERE name = 'a")
+        self.assertIn("'a", err)
+        self.assertNotIn('added', err)
+        for query, place in (('SELECT count(*), sum(dur_ns) FROM slices WHERE rank = = 1', '= 1'), ('SELECT name, sum(dur_ns) FROM slices GROUP BY name ORDER BY 9', ''), ('SELECT max(dur_ns) FROM slices WHERE nme = 1', 'nme')):
+            err = refused(self.path, query)
+            self.assertNotIn('added', err)
+            if place:
+                lines = err.splitlines()
+                self.assertEqual(lines[2].index('^') - 2, query.index(place), err)
+        # Time is bounded, whatever is written.
+        for query in ('SELECT ' * 2800, 'SELECT ' + 'ms(' * 6000, 'SELECT ' + 'count(*),' * 2000 + '1 FROM slices', 'SELECT ' + 'ms(' * 190 + 'sum(dur_ns' + ')' * 191 + ' FROM slices',
+                      "SELECT count(*) FROM slices WHERE name = 'a", 'SELECT count(*) FROM slices WHERE (', 'SELECT FROM slices', 'SELECT count(*) FROM slices GROUP BY', 'SELECT , FROM slices GROUP BY 1'):
+            self.assertIn(run('sql', self.path, query, '-q', timeout=60).returncode, (0, 2), query[:50])
+
+    def test_the_first_by_a_number(self):
+        """ORDER BY … LIMIT of a number keeps as many rows as are wanted; the plan sorts nothing."""
+        for table, query in itertools.product(('slices', 'kernels'), (
+                'SELECT id, dur_ns FROM {} ORDER BY dur_ns DESC, id LIMIT 10', 'SELECT id, start_ns FROM {} ORDER BY start_ns, id LIMIT 7', 'SELECT id, name FROM {} WHERE rank = 1 AND dur_ns < 9000 ORDER BY dur_ns DESC, id LIMIT 25',
+                'SELECT id FROM {} WHERE step > 1 ORDER BY start_ns DESC, id LIMIT 3', 'SELECT id FROM {} ORDER BY dur_ns, id LIMIT 0', 'SELECT id FROM {} ORDER BY dur_ns, id LIMIT -1',
+                'SELECT id FROM {} ORDER BY dur_ns DESC, id LIMIT 5 OFFSET 4', 'SELECT id FROM {} WHERE dur_ns < 9000.5 ORDER BY dur_ns DESC, id LIMIT 4', 'SELECT id FROM {} WHERE dur_ns % 2 = 0 ORDER BY dur_ns DESC, id LIMIT 4',
+                "SELECT id FROM {} WHERE rank < '1' ORDER BY dur_ns DESC, id LIMIT 4", 'SELECT id FROM {} WHERE end_ns < 800000 ORDER BY dur_ns DESC, id LIMIT 4')):
+            self.assertEqual(ask(self.path, query.format(table)), ask(self.path, query.format(f'(SELECT * FROM {table} LIMIT -1)')), query)
+        plan = ask(self.path, 'EXPLAIN QUERY PLAN SELECT id FROM slices WHERE rank = 1 ORDER BY dur_ns DESC LIMIT 10')
+        self.assertFalse([p for p in plan if 'TEMP B-TREE' in p[3]], plan)
 
     def test_a_real_database_with_the_same_rows_agrees(self):
         """Random queries over slices, kernels and steps, here and in a database that Python's sqlite3 keeps."""

@@ -1,0 +1,70 @@
+// A walk over the slices that a query wants: conditions first, then batches of rows that pass, lane by lane.
+//
+//   SliceScan scan(data, kernels);
+//   scan.ask(columns, pushed);          what is wanted
+//   scan.start(mode);                   where that may lie: stretches of rows
+//   while (scan.fill()) … scan.rows()   up to 1024 at a time, all of one rank and, but by name, of one lane
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sql/run_data.h"
+#include "sql/slice_rows.h"
+#include "sql/slice_test.h"
+#include "sql/table_source.h"
+
+namespace stageline::sql {
+
+class SliceScan {
+ public:
+  static constexpr int kByName = 1, kBackwards = 2;  // of start()
+
+  SliceScan(std::shared_ptr<const RunData> data, bool kernels);
+  // Errors: those of add_test().
+  Status ask(const std::vector<SliceColumnSpec>& columns, const std::vector<Pushed>& given);
+  void start(int mode);
+  // The same walk in pieces of about so many looked at, in order: each may be walked by a thread of its own.
+  std::vector<SliceScan> pieces(size_t rows) const;
+
+  // The next rows that pass; false: there are no more.
+  bool fill();
+  std::span<const uint32_t> rows() const { return {batch_rows_.data(), found_count_}; }
+  size_t part() const { return stretches_[row_stretch_].part; }
+  size_t lane() const { return stretches_[row_stretch_].lane; }  // SIZE_MAX: of any
+
+ private:
+  static constexpr size_t kLargestBatch = RunData::kBlock;  // rows looked at together
+
+  // Slices of one lane, or of one name in one rank: places [begin, end) of `rows`, or of the part itself (null).
+  struct Stretch {
+    size_t part = 0, lane = SIZE_MAX, begin = 0, end = 0;  // lane: SIZE_MAX: of any
+    const std::vector<uint32_t>* rows = nullptr;
+  };
+
+  bool wants_part(size_t p) const;
+  bool wants_lane(const Lane& lane) const;
+  const std::vector<uint32_t>* rows_of(size_t p) const;
+  void find_one(int64_t id);
+  void add_lanes(size_t p);
+  void narrow_stretch(Stretch& s) const;
+  void order_by_name(const std::vector<size_t>& parts, bool backwards);
+  void enter(const Stretch& s);
+  size_t passing(const Stretch& stretch, size_t count);
+
+  std::shared_ptr<const RunData> data_;
+  const Trace* trace_;
+  bool kernels_;
+  SliceTest test_;
+  std::vector<Stretch> stretches_;
+  std::vector<std::shared_ptr<const std::vector<uint32_t>>> by_name_;
+  std::vector<uint8_t> steps_, streams_;  // of the part: those wanted
+  size_t stretch_ = 0, at_ = 0, batch_ = 64;
+  size_t found_count_ = 0, row_stretch_ = 0;
+  std::array<uint32_t, kLargestBatch> batch_rows_ = {};
+};
+
+}  // namespace stageline::sql

@@ -1,0 +1,33 @@
+// slices and kernels added up: what GROUP BY asks of millions of rows, as one row for each combination of its columns.
+//
+//   SELECT name, count(*), sum(dur_ns) FROM slices WHERE rank = 3 GROUP BY name ORDER BY 3 DESC
+//     by SQLite         ten million rows, two values each, through its machine: 100 ns a row
+//     added up before   SELECT name, ifnull(sum(added_count), 0) …, sum(added_sum_dur_ns) …
+//                       FROM slices_added_up('name,rank', 'dur_ns') … : the same clauses over some hundred rows
+//
+// A row stands for slices that agree in all of `keys`; what HAVING, ORDER BY, LIMIT and expressions do with sums is
+// SQLite's as before. Only added_up_query() writes such queries, of a SELECT whose every part is known to mean the
+// same; anything else is left to SQLite.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sql/run_data.h"
+#include "sql/slice_rows.h"
+#include "sql/table_source.h"
+
+namespace stageline::sql {
+
+// "slices_added_up" and "kernels_added_up": for queries made here, listed nowhere.
+std::vector<std::shared_ptr<const TableSource>> sums_of_slices(const std::shared_ptr<const RunData>& data);
+
+// Columns that groups can be made by.
+bool is_key(SliceColumn field);
+
+// The statement with each SELECT over slices or kernels that only adds up asking the sums; empty: there is none.
+std::string added_up_query(std::string_view statement);
+
+}  // namespace stageline::sql
