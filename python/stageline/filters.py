@@ -4,10 +4,17 @@
     trace.slices(where=f.name.contains('nccl') & f.rank.isin([0, 3]) & ~f.step.between(0, 2))
     trace.slices(where=f.under('aten::linear') & f.on_device)
 """
+import operator
 
 
 def _node(kind, column='', values=(), low=0, high=0, parts=()):
     return (kind, column, tuple(values), low, high, tuple(parts))
+
+
+def _named(kind, names, occurrence):
+    if occurrence is None:
+        return _node(kind, values=names)
+    return _node(kind, 'occurrence', names, low=operator.index(occurrence))
 
 
 class Filter:
@@ -48,7 +55,8 @@ def _text(node):
     if kind == 'between':
         return f'f.{column}.between({low}, {high})'
     if kind in ('under', 'before', 'after'):
-        return f'f.{kind}({", ".join(map(repr, values))})'
+        words = [*map(repr, values), *([f'occurrence={low}'] if column else [])]
+        return f'f.{kind}({", ".join(words)})'
     return f'f.{column}.{ {"numbers": "isin", "texts": "isin"}.get(kind, kind)}({list(values)!r})'
 
 
@@ -123,19 +131,21 @@ class _Columns:
     kernel_class = _Texts('class')
 
     @staticmethod
-    def under(*names):
-        """Called by a slice of one of these names, however deep, or launched in there."""
-        return Filter(_node('under', values=names))
+    def under(*names, occurrence=None):
+        """Called by a slice of one of these names, however deep, or launched in there. `occurrence`: only by that one of its name in its
+        step (and rank), by start, from 0; -1 is the last."""
+        return Filter(_named('under', names, occurrence))
 
     @staticmethod
-    def before(*names):
-        """Had ended when the first slice of one of these names in the same step (and rank) began; of device work its launch counts."""
-        return Filter(_node('before', values=names))
+    def before(*names, occurrence=None):
+        """Had ended when the first slice of one of these names in the same step (and rank) began; of device work its launch counts.
+        `occurrence`: before that one of its name in its step instead."""
+        return Filter(_named('before', names, occurrence))
 
     @staticmethod
-    def after(*names):
-        """Began once the last such slice of the same step had ended."""
-        return Filter(_node('after', values=names))
+    def after(*names, occurrence=None):
+        """Began once the last such slice of the same step had ended, or the one that `occurrence` names."""
+        return Filter(_named('after', names, occurrence))
 
     @staticmethod
     def time(low, high):

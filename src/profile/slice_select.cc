@@ -172,12 +172,36 @@ class Selector {
     return mask;
   }
 
+  uint32_t step_index(size_t i) const { return slices_.step.empty() ? 0u : uint32_t{slices_.step[i]}; }
+
+  // The slices that before, after and under speak of.
+  Mask named(const SliceCondition& c) const {
+    const Mask fits = names_that_fit(c);
+    Mask mask(slices_.size(), 0);
+    std::map<std::pair<uint32_t, StringId>, std::vector<uint32_t>> found;  // by step and name
+    for (uint32_t i = 0; i < mask.size(); ++i) {
+      if (!fits[slices_.name_id[i]]) continue;
+      if (c.occurrence)
+        found[{step_index(i), slices_.name_id[i]}].push_back(i);
+      else
+        mask[i] = 1;
+    }
+    for (auto& [of, slices] : found) {
+      std::stable_sort(slices.begin(), slices.end(),
+                       [&](uint32_t a, uint32_t b) { return slices_.start_ns[a] < slices_.start_ns[b]; });
+      const auto count = static_cast<int64_t>(slices.size());
+      const int64_t place = *c.occurrence < 0 ? *c.occurrence + count : *c.occurrence;
+      if (place >= 0 && place < count) mask[slices[static_cast<size_t>(place)]] = 1;
+    }
+    return mask;
+  }
+
   // A parent may stand in another lane, before or after its children: each chain is walked up once, then known.
   Mask under(const SliceCondition& c) const {
     constexpr uint8_t kNo = 0, kYes = 1, kOpen = 2;
     Mask mask(slices_.size(), kOpen);
     if (slices_.parent.empty()) return Mask(slices_.size(), kNo);
-    const Mask fits = names_that_fit(c);
+    const Mask wanted = named(c);
     std::vector<uint32_t> chain;
     for (uint32_t i = 0; i < mask.size(); ++i) {
       uint32_t at = i;
@@ -187,7 +211,7 @@ class Selector {
         const uint32_t above = slices_.parent[at];
         if (above == kNoSliceIndex || chain.size() > mask.size())
           answer = kNo;
-        else if (fits[slices_.name_id[above]])
+        else if (wanted[above])
           answer = kYes;
         else
           at = above;
@@ -206,18 +230,17 @@ class Selector {
     struct Span {
       int64_t first_start = INT64_MAX, last_end = INT64_MIN;
     };
-    const Mask fits = names_that_fit(c);
-    const auto step = [&](size_t i) { return slices_.step.empty() ? 0u : uint32_t{slices_.step[i]}; };
+    const Mask wanted = named(c);
     std::map<uint32_t, Span> spans;
     for (size_t i = 0; i < slices_.size(); ++i) {
-      if (!fits[slices_.name_id[i]]) continue;
-      Span& span = spans[step(i)];
+      if (!wanted[i]) continue;
+      Span& span = spans[step_index(i)];
       span.first_start = std::min(span.first_start, slices_.start_ns[i]);
       span.last_end = std::max(span.last_end, slices_.end_ns(i));
     }
     Mask mask(slices_.size(), 0);
     for (size_t i = 0; i < slices_.size(); ++i) {
-      const auto span = spans.find(step(i));
+      const auto span = spans.find(step_index(i));
       if (span == spans.end()) continue;
       const bool launched = !slices_.partner.empty() && !slices_.kernel_class.empty() &&
                             slices_.class_of(i) != KernelClass::kNone && slices_.partner[i] != kNoSliceIndex;

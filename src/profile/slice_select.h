@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ struct SliceCondition {
   std::vector<int64_t> numbers;
   int64_t low = INT64_MIN, high = INT64_MAX;
   std::vector<std::string> texts;
+  // Of kBefore, kAfter and kUnder: only the slice that is this one of its name in its step, by start, from 0; −1: the
+  // last.
+  std::optional<int64_t> occurrence;
   std::vector<SliceCondition> parts;
 };
 

@@ -152,6 +152,38 @@ class Asked(unittest.TestCase):
         self.assertEqual(self.ids(f.before('nothing is called so')), set())
         self.assertIn('f.before', repr(f.before('x') & f.name.matches('y')))
 
+    def test_one_occurrence_of_an_operator(self):
+        """f.under, f.before and f.after speak of the n-th of its name in each step of each rank, by start; no slice where there are fewer."""
+        name = 'aten::linear'
+        steps = {}
+        for i, row in sorted(self.by_id.items(), key=lambda one: one[1]['start_ns']):
+            if row['name'] == name:
+                steps.setdefault((row['rank'], row['step']), []).append(i)
+        self.assertGreater(min(map(len, steps.values())), 1)
+        for occurrence in (0, 1, -1, 10_000, -10_000):
+            picked = {key: ids[occurrence] for key, ids in steps.items() if -len(ids) <= occurrence < len(ids)}
+            under, before, after = set(), set(), set()
+            for i, row in self.by_id.items():
+                above = row['parent_id']
+                while above is not None:
+                    if above in picked.values():
+                        under.add(i)
+                        break
+                    above = self.by_id[above]['parent_id']
+                one = self.by_id.get(picked.get((row['rank'], row['step'])))
+                at = self.by_id[row['launch_id']] if row['launch_id'] is not None else row
+                if one and at['start_ns'] + at['dur_ns'] <= one['start_ns']:
+                    before.add(i)
+                if one and at['start_ns'] >= one['start_ns'] + one['dur_ns']:
+                    after.add(i)
+            self.assertEqual(self.ids(f.under(name, occurrence=occurrence)), under, occurrence)
+            self.assertEqual(self.ids(f.before(name, occurrence=occurrence)), before, occurrence)
+            self.assertEqual(self.ids(f.after(name, occurrence=occurrence)), after, occurrence)
+        self.assertTrue(self.ids(f.under(name, occurrence=1)) < self.ids(f.under(name)))
+        self.assertEqual(repr(f.after('x', occurrence=-1)), "Filter(f.after('x', occurrence=-1))")
+        with self.assertRaises(TypeError):
+            f.under('x', occurrence=1.5)
+
 
 @unittest.skipUnless(HAVE_ENGINE, 'the module was not built')
 class Planned(unittest.TestCase):

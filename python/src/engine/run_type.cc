@@ -324,6 +324,7 @@ bool take_condition(PyObject* given, SliceCondition& out, int depth) {
   out.column = column;
   out.low = low;
   out.high = high;
+  if (out.column == "occurrence") out.occurrence = low;
   const Py_ssize_t count = PySequence_Size(values);
   for (Py_ssize_t i = 0; i < count; ++i) {
     const Ref value(PySequence_GetItem(values, i));
