@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from engine_test import GOLDEN, HAVE_ENGINE, PACKAGE, simulated  # noqa: E402
+from engine_test import GOLDEN, HAVE_ENGINE, PACKAGE, ROOT, simulated  # noqa: E402
 
 if HAVE_ENGINE:
     import stageline
@@ -199,6 +199,22 @@ class Frames(unittest.TestCase):
         a.chart()
         with self.assertRaises(stageline.UsageError):
             stageline.from_arrow(rows, units={'no_such_column': 's'})
+
+    @needs('pyarrow', 'polars')
+    def test_parquet_of_a_published_job(self):
+        """StragglerAnalysis' Parquet, whose columns are int8, float and dictionaries, through pyarrow and polars: the run of its CSV twin."""
+        shared = ROOT.parent / 'shared/data'
+        path, twin = shared / 'imports/parquet/trace-ST.parquet', shared / 'pipeline_ops/bytedance/trace-ST.csv.gz'
+        if not path.exists() or not twin.exists():
+            self.skipTest('needs ../shared (published traces)')
+        import polars
+        import pyarrow.parquet
+        wanted = stageline.open(twin)
+        for table in (pyarrow.parquet.read_table(path), polars.read_parquet(path)):
+            trace = stageline.from_arrow(table)
+            self.assertEqual(len(trace.cells), 6784)
+            self.assertEqual(trace.cells.to_dicts(), wanted.cells.to_dicts())
+            self.assertEqual(trace.findings.headline, wanted.findings.headline)
 
 
 class Tools(unittest.TestCase):
