@@ -13,6 +13,7 @@
 #include "diagnosis/explain.h"
 #include "engine/filter_run.h"
 #include "engine/one_clock.h"
+#include "exporters/chart/bands_picture.h"
 #include "exporters/exporter.h"
 #include "model/table.h"
 #include "model/trace.h"

@@ -2,13 +2,18 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 
 #include "base/base64.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "mcp/reasons.h"
 #include "mcp/tools.h"
 #include "mcp/words.h"
+#include "model/intervals.h"
+#include "model/palette.h"
 
 namespace stageline::mcp {
 namespace {
@@ -19,23 +24,204 @@ struct RankSums {
   int64_t cells = 0, busy_ns = 0, first_ns = INT64_MAX, last_ns = INT64_MIN;
 };
 
+// Device work as the timeline shows it, by KernelClass from 1; what is told of each is without those before it.
+struct Work {
+  const char *name, *shown;
+};
+constexpr std::array<Work, 4> kWork = {{{"compute_ns", "computing"},
+                                        {"communication_alone_ns", "communication alone"},
+                                        {"memory_alone_ns", "copies alone"},
+                                        {"other_alone_ns", "other work alone"}}};
+
+std::string cannot(const char* name) {
+  const Reason& why = reason(name);
+  return cannot_answer(why.name, why.meaning, why.help);
+}
+
 }  // namespace
 
 Result<std::string> Tools::chart(const Value& arguments) {
   Result<Opened*> run = opened(arguments);
   if (!run) return std::move(run).error();
-  if ((*run)->trace.cells.size() == 0) {
-    const Reason& why = reason("no_pipeline_cells");
-    return cannot_answer(why.name, why.meaning, why.help);
+  const std::string_view kind = arguments["kind"].text();
+  return kind == "timeline" ? timeline_chart(**run, arguments)
+         : kind == "span"   ? span_chart(**run, arguments)
+                            : pipeline_chart(**run, arguments);
+}
+
+Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
+  const sql::RunData& data = *run.data;
+  const Trace& trace = run.trace;
+  // From the first slice to the last, or the step, or the time asked for.
+  int64_t from = INT64_MAX, to = INT64_MIN;
+  const auto step = arguments["step"].integer();
+  std::vector<size_t> parts;
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (!data.has_part(p) || trace.parts[p].slices.size() == 0) continue;
+    parts.push_back(p);
+    for (const ProfilerStep& one : trace.parts[p].steps)
+      if (step && one.number == *step) {
+        from = std::min(from, data.time_ns(p, one.start_ns));
+        to = std::max(to, data.time_ns(p, one.end_ns));
+      }
+    for (size_t i = 0; !step && i < trace.parts[p].slices.size(); ++i) {
+      from = std::min(from, data.time_ns(p, trace.parts[p].slices.start_ns[i]));
+      to = std::max(to, data.time_ns(p, trace.parts[p].slices.end_ns(i)));
+    }
   }
-  OpenOptions options = (*run)->options;
+  if (parts.empty()) return cannot("no_profiler_slices");
+  if (from > to) return cannot("not_recorded:steps");
+  if (const Value range = arguments["range"]; !range.is_none()) {
+    const Result<TimeRange> time = parse_time_range(range.text());
+    if (!time) return time.error();
+    from = std::max(from, time->from_ns);
+    to = std::min(to, time->to_ns);
+  }
+  if (from >= to) return cannot("not_recorded");
+  constexpr size_t kMostDrawn = 32, kMostTold = 64, kHost = kWork.size();
+  const Theme& theme = light_theme();
+  Bands bands;
+  bands.width = static_cast<int>(arguments["width"].integer().value_or(1200));
+  bands.from = human_duration(static_cast<double>(from));
+  bands.to = human_duration(static_cast<double>(to));
+  for (size_t c = 0; c < kWork.size(); ++c) bands.colours.emplace_back(kWork[c].shown, theme.kernel[c]);
+  bands.colours.emplace_back("host: any thread in a call", theme.muted);
+  JsonWriter ranks;
+  ranks.begin_array();
+  size_t told = 0;
+  bool any = false;
+  for (const size_t p : parts) {
+    if (told++ == kMostTold) break;
+    const Part& part = trace.parts[p];
+    std::array<std::vector<Interval>, kHost + 1> by_kind;
+    for (size_t l = 0; l < part.lanes.size(); ++l)
+      for (size_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i) {
+        const auto kind = static_cast<size_t>(part.slices.kernel_class.empty() ? KernelClass::kNone
+                                                                               : part.slices.class_of(i));
+        const bool is_device = data.is_device(p, i) && kind >= 1 && kind <= kHost;
+        if (!is_device && part.lanes[l].kind != LaneKind::kHostThread) continue;
+        const int64_t start = std::max(from, data.time_ns(p, part.slices.start_ns[i]));
+        const int64_t end = std::min(to, sum_or_limit(data.time_ns(p, part.slices.start_ns[i]), part.slices.dur_ns[i]));
+        if (start < end) by_kind[is_device ? kind - 1 : kHost].push_back({start, end});
+      }
+    // Each nanosecond once: what runs beside something that stands before it in the key is that's.
+    std::vector<CoveredTime> upto;
+    std::vector<Interval> all;
+    for (size_t c = 0; c < kHost; ++c) {
+      all.insert(all.end(), by_kind[c].begin(), by_kind[c].end());
+      all = union_of(std::move(all));
+      upto.emplace_back(all);
+    }
+    const CoveredTime host(union_of(std::move(by_kind[kHost])));
+    any = any || upto.back().total() > 0 || host.total() > 0;
+    ranks.begin_object().field("rank", part.rank);
+    for (size_t c = 0; c < kHost; ++c)
+      ranks.field(kWork[c].name, upto[c].total() - (c == 0 ? 0 : upto[c - 1].total()));
+    ranks.field("nothing_ns", to - from - upto.back().total()).field("host_ns", host.total()).end_object();
+    if (told > kMostDrawn) continue;
+    BandRow device = {"rank " + std::to_string(part.rank), {}}, calls = {"  host", {}};
+    const int columns = bands_columns(bands.width);
+    for (int x = 0; x < columns; ++x) {
+      const auto edge = [&](int at) {
+        return from + static_cast<int64_t>(static_cast<double>(to - from) * at / columns);
+      };
+      const int64_t begin = edge(x), end = std::max(edge(x + 1), begin + 1);
+      const auto share = [&](int64_t ns) { return static_cast<double>(ns) / static_cast<double>(end - begin); };
+      std::vector<double> shares;
+      int64_t before = 0;
+      for (const CoveredTime& cover : upto) {
+        const int64_t covered = cover.within(begin, end);
+        shares.push_back(share(covered - before));
+        before = covered;
+      }
+      device.shares.push_back(std::move(shares));
+      std::vector<double> busy(kHost + 1);
+      busy[kHost] = share(host.within(begin, end));
+      calls.shares.push_back(std::move(busy));
+    }
+    bands.rows.push_back(std::move(device));
+    if (host.total() > 0) bands.rows.push_back(std::move(calls));
+  }
+  ranks.end_array();
+  if (!any) return cannot(step || !arguments["range"].is_none() ? "not_recorded" : "no_profiler_slices");
+  std::string alt = "Timeline of " + grouped(static_cast<int64_t>(parts.size())) +
+                    (parts.size() == 1 ? " rank, " : " ranks, ") + human_duration(static_cast<double>(to - from)) +
+                    ": what devices do and whether the host is in a call.";
+  if (parts.size() > kMostDrawn) alt += " The first " + std::to_string(kMostDrawn) + " ranks are drawn.";
+  bands.title = "Devices and hosts over " + human_duration(static_cast<double>(to - from));
+  if (step) bands.title += ", step " + std::to_string(*step);
+  const Result<BandsPng> picture = bands_png(bands);
+  if (!picture) return picture.error();
+  JsonWriter json;
+  json.begin_object().field("alt", alt).field("width", picture->width).field("height", picture->height);
+  json.field("span_ns", to - from).key("ranks").raw(ranks.text());
+  json.field("ranks_count", static_cast<int64_t>(parts.size()));
+  json.field("handle", handle_of(run, "chart", arguments)).end_object();
+  png_ = base64(picture->bytes);
+  return json.take();
+}
+
+Result<std::string> Tools::span_chart(Opened& run, const Value& arguments) {
+  for (const char* name : {"step", "range"})
+    if (!arguments[name].is_none())
+      return wrong(std::string("kind span takes no ") + name, "open the run with steps or range, and ask that");
+  const Explanation& e = explanation_of(run);
+  const std::vector<SpanPart>& parts = parts_of(e);
+  if (parts.empty()) return cannot("not_in_this_run");
+  const Theme& theme = light_theme();
+  Bands bands;
+  bands.width = static_cast<int>(arguments["width"].integer().value_or(1200));
+  const int columns = bands_columns(bands.width);
+  BandRow row = {"the step", {}};
+  const double step_ns = e.step_ns > 0 ? e.step_ns : e.headline.step_ns;
+  JsonWriter list;
+  list.begin_array();
+  double before = 0;
+  for (const SpanPart& part : parts) {
+    const auto k = bands.colours.size();
+    bands.colours.emplace_back(clean_text(part.label_en) + " " + fixed(part.share * 100, 1) + " %",
+                               k < 7 ? theme.group[k] : mix(theme.group[k % 7], theme.background, 0.5));
+    list.begin_object().field("id", part.id).field("label", clean_text(part.label_en));
+    list.field("share", part.share).end_object();
+    before += part.share;
+  }
+  // A column of pixels holds of each part as much as lies in it.
+  for (int x = 0; x < columns; ++x) {
+    const double begin = before * x / columns, end = before * (x + 1) / columns;
+    std::vector<double> shares;
+    double at = 0;
+    for (const SpanPart& part : parts) {
+      const double within = std::min(end, at + part.share) - std::max(begin, at);
+      shares.push_back(end > begin ? std::max(0.0, within) / (end - begin) : 0);
+      at += part.share;
+    }
+    row.shares.push_back(std::move(shares));
+  }
+  bands.rows.push_back(std::move(row));
+  bands.title = "Where the step goes: " + human_duration(step_ns);
+  bands.from = "0";
+  bands.to = human_duration(step_ns);
+  const Result<BandsPng> picture = bands_png(bands);
+  if (!picture) return picture.error();
+  JsonWriter json;
+  json.begin_object().field("alt", clean_text(e.headline.title_en, 2000));
+  json.field("width", picture->width).field("height", picture->height);
+  json.field("step_ns", static_cast<int64_t>(std::llround(step_ns))).key("parts").raw(list.end_array().text());
+  json.field("handle", handle_of(run, "chart", arguments)).end_object();
+  png_ = base64(picture->bytes);
+  return json.take();
+}
+
+Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
+  if (run.trace.cells.size() == 0) return cannot("no_pipeline_cells");
+  OpenOptions options = run.options;
   if (const auto step = arguments["step"].integer()) options.first_step = options.last_step = *step;
   if (const Value range = arguments["range"]; !range.is_none()) {
     Result<TimeRange> time = parse_time_range(range.text());
     if (!time) return std::move(time).error();
     options.range = *time;
   }
-  Result<Trace> trace = read_again(**run, options);
+  Result<Trace> trace = read_again(run, options);
   if (!trace) return std::move(trace).error();
   ExportOptions drawing;
   drawing.ghosts = Ghosts::kOff;
@@ -86,7 +272,7 @@ Result<std::string> Tools::chart(const Value& arguments) {
     json.field("start_ns", sums.first_ns - first).field("end_ns", sums.last_ns - first).end_object();
   }
   json.end_array().field("ranks_count", static_cast<int64_t>(ranks.size()));
-  json.field("handle", handle_of(**run, "chart", arguments)).end_object();
+  json.field("handle", handle_of(run, "chart", arguments)).end_object();
   png_ = base64(picture->png);
   return json.take();
 }

@@ -81,15 +81,19 @@ void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std
                            ", sort, or the same table in sql with WHERE and LIMIT");
 }
 
+const Explanation& Tools::explanation_of(Opened& run) {
+  if (!run.explanation) {
+    Diagnostics notes;
+    run.explanation = std::make_shared<const Explanation>(explain_run(run.run, notes));
+  }
+  return *run.explanation;
+}
+
 Result<std::string> Tools::explain(const Value& arguments) {
   Result<Opened*> run = opened(arguments);
   if (!run) return std::move(run).error();
   const bool zh = arguments["lang"].text() == "zh";
-  if (!(*run)->explanation) {
-    Diagnostics notes;
-    (*run)->explanation = std::make_shared<const Explanation>(explain_run((*run)->run, notes));
-  }
-  const Explanation& e = *(*run)->explanation;
+  const Explanation& e = explanation_of(**run);
   const auto pick = [&](const std::string& en, const std::string& chinese) {
     return clean_text(zh ? chinese : en, 2000);
   };
@@ -104,7 +108,7 @@ Result<std::string> Tools::explain(const Value& arguments) {
       .field("steps", e.steps)
       .key("parts")
       .begin_array();
-  for (const SpanPart& part : e.parts.empty() ? e.headline.parts : e.parts)
+  for (const SpanPart& part : parts_of(e))
     json.begin_object()
         .field("id", part.id)
         .field("label", pick(part.label_en, part.label_zh))

@@ -132,15 +132,16 @@ const std::vector<Tool>& tool_table() {
        "fails:truth~ a:text b:text changes:texts groups:objects matched:whole unmatched:whole unused:whole "
        "notes:texts handle:handle"},
       {"chart",
-       "The pipeline as a picture (PNG): a row a rank, a cell a forward, backward or message; the numbers in it as "
-       "text beside.",
+       "The run as a picture (PNG), with the numbers in it as text beside. pipeline: a row a rank, a cell a forward, "
+       "backward or message. timeline: what each rank's device and host do over time, each nanosecond once. span: where "
+       "the step goes, parts that add up to 1.",
        {kTrace,
-        {"kind", 't', false, 20, "pipeline", "Default pipeline."},
+        {"kind", 't', false, 20, "pipeline,timeline,span", "Default pipeline."},
         {"step", 'i', false, INT32_MAX, "", "This step alone; default all.", 0},
         {"range", 't', false, 100, "", "Only this time from the start: 200ms:1.5s."},
         {"width", 'i', false, 1600, "", "Pixels; default by what there is, at most 1600.", 200}},
-       "alt:text width:whole height:whole cells:whole span_ns:whole ranks:objects ranks_count:whole "
-       "handle:handle"},
+       "alt:text width:whole height:whole cells:whole~ span_ns:whole~ ranks:objects~ ranks_count:whole~ parts:objects~ "
+       "step_ns:whole~ handle:handle"},
       {"report",
        "Write the run as one page that opens without a network. Gives its path.",
        {kTrace, {"path", 't', true, 4096, "", "A file that ends in .html, in a folder that may be written to."}},

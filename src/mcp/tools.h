@@ -91,9 +91,13 @@ class Tools {
   Result<std::string> what_if(const Value& arguments);
   Result<std::string> diff(const Value& arguments);
   Result<std::string> chart(const Value& arguments);
+  Result<std::string> pipeline_chart(Opened& run, const Value& arguments);
+  Result<std::string> timeline_chart(Opened& run, const Value& arguments);
+  Result<std::string> span_chart(Opened& run, const Value& arguments);
   Result<std::string> report(const Value& arguments);
   Result<std::string> verify(const Value& arguments);
 
+  static const Explanation& explanation_of(Opened& run);
   // The run as it was opened, read again: a file that changed since is refused.
   Result<Trace> read_again(const Opened& run, OpenOptions options) const;
   Status unchanged(const Opened& run) const;
@@ -117,6 +121,11 @@ class Tools {
   Progress* progress_ = nullptr;  // of the call that is answered
   std::string png_;               // likewise
 };
+
+// What explain says of the span: parts that add up to 1.
+inline const std::vector<SpanPart>& parts_of(const Explanation& e) {
+  return e.parts.empty() ? e.headline.parts : e.parts;
+}
 
 // {"cannot_answer": true, …}: an answer of its own, not a mistake of who asks.
 std::string cannot_answer(std::string_view reason, std::string_view why, std::string_view help);

@@ -213,6 +213,52 @@ class McpTest(Case):
         claim = {'text': 'changed', 'handle': told['handle'], 'at': '/change_ns', 'expect': {'value': told['change_ns']}}
         self.assertEqual(self.good('verify', trace='t1', claims=[claim])['claims'][0]['verdict'], 'holds')
 
+    def test_a_timeline_of_devices_and_hosts(self):
+        """Each nanosecond once, as the same intervals come to when SQL lists them and Python covers them."""
+        self.good('open', paths=[str(PROFILE)])
+        steps = [r[0] for r in json.loads(run('sql', PROFILE, 'SELECT DISTINCT step FROM steps ORDER BY 1', '--format', 'json', '-q').out)['rows']]
+        for arguments in ({}, {'step': steps[0], 'width': 500}, {'range': '0ms:2ms'}):
+            result = self.client.request('tools/call', {'name': 'chart', 'arguments': {'trace': 't1', 'kind': 'timeline', **arguments}})['result']
+            told, png = result['structuredContent'], base64.b64decode(result['content'][1]['data'])
+            self.assertEqual((png[:8], struct.unpack('>II', png[16:24])), (b'\x89PNG\r\n\x1a\n', (told['width'], told['height'])))
+            self.assertEqual(told['width'], arguments.get('width', 1200))
+            ends = 'SELECT min(start_ns), max(end_ns) FROM ' + (f"steps WHERE step = {arguments['step']}" if 'step' in arguments else 'slices')
+            low, high = json.loads(run('sql', PROFILE, ends, '--format', 'json', '-q').out)['rows'][0]
+            if 'range' in arguments:
+                low, high = 0, 2_000_000
+            self.assertEqual(told['span_ns'], high - low)
+            rows = json.loads(run('sql', PROFILE, 'SELECT rank, class, lane_kind, start_ns, end_ns FROM slices', '--format', 'json', '-q').out)['rows']
+            for one in told['ranks']:
+                def covered(fits):
+                    at, total = low, 0
+                    for start, end in sorted((max(r[3], low), min(r[4], high)) for r in rows if r[0] == one['rank'] and fits(r)):
+                        total += max(0, end - max(start, at))
+                        at = max(at, end)
+                    return total
+                upto = [covered(lambda r, k=k: r[1] in ('COMPUTATION', 'COMMUNICATION', 'MEMORY', 'OTHER')[:k + 1]) for k in range(4)]
+                parts = [one[n] for n in ('compute_ns', 'communication_alone_ns', 'memory_alone_ns', 'other_alone_ns', 'nothing_ns')]
+                self.assertEqual(parts, [b - a for a, b in zip([0, *upto], [*upto, high - low])])
+                self.assertEqual(sum(parts), told['span_ns'])
+                self.assertEqual(one['host_ns'], covered(lambda r: r[1] is None and r[2] == 'host'))
+            self.assertEqual(len(told['ranks']), told['ranks_count'])
+            self.assertTrue(any(r['compute_ns'] for r in told['ranks']))
+            claim = {'text': 'computing', 'handle': told['handle'], 'at': '/ranks/0/compute_ns', 'expect': {'value': told['ranks'][0]['compute_ns']}}
+            self.assertEqual(self.good('verify', trace='t1', claims=[claim])['claims'][0]['verdict'], 'holds')
+        self.assertEqual(self.good('chart', trace='t1', kind='timeline', step=9999)['reason'], 'not_recorded:steps')
+        self.good('open', paths=[str(PIPELINE)])
+        self.assertEqual(self.good('chart', trace='t2', kind='timeline')['reason'], 'no_profiler_slices')
+
+    def test_a_picture_of_the_span(self):
+        for path, trace in ((PROFILE, 't1'), (PIPELINE, 't2')):
+            self.good('open', paths=[str(path)])
+            told = self.good('chart', trace=trace, kind='span', width=640)
+            own = self.good('explain', trace=trace)
+            self.assertEqual(told['parts'], own['parts'])
+            self.assertEqual((told['step_ns'], told['width']), (own['step_ns'], 640))
+            self.assertAlmostEqual(sum(p['share'] for p in told['parts']), 1, 6)
+        self.assertTrue(self.client.call('chart', trace='t1', kind='span', step=1)[1])
+        self.assertTrue(self.client.call('chart', trace='t1', kind='pie')[1])
+
     def test_charts_and_reports(self):
         self.good('open', paths=[str(PIPELINE)])
         result = self.client.request('tools/call', {'name': 'chart', 'arguments': {'trace': 't1', 'step': 1, 'width': 700}})['result']
