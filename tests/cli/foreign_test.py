@@ -1,12 +1,33 @@
 """Files that users try although no reader takes them: each is told what it is, and what makes something that is read."""
+import bz2
+import gzip
+import io
+import lzma
 import pathlib
 import pickle
 import sqlite3
+import tarfile
 import tempfile
 import unittest
 import zipfile
 
 from support import run
+
+
+def packed(make, name):
+    out = io.BytesIO()
+    with make(fileobj=out, mode='w') as archive:
+        member = tarfile.TarInfo(name)
+        member.size = 19
+        archive.addfile(member, io.BytesIO(b'{"traceEvents": []}'))
+    return out.getvalue()
+
+
+def packed_zip(name):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, 'w') as archive:
+        archive.writestr(name, b'{"traceEvents": []}')
+    return out.getvalue()
 
 
 class ForeignTest(unittest.TestCase):
@@ -24,7 +45,10 @@ class ForeignTest(unittest.TestCase):
         for name, what, command in (('run.nsys-rep', 'Nsight Systems', 'nsys export --type sqlite'), ('run.qdrep', 'older Nsight Systems', 'nsys export --type sqlite'),
                                     ('run.qdstrm', 'has not made a report', 'QdstrmImporter'), ('run.ncu-rep', 'Nsight Compute', 'nsys profile'),
                                     ('run.etl', 'Event Tracing for Windows', 'export_chrome_trace'), ('vm.xplane.pb', 'XLA', 'as it is (binary'),
-                                    ('run.0.et', 'Chakra', 'export_chrome_trace'), ('old.nvvp', 'nvprof', 'nsys profile')):
+                                    ('run.0.et', 'Chakra', 'export_chrome_trace'), ('old.nvvp', 'nvprof', 'nsys profile'),
+                                    ('run.json.br', 'Brotli', 'brotli -d'), ('old.pkl', 'pickle', 'only plain data'), ('train.prof', 'samples', 'stageline record'),
+                                    ('node.cpuprofile', 'samples', 'stageline record'), ('traces.otf2', 'Score-P', 'export_chrome_trace'), ('graph.pb', 'protobuf', 'docs/formats'),
+                                    ('events.out.tfevents.1700000000.host.1.0', 'TensorBoard', 'plugins/profile')):
             with self.subTest(name):
                 err = self.said(name)
                 self.assertIn(what, err)
@@ -32,7 +56,12 @@ class ForeignTest(unittest.TestCase):
                 self.assertLess(len(err), 600)
 
     def test_by_their_first_bytes_whatever_they_are_called(self):
-        for content, what in ((b'PERFILE2' + bytes(200), 'Linux perf'), (b'PAR1' + bytes(200), 'Parquet'), (b'\x10\x00\x04FxT\x16\x00' + bytes(64), 'Fuchsia')):
+        for content, what in ((b'PERFILE2' + bytes(200), 'Linux perf'), (b'PAR1' + bytes(200), 'Parquet'), (b'\x10\x00\x04FxT\x16\x00' + bytes(64), 'Fuchsia'),
+                              (lzma.compress(b'{"traceEvents": []}'), 'xz -d'), (bz2.compress(b'{"traceEvents": []}'), 'bunzip2'), (b'\x04\x22\x4d\x18' + bytes(64), 'lz4 -d'),
+                              (b'\x93NUMPY\x01\x00v\x00' + b' ' * 118 + bytes(24), 'array of numpy'), (packed(tarfile.open, 'a.json'), 'tar -xf'), (packed_zip('a.json'), 'unzip'),
+                              (gzip.compress(packed(tarfile.open, 'a.json')), 'tar -xf'), (packed_zip('x.npy'), 'array of numpy'),
+                              (b'{"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}', 'speedscope'),
+                              (b'{"nodes": [{"id": 1, "callFrame": {"functionName": "(root)"}}], "samples": [1]}', 'V8')):
             with self.subTest(what):
                 self.assertIn(what, self.said('data', content))
 

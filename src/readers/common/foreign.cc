@@ -55,6 +55,31 @@ constexpr ForeignFormat kParquet = {
     "python -c 'import pandas; pandas.read_parquet(\"FILE\").to_csv(\"timings.csv\", "
     "index=False)', then stageline info timings.csv; of Nsight Systems export SQLite, or "
     "open the folder in Python: stageline.open(\"X.parquetdir\")"};
+constexpr ForeignFormat kXz = {"this is compressed with xz, and Stageline reads gzip and zstd", "xz -d FILE, then give what it makes"};
+constexpr ForeignFormat kBzip2 = {"this is compressed with bzip2, and Stageline reads gzip and zstd",
+                                  "bunzip2 FILE, then give what it makes"};
+constexpr ForeignFormat kLz4 = {"this is compressed with LZ4, and Stageline reads gzip and zstd",
+                                "lz4 -d FILE, then give what it makes"};
+constexpr ForeignFormat kBrotli = {"this is called compressed with Brotli (.br), and Stageline reads gzip and zstd",
+                                   "brotli -d FILE, then give what it makes"};
+constexpr ForeignFormat kTar = {"this is an archive of files (tar)",
+                                "mkdir run && tar -xf FILE -C run, then stageline info run"};
+constexpr ForeignFormat kZip = {"this is an archive of files (ZIP)", "unzip FILE -d run, then stageline info run"};
+constexpr ForeignFormat kNumpy = {
+    "this is an array of numpy: numbers that do not say what they are",
+    "a table of timings as CSV says it in its first line (docs/formats/op-table.md); in Python stageline.from_arrow "
+    "takes a table"};
+constexpr ForeignFormat kTensorBoard = {
+    "these are TensorBoard's events (tfevents): scalars and pictures, no times of work",
+    "a profile of the same run lies below it, in plugins/profile: give that folder; or record with torch.profiler"};
+constexpr ForeignFormat kSamples = {
+    "this is a profile of samples (speedscope, V8 or Python's): sums of functions, not the spans of a run",
+    "record the training itself: stageline record -- python train.py, or torch.profiler's export_chrome_trace"};
+constexpr ForeignFormat kOtf2 = {"this is a trace of Score-P's (OTF2), which no reader takes",
+                                 "record the training itself: torch.profiler's export_chrome_trace, or nsys profile"};
+constexpr ForeignFormat kProtobuf = {
+    "this is called a protobuf (.pb), and is neither a trace of Perfetto's nor a profile of XLA's (.xplane.pb)",
+    "graphs and models hold no times: record with a profiler (docs/formats has a page for each)"};
 constexpr ForeignFormat kBeheaded = {
     "this file is called a Perfetto trace and does not begin with packets of one: its head is damaged, or it is "
     "another's",
@@ -79,6 +104,10 @@ const ForeignFormat* foreign_json(std::string_view head) {
   if (at == std::string_view::npos) return nullptr;
   head.remove_prefix(at);
   if (head[0] == '{') {
+    if (!has(head, "\"traceEvents\"") &&
+        (has(head, "speedscope.app/file-format-schema") ||
+         (has(head, "\"nodes\"") && has(head, "\"callFrame\"") && has(head, "\"functionName\""))))
+      return &kSamples;
     if (has(head, "\"schema\"") && !has(head, "\"schemaVersion\"") && !has(head, "\"traceEvents\"") &&
         (has(head, "\"nodes\"") || has(head, "\"op_schema\"") || has(head, "\"rf_id\"")))
       return &kExecutionTrace;
@@ -102,7 +131,13 @@ const ForeignFormat* foreign_format(std::string_view head, std::string_view path
   if (head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) {
     return has(head, "torch._utils") || has(head, "_rebuild_tensor") ? &kTorchSave : &kPickle;
   }
-  if (head.starts_with(std::string_view("PK\x03\x04", 4)) && has(head, "data.pkl")) return &kTorchSave;
+  if (head.starts_with(std::string_view("PK\x03\x04", 4)))
+    return has(head, "data.pkl") ? &kTorchSave : has(head, ".npy") ? &kNumpy : &kZip;
+  if (head.starts_with("\x93NUMPY")) return &kNumpy;
+  if (head.starts_with(std::string_view("\xfd" "7zXZ\0", 6))) return &kXz;
+  if (head.starts_with("BZh") && head.substr(4).starts_with("1AY&SY")) return &kBzip2;
+  if (head.starts_with("\x04\x22\x4d\x18")) return &kLz4;
+  if (head.size() > 262 && head.substr(257, 5) == "ustar") return &kTar;
   if (head.starts_with(std::string_view("SQLite format 3\0", 16))) {
     if (extension == "nvvp" || extension == "nvprof") return &kNvprof;
     return has(head, "CUPTI_ACTIVITY") || file_name(path).find("nsys") != std::string::npos ? &kNsys : &kSqlite;
@@ -120,12 +155,21 @@ const ForeignFormat* foreign_format(std::string_view head, std::string_view path
                                                                                {"nvvp", &kNvprof},
                                                                                {"nvprof", &kNvprof},
                                                                                {"et", &kChakra},
+                                                                               {"br", &kBrotli},
+                                                                               {"pkl", &kPickle},
+                                                                               {"pickle", &kPickle},
+                                                                               {"prof", &kSamples},
+                                                                               {"pstats", &kSamples},
+                                                                               {"cpuprofile", &kSamples},
+                                                                               {"otf2", &kOtf2},
                                                                                {"pftrace", &kBeheaded},
                                                                                {"perfetto-trace", &kBeheaded}};
   for (const auto& [end, format] : kExtensions)
     if (extension == end) return format;
   if (file_name(path).ends_with(".xplane.pb")) return &kXplane;
-  return foreign_json(head);
+  if (file_name(path).find("tfevents") != std::string::npos) return &kTensorBoard;
+  if (const ForeignFormat* json = foreign_json(head)) return json;
+  return extension == "pb" ? &kProtobuf : nullptr;
 }
 
 }  // namespace stageline
