@@ -8,6 +8,10 @@
 // A run is one value: its mean step, outliers left out. How small a change can be found follows from how much that
 // value differs from run to run (base/change_points.h): half a percent of 60 runs that differ by a quarter of a
 // percent, never of runs that differ by one.
+//
+// Profilers write SQLite databases too, and SQLite would add the tables to whatever database bears the name. So a file
+// that is there already is written to only where it is a history: it bears the mark kHistoryMark, or has these two
+// tables and no other (histories made before there was a mark).
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -18,8 +22,12 @@
 #include <memory>
 
 #include "base/change_points.h"
+#include "base/input.h"
+#include "base/input_files.h"
 #include "base/json_writer.h"
 #include "base/number.h"
+#include "base/output_file.h"
+#include "base/sqlite_db.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
@@ -32,6 +40,8 @@ namespace {
 constexpr const char* kFile = "stageline-history.sqlite";
 constexpr size_t kMostRuns = 100'000, kMostChecked = 2'000;  // the newest are checked: the method is quadratic
 constexpr int kBar = 24;
+constexpr uint32_t kHistoryMark = 0x534c6869;  // "SLhi": SQLite's application_id, which stands
+constexpr size_t kMarkAt = 68;                // in the file's header, big-endian
 
 struct HistoryRun {
   int64_t id = 0, added_s = 0, steps = 0;
@@ -47,39 +57,32 @@ class HistoryFile {
   Status open(const std::string& path, bool make) {
     path_ = path;
     struct stat facts;
-    if (!make && stat(path.c_str(), &facts) != 0)
+    const bool there = stat(path.c_str(), &facts) == 0;
+    if (!make && !there)
       return Error{ErrorCode::kNotFound, "there is no history", {path}, "stageline history add RUN begins one"};
+    if (make && there)
+      if (Status s = check_own(facts); !s) return s;
     const int flags = (make ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX;
     if (sqlite3_open_v2(path.c_str(), &db_, flags, nullptr) != SQLITE_OK) return failed("cannot be opened");
     sqlite3_busy_timeout(db_, 10'000);  // two jobs may end at once
     if (!make) return {};
+    // The mark and the tables appear together, so that two jobs that begin a history at once know each other's file.
+    if (Status s = run("BEGIN IMMEDIATE"); !s) return s;
+    if (!marked_)
+      if (Status s = run(("PRAGMA application_id = " + std::to_string(kHistoryMark)).c_str()); !s) return s;
     return run(
         "CREATE TABLE IF NOT EXISTS runs(id INTEGER PRIMARY KEY, label TEXT NOT NULL, added_s INTEGER NOT NULL, path "
         "TEXT NOT "
         "NULL, steps INTEGER NOT NULL, step_ns REAL NOT NULL);"
         "CREATE TABLE IF NOT EXISTS parts(run INTEGER NOT NULL REFERENCES runs(id), name TEXT NOT NULL, ns REAL NOT "
-        "NULL)");
+        "NULL); COMMIT");
   }
 
-  Status add(const HistoryRun& r) {
+  // All of them or, where one cannot be written, none.
+  Status add(const std::vector<HistoryRun>& runs) {
     if (Status s = run("BEGIN IMMEDIATE"); !s) return s;
-    Statement row = prepare("INSERT INTO runs(label, added_s, path, steps, step_ns) VALUES(?,?,?,?,?)");
-    if (!row) return failed("is no history of ours");
-    sqlite3_bind_text(row.get(), 1, r.label.c_str(), -1, SQLITE_STATIC);
-    sqlite3_bind_int64(row.get(), 2, r.added_s);
-    sqlite3_bind_text(row.get(), 3, r.path.c_str(), -1, SQLITE_STATIC);
-    sqlite3_bind_int64(row.get(), 4, r.steps);
-    sqlite3_bind_double(row.get(), 5, r.step_ns);
-    if (sqlite3_step(row.get()) != SQLITE_DONE) return failed("cannot be written");
-    const int64_t id = sqlite3_last_insert_rowid(db_);
-    for (const auto& [name, ns] : r.parts) {
-      Statement part = prepare("INSERT INTO parts(run, name, ns) VALUES(?,?,?)");
-      if (!part) return failed("is no history of ours");
-      sqlite3_bind_int64(part.get(), 1, id);
-      sqlite3_bind_text(part.get(), 2, name.c_str(), -1, SQLITE_STATIC);
-      sqlite3_bind_double(part.get(), 3, ns);
-      if (sqlite3_step(part.get()) != SQLITE_DONE) return failed("cannot be written");
-    }
+    for (const HistoryRun& one : runs)
+      if (Status s = insert(one); !s) return s;
     return run("COMMIT");
   }
 
@@ -111,6 +114,47 @@ class HistoryFile {
   }
 
  private:
+  // Of a file that is there, before anything is written to it.
+  Status check_own(const struct stat& facts) {
+    const Error foreign{ErrorCode::kUsage,
+                        "this is no history, and stays as it is",
+                        {path_},
+                        "choose another name for the history: --db FILE"};
+    if (!S_ISREG(facts.st_mode)) return foreign;
+    if (facts.st_size == 0) return input_file_of(path_, facts).empty() ? Status() : foreign;
+    const std::string head = read_head(path_, kMarkAt + 4);
+    if (head.size() < kMarkAt + 4 || !head.starts_with("SQLite format 3")) return foreign;
+    uint32_t mark = 0;
+    for (size_t i = 0; i < 4; ++i) mark = mark << 8 | static_cast<unsigned char>(head[kMarkAt + i]);
+    marked_ = mark == kHistoryMark;
+    if (marked_) return {};
+    Diagnostics notes;
+    const Result<SqliteDb> db = SqliteDb::open_read(path_, notes);
+    if (!db) return db.error();
+    SqliteRows tables(*db, "SELECT count(*), sum(name IN ('runs', 'parts')) FROM sqlite_master");
+    return tables.next() && tables.integer(0) == 2 && tables.integer(1) == 2 ? Status() : foreign;
+  }
+  Status insert(const HistoryRun& r) {
+    Statement row = prepare("INSERT INTO runs(label, added_s, path, steps, step_ns) VALUES(?,?,?,?,?)");
+    if (!row) return failed("is no history of ours");
+    sqlite3_bind_text(row.get(), 1, r.label.c_str(), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(row.get(), 2, r.added_s);
+    sqlite3_bind_text(row.get(), 3, r.path.c_str(), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(row.get(), 4, r.steps);
+    sqlite3_bind_double(row.get(), 5, r.step_ns);
+    if (sqlite3_step(row.get()) != SQLITE_DONE) return failed("cannot be written");
+    const int64_t id = sqlite3_last_insert_rowid(db_);
+    for (const auto& [name, ns] : r.parts) {
+      Statement part = prepare("INSERT INTO parts(run, name, ns) VALUES(?,?,?)");
+      if (!part) return failed("is no history of ours");
+      sqlite3_bind_int64(part.get(), 1, id);
+      sqlite3_bind_text(part.get(), 2, name.c_str(), -1, SQLITE_STATIC);
+      sqlite3_bind_double(part.get(), 3, ns);
+      if (sqlite3_step(part.get()) != SQLITE_DONE) return failed("cannot be written");
+    }
+    return {};
+  }
+
   struct Finalize {
     void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
   };
@@ -131,6 +175,7 @@ class HistoryFile {
     return Error{ErrorCode::kIo, "the history " + what + ": " + (db_ ? sqlite3_errmsg(db_) : "no memory"), {path_}, ""};
   }
   sqlite3* db_ = nullptr;
+  bool marked_ = false;
   std::string path_;
 };
 
@@ -289,8 +334,8 @@ int run_history(const Arguments& arguments) {
       measured.push_back(std::move(*one));
     }
     if (Status s = file.open(path, true); !s) return fail(s.error());
+    if (Status s = file.add(measured); !s) return fail(s.error());
     for (const HistoryRun& run : measured) {
-      if (Status s = file.add(run); !s) return fail(s.error());
       Args kept;
       kept.set("path", run.path).set("time", human_duration(run.step_ns)).set("file", path);
       note(*terminal, terminal->say("history.kept", kept));
@@ -312,7 +357,10 @@ int run_history(const Arguments& arguments) {
       out += terminal->say("history.none", Args().count("runs", static_cast<int64_t>(runs->size()))) + "\n";
     out = terminal_text(out, true);
   }
-  std::fputs(out.c_str(), stdout);
+  Result<OutputFile> to = OutputFile::create("-");
+  if (!to) return fail(to.error());
+  to->write(out);
+  if (Status s = to->commit(); !s) return fail(s.error());
   const bool slower = !changes.empty() && changes.back().point.after > changes.back().point.before;
   return what == "check" && slower ? kExitFinding : kExitGood;
 }

@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 import unittest
@@ -33,6 +34,9 @@ WRITERS = {
 }
 # Write folders, or names of their own; each has a test below.
 OTHERS = {'record', 'recover', 'pp-chart', 'simulate', 'digest'}
+# Every other flag that names a file or folder: read, or written and tried below.
+READ = {'--cell-rules', '--compare', '--control', '--test', '--file', '--from-csv', '--log-dir', '--profiling-path', '--root'}
+WRITTEN = {'--output', '--output-path', '--overlay', '--db', '--install', '--allow-write'}
 
 
 def state(folder):
@@ -100,6 +104,88 @@ class InputsStay(Case):
     def test_no_command_is_forgotten(self):
         commands = json.loads((SOURCE / 'tests/cli/contract.json').read_text())['commands']
         self.assertEqual({name for name, said in commands.items() if '--output' in said['flags']} - OTHERS, set(WRITERS))
+
+    def test_no_flag_is_forgotten(self):
+        commands = json.loads((SOURCE / 'tests/cli/contract.json').read_text())['commands']
+        named = {flag for said in commands.values() for flag, value in said['flags'].items() if value in ('FILE', 'DIR', 'PATH')}
+        self.assertEqual(named, READ | WRITTEN)
+
+    def test_every_reader_and_a_file_of_its_own(self):
+        tried = 0
+        for fixture in sorted(GOLDEN.iterdir()):
+            files = sorted(p for p in (fixture / 'input').rglob('*') if p.is_file())
+            for source in {files[0], files[-1]}:
+                folder, hard = self.fixture(fixture / 'input'), self.dir / 'hard.out'
+                member = folder / source.relative_to(fixture / 'input')
+                hard.unlink(missing_ok=True)
+                os.link(member, hard)
+                before = state(self.dir)
+                for out in (member, hard):
+                    for words in (['info', folder, '-o', out], ['export', folder, '--to', 'json', '-o', out], ['sql', folder, 'SELECT 1', '-o', out],
+                                  ['history', 'add', folder, '--db', out]):
+                        self.assertEqual(run(*words).returncode, 2, words)
+                        self.assertEqual(state(self.dir), before, words)
+                        tried += 1
+        self.assertGreater(tried, 200)
+
+    def test_a_history_is_no_other_database(self):
+        logs = self.two_ranks(folder='run/')
+        add = ['history', 'add', logs, '--db']
+        other, empty = self.dir / 'other.sqlite', self.write('run/workerlog.9', '')
+        with sqlite3.connect(other) as db:
+            db.execute('CREATE TABLE runs(mine)')
+        linked = self.dir / 'linked.sqlite'
+        linked.symlink_to(other)
+        before = state(self.dir)
+        for out in (other, linked, empty, self.write('run/notes.txt', 'by hand'), self.dir / 'run'):
+            before = before | state(self.dir)
+            self.assertIn('no history', run(*add, out, check=2).err)
+            self.assertEqual(state(self.dir), before)
+        # One from before there was a mark is still one, and a file that is there and empty becomes one.
+        ours, made = self.dir / 'ours.sqlite', self.write('made.sqlite', '')
+        run(*add, ours, check=0)
+        with sqlite3.connect(ours) as db:
+            self.assertEqual(db.execute('PRAGMA application_id').fetchone()[0], 0x534c6869)
+            db.execute('PRAGMA application_id = 0')
+        for out in (ours, made):
+            run(*add, out, check=0)
+            with sqlite3.connect(out) as db:
+                self.assertEqual(db.execute('PRAGMA application_id').fetchone()[0], 0x534c6869)
+        self.assertEqual(len(json.loads(run('history', '--json', '--db', ours, check=0).out)['runs']), 2)
+
+    def test_files_beside_the_output(self):
+        # What a command reads besides its run, and what it writes besides its answer.
+        folder = self.fixture(TORCH)
+        query = self.write('query.sql', 'SELECT 1')
+        self.refused(['sql', folder, '--file', query, '-o', query], query)
+        member = sorted(folder.iterdir())[0]
+        self.refused(['analyze', 'critical-path-analysis', folder, '--overlay', member], member)
+        shutil.copytree(folder, self.dir / 'second')
+        other = sorted((self.dir / 'second').iterdir())[0]
+        self.refused(['analyze', 'trace-diff', '--control', folder, '--test', self.dir / 'second', '-o', other], other)
+
+    def test_a_page_of_an_agent(self):
+        folder = self.fixture(TORCH)
+        page = self.dir / 'page.html'
+        os.link(sorted(folder.iterdir())[0], page)
+        before = state(self.dir)
+        asked = [{'id': 1, 'method': 'initialize', 'params': {'protocolVersion': '2025-06-18', 'capabilities': {}, 'clientInfo': {'name': 't', 'version': '1'}}},
+                 {'id': 2, 'method': 'tools/call', 'params': {'name': 'open', 'arguments': {'paths': [str(folder)]}}},
+                 {'id': 3, 'method': 'tools/call', 'params': {'name': 'report', 'arguments': {'trace': 't1', 'path': str(page)}}}]
+        done = run('mcp', '--root', self.dir, '--allow-write', self.dir, stdin='\n'.join(json.dumps({'jsonrpc': '2.0', **a}) for a in asked).encode() + b'\n')
+        last = json.loads(done.out.splitlines()[-1])['result']
+        self.assertTrue(last['isError'])
+        self.assertIn('overwritten', last['structuredContent']['error'])
+        self.assertEqual(state(self.dir), before)
+
+    def test_what_is_installed_into_a_folder_with_links(self):
+        folder = self.fixture(TORCH)
+        member = sorted(folder.iterdir())[0]
+        before = state(folder)
+        (self.dir / 'skills/stageline').mkdir(parents=True)
+        os.link(member, self.dir / 'skills/stageline/SKILL.md')  # another name of it is replaced, the file stays
+        run('skill', '--install', self.dir / 'skills', check=0)
+        self.assertEqual(state(folder), before)
 
     def test_the_second_run_and_the_rules(self):
         first, second = self.two_ranks(folder='a/'), self.two_ranks(folder='b/')
