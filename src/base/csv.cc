@@ -11,9 +11,10 @@ namespace {
 // What a spreadsheet would run instead of showing it: a formula in the name of an operator.
 bool is_formula(std::string_view text) {
   if (text.size() < 2) return false;  // a sign alone computes nothing
-  if (text[0] == '=' || text[0] == '+' || text[0] == '@' || text[0] == '\t' || text[0] == '\r')
-    return !parse_double(text);
-  return text[0] == '-' && !parse_double(text);
+  // The wide ones are those of Chinese and Japanese keyboards; a spreadsheet takes some of them for the narrow ones.
+  for (const std::string_view begin : {"＝", "＋", "－", "＠"})
+    if (text.starts_with(begin)) return true;
+  return std::string_view("=+-@\t\r\n").find(text[0]) != std::string_view::npos && !parse_double(text);
 }
 
 }  // namespace

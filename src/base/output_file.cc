@@ -23,6 +23,7 @@
 #include "base/input_files.h"
 #include "base/number.h"
 #include "base/progress.h"
+#include "base/terminal_text.h"
 
 namespace stageline {
 namespace {
@@ -62,6 +63,17 @@ PartialSlot* take_slot(const std::string& path) {
 void free_slot(PartialSlot*& slot) {
   if (slot) slot->state = 0;
   slot = nullptr;
+}
+
+// How many bytes at the end of `text` begin a letter that goes on in the next piece: 0 to 3.
+size_t cut_letter_bytes(std::string_view text) {
+  for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {
+    const auto c = static_cast<unsigned char>(text[text.size() - back]);
+    if ((c & 0xc0) == 0x80) continue;  // inside a letter
+    const size_t whole = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+    return whole > back ? back : 0;
+  }
+  return 0;
 }
 
 bool writes_directly(const std::string& path) {
@@ -189,6 +201,8 @@ struct OutputFile::Impl {
   int fd = -1;
   PartialSlot* slot = nullptr;
   bool direct = false;
+  bool on_terminal = false;
+  std::string cut_letter;  // of a terminal: bytes of a letter whose rest was not written yet
   Over over = Over::kNoInput;
   bool asked = false;  // "-": whether standard output is an input, once the first bytes go there
   int error = 0;
@@ -212,9 +226,25 @@ struct OutputFile::Impl {
       size -= static_cast<size_t>(n);
     }
   }
+  // To a terminal only what it does not obey.
+  void give(std::string_view bytes) {
+    if (!on_terminal) return put(bytes.data(), bytes.size());
+    std::string whole = std::exchange(cut_letter, {}) + std::string(bytes);
+    const size_t cut = cut_letter_bytes(whole);
+    cut_letter = whole.substr(whole.size() - cut);
+    whole.resize(whole.size() - cut);
+    whole = terminal_text(whole, true);
+    put(whole.data(), whole.size());
+  }
   void flush() {
-    if (used > 0) put(buffer.get(), used);
+    if (used > 0) give({buffer.get(), used});
     used = 0;
+  }
+  // What will not go on any more: a letter that was cut is shown as one.
+  void end_text() {
+    flush();
+    const std::string rest = terminal_text(std::exchange(cut_letter, {}), true);
+    if (!rest.empty()) put(rest.data(), rest.size());
   }
   // Makes the partial file; false with errno.
   bool open_partial() {
@@ -244,7 +274,7 @@ struct OutputFile::Impl {
            by_name.st_dev == by_descriptor.st_dev && by_name.st_ino == by_descriptor.st_ino;
   }
   Status close_whole() {
-    flush();
+    end_text();
     if (error == 0 && !direct && !synced(fd)) error = errno;
     const bool own = direct || is_own_partial();
     if (fd > 2 && ::close(fd) != 0 && error == 0) error = errno;
@@ -354,6 +384,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_byt
                  {path},
                  reason == ENOENT ? "the folder does not exist; make it first" : ""};
   }
+  impl->on_terminal = impl->direct && isatty(impl->fd) != 0;
   impl->capacity = std::max<size_t>(buffer_bytes, size_t{1} << 16);
   impl->buffer.reset(new char[impl->capacity]);
   return OutputFile(std::move(impl));
@@ -364,12 +395,18 @@ void OutputFile::write(std::string_view bytes) {
   if (bytes.size() > f.capacity - f.used) {
     f.flush();
     if (bytes.size() >= f.capacity) {
-      f.put(bytes.data(), bytes.size());
+      f.give(bytes);
       return;
     }
   }
   memcpy(f.buffer.get() + f.used, bytes.data(), bytes.size());
   f.used += bytes.size();
+}
+
+void OutputFile::write_painted(std::string_view text) {
+  if (!impl_->on_terminal) return write(text);
+  impl_->end_text();
+  impl_->put(text.data(), text.size());
 }
 
 char* OutputFile::reserve(size_t bytes) {

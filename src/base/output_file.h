@@ -1,7 +1,8 @@
 // OutputFile: a file that appears only when whole, and never in the place of an input. Bytes go to
 // "PATH.partial.PID" beside the target; commit() puts them on the disk and renames it. A destructor without commit, or
 // Ctrl-C, removes it; what a killed program left is swept when the same target is written again.
-// "-" and things that are not regular files (pipes, /dev/null) are written directly.
+// "-" and things that are not regular files (pipes, /dev/null) are written directly. A terminal gets text that it does not
+// obey (base/terminal_text.h), whatever the names of a trace hold and whatever the format; files and pipes get the bytes.
 //
 // The gate: a target that is a file of the input, under whatever name (base/input_files.h), is refused when the file is
 // created and once more before the rename, since an input may become known in between. Partial files are made anew
@@ -35,6 +36,8 @@ class OutputFile {
 
   // Buffered. A failed write is remembered and reported by commit().
   void write(std::string_view bytes);
+  // Text with colours of ours, whose names went through terminal_text() already: a terminal gets it as it is.
+  void write_painted(std::string_view text);
   // Room for `bytes` contiguous bytes in the buffer (at most 64 KiB); follow with advance().
   char* reserve(size_t bytes);
   void advance(size_t bytes);

@@ -41,10 +41,11 @@ int run_align(const Arguments& arguments) {
     append_table_json(json, table);
     json.end_array().end_object();
     out->write(json.text() + "\n");
+  } else if (format == "csv") {
+    out->write(format_table_csv(table));
   } else {
-    out->write(format == "csv" ? format_table_csv(table)
-                               : format_table_text(table, terminal->table_width, terminal->colour_out, SIZE_MAX, false,
-                                                   0, terminal->chinese()));
+    out->write_painted(format_table_text(table, terminal->table_width, terminal->colour_out, SIZE_MAX, false, 0,
+                                         terminal->chinese()));
   }
   if (Status s = out->commit(); !s) return fail(s.error());
   for (const Diagnostic& d : alignment->notes.items())

@@ -143,8 +143,8 @@ int run_analyze(const Arguments& given) {
       // One of several needs its title; an empty one says it itself.
       if ((chosen->size() > 1 || result->tables.size() > 1) && table.row_count() > 0)
         out->write(table_title(table, terminal->chinese()) + (terminal->chinese() ? "：\n" : ":\n"));
-      out->write(format_table_text(table, whole_names ? 0 : terminal->table_width, terminal->colour_out, most_rows,
-                                   whole_names, origin_ns, terminal->chinese()));
+      out->write_painted(format_table_text(table, whole_names ? 0 : terminal->table_width, terminal->colour_out,
+                                           most_rows, whole_names, origin_ns, terminal->chinese()));
     }
   }
   if (format == "json" && !input->foreign && chosen->size() > 1) out->write("\n]\n");

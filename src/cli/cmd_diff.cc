@@ -72,9 +72,11 @@ int run_diff(const Arguments& arguments) {
       if (!table.empty() && t.name() != table) continue;
       if (!first) out->write("\n");
       first = false;
-      out->write(format == "csv" ? format_table_csv(t)
-                                 : format_table_text(t, terminal->table_width, terminal->colour_out, SIZE_MAX, false, 0,
-                                                     terminal->chinese()));
+      if (format == "csv")
+        out->write(format_table_csv(t));
+      else
+        out->write_painted(format_table_text(t, terminal->table_width, terminal->colour_out, SIZE_MAX, false, 0,
+                                             terminal->chinese()));
     }
   } else {
     out->write(terminal_text(text_of(*terminal, *diff), true));

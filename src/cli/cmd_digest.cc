@@ -2,6 +2,7 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
+#include "base/terminal_text.h"
 #include "base/words.h"
 #include "cli/commands.h"
 #include "cli/digest_question.h"
@@ -53,7 +54,7 @@ int say_digests(const Arguments& arguments, const Terminal& terminal, const Dige
     if (count.remade > 0) line += " (" + grouped(count.remade) + " of changed or damaged ones)";
     if (count.kept > 0) line += ", " + grouped(count.kept) + " kept";
     if (failed > 0) line += ", " + grouped(failed) + " failed";
-    out->write(line + ", " + grouped(count.bytes) + " bytes\n");
+    out->write(terminal_text(line + ", " + grouped(count.bytes) + " bytes") + "\n");
   }
   if (Status s = out->commit(); !s) return fail(s.error());
   return failed > 0 ? kExitError : kExitGood;

@@ -1,7 +1,4 @@
-#include <unistd.h>
-
 #include "base/output_file.h"
-#include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "model/event_text.h"
@@ -49,8 +46,7 @@ int run_event(const Arguments& arguments) {
          "it has " + std::to_string((*part)->event_count) + " events; arrows, instants and names are no slices"});
   Result<std::string> text = event_text(**part, slice);
   if (!text) return fail(text.error());
-  out->write(isatty(STDOUT_FILENO) != 0 ? terminal_text(*text, true) : *text);  // a file gets the bytes as they are
-  out->write("\n");
+  out->write(*text + "\n");
   if (Status s = out->commit(); !s) return fail(s.error());
   return kExitGood;
 }

@@ -4,6 +4,7 @@
 #include "base/input.h"
 #include "base/number.h"
 #include "base/output_file.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/planned_runs.h"
@@ -141,7 +142,7 @@ std::string numbers_text(const Answer& a) {
 }
 
 std::string answer_text(const Answer& a, const Terminal& terminal, size_t most_rows) {
-  std::string out = a.schedule.name + "  " + sizes_text(a.schedule).en + "\n";
+  std::string out = terminal_text(a.schedule.name) + "  " + sizes_text(a.schedule).en + "\n";
   if (a.def) out += std::string(a.def->summary) + "; " + a.def->source + "\n";
   const std::string drawing = drawn_schedule(
       a.schedule, a.times, terminal.table_width > 0 ? terminal.table_width : kPipeColumns, terminal.colour_out);
@@ -303,7 +304,7 @@ int run_schedule(const Arguments& arguments) {
   }
   Result<OutputFile> out = OutputFile::create(output);
   if (!out) return fail(out.error());
-  out->write(text);
+  format == "text" ? out->write_painted(text) : out->write(text);
   if (Status s = out->commit(); !s) return fail(s.error());
   return kExitGood;
 }

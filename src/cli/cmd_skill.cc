@@ -3,7 +3,7 @@
 
 #include "base/embedded.h"
 #include "base/output_file.h"
-#include "base/text.h"
+#include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 
@@ -31,7 +31,7 @@ int run_skill(const Arguments& arguments) {
     if (Status s = out->commit(); !s) return fail(s.error());
   }
   if (Status s = together.commit(); !s) return fail(s.error());
-  printf("%s  %zu files\n", valid_utf8((folder / "SKILL.md").string()).c_str(), names.size());
+  printf("%s  %zu files\n", terminal_text((folder / "SKILL.md").string()).c_str(), names.size());
   return kExitGood;
 }
 

@@ -5,7 +5,6 @@
 #include "base/input.h"
 #include "base/output_file.h"
 #include "base/sqlite_db.h"
-#include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
@@ -120,7 +119,7 @@ int run_sql(const Arguments& arguments) {
   } else if (q->format == "arrow") {
     if (Status s = write_arrow(answer, write); !s) return fail(s.error());
   } else if (outcome->is_query) {
-    out->write(terminal_text(answer_text(answer, q->wide ? 0 : kWidest, terminal->colour_out), true));
+    out->write_painted(answer_text(answer, q->wide ? 0 : kWidest, terminal->colour_out));
   }
   if (Status s = out->commit(); !s) return fail(s.error());
   if (outcome->truncated)

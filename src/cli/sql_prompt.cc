@@ -265,7 +265,7 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
       fail(outcome.error());
       return;
     }
-    if (outcome->is_query) print(terminal_text(sql::answer_text(answer, widest, terminal.colour_out), true));
+    if (outcome->is_query) print(sql::answer_text(answer, widest, terminal.colour_out));
     if (outcome->truncated)
       print(terminal.say("sql.prompt.cut", Args().set("rows", static_cast<int64_t>(outcome->rows))) + "\n");
   };

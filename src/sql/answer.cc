@@ -6,6 +6,7 @@
 #include "base/csv.h"
 #include "base/json_writer.h"
 #include "base/number.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 
 namespace stageline::sql {
@@ -172,10 +173,11 @@ void JsonSink::end(const Outcome& outcome) {
 std::string answer_text(const AnswerTable& answer, size_t widest, bool colour) {
   const std::vector<AnswerTable::Column>& columns = answer.columns();
   std::vector<size_t> widths;
+  std::vector<std::string> names;
   std::vector<std::vector<std::string>> cells(columns.size());
   const auto width_of = [](const std::string& text) { return static_cast<size_t>(std::max(0, display_width(text))); };
   const auto cut = [&](std::string text) {
-    std::replace_if(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+    text = terminal_text(text);
     if (widest == 0 || width_of(text) <= widest) return text;
     // Letters of several bytes are kept whole: from both ends as many as fit.
     size_t head = 0, tail = text.size();
@@ -198,7 +200,8 @@ std::string answer_text(const AnswerTable& answer, size_t widest, bool colour) {
     return text.substr(0, head) + "…" + text.substr(tail);
   };
   for (size_t c = 0; c < columns.size(); ++c) {
-    widths.push_back(width_of(columns[c].spec.name));
+    names.push_back(terminal_text(columns[c].spec.name));
+    widths.push_back(width_of(names[c]));
     for (size_t r = 0; r < answer.row_count(); ++r) {
       cells[c].push_back(cut(answer.shown(r, c)));
       widths[c] = std::max(widths[c], width_of(cells[c].back()));
@@ -216,7 +219,7 @@ std::string answer_text(const AnswerTable& answer, size_t widest, bool colour) {
     text.erase(text.find_last_not_of(' ') + 1);
     out += header && colour ? "\x1b[2m" + text + "\x1b[0m\n" : text + "\n";
   };
-  line([&](size_t c) { return columns[c].spec.name; }, true);
+  line([&](size_t c) { return names[c]; }, true);
   for (size_t r = 0; r < answer.row_count(); ++r) line([&](size_t c) { return cells[c][r]; }, false);
   return out;
 }

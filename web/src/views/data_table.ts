@@ -31,7 +31,7 @@ export function sortedRows(values: Value[] | undefined, rows: number[], directio
 }
 
 // A text that a spreadsheet would take for a formula is text there, too.
-const FORMULA = /^[=+\-@\t\r]/;
+const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
 export function csvField(text: string, isText: boolean): string {
   const safe = isText && FORMULA.test(text) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
