@@ -34,6 +34,22 @@ bool writer_at_work(int fd) {
   return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
+constexpr ssize_t kHeadBytes = 100;
+
+uint32_t big_endian(const char* at) {
+  uint32_t value = 0;
+  for (int i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(at[i]);
+  return value;
+}
+
+// How long the header says the file is; 0: it does not. The count of pages holds where the last writer knew of it: the
+// counter of changes is then the one that stands beside the count (https://sqlite.org/fileformat.html, 1.3.7).
+int64_t bytes_by_header(const char* head) {
+  const uint32_t page = big_endian(head + 16) >> 16;
+  if (big_endian(head + 24) != big_endian(head + 92)) return 0;
+  return int64_t{page == 1 ? 65536U : page} * big_endian(head + 28);
+}
+
 Status check_readable(const std::string& path, Diagnostics& notes) {
   struct stat st;
   if (stat(path.c_str(), &st) != 0)
@@ -44,7 +60,7 @@ Status check_readable(const std::string& path, Diagnostics& notes) {
   if (!S_ISREG(st.st_mode)) return Error{ErrorCode::kBadInput, "a database has to be a plain file", {path}, ""};
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return Error{ErrorCode::kIo, std::string("cannot open it: ") + std::strerror(errno), {path}, ""};
-  char head[16] = {};
+  char head[kHeadBytes] = {};
   const ssize_t got = read(fd, head, sizeof head);
   const bool busy = writer_at_work(fd);
   close(fd);
@@ -63,6 +79,11 @@ Status check_readable(const std::string& path, Diagnostics& notes) {
                  "a half-done change lies beside this database",
                  {path + "-journal"},
                  "open a copy of both files with sqlite3 once, which undoes it, and name that copy"};
+  if (const int64_t whole = got == kHeadBytes ? bytes_by_header(head) : 0; whole > st.st_size)
+    notes.add("sqlite.cut", Severity::kLoss,
+              "the database is " + std::to_string(whole) + " bytes long by its header, and " +
+                  std::to_string(st.st_size) + " are there; what stood in the others is not seen",
+              {path});
   if (size_of(path + "-wal") > 0)
     notes.add("sqlite.unmerged_log", Severity::kLoss,
               "its write-ahead log has not been merged; what is in there is not seen (sqlite3 FILE 'PRAGMA "

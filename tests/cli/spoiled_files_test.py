@@ -6,6 +6,7 @@ import gzip
 import json
 import pathlib
 import random
+import re
 import shutil
 import sqlite3
 import unittest
@@ -13,12 +14,21 @@ import unittest
 from support import SOURCE, Case, info, run
 
 GOLDEN = SOURCE / 'tests/golden/readers'
-MOST_FILES = 6  # of a fixture
+# Of these a cut shows wherever it falls, but for a table at the end of a row.
+CUT_SHOWS = ('.slrec', '.sldigest', '.db', '.sqlite', '.json', '.pickle', '.pb', '.csv')
 BESIDE = {'truth.csv', 'truth_links.csv'}  # of simulate: answers beside the measurement, never read
 
 
 def packed(path):
     return path.name.endswith(('.gz', '.zst'))
+
+
+def one_of_each(files):
+    """Files whose names differ by numbers alone are alike: the first of them."""
+    kinds = {}
+    for path in files:
+        kinds.setdefault(re.sub(r'[0-9a-f]{16}|\d+', '#', str(path)), path)
+    return list(kinds.values())
 
 
 def spoils(path, data):
@@ -27,9 +37,11 @@ def spoils(path, data):
     yield 'zeroed', bytes(len(data))
     if len(data) > 400:
         yield 'cut at 60 bytes', data[:60]
-    if packed(path) or path.suffix in ('.slrec', '.db', '.json'):
-        yield 'cut in the middle', data[:len(data) // 2]
-    if packed(path):
+    if packed(path) or path.suffix in CUT_SHOWS:
+        for share in (50, 97):
+            end = len(data) * share // 100
+            yield f'cut at {share} %', data[:end - 2 if path.suffix == '.csv' and data[:end].endswith(b'\n') else end]
+    if packed(path) or path.suffix in ('.slrec', '.sldigest'):
         dice = random.Random(str(path.name))
         for _ in range(3):
             at = dice.randrange(10, len(data))  # behind the header, which says when and by what it was packed
@@ -53,7 +65,7 @@ class SpoiledFiles(Case):
         tried = 0
         for fixture in sorted(GOLDEN.iterdir()):
             files = sorted(p for p in (fixture / 'input').rglob('*') if p.is_file() and p.name not in BESIDE)
-            for path in files[:MOST_FILES]:
+            for path in one_of_each(files):
                 data = path.read_bytes()
                 for how, spoiled in spoils(path, data):
                     what = f'{fixture.name}: {path.name} {how}'
@@ -108,6 +120,34 @@ class SpoiledFiles(Case):
     def test_a_whole_run_has_nothing_to_say(self):
         names = {d['name'] for d in info(self.ranks())['diagnostics']}
         self.assertEqual({n for n in names if n.startswith('source.')}, set())
+
+    def test_a_plane_cut_between_two_of_its_fields(self):
+        whole = (GOLDEN / 'xplane/input/host0.xplane.pb').read_bytes()
+
+        def number(at):
+            value = shift = 0
+            while True:
+                value |= (whole[at] & 0x7f) << shift
+                at, shift = at + 1, shift + 7
+                if whole[at - 1] < 0x80:
+                    return value, at
+        ends, at = [], 0
+        while at < len(whole):  # planes (field 1), and in each its fields: all have a length or are numbers
+            kind, at = number(at)
+            size, at = number(at)
+            plane = at + size
+            at = at if kind >> 3 == 1 else plane
+            while at < plane:
+                kind, at = number(at)
+                size, at = number(at)
+                at += size if kind & 7 == 2 else 0
+                ends += [at] if at < plane else []
+        self.assertGreater(len(ends), 20)
+        path = self.dir / 'run/host0.xplane.pb'
+        path.parent.mkdir()
+        for end in ends[::max(1, len(ends) // 20)]:
+            path.write_bytes(whole[:end])
+            self.assertTrue({'loss', 'error'} & set(self.said(path.parent, path.name, f'{end} of {len(whole)}')), end)
 
     def test_text_cut_at_a_line_end(self):
         run('simulate', '1f1b', '--stages', 2, '--steps', 4, '-o', self.dir / 'run', check=0)

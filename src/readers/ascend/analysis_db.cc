@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/sqlite_db.h"
 #include "base/text.h"
+#include "readers/common/cut_table.h"
 
 namespace stageline::ascend {
 namespace {
@@ -207,6 +208,7 @@ Result<std::vector<StepSummary>> read_step_trace_time(const std::string& path, D
   std::array<size_t, std::size(kStepColumns)> at{};
   at.fill(SIZE_MAX);
   if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);
+  if (!rest.empty() && !rest.ends_with('\n')) note_cut_table(path, diagnostics);
   if (next_csv_record(rest, fields, storage, &line)) {
     width = fields.size();
     for (size_t f = 0; f < width; ++f) {

@@ -8,6 +8,7 @@
 #include "base/input.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/common/cut_table.h"
 
 namespace stageline::ascend {
 namespace {
@@ -63,6 +64,7 @@ class KernelReader {
     if (torn || !next_csv_record(rest, fields_, storage_, &lines)) return lose(offset);
     if (width_ == 0) return header();
     if (fields_.size() != width_) return lose(offset);  // cut: its last number may be too
+    if (!line.ends_with('\n')) note_cut_table(path_, diagnostics_);
     row(offset);
   }
 

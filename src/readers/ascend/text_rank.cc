@@ -31,8 +31,12 @@ void read_metadata(const RankFiles& files, Part& part, Diagnostics& notes) {
   const bool known = std::any_of(part.metadata.begin(), part.metadata.end(),
                                  [](const MetaField& field) { return field.key == "profiler_info"; });
   if (known) return;
-  if (std::string info = text_of(files.profiler_info); !info.empty())
+  if (std::string info = text_of(files.profiler_info); !info.empty()) {
+    if (!trim(info).ends_with('}'))
+      notes.add("ascend.unreadable_text", Severity::kLoss, "the text ends inside its object, as where a file was cut",
+                {files.profiler_info});
     part.metadata.push_back({"profiler_info", std::move(info)});
+  }
 }
 
 // What the profiler summed up, from the database of sums where it is there, else from text.

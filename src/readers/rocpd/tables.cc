@@ -9,6 +9,7 @@
 #include "base/input.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/common/cut_table.h"
 #include "readers/rocpd/processes.h"
 
 namespace stageline::rocpd {
@@ -90,10 +91,12 @@ class TablesReader {
     std::optional<Error> stopped;
     if (input) {
       std::optional<Header> header;
+      bool whole_row = true;
       std::vector<std::string_view> fields;
       std::vector<std::string> storage;
       const Result<int64_t> end = for_each_window(*input, [&](std::string_view window, int64_t offset) {
         if (offset == 0) window = without_mark(window);
+        whole_row = window.ends_with('\n');
         int64_t lines = 0;
         while (next_csv_record(window, fields, storage, &lines)) {
           if (fields.size() == 1 && trim(fields[0]).empty()) continue;
@@ -106,6 +109,7 @@ class TablesReader {
         }
       });
       if (!end) stopped = end.error();
+      if (end && !whole_row) note_cut_table(file.path, out_.notes);
     } else {
       stopped = input.error();
     }

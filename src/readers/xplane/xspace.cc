@@ -31,7 +31,7 @@ class FieldStream {
   // The next field of what ends at `end`; false there, and where nothing can be read.
   bool next(int64_t end, Field& field) {
     if (stopped_ || position() >= end) return false;
-    if (!have(1)) return false;  // the end of the file between two fields
+    if (!have(1)) return end == INT64_MAX ? false : cut();  // between two planes a file may end, within one it was cut
     uint64_t key = 0;
     if (!varint(key) || key >> 32 != 0 || key >> 3 == 0) return damage();
     field.id = static_cast<uint32_t>(key >> 3);
