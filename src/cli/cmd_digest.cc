@@ -28,7 +28,9 @@ Result<DigestOptions> digest_options(const Arguments& arguments) {
 
 int say_digests(const Arguments& arguments, const Terminal& terminal, const DigestPlan& plan,
                 const DigestCount& count) {
-  print_notes(terminal, plan.notes, "", "stageline info has those on the input");
+  Diagnostics notes = plan.notes;
+  notes.merge(count.losses);
+  print_notes(terminal, notes, "", "stageline info has those on the input");
   constexpr size_t kMostFailures = 12;
   for (size_t i = 0; i < count.failures.size() && i < kMostFailures; ++i) fail(count.failures[i]);
   if (count.failures.size() > kMostFailures)

@@ -189,6 +189,7 @@ std::string folder_of(std::string path) {
 Result<HistoryRun> measure(const Arguments& arguments, const Terminal& terminal, const std::string& path) {
   Result<Trace> trace = open_run(arguments, terminal, {path}, "", Clocks::kCompared);
   if (!trace) return trace.error();
+  print_notes(terminal, trace->diagnostics, path);
   const auto run = std::make_shared<const Run>(*trace);
   const Explanation e = explain_run(run, trace->diagnostics);
   HistoryRun out;

@@ -16,6 +16,7 @@
 #include "base/parallel.h"
 #include "base/remote_file.h"
 #include "base/text.h"
+#include "engine/account_files.h"
 #include "readers/digest/digest_file.h"
 
 namespace stageline {
@@ -169,6 +170,22 @@ digest::Head head_of(const DigestPlan& plan, const DigestUnit& unit) {
   return head;
 }
 
+void keep_losses(const Diagnostics& from, Diagnostics& to) {
+  for (const Diagnostic& d : from.items())
+    if (d.severity == Severity::kLoss) to.add(d.name, d.severity, d.message, d.first, d.count);
+}
+
+// Files of the source that nobody could read a thing of. `parts` of the trace say which were read.
+Diagnostics damaged_files(const DigestPlan& plan, Trace& trace) {
+  Diagnostics kept = trace.diagnostics, damaged;
+  const DigestOptions& asked = plan.options;
+  account_files(plan.source, asked.first_rank <= 0 && asked.last_rank == DigestOptions().last_rank, trace);
+  for (const Diagnostic& d : trace.diagnostics.items())
+    if (d.name == "source.damaged") damaged.add(d.name, d.severity, d.message, d.first, d.count);
+  trace.diagnostics = std::move(kept);
+  return damaged;
+}
+
 void make_rank(const DigestPlan& plan, const DigestUnit& unit, DigestCount& count) {
   digest::Head head = head_of(plan, unit);
   head.rank = unit.rank.who.rank;
@@ -187,6 +204,7 @@ void make_rank(const DigestPlan& plan, const DigestUnit& unit, DigestCount& coun
     count.failures.push_back(trace.error());
     return;
   }
+  keep_losses(trace->diagnostics, count.losses);
   head.cells = static_cast<int64_t>(trace->cells.size());
   head.slices = static_cast<int64_t>(trace->slice_count());
   write_digest(plan, head, *trace, count);
@@ -239,9 +257,11 @@ void make_whole(const DigestPlan& plan, const DigestUnit& unit, DigestCount& cou
   read.progress = plan.options.progress;
   Result<Trace> trace = plan.reader->read(plan.source, read);
   if (!trace) {
-    count.failures.push_back(trace.error());
+    count.failures.push_back(with_names(trace.error(), plan.source));
     return;
   }
+  if (!plan.reader->accounts_files) trace->diagnostics.merge(damaged_files(plan, *trace));
+  keep_losses(trace->diagnostics, count.losses);
   if (trace->cells.size() == 0) {
     count.failures.push_back(
         {ErrorCode::kUnavailable,
@@ -271,6 +291,7 @@ void DigestCount::add(const DigestCount& other) {
   cells += other.cells;
   bytes += other.bytes;
   failures.insert(failures.end(), other.failures.begin(), other.failures.end());
+  losses.merge(other.losses);
 }
 
 Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std::string& folder,
@@ -282,7 +303,11 @@ Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std
   if (!source) return std::move(source).error();
   plan.source = std::move(*source);
   Result<const Reader*> reader = choose_reader(plan.source, options.reader);
-  if (!reader) return std::move(reader).error();
+  if (!reader) {
+    if (reader.error().code == ErrorCode::kUnknownKind)
+      if (std::optional<Error> damage = damage_of(plan.source)) return *std::move(damage);
+    return with_names(std::move(reader).error(), plan.source);
+  }
   plan.reader = *reader;
   plan.source.forget_heads();
   if (plan.reader->name == std::string_view("digest"))
@@ -349,6 +374,16 @@ DigestCount make_digests(const DigestPlan& plan) {
   parallel_for(counts.size(), [&](size_t i) { counts[i] = make_digest(plan, plan.units[i]); });
   DigestCount all;
   for (const DigestCount& count : counts) all.add(count);
+  if (plan.reader->ranks && !plan.reader->accounts_files) {
+    Trace read;  // which files are some rank's
+    for (const DigestUnit& unit : plan.units) {
+      Part part;
+      for (const std::string& path : unit.rank.paths) part.files.push_back({path});
+      read.parts.push_back(std::move(part));
+    }
+    read.diagnostics = all.losses;
+    all.losses.merge(damaged_files(plan, read));
+  }
   return all;
 }
 

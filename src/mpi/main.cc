@@ -109,7 +109,7 @@ DigestCount gather(const DigestPlan& plan, const std::vector<Made>& made, int pr
   }
   std::string text(static_cast<size_t>(total), '\0');
   MPI_Gatherv(failures.data(), size, MPI_CHAR, text.data(), sizes.data(), places.data(), MPI_CHAR, 0, MPI_COMM_WORLD);
-  DigestCount out{all[0], all[1], all[2], all[3], all[4], {}};
+  DigestCount out{all[0], all[1], all[2], all[3], all[4], {}, {}};
   const auto number = [](std::string_view digits) { return parse_int(digits).value_or(0); };
   std::vector<std::pair<int64_t, Error>> by_rank;
   for (const std::string_view row : split(text, '\x1e')) {

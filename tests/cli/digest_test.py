@@ -14,7 +14,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
 import digest_file
-from support import BIN, Case, flaws, info, job, one_step, run
+from support import BIN, SOURCE, Case, flaws, info, job, one_step, run
 
 OPTIONS = ['--stages', 4, '--dp', 2, '--machines', 2, '--micro-batches', 8, '--steps', 5, '--jitter', 0.05, '--latency', 0.2, '--seed', 3]
 # Everything that is asked of cells, messages, steps and sums, and every kind of output.
@@ -55,6 +55,18 @@ class DigestTest(Case):
             with self.subTest(' '.join(map(str, question))):
                 source, digests = (ask(question, 'run', self.dir / place) for place in ('one', 'two'))
                 self.assertEqual(source, digests)
+
+    def test_what_could_not_be_read_is_named(self):
+        for files, spoiled in (('paddle-log', 'workerlog.1'), ('primus', 'pp_rank_1.json'), ('paddle-dynamic', 'profile_record_tmp_file_for_rank_1'), ('primus', 'config.json')):
+            for data in (b'', None):
+                with self.subTest(f'{spoiled}, {"emptied" if data == b"" else "zeroed"}'):
+                    folder = self.dir / 'spoiled'
+                    shutil.rmtree(folder, ignore_errors=True)
+                    shutil.rmtree(self.dir / 'made', ignore_errors=True)
+                    shutil.copytree(SOURCE / 'tests/golden/readers' / files / 'input', folder)
+                    path = next(folder.rglob(spoiled))
+                    path.write_bytes(bytes(path.stat().st_size) if data is None else data)
+                    self.assertIn(spoiled, run('digest', folder, '-o', self.dir / 'made').err)
 
     def test_every_question_is_answered_with_the_same_bytes(self):
         made = self.digest(self.simulate('one/run', *OPTIONS, '--fault', 'slow-stage:2,1.4', '--clock-skew', 5))
