@@ -126,14 +126,20 @@ int open_handle(const std::string& name, sqlite3** handle, int flags) {
 }  // namespace
 
 Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes) {
-  if (Status s = check_readable(path, notes); !s) return std::move(s).error();
+  // A reader that asks whether this is a database of its own goes on where it cannot be opened; that it could not has to
+  // be said all the same.
+  const auto failed = [&](Error error) {
+    if (error.code == ErrorCode::kIo || error.code == ErrorCode::kNotFound) note_input_failure(path, error.what);
+    return error;
+  };
+  if (Status s = check_readable(path, notes); !s) return failed(std::move(s).error());
   note_content_read(path);
   SqliteDb db;
   db.path_ = path;
   sqlite3* handle = nullptr;
   const int code = open_handle(uri_of(path, "?immutable=1"), &handle, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
   db.db_.reset(handle);
-  if (code != SQLITE_OK) return error_of(handle, code, path, "cannot open this database");
+  if (code != SQLITE_OK) return failed(error_of(handle, code, path, "cannot open this database"));
   // A damaged file must not make SQLite trust its own schema's expressions, nor grow a cache without bound.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
@@ -144,7 +150,7 @@ Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes
   db.most_rows_ = size / kLeastRowBytes + 1;
   db.is_immutable_ = true;
   sqlite3_exec(handle, "PRAGMA cache_size=-4096; PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
-  if (Status s = db.run("SELECT count(*) FROM sqlite_master"); !s) return std::move(s).error();
+  if (Status s = db.run("SELECT count(*) FROM sqlite_master"); !s) return failed(std::move(s).error());
   return db;
 }
 

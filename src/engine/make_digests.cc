@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "base/crc32c.h"
+#include "base/input_files.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
 #include "base/remote_file.h"
@@ -384,6 +386,12 @@ DigestCount make_digests(const DigestPlan& plan) {
     read.diagnostics = all.losses;
     all.losses.merge(damaged_files(plan, read));
   }
+  std::set<std::string> said;
+  for (const Diagnostic& d : plan.notes.items()) said.insert(d.first.file);
+  for (const Diagnostic& d : all.losses.items()) said.insert(d.first.file);
+  for (const SourceFile& file : plan.source.files)
+    if (const std::string why = input_failure(file.path); !why.empty() && said.insert(file.path).second)
+      all.losses.add("source.damaged", Severity::kLoss, why + "; what could be read is kept", {file.path});
   return all;
 }
 

@@ -4,7 +4,7 @@
 //   STAGELINE_FAULT_ROOT   folder whose files are lied about
 //   STAGELINE_FAULT_PLAN   "call:at:effect[,…]": at the `at`-th call (from 0) of this kind on these files, and
 //                          from then on where the effect lasts
-//   STAGELINE_FAULT_LOG    where each lie that was told is written: "effect path"
+//   STAGELINE_FAULT_LOG    where each lie that was told is written: "call:at:effect path"
 //
 //   read    short   one byte is given instead of many            write   short   one byte is taken
 //           again   EINTR                                                again   EINTR
@@ -70,9 +70,9 @@ __attribute__((constructor)) static void begin(void) {
   root_size = strlen(root);
 }
 
-static void say(const char* effect, const char* path) {
+static void say(int call, long at, const char* effect, const char* path) {
   char line[1400];
-  const int n = snprintf(line, sizeof line, "%s %s\n", effect, path);
+  const int n = snprintf(line, sizeof line, "%s:%ld:%s %s\n", kNames[call], at, effect, path);
   if (log_fd >= 0 && n > 0) (void)!real_write(log_fd, line, (size_t)n);
 }
 
@@ -93,7 +93,7 @@ static const char* due(int call, const char* path) {
   for (int i = 0; i < lie_count; ++i)
     if (lies[i].call == call && lies[i].at == number) strcpy(effect, lies[i].effect), lies[i].told = 1;
   pthread_mutex_unlock(&mutex);
-  if (effect[0]) say(effect, path);
+  if (effect[0]) say(call, number, effect, path);
   return effect;
 }
 

@@ -7,7 +7,7 @@ Each seed is a command on a small run and a plan of one to three lies (lying_fil
   1. the inputs are, byte for byte, what they were;
   2. an output is whole or absent: what was there before stays until then, and nothing unfinished is left behind;
   3. the program ends by itself, with 0, 1 or 2, and 2 comes with a message;
-  4. where there is an answer, an input that could not be read to its end is named beside it.
+  4. where there is an answer, it is the one that is given without the lie, or the input that could not be read is named beside it.
 """
 import argparse
 import concurrent.futures
@@ -25,12 +25,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 BIN = os.environ.get('STAGELINE_BIN', str(SOURCE / 'build/dev/stageline'))
 GOLDEN = SOURCE / 'tests/golden/readers'
-FIXTURES = ['paddle-log', 'kineto', 'kineto-pipeline', 'recording', 'op-table', 'op-json-straggler', 'primus', 'paddle-dynamic', 'ascend', 'ascend-text']
+FIXTURES = sorted(p.name for p in GOLDEN.iterdir())  # every reader has some
 
 # (words; IN and OUT stand for the run and the output, the output's name)
 COMMANDS = [(['info', 'IN', '--json', '-o', 'OUT'], 'info.json'), (['info', 'IN'], None), (['report', 'IN', '-o', 'OUT'], 'report.html'),
             (['export', 'IN', '-o', 'OUT'], 'all.json'), (['export', 'IN', '-o', 'OUT'], 'all.sqlite'), (['export', 'IN', '-o', 'OUT'], 'run.pftrace'),
-            (['explain', 'IN', '--json', '-o', 'OUT'], 'explain.json'), (['export', 'IN', '--to', 'trace-with-counters', '-o', 'OUT'], 'counters.json')]
+            (['explain', 'IN', '--json', '-o', 'OUT'], 'explain.json'), (['export', 'IN', '--to', 'trace-with-counters', '-o', 'OUT'], 'counters.json'),
+            (['sql', 'IN', 'SELECT * FROM slices', '--format', 'json', '-o', 'OUT'], 'rows.json'), (['analyze', 'events', 'IN', '--format', 'json', '-o', 'OUT'], 'events.json'),
+            (['diff', 'IN', 'IN', '--json', '-o', 'OUT'], 'diff.json'), (['align', 'IN', '--json', '-o', 'OUT'], 'clocks.json'),
+            (['what-if', 'IN', '--json', '-o', 'OUT'], 'fixes.json'), (['export-stacks', 'IN', '-o', 'OUT'], 'stacks.txt'),
+            (['event', 'IN', '--rank', '0', '--index', '0', '-o', 'OUT'], 'event.txt'), (['digest', 'IN', '-o', 'OUT'], 'digests'), (['history', 'add', 'IN', '--db', 'OUT'], 'h.sqlite')]
 LIES = {'read': ['short', 'again', 'eio', 'end', 'flip'], 'write': ['short', 'again', 'eio', 'full'], 'sync': ['eio', 'full'],
         'open': ['gone', 'barred', 'many'], 'rename': ['eio', 'full']}
 USUAL = {'read': 60, 'write': 12, 'sync': 3, 'open': 25, 'rename': 3}  # calls of a kind that such a command makes, about
@@ -53,6 +57,10 @@ def state(folder):
 
 def whole(path):
     """Whether an output of this name was written to its end."""
+    if path.is_dir():  # digests, each a file of its own with sums
+        if any(b' damaged' in subprocess.run([BIN, 'info', digest], capture_output=True).stderr for digest in path.iterdir()):
+            raise Broken(f'{path.name} holds a damaged digest')
+        return
     data = path.read_bytes()
     if path.suffix == '.json':
         json.loads(data)
@@ -67,6 +75,16 @@ def whole(path):
         raise Broken(f'{path.name} is empty')
 
 
+def content(path):
+    """What an output says. Of a database its rows: the pages of two that hold the same may differ; a history also keeps when a run was added."""
+    if path.is_dir():  # digests: their cells. What they are named after may have been unreadable when it was asked
+        return subprocess.run([BIN, 'export', path, '--to', 'csv', '-o', '-', '-q'], capture_output=True).stdout
+    if path.suffix != '.sqlite':
+        return path.read_bytes()
+    with sqlite3.connect(path) as db:
+        return db.execute('SELECT path, steps, step_ns FROM runs').fetchall() if path.name == 'h.sqlite' else list(db.iterdump())
+
+
 def play(seed, library, scratch):
     dice = random.Random(seed)
     place = pathlib.Path(tempfile.mkdtemp(prefix=f'seed{seed}-', dir=scratch))
@@ -76,7 +94,7 @@ def play(seed, library, scratch):
         words, name = dice.choice(COMMANDS)
         out = place / 'out' / (name or 'none')
         out.parent.mkdir()
-        old = dice.random() < 0.5 and name is not None
+        old = dice.random() < 0.5 and name is not None and words[0] not in ('digest', 'history')
         if old:
             out.write_text('old')
         kinds = dice.choices(list(LIES), [5, 4, 2, 3, 2], k=dice.randint(1, 3))
@@ -88,7 +106,7 @@ def play(seed, library, scratch):
                'STAGELINE_FAULT_LOG': str(log), 'TMPDIR': str(scratch)}
         done = subprocess.run(command, capture_output=True, env=env, timeout=120)
         told = [line.split(' ', 1) for line in log.read_text().splitlines()] if log.exists() else []
-        told = [(effect, path) for effect, path in told if path != str(log)]
+        told = [(lie, path) for lie, path in told if path != str(log)]
         err = done.stderr.decode('utf-8', 'replace')
         said = err + done.stdout.decode('utf-8', 'replace')
 
@@ -102,9 +120,12 @@ def play(seed, library, scratch):
         if done.returncode == 2 and not err.strip():
             broken('it failed without a word')
         left = sorted(p.name for p in out.parent.iterdir())
-        if [n for n in left if '.partial.' in n or n.endswith('-journal')]:
+        # A disk that is full may keep SQLite from taking back what it began; the journal then lets the next one do it.
+        if [p for p in out.parent.rglob('*') if '.partial.' in p.name or (p.name.endswith('-journal') and words[0] != 'history')]:
             broken(f'unfinished files are left: {left}')
-        if name and done.returncode == 0:
+        # align says what it found, whole, and that it was not enough.
+        answered = done.returncode == 0 or (words[0] == 'align' and 'not every rank could be tied' in err)
+        if name and answered:
             made = [out.parent / n for n in left if not (n == name and 'trace-with-counters' in words and old and (out.parent / n).read_text() == 'old')]
             try:
                 for path in made:
@@ -114,16 +135,33 @@ def play(seed, library, scratch):
                 broken(f'an output is not whole: {error}')
             if not made:
                 broken('no output, and no error')
+        elif words[0] == 'history':
+            if out.exists() and out.stat().st_size > 0:  # tables without the run, or a half-done transaction, which SQLite takes back
+                whole(out)
+                with sqlite3.connect(out) as db:
+                    if db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'runs'").fetchone()[0] and db.execute('SELECT count(*) FROM runs').fetchone()[0]:
+                        broken('it failed, and the run is in the history')
+        elif words[0] == 'digest':  # what could be made is there and whole, the others are named
+            if out.exists():
+                whole(out)
         elif name:
             rest = {n for n in left if n != name}
             if rest:
                 broken(f'it failed, and left {rest}')
             if old != out.exists() or (old and out.read_text() != 'old'):
                 broken('it failed, and what was there before is gone or another')
-        for effect, path in told:
-            lost = effect in ('eio', 'gone', 'barred', 'many') and path.startswith(str(place / 'run'))
+        for lie, path in told:
+            lost = lie.split(':')[2] in ('eio', 'gone', 'barred', 'many') and path.startswith(str(place / 'run'))
             if lost and done.returncode != 2 and pathlib.Path(path).name not in said:
-                broken(f'{pathlib.Path(path).name} could not be read ({effect}), and nothing was said of it')
+                # A file may be opened more than once, and another try give all of it: then this lie changes nothing.
+                lied = {p.name: content(p) for p in out.parent.iterdir()}
+                shutil.rmtree(out.parent)
+                out.parent.mkdir()
+                rest = ','.join(one for one in plan.split(',') if one != lie)
+                honest = subprocess.run(command, capture_output=True, env={**env, 'STAGELINE_FAULT_PLAN': rest}, timeout=120)
+                if (honest.returncode, honest.stdout, {p.name: content(p) for p in out.parent.iterdir()}) == (done.returncode, done.stdout, lied):
+                    continue
+                broken(f'{pathlib.Path(path).name} could not be read ({lie}), and nothing was said of it')
         return bool(told)
     finally:
         shutil.rmtree(place, ignore_errors=True)
