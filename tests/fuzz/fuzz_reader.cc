@@ -82,6 +82,17 @@ constexpr const char* kNames[] = {
     "et_rank0.json",
     "nccl_trace_rank_0",
     "nccl_trace_rank_1",
+    "rank-00000.7da688bf0821c6b9.sldigest",
+    "rank-00001.b80cc38b03c14195.sldigest",
+    "rank0_results.json",
+    "rank1_results.json",
+    "4242_agent_info.csv",
+    "4242_kernel_trace.csv",
+    "4242_hip_api_trace.csv",
+    "4242_memory_copy_trace.csv",
+    "4242_memory_allocation_trace.csv",
+    "4242_marker_api_trace.csv",
+    "4242_rccl_api_trace.csv",
 };
 constexpr size_t kMaxFiles = 8;
 

@@ -68,9 +68,14 @@ def golden_seeds(folder):
     names = re.findall(r'"([^"]+)"', table)
     for inputs in sorted((HERE.parent / "golden/readers").glob("*/input")):
         text = b""
+        given = set()
         for path in sorted(p for p in inputs.rglob("*") if p.is_file()):
+            # Under its own name or, where the fuzzer knows none such, under a free one that ends like it.
             name = str(path.relative_to(inputs))
-            choice = names.index(name) if name in names else names.index("notes.txt")
+            alike = [n for n in names if n not in given and pathlib.Path(n).suffixes[-1:] == path.suffixes[-1:]]
+            name = name if name in names else alike[0] if alike else "notes.txt"
+            given.add(name)
+            choice = names.index(name)
             text += b"\xff\xfe" + bytes([choice]) + path.read_bytes()
         (folder / f"golden-{inputs.parent.name}").write_bytes(bytes([0, 1, 0]) + text)
 
