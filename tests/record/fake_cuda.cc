@@ -2,6 +2,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "fake_gpu.h"
@@ -70,6 +71,41 @@ int cuMemsetD8Async(unsigned long long, unsigned char, size_t, void* stream) {
 int cuStreamSynchronize(void* stream) {
   for (timespec now{}; now.tv_sec * 1'000'000'000LL + now.tv_nsec < fake_last(stream); usleep(100))
     clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  return 0;
+}
+
+// And what record/gpu/device.cc asks for: one kernel, which waits and stores the clock; one graph at a time.
+void fake_stamping_kernel(void* stream, uint64_t* stamps, int64_t dur_ns);
+void fake_begin_capture();
+void fake_launch(void* stream);
+static std::atomic<int64_t> broken_before{0};
+int cuMemHostAlloc(void** memory, size_t bytes, unsigned) { return *memory = calloc(1, bytes), 0; }
+int cuModuleLoadData(void** module, const void*) { return *module = &the_context, 0; }
+int cuModuleGetFunction(void** function, void*, const char*) { return *function = &the_context, 0; }
+int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void* stream,
+                   void** arguments, void**) {
+  if (fake_gpu()->context_lost.load()) return 709;
+  uint64_t *stamps = nullptr, dur_ns = 0;
+  memcpy(&stamps, arguments[0], sizeof stamps);
+  memcpy(&dur_ns, arguments[1], sizeof dur_ns);
+  fake_stamping_kernel(stream, stamps, static_cast<int64_t>(dur_ns));
+  return 0;
+}
+int cuStreamBeginCapture_v2(void*, int) {
+  broken_before = fake_gpu()->broken_captures.load();
+  return fake_begin_capture(), 0;
+}
+int cuStreamEndCapture(void*, void** graph) {
+  fake_gpu()->capturing = false;
+  const bool broken = fake_gpu()->broken_captures != broken_before;
+  *graph = broken ? nullptr : &the_context;
+  return broken ? 901 : 0;
+}
+int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) { return *executable = graph, 0; }
+int cuGraphLaunch(void*, void* stream) { return fake_launch(stream), 0; }
+int cuGraphDestroy(void*) { return 0; }
+int cuDevicePrimaryCtxReset_v2(int) {
+  fake_gpu()->context_lost = true;
   return 0;
 }
 

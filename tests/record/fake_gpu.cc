@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -29,6 +30,7 @@ struct Event {
 struct Node {
   Event* event;  // nullptr: a kernel
   int64_t dur_ns;
+  uint64_t* stamps = nullptr;  // where the kernel says when it began and ended
 };
 std::vector<Node> graph;
 Stream default_stream, the_queue;
@@ -55,19 +57,50 @@ int refused() {
 
 extern "C" {
 
-FakeGpu* fake_gpu() { return &gpu; }
+// Of a program that is not ours to change, faults come from the environment.
+FakeGpu* fake_gpu() {
+  static const bool told = [] {
+    const auto number = [](const char* name) {
+      const char* said = getenv(name);
+      return said ? atof(said) : 0.0;
+    };
+    gpu.ppm = number("FAKE_GPU_PPM");
+    if (const double tick = number("FAKE_GPU_TICK_NS"); tick > 0) gpu.tick_ns = tick;
+    gpu.query_error = static_cast<int>(number("FAKE_GPU_QUERY_ERROR"));
+    return true;
+  }();
+  (void)told;
+  return &gpu;
+}
 void fake_kernel(void* handle, int64_t dur_ns) {
   const std::lock_guard lock(mutex);
   if (gpu.capturing) return graph.push_back({nullptr, dur_ns});
   Stream& s = queue_of(handle);
   s.end_ns = std::max(now_ns() + gpu.latency_ns, s.end_ns) + dur_ns;
 }
+// A kernel that stores the device's clock at its begin and its end.
+void fake_stamping_kernel(void* handle, uint64_t* stamps, int64_t dur_ns) {
+  const std::lock_guard lock(mutex);
+  if (gpu.capturing) return graph.push_back({nullptr, dur_ns, stamps});
+  Stream& s = queue_of(handle);
+  s.end_ns = std::max(now_ns() + gpu.latency_ns, s.end_ns);
+  stamps[0] = static_cast<uint64_t>(device_ns(s.end_ns));
+  s.end_ns += dur_ns;
+  stamps[1] = static_cast<uint64_t>(device_ns(s.end_ns));
+}
+void fake_begin_capture() {
+  const std::lock_guard lock(mutex);
+  graph.clear();
+  gpu.capturing = true;
+}
 void fake_launch(void* handle) {
   const std::lock_guard lock(mutex);
   Stream& s = queue_of(handle);
   s.end_ns = std::max(now_ns() + gpu.latency_ns, s.end_ns);
   for (const Node& node : graph) {
+    if (node.stamps) node.stamps[0] = static_cast<uint64_t>(device_ns(s.end_ns));
     s.end_ns += node.dur_ns;
+    if (node.stamps) node.stamps[1] = static_cast<uint64_t>(device_ns(s.end_ns));
     if (!node.event) continue;
     node.event->at_ns = stream_of(handle).last_event_ns = s.end_ns;
     node.event->was_recorded = true;
