@@ -402,6 +402,18 @@ class PpChart(Case):
         self.assertIn('z_again', done.err)
 
     @needs_shared
+    def test_backwards_that_nobody_marked_are_said(self):
+        source = self.dir / 'in'
+        run('simulate', 'dualpipe-v-mindspeed', '--format', 'ascend', '--micro-batches', 10, '--marks', 'helper', '-o', source, check=0)
+        self.assertNotIn('have no backward', self.write(source).err)
+        for path in databases(source).values():
+            change(path, "DELETE FROM MSTX_EVENTS WHERE message IN (SELECT id FROM STRING_IDS WHERE value LIKE '%\"backward_step%')")
+        said = self.write(source).err
+        # Those that ran within a forward are marked with it.
+        found = re.search(r'(\d+) of (\d+) forwards have no backward in the profile, first on rank 0 in step 10', said)
+        self.assertTrue(found, said)
+        self.assertLess(int(found[1]), int(found[2]))
+
     def test_clocks_of_hosts_that_are_apart(self):
         source = self.dir / 'in'
         run('simulate', '1f1b', '--format', 'ascend', '--stages', 4, '--micro-batches', 6, '--machines', 2, '--clock-skew', '5ms',

@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "compat/msprof/cell_labels.h"
 #include "compat/msprof/cell_links.h"
+#include "compat/msprof/missing_backwards.h"
 #include "compat/msprof/pair_links.h"
 #include "compat/msprof/step_list.h"
 #include "engine/one_clock.h"
@@ -201,6 +202,7 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
     plan = label_plan(*trace, options.schedule, options.micro_batches);
     chart.notes.merge(trace->diagnostics);
     say_clocks(*trace, chart.notes);
+    say_missing_backwards(*trace, chart.notes);
   }
   std::set<int64_t> steps;
   if (options.step && trace)

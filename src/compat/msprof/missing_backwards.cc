@@ -1,0 +1,61 @@
+#include "compat/msprof/missing_backwards.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/number.h"
+
+namespace stageline {
+namespace {
+
+using Work = std::pair<int32_t, int32_t>;  // chunk, micro-batch
+
+struct StepWork {
+  std::multiset<Work> forwards, backwards;
+  bool numbered = true;  // all say their micro-batch
+
+  int64_t without_backward() const {
+    if (!numbered) return std::max<int64_t>(0, std::ssize(forwards) - std::ssize(backwards));
+    return std::count_if(forwards.begin(), forwards.end(), [&](const Work& w) { return !backwards.contains(w); });
+  }
+};
+
+}  // namespace
+
+void say_missing_backwards(const Trace& trace, Diagnostics& notes) {
+  std::map<int32_t, std::map<int32_t, StepWork>> parts;  // part → step
+  for (size_t i = 0; i < trace.cells.size(); ++i) {
+    const Cell cell = trace.cells.at(i);
+    const bool both = cell.kind == CellKind::kForwardBackward;
+    if (cell.kind != CellKind::kForward && !is_backward(cell.kind) && !both) continue;
+    StepWork& step = parts[cell.part][cell.step];
+    step.numbered &= cell.micro_batch != kUnknown;
+    if (cell.kind == CellKind::kForward || both) step.forwards.emplace(cell.chunk, cell.micro_batch);
+    if (is_backward(cell.kind) || both) step.backwards.emplace(cell.chunk, cell.micro_batch);
+  }
+  int64_t all = 0, missing = 0;
+  int32_t first_part = -1, first_step = -1;
+  for (const auto& [part, steps] : parts)
+    for (const auto& [step, work] : steps) {
+      if (steps.size() > 1 && step == steps.rbegin()->first) continue;
+      all += std::ssize(work.forwards);
+      const int64_t here = work.without_backward();
+      if (missing == 0 && here > 0) {
+        first_part = part;
+        first_step = step;
+      }
+      missing += here;
+    }
+  if (missing == 0) return;
+  const std::string where = " on rank " + std::to_string(trace.parts[static_cast<size_t>(first_part)].rank) +
+                            (first_step == kUnknown ? "" : " in step " + std::to_string(first_step));
+  notes.add("pp_chart.no_backwards", Severity::kWarning,
+            grouped(missing) + " of " + grouped(all) + " forwards have no backward in the profile, first" + where +
+                ": where backwards ran and were not marked, the chart shows gaps in place of their work "
+                "(docs/howto/ascend.md says which functions to mark)");
+}
+
+}  // namespace stageline
