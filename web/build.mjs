@@ -1,4 +1,5 @@
-// node build.mjs OUTDIR: bundles the viewer (src/viewer/main.tsx) and its style into viewer.js and viewer.css.
+// node build.mjs OUTDIR: bundles the viewer (src/viewer/main.tsx) and its style into viewer.js and viewer.css, and the
+// page of a run that goes on (src/live/main.ts) into live.js and live.css.
 import {existsSync, readdirSync, readFileSync} from 'node:fs';
 import {build} from 'esbuild';
 
@@ -42,5 +43,10 @@ await build({
 });
 await build({
   ...common,
-  entryPoints: {'viewer': 'src/viewer/viewer.css'},
+  entryPoints: {'viewer': 'src/viewer/viewer.css', 'live': 'src/live/live.css'},
+});
+await build({
+  ...common,
+  entryPoints: {'live': 'src/live/main.ts'},
+  format: 'iife',
 });

@@ -1,4 +1,4 @@
-// node embed.mjs DIR: DIR/viewer.js and viewer.css become DIR/web_bundle.cc, string literals that any C++ compiler takes
+// node embed.mjs DIR: DIR/viewer.js, viewer.css, live.js and live.css become DIR/web_bundle.cc, string literals that any C++ compiler takes
 // quickly (see src/server/viewer_bundle.h).
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
@@ -32,6 +32,7 @@ function text(name, forbidden) {
 
 const viewerJs = text('viewer.js', /<\/script|<!--/i);  // a server's files, and inlined in a report
 const viewerCss = text('viewer.css', /<\/style|<!--/i);
+const liveJs = text('live.js'), liveCss = text('live.css');
 writeFileSync(join(dir, 'web_bundle.cc'), `// Made by web/embed.mjs from web/src.
 #include "server/viewer_bundle.h"
 
@@ -42,6 +43,10 @@ constexpr char kViewerJs[] =
 ${literal(viewerJs.bytes)};
 constexpr char kViewerCss[] =
 ${literal(viewerCss.bytes)};
+constexpr char kLiveJs[] =
+${literal(liveJs.bytes)};
+constexpr char kLiveCss[] =
+${literal(liveCss.bytes)};
 
 }  // namespace
 
@@ -49,6 +54,10 @@ std::string_view web_viewer_js() { return {kViewerJs, sizeof kViewerJs - 1}; }
 std::string_view web_viewer_css() { return {kViewerCss, sizeof kViewerCss - 1}; }
 std::string_view web_viewer_js_hash() { return "${viewerJs.hash}"; }
 std::string_view web_viewer_css_hash() { return "${viewerCss.hash}"; }
+std::string_view web_live_js() { return {kLiveJs, sizeof kLiveJs - 1}; }
+std::string_view web_live_css() { return {kLiveCss, sizeof kLiveCss - 1}; }
+std::string_view web_live_js_hash() { return "${liveJs.hash}"; }
+std::string_view web_live_css_hash() { return "${liveCss.hash}"; }
 
 }  // namespace stageline
 `);

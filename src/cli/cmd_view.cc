@@ -8,11 +8,13 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "base/words.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
 #include "cli/run_common.h"
 #include "readers/reader.h"
 #include "server/http_server.h"
+#include "server/live_run.h"
 
 namespace stageline {
 namespace {
@@ -40,6 +42,21 @@ void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions 
   run.set_trace(std::move(*trace));
   const auto slices = static_cast<int64_t>(run.timeline()->slice_count());
   note(terminal, terminal.say("view.ready", Args().set("slices", grouped(slices))));
+}
+
+// A recording that is still being made: looked at until it is closed. The folder need not be there yet; whoever is
+// asked for what is not there waits for it.
+std::unique_ptr<LiveRun> live_run(const Arguments& arguments, const std::string& title, const OpenOptions& options,
+                                  std::unique_ptr<Webhook> webhook, const Terminal& terminal) {
+  bool waited = false;
+  for (const std::string& path : arguments.operands)
+    for (std::error_code ec; !std::filesystem::exists(path, ec); usleep(200'000)) {
+      if (!waited)
+        note(terminal, terminal.chinese() ? words("follow.waiting_for_folder", Args().set("path", path)).zh
+                                          : words("follow.waiting_for_folder", Args().set("path", path)).en);
+      waited = true;
+    }
+  return std::make_unique<LiveRun>(title, arguments.operands, options, std::move(webhook));
 }
 
 // What has to stay readable: what was named, and where links in a folder lead to; of a recording its memory beside it.
@@ -86,8 +103,17 @@ int run_view(const Arguments& arguments) {
   if (!options) return fail(options.error());
   const auto port = arguments.integer("port", -1, 0, 65'535);
   if (!port) return fail(port.error());
+  const bool follows = arguments.has("follow");
+  std::unique_ptr<Webhook> webhook;
+  if (arguments.has("webhook")) {
+    if (!follows)
+      return fail({ErrorCode::kUsage, "--webhook tells of what --follow sees", {}, "add --follow, or leave it out"});
+    Result<std::unique_ptr<Webhook>> made = Webhook::to(arguments.get("webhook"));
+    if (!made) return fail(made.error());
+    webhook = std::move(*made);
+  }
   // What is not there is said here, and not on a page.
-  if (const Status s = check_readable(arguments.operands); !s) return fail(s.error());
+  if (const Status s = follows ? Status() : check_readable(arguments.operands); !s) return fail(s.error());
   const std::string other = arguments.get("compare");
   if (arguments.has("compare"))
     if (const Result<Source> source = scan_source({other}); !source) return fail(source.error());
@@ -106,6 +132,11 @@ int run_view(const Arguments& arguments) {
     return [how_read, paths] { return open_trace(paths, how_read); };
   };
   if (!other.empty()) run->set_other(valid_utf8(run_name({other})), {other}, read({other}));
+  std::unique_ptr<LiveRun> live;
+  if (follows) {
+    live = live_run(arguments, title, *recorded, std::move(webhook), *terminal);
+    run->set_live(live.get());
+  }
   Companion companion;
   if (arguments.get("confine", "auto") != "off") {
     std::vector<std::vector<std::string>> runs = {arguments.operands};
@@ -120,11 +151,18 @@ int run_view(const Arguments& arguments) {
   if (!server) return fail(server.error());
   printf("%s\n", (*server)->url().c_str());
   fflush(stdout);
-  if ((*server)->is_public()) note(*terminal, terminal->say("view.public"));
+  const auto say = [&](const Text& text) { note(*terminal, terminal->chinese() ? text.zh : text.en); };
+  if ((*server)->is_public()) say(words("view.public"));
+  if (follows) say(words("follow.address"));
   const bool opens = std::string_view(arguments.command->name) == "view" && !arguments.has("no-open");
   if (opens) companion.open_browser((*server)->url());
-  if ((*server)->serve([&] { read_into(*run, arguments.operands, *options, *terminal); }) && !run->busy())
-    return run->failed() ? kExitError : kExitGood;
+  const auto work = [&] {
+    if (live)
+      say(live->follow(say) == Look::State::kSilent ? words("follow.silent")
+                                                    : words("follow.over", Args().set("steps", live->step_count())));
+    read_into(*run, arguments.operands, *options, *terminal);
+  };
+  if ((*server)->serve(work) && !run->busy()) return run->failed() ? kExitError : kExitGood;
   fflush(nullptr);
   _exit(kExitGood);  // what reads or answers cannot be told to stop, and nothing it does lasts
 }

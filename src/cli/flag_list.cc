@@ -1,9 +1,8 @@
 // Every flag that some command takes, once. Where a flag means something of its own, the command says so
 // (flag_table.cc).
-#include "cli/flags.h"
-
 #include <string>
 
+#include "cli/flags.h"
 #include "model/finding.h"
 
 namespace stageline {
@@ -172,6 +171,9 @@ const std::vector<Flag>& flag_table() {
        "else; off: whatever its user can",
        "auto,off"},
       {"no-open", "", "Print the address, open no browser", ""},
+      {"follow", "", "Show a recording while its job runs: steps, pipeline, findings that come and go; then the run",
+       ""},
+      {"webhook", "URL", "With --follow: POST a JSON object to this http address when a finding begins or ends", ""},
       {"compare", "PATH", "A second run, to compare with on the page Compare", ""},
   };
   return table;

@@ -115,8 +115,8 @@ const std::vector<Command>& command_table() {
        "Show a run in the browser: where the time went, its timeline, all answers",
        "Reads files or folders of one run, serves it on this machine and opens the page. The page is there at once "
        "and shows how far reading is; Ctrl-C ends it.",
-       with_open(
-           {"port", "host", "token", "confine", "no-open", "title", "compare", "align", "trust-clocks", "align-on"}),
+       with_open({"follow", "webhook", "port", "host", "token", "confine", "no-open", "title", "compare", "align",
+                  "trust-clocks", "align-on"}),
        1,
        -1,
        run_view,
@@ -126,8 +126,8 @@ const std::vector<Command>& command_table() {
        "PATH…",
        "The same as view, and opens no browser",
        "For a machine without a desktop: forward the port (ssh -L 8765:localhost:8765 HOST) and open the address here.",
-       with_open(
-           {"port", "host", "token", "confine", "no-open", "title", "compare", "align", "trust-clocks", "align-on"}),
+       with_open({"follow", "webhook", "port", "host", "token", "confine", "no-open", "title", "compare", "align",
+                  "trust-clocks", "align-on"}),
        1,
        -1,
        run_view,
@@ -279,14 +279,14 @@ const std::vector<Command>& command_table() {
       {"tail",
        "PATH…",
        "Say each training step of a recording as it ends, while the program runs",
-       "A line a step: time, bubble (mean of the ranks, of the pipeline's span), and the stage that computed longest, "
-       "by "
-       "the middle one. First the last steps that are over (--rows), then each as all its ranks go on to the next. "
-       "Waits "
-       "for a recording that is not there yet; ends when all are closed, when none was written to for a minute, or "
-       "with "
-       "Ctrl-C. With --format json one object a line. Looks every second, and of each recording at its newest two "
-       "files.",
+       "A line a step: time, bubble (mean of the ranks, of the pipeline's span), the stage that computed longest, by "
+       "the "
+       "middle one, and the rank that did, by its stage's median. First the last steps that are over (--rows), then "
+       "each "
+       "as all its ranks go on to the next. Waits for a recording that is not there yet; ends when all are closed, "
+       "when "
+       "none was written to for a minute, or with Ctrl-C. With --format json one object a line. Looks every second, at "
+       "the end of each recording.",
        {"json", "format", "rows", "ranks", "pp", "stages", "tp", "cp", "ep", "order", "cells", "cell-rules", "threads",
         "align"},
        1,

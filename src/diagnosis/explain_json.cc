@@ -8,7 +8,21 @@
 namespace stageline {
 namespace {
 
-void finding_json(JsonWriter& json, const Finding& f, double step_ns, const std::vector<std::string>& paths) {
+void parts_json(JsonWriter& json, const char* key, const std::vector<SpanPart>& parts) {
+  json.key(key).begin_array();
+  for (const SpanPart& part : parts)
+    json.begin_object()
+        .field("id", part.id)
+        .field("label_en", part.label_en)
+        .field("label_zh", part.label_zh)
+        .field("share", part.share)
+        .end_object();
+  json.end_array();
+}
+
+}  // namespace
+
+void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std::vector<std::string>& paths) {
   const auto whole = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
   // A cause may have several names, parted by blanks: "tail:collective tail:all-reduce".
   json.begin_object().field("id", f.id).field("cause", f.cause.substr(0, f.cause.find(' ')));
@@ -34,20 +48,6 @@ void finding_json(JsonWriter& json, const Finding& f, double step_ns, const std:
       .field("command", finding_command(f, paths));
   json.end_object();
 }
-
-void parts_json(JsonWriter& json, const char* key, const std::vector<SpanPart>& parts) {
-  json.key(key).begin_array();
-  for (const SpanPart& part : parts)
-    json.begin_object()
-        .field("id", part.id)
-        .field("label_en", part.label_en)
-        .field("label_zh", part.label_zh)
-        .field("share", part.share)
-        .end_object();
-  json.end_array();
-}
-
-}  // namespace
 
 std::string finding_command(const Finding& f, const std::vector<std::string>& paths) {
   if (!f.price.command.empty()) return f.price.command;
@@ -96,10 +96,10 @@ std::string explain_json(const Explanation& e, const std::vector<std::string>& p
         .end_object();
   json.end_array();
   json.key("findings").begin_array();
-  for (const Finding& f : e.findings) finding_json(json, f, e.step_ns, paths);
+  for (const Finding& f : e.findings) write_finding(json, f, e.step_ns, paths);
   json.end_array();
   json.key("offers").begin_array();
-  for (const Finding& f : e.offers) finding_json(json, f, e.step_ns, paths);
+  for (const Finding& f : e.offers) write_finding(json, f, e.step_ns, paths);
   json.end_array().end_object();
   return json.take();
 }

@@ -13,9 +13,9 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
-#include "diagnosis/profile/allocator_findings.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/merge_findings.h"
+#include "diagnosis/profile/allocator_findings.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "engine/account_files.h"
 #include "engine/clock_table.h"
@@ -90,6 +90,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   read_options.early = options.early;
   read_options.devices = options.devices;
   read_options.only_ranges = options.only_ranges;
+  read_options.newest_bytes = options.newest_bytes;
   Result<CellRules> rules = rules_for(options);
   if (!rules) return std::move(rules).error();
   Result<Trace> trace = (*reader)->read(*source, read_options);
@@ -153,10 +154,9 @@ bool suits(const Analysis& analysis, const Trace& trace) {
 
 void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics& diagnostics) {
   // A capture without memory records is no flaw of it: only a report's own question is missed.
-  diagnostics.add(
-      analysis.in_report ? "analysis.not_possible" : std::string("analysis.not_possible.") + analysis.name,
-      analysis.in_report ? Severity::kWarning : Severity::kInfo,
-      std::string(analysis.name) + " is left out: " + error.what);
+  diagnostics.add(analysis.in_report ? "analysis.not_possible" : std::string("analysis.not_possible.") + analysis.name,
+                  analysis.in_report ? Severity::kWarning : Severity::kInfo,
+                  std::string(analysis.name) + " is left out: " + error.what);
 }
 
 std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics, bool whole) {
@@ -253,13 +253,10 @@ Result<ChartPicture> chart_picture(const DrawnRun& drawn, const ExportOptions& o
   const std::vector<Table> tables;
   const Findings findings;
   const Trace& trace = drawn.trace();
-  const ExportInput input{trace,
-                          trace.diagnostics,
-                          tables,
-                          findings.headline,
-                          findings.list,
-                          options,
-                          [&]() -> const Theory& { return theory_of(*drawn.run()).theory; }};
+  const ExportInput input{
+      trace, trace.diagnostics, tables, findings.headline, findings.list, options, [&]() -> const Theory& {
+        return theory_of(*drawn.run()).theory;
+      }};
   Result<PngChart> made = png_chart(input, "");
   if (!made) return std::move(made).error();
   return ChartPicture{std::move(made->bytes), made->width, made->height};
@@ -289,13 +286,10 @@ Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, c
   }
   const DrawnRun drawn(run, (*exporter)->one_axis ? DrawnStamps::kOnOneClock : DrawnStamps::kAsRecorded);
   const Theory* asked = nullptr;
-  const ExportInput input{drawn.trace(),
-                          notes,
-                          tables,
-                          findings.headline,
-                          findings.list,
-                          options,
-                          [&]() -> const Theory& { return *(asked = &theory_of(*drawn.run()).theory); }};
+  const ExportInput input{
+      drawn.trace(), notes, tables, findings.headline, findings.list, options, [&]() -> const Theory& {
+        return *(asked = &theory_of(*drawn.run()).theory);
+      }};
   written->push_back(path);
   const Status done = (*exporter)->write(input, path);
   say_no_theory(notes, asked, options.ghosts);

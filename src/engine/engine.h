@@ -33,6 +33,7 @@ struct OpenOptions {
   std::string cell_rules;                // a file of rules that come before ours; "": none
   AlignOptions align;                    // clocks; by default they stay raw
   bool only_ranges = false;              // ReadOptions::only_ranges
+  int64_t newest_bytes = 0;              // ReadOptions::newest_bytes
   Progress* progress = nullptr;
   EarlyTrace early = {};  // NOLINT(readability-redundant-member-init): GCC wants it
 };

@@ -73,6 +73,9 @@ struct ReadOptions {
   std::vector<int32_t> devices;  // Paddle: only these workerlog numbers; empty means all found
   // Ascend: leave out kernels and host calls; ranges, their device side, communication and steps make a pipeline.
   bool only_ranges = false;
+  // Recordings: of each file's end at most about so many bytes, with the tables at its beginning; 0: all of it. Says
+  // recording.newest_only where something was left out.
+  int64_t newest_bytes = 0;
 };
 
 // One rank of a source, by what names say alone.

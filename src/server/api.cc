@@ -16,6 +16,7 @@
 #include "server/counters.h"
 #include "server/flows.h"
 #include "server/histogram.h"
+#include "server/live_page.h"
 #include "server/name_search.h"
 #include "server/pipeline_view.h"
 #include "server/pipeline_what_if.h"
@@ -127,14 +128,6 @@ ApiAnswer long_answer(RunAnswers& answers, const LongRoute& route, const Query& 
   return {made->status, type, std::move(made->body), {}};
 }
 
-ApiAnswer asset(std::string_view text, const char* type, std::string_view hash) {
-  ApiAnswer answer;
-  answer.type = type;
-  answer.body = text;
-  answer.etag = "\"" + std::string(hash) + "\"";
-  return answer;
-}
-
 }  // namespace
 
 void ViewRun::set_other(std::string title, std::vector<std::string> paths, RunAnswers::Read read) {
@@ -233,19 +226,11 @@ std::string ViewRun::status_json() const {
   return json.take();
 }
 
-ApiAnswer error_answer(int status, std::string_view what, std::string_view hint) {
-  JsonWriter json;
-  json.begin_object().field("error", what).field("hint", hint).end_object();
-  ApiAnswer answer;
-  answer.status = status;
-  answer.body = json.take();
-  return answer;
-}
-
 ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   const Result<Query> query = parse_target(target);
   if (!query) return error_answer(400, query.error().what, query.error().hint);
   const std::string& path = query->path;
+  if (std::optional<ApiAnswer> live = live_answer(run.live(), run.settled(), *query)) return std::move(*live);
   if (path == "/") {
     std::string page(kPageHead);
     if (run.served()) page += kPageRun;
@@ -253,8 +238,9 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
     page.append(kPageWithout).append(script.en + " " + script.zh).append(kPageBody);
     return {200, "text/html; charset=utf-8", page, {}};
   }
-  if (path == "/viewer.js") return asset(web_viewer_js(), "text/javascript; charset=utf-8", web_viewer_js_hash());
-  if (path == "/viewer.css") return asset(web_viewer_css(), "text/css; charset=utf-8", web_viewer_css_hash());
+  if (path == "/viewer.js")
+    return asset_answer(web_viewer_js(), "text/javascript; charset=utf-8", web_viewer_js_hash());
+  if (path == "/viewer.css") return asset_answer(web_viewer_css(), "text/css; charset=utf-8", web_viewer_css_hash());
   if (path == "/api/status") return {200, kJson, run.status_json(), {}};
   const Route* route = nullptr;
   for (const Route& known : kRoutes)

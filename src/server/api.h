@@ -13,11 +13,13 @@
 #include "base/result.h"
 #include "engine/one_clock.h"
 #include "model/trace.h"
+#include "server/api_answer.h"
 #include "server/run_answers.h"
 #include "server/timeline.h"
 
 namespace stageline {
 
+class LiveRun;
 class PipelineView;
 
 // What can be asked at one time: the run, or while it is read what of it is known so far.
@@ -40,6 +42,9 @@ class ViewRun {
   Progress* progress() { return &progress_; }
   // How a second run is read, to compare with. Before set_trace().
   void set_other(std::string title, std::vector<std::string> paths, RunAnswers::Read read);
+  // The run goes on: it is read once that is over. Before the server listens; outlives this.
+  void set_live(const LiveRun* live) { live_ = live; }
+  const LiveRun* live() const { return live_; }
   // What of the run is read so far: profiler slices with names and classes, and nothing else of them.
   void set_early(Trace trace);
   // Makes the run ready for questions: drawn on one clock, and as recorded.
@@ -64,6 +69,7 @@ class ViewRun {
 
   std::string title_;
   std::vector<std::string> paths_;
+  const LiveRun* live_ = nullptr;
   Progress progress_;
   mutable std::mutex served_mutex_;
   std::shared_ptr<const ServedRun> served_;
@@ -76,17 +82,7 @@ class ViewRun {
   std::atomic<bool> preparing_{false}, ready_{false}, failed_{false};
 };
 
-struct ApiAnswer {
-  int status = 200;
-  std::string type = "application/json; charset=utf-8";
-  std::string body;
-  std::string etag;  // of assets: they never change while the program runs
-};
-
 // Every path but /api/events, which never ends and is the server's own. HEAD is the caller's.
 ApiAnswer api_answer(const ViewRun& run, std::string_view target);
-
-// {"error": …, "hint": …}
-ApiAnswer error_answer(int status, std::string_view what, std::string_view hint);
 
 }  // namespace stageline

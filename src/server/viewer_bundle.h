@@ -7,8 +7,13 @@ namespace stageline {
 
 std::string_view web_viewer_js();
 std::string_view web_viewer_css();
-// "sha256-…" of the two texts: their names for caches.
+// The page of a run that goes on (web/src/live).
+std::string_view web_live_js();
+std::string_view web_live_css();
+// "sha256-…" of the texts: their names for caches.
 std::string_view web_viewer_js_hash();
 std::string_view web_viewer_css_hash();
+std::string_view web_live_js_hash();
+std::string_view web_live_css_hash();
 
 }  // namespace stageline

@@ -15,12 +15,22 @@ FORWARD, BACKWARD, SEND_F, RECV_F, SEND_B, RECV_B, OPTIMIZER = 1, 2, 6, 7, 8, 9,
 RANGE, INSTANT, COUNTER, STEP = 0, 1, 2, 3
 
 
+def table_of(polynomial=0x82F63B78):
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = value >> 1 ^ (polynomial if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+CRC_TABLE = table_of()
+
+
 def crc32c(data):
     crc = 0xFFFFFFFF
     for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        crc = crc >> 8 ^ CRC_TABLE[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
 
 
@@ -49,7 +59,7 @@ class File:
     """One .slrec of one rank."""
 
     def __init__(self, rank, host, **place):
-        self.uuid = bytes([rank + 1]) * 16
+        self.uuid = bytes([rank + 1]) * 16 if rank < 255 else (rank + 1).to_bytes(16, 'little')
         head = b'SLREC01\n' + struct.pack('<IIBBHIQQIi', 1, 0, 1, 1, 0, 0, TICKS, EPOCH, 100 + rank, rank) + self.uuid
         self.data = head[:12] + struct.pack('<I', crc32c(head)) + head[16:]
         self.sequence = 0

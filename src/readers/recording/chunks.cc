@@ -1,10 +1,12 @@
 #include "readers/recording/chunks.h"
 
 #include <algorithm>
-#include <optional>
+#include <filesystem>
+#include <functional>
 
 #include "base/crc32c.h"
 #include "base/input.h"
+#include "readers/recording/places.h"
 
 namespace stageline::recording {
 namespace {
@@ -16,7 +18,9 @@ constexpr int64_t kFreeSuspicion = int64_t{64} << 20;
 // The file as a window that slides: bytes [begin(), begin() + text().size()).
 class Window {
  public:
-  explicit Window(Input& input) : input_(input) {}
+  // `read` fills what it is given from where it stopped, and returns how many bytes; 0: the end.
+  using Read = std::function<Result<size_t>(char*, size_t)>;
+  explicit Window(Read read) : read_(std::move(read)) {}
 
   // Sees to it that `bytes` are there from `at` on, as far as the file has them.
   Status want(int64_t at, size_t bytes) {
@@ -27,7 +31,7 @@ class Window {
     while (!ended_ && begin_ + static_cast<int64_t>(data_.size()) < at + static_cast<int64_t>(bytes)) {
       const size_t had = data_.size();
       data_.resize(had + kReadBytes);
-      Result<size_t> got = input_.read(data_.data() + had, kReadBytes);
+      Result<size_t> got = read_(data_.data() + had, kReadBytes);
       data_.resize(had + (got ? *got : 0));
       if (!got) return std::move(got).error();
       ended_ = *got == 0;
@@ -43,7 +47,7 @@ class Window {
   int64_t end() const { return begin_ + static_cast<int64_t>(data_.size()); }
 
  private:
-  Input& input_;
+  Read read_;
   std::string data_;
   int64_t begin_ = 0;
   bool ended_ = false;
@@ -79,10 +83,10 @@ FileHead parse_head(std::string_view bytes) {
   return head;
 }
 
-Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, ChunkSink& sink, Progress* progress) {
-  Result<Input> input = Input::open(path, progress);
-  if (!input) return std::move(input).error();
-  Window window(*input);
+namespace {
+
+// Every intact chunk of `window`, which begins with a file's header or anywhere in it.
+Result<ChunkCounts> walk(Window window, FileHead& head, ChunkSink& sink) {
   ChunkCounts counts;
   std::optional<Error> read_error;
   const auto want = [&](int64_t at, size_t bytes) {
@@ -137,6 +141,7 @@ Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, Chun
     chunk.offset = at;
     chunk.payload = payload;
     chunk.whole = bytes.substr(0, std::min(whole, bytes.size()));
+    if (counts.first_chunk < 0) counts.first_chunk = at;
     sink.take(chunk);
     ++counts.chunks;
     at += static_cast<int64_t>(whole);
@@ -150,6 +155,40 @@ Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, Chun
   if (read_error && counts.chunks == 0) return std::move(*read_error);
   if (read_error) counts.torn = true;
   return counts;
+}
+
+// Bytes [at, end) of a file, in order.
+Window::Read read_between(const Places& file, int64_t at, int64_t end) {
+  return [&file, at, end](char* out, size_t size) mutable -> Result<size_t> {
+    const size_t want = std::min(size, static_cast<size_t>(std::max<int64_t>(0, end - at)));
+    const size_t got = file.read(static_cast<uint64_t>(at), out, want);
+    at += static_cast<int64_t>(got);
+    return got;
+  };
+}
+
+}  // namespace
+
+Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, ChunkSink& sink, Progress* progress) {
+  Result<Input> input = Input::open(path, progress);
+  if (!input) return std::move(input).error();
+  return walk(Window([&](char* out, size_t size) { return input->read(out, size); }), head, sink);
+}
+
+Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, int64_t newest_bytes, FileHead& head,
+                                                     ChunkSink& tables, ChunkSink& sink) {
+  const Places file(path);
+  std::error_code unknown;
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(path, unknown));
+  if (!file.is_open() || unknown || size <= kTableBytes + newest_bytes) return std::optional<ChunkCounts>();
+  Result<ChunkCounts> begin = walk(Window(read_between(file, 0, kTableBytes)), head, tables);
+  if (!begin) return std::move(begin).error();
+  if (!head.good) return std::optional<ChunkCounts>();
+  FileHead none;
+  Result<ChunkCounts> counts = walk(Window(read_between(file, size - newest_bytes, size)), none, sink);
+  if (!counts) return std::move(counts).error();
+  if (counts->first_damage == 0) counts->skipped_bytes -= std::min(counts->skipped_bytes, counts->first_chunk);
+  return std::optional<ChunkCounts>(*counts);
 }
 
 void report_damage(const ChunkCounts& counts, const std::string& path, Diagnostics& diagnostics) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,7 +34,7 @@ struct Chunk {
 };
 
 struct ChunkCounts {
-  int64_t chunks = 0, damaged = 0, skipped_bytes = 0, first_damage = -1;
+  int64_t chunks = 0, damaged = 0, skipped_bytes = 0, first_damage = -1, first_chunk = -1;  // the last two: places
   bool torn = false;  // the file ends within a chunk: it was being written, or its writer was killed
   int64_t bytes = 0;
 };
@@ -52,6 +53,13 @@ class ChunkSink {
 };
 Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, ChunkSink& sink,
                                    Progress* progress = nullptr);
+
+// The same of a file that grows: `tables` gets the chunks of its first kTableBytes, `sink` those that begin within its
+// last `newest_bytes`; what lies between is not read. nullopt: the file is not longer than both, or not plain bytes.
+// What precedes the first chunk of the end is the rest of one, and no damage. Errors: of opening and reading.
+inline constexpr int64_t kTableBytes = int64_t{1} << 15;
+Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, int64_t newest_bytes, FileHead& head,
+                                                     ChunkSink& tables, ChunkSink& sink);
 
 // Says in `diagnostics` what was lost.
 void report_damage(const ChunkCounts& counts, const std::string& path, Diagnostics& diagnostics);

@@ -1,47 +1,13 @@
 #include "readers/recording/hot_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 
-#include "base/input_files.h"
+#include "readers/recording/places.h"
 
 namespace stageline::recording {
 namespace {
 
 constexpr uint32_t kMaxRingRecords = 1 << 20;
-
-// A file by places: it is mapped by its writer, so it is never mapped here (a truncation would be a SIGBUS).
-class Places {
- public:
-  explicit Places(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) return;
-    note_input_descriptor(fd_, path);
-    note_content_read(path);
-  }
-  Places(const Places&) = delete;
-  ~Places() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  bool is_open() const { return fd_ >= 0; }
-  // As much of [at, at + size) as there is.
-  std::string read(uint64_t at, size_t size) const {
-    std::string out(size, '\0');
-    size_t got = 0;
-    if (at > INT64_MAX / 2) size = 0;
-    while (got < size) {
-      const ssize_t n = ::pread(fd_, out.data() + got, size - got, static_cast<off_t>(at + got));
-      if (n <= 0) break;
-      got += static_cast<size_t>(n);
-    }
-    out.resize(got);
-    return out;
-  }
-
- private:
-  int fd_;
-};
 
 class HotReader {
  public:
@@ -96,13 +62,19 @@ class HotReader {
     if (before.size() < kRingHeaderBytes) return;
     out_.content.drops[0] += std::max<int64_t>(0, number_at<int64_t>(before, kRingDroppedAt));
     const auto head = number_at<uint64_t>(before, kRingHeadAt), old_tail = number_at<uint64_t>(before, kRingTailAt);
-    std::string data;
-    if (head != old_tail) data = file_.read(at + kRingHeaderBytes, size_t{records} * kRecordBytes);
+    const uint64_t waiting = head - old_tail;
+    std::string data;  // records [old_tail, head), the ring unrolled
+    if (old_tail <= head && waiting <= records && waiting > 0) {
+      const uint64_t first = old_tail & (records - 1), straight = std::min<uint64_t>(waiting, records - first);
+      data = file_.read(at + kRingHeaderBytes + first * kRecordBytes, straight * kRecordBytes);
+      if (data.size() == straight * kRecordBytes)
+        data += file_.read(at + kRingHeaderBytes, (waiting - straight) * kRecordBytes);
+    }
     const std::string after = file_.read(at, kRingTailAt + 8);
     if (after.size() < kRingTailAt + 8) return;
     const auto tail = number_at<uint64_t>(after, kRingTailAt);
     if (tail > head) return read_open(before);  // written meanwhile
-    if (head - tail > records || data.size() < size_t{records} * kRecordBytes) {
+    if (tail < old_tail || waiting > records || data.size() < waiting * kRecordBytes) {
       if (head != tail) ++out_.content.bad_chunks;
       return read_open(before);
     }
@@ -113,13 +85,12 @@ class HotReader {
     block.begin = out_.content.rows.size();
     out_.raw_begin.push_back(out_.raw.size());
     for (uint64_t position = tail; position < head; ++position) {
-      const std::string_view record =
-          std::string_view(data).substr((position & (records - 1)) * kRecordBytes, kRecordBytes);
+      const std::string_view record = std::string_view(data).substr((position - old_tail) * kRecordBytes, kRecordBytes);
       std::string_view extra;
       out_.raw += record;
       if ((static_cast<uint8_t>(record[20]) & kHasExtra) != 0 && position + 1 < head) {
         ++position;
-        extra = std::string_view(data).substr((position & (records - 1)) * kRecordBytes, kRecordBytes);
+        extra = std::string_view(data).substr((position - old_tail) * kRecordBytes, kRecordBytes);
         out_.raw += extra;
       }
       out_.content.rows.push_back(row_of(record, extra));

@@ -178,6 +178,8 @@ class Maker {
     if (!r.meta.kernels.empty() && r.meta.kernels != "recorded")
       d.add("recording.kernels_end", Severity::kInfo,
             "kernels were not recorded, or not until the end: " + r.meta.kernels, {path});
+    if (r.content.begins_late)
+      d.add("recording.newest_only", Severity::kInfo, "only the newest records of a recording were read", {path});
     const bool cut = r.content.memory_lost || r.hot_path.empty();
     if (!r.content.ended || r.content.memory_lost)
       d.add(cut ? "recording.cut" : "recording.not_closed", cut ? Severity::kLoss : Severity::kInfo,
@@ -401,7 +403,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (options.progress)
     for (const SourceFile& file : source.files)
       if (file.path.find(".slrec") != std::string::npos) options.progress->expect(file.size_bytes);
-  std::vector<Recording> recordings = read_recordings(source, options.progress, trace.diagnostics);
+  std::vector<Recording> recordings =
+      read_recordings(source, options.progress, trace.diagnostics, options.newest_bytes);
   keep_one_run(recordings, trace.diagnostics);
   std::set<int32_t> ranks;
   for (const Recording& r : recordings) ranks.insert(r.meta.rank);

@@ -43,6 +43,8 @@ bool is_cold(std::string_view head);
 
 // Reads all .slrec and .slhot files of the source: hot files first, for their processes may be writing. Ordered by
 // rank, then start. What could not be read is in `diagnostics`.
-std::vector<Recording> read_recordings(const Source& source, Progress* progress, Diagnostics& diagnostics);
+// `newest_bytes`: ReadOptions'.
+std::vector<Recording> read_recordings(const Source& source, Progress* progress, Diagnostics& diagnostics,
+                                       int64_t newest_bytes = 0);
 
 }  // namespace stageline::recording

@@ -217,6 +217,17 @@ class Taker : public ChunkSink {
   Content& content_;
 };
 
+// Names, lanes and clocks alone.
+class TableTaker : public Taker {
+ public:
+  using Taker::Taker;
+  void take(const Chunk& chunk) override {
+    if (chunk.type == ChunkType::kMeta || chunk.type == ChunkType::kStrings || chunk.type == ChunkType::kLanes ||
+        chunk.type == ChunkType::kClock)
+      Taker::take(chunk);
+  }
+};
+
 }  // namespace
 
 Row row_of(std::string_view record, std::string_view extra) {
@@ -293,9 +304,20 @@ bool take_chunk(const Chunk& chunk, Content& content) {
   return true;
 }
 
-Result<Content> read_cold(const std::string& path, Progress* progress) {
+Result<Content> read_cold(const std::string& path, Progress* progress, int64_t newest_bytes) {
   Content content;
   Taker taker(content);
+  if (newest_bytes > 0) {
+    TableTaker tables(content);
+    Result<std::optional<ChunkCounts>> counts = for_newest_chunks(path, newest_bytes, content.head, tables, taker);
+    if (!counts) return std::move(counts).error();
+    if (*counts) {
+      content.counts = **counts;
+      content.begins_late = true;
+      return content;
+    }
+    content = {};
+  }
   Result<ChunkCounts> counts = for_each_chunk(path, content.head, taker, progress);
   if (!counts) return std::move(counts).error();
   content.counts = *counts;

@@ -53,6 +53,7 @@ struct Content {
   FileHead head;
   std::string meta;          // the last META that was whole, "" for none
   bool ended = false;        // END was found: the recording was closed
+  bool begins_late = false;  // what lies before its newest records was not read
   bool memory_lost = false;  // recovered without its hot file: what was in memory only is missing
   std::map<uint16_t, std::string> names;
   std::map<uint16_t, LaneRow> lanes;
@@ -69,8 +70,9 @@ struct Content {
 // Takes one chunk apart. False: it is not as the format says; what of it was before that is kept.
 bool take_chunk(const Chunk& chunk, Content& content);
 
-// Everything of one .slrec file. Errors: of opening and reading.
-Result<Content> read_cold(const std::string& path, Progress* progress);
+// Everything of one .slrec file, or of a longer one its tables and the last `newest_bytes` (0: all). Errors: of opening
+// and reading.
+Result<Content> read_cold(const std::string& path, Progress* progress, int64_t newest_bytes = 0);
 
 // A lane entry of 64 bytes.
 LaneRow lane_of(std::string_view entry);

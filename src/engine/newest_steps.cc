@@ -1,0 +1,235 @@
+#include "engine/newest_steps.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+#include <algorithm>
+#include <map>
+
+#include "model/pipeline_sums.h"
+#include "model/stage_costs.h"
+#include "pipeline/cells/link_cells.h"
+
+namespace stageline {
+namespace {
+
+constexpr int64_t kSilentSeconds = 60;  // a recorder writes its clocks every few seconds
+constexpr size_t kNewestFiles = 2;
+constexpr int64_t kFewestBytes = int64_t{1} << 15, kMostBytes = int64_t{1} << 30;
+constexpr size_t kLeastPeers = 3;  // ranks of a stage whose median says what is usual
+
+// Of "…/host.r00003.p4711.1700000000.002.slrec" all but the last two of each recording. Hot files stay.
+std::vector<std::string> newest_files(const Source& source) {
+  std::map<std::string, std::vector<std::string>> by_recording;
+  std::vector<std::string> out;
+  for (const SourceFile& file : source.files) {
+    const size_t end = file.path.rfind(".slrec");
+    const size_t dot = end == std::string::npos ? end : file.path.rfind('.', end - 1);
+    if (dot != std::string::npos)
+      by_recording[file.path.substr(0, dot)].push_back(file.path);
+    else if (file.path.ends_with(".slhot"))
+      out.push_back(file.path);
+  }
+  for (auto& [stem, files] : by_recording) {
+    std::sort(files.begin(), files.end(), [](const std::string& a, const std::string& b) {
+      return a.size() != b.size() ? a.size() < b.size() : a < b;  // part 1000 is after 999
+    });
+    const size_t first = files.size() > kNewestFiles ? files.size() - kNewestFiles : 0;
+    out.insert(out.end(), files.begin() + static_cast<std::ptrdiff_t>(first), files.end());
+  }
+  return out;
+}
+
+bool is_silent(const std::vector<std::string>& files) {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return std::none_of(files.begin(), files.end(), [&](const std::string& path) {
+    struct stat facts;
+    return stat(path.c_str(), &facts) == 0 && now.tv_sec - facts.st_mtim.tv_sec < kSilentSeconds;
+  });
+}
+
+// Each part's first and last step.
+using StepsOfParts = std::map<int32_t, std::pair<int32_t, int32_t>>;
+StepsOfParts steps_of_parts(const Trace& trace) {
+  StepsOfParts out;
+  for (size_t i = 0; i < trace.cells.size(); ++i) {
+    const int32_t step = trace.cells.step[i];
+    if (step == kUnknown) continue;
+    const auto [at, is_new] = out.try_emplace(trace.cells.part[i], step, step);
+    at->second = {std::min(at->second.first, step), std::max(at->second.second, step)};
+  }
+  return out;
+}
+
+int32_t last_of_all(const StepsOfParts& parts) {
+  int32_t last = INT32_MAX;
+  for (const auto& [part, steps] : parts) last = std::min(last, steps.second);
+  return parts.empty() ? -1 : last;
+}
+
+RunningStep measured(const Trace& trace, const StepSums& step, const RankSums* ranks, size_t count) {
+  RunningStep out;
+  out.step = step.step;
+  out.start_ns = step.start_ns;
+  out.dur_ns = step.span_ns();
+  out.ranks = count;
+  std::map<int32_t, std::vector<const RankSums*>> of_stage;
+  int64_t bubble_ns = 0;
+  for (size_t i = 0; i < count; ++i) {
+    bubble_ns += ranks[i].span_bubble_ns;
+    const int32_t stage = trace.parts[static_cast<size_t>(ranks[i].part)].stage;
+    if (stage != kUnknown) of_stage[stage].push_back(&ranks[i]);
+  }
+  if (count > 0 && step.pipeline_span_ns() > 0)
+    out.bubble =
+        static_cast<double>(bubble_ns) / static_cast<double>(count) / static_cast<double>(step.pipeline_span_ns());
+  std::vector<double> means;
+  double most = 0;
+  for (const auto& [stage, sums] : of_stage) {
+    double total = 0;
+    std::vector<double> busy;
+    for (const RankSums* sum : sums) {
+      busy.push_back(static_cast<double>(sum->busy_ns));
+      total += busy.back();
+    }
+    means.push_back(total / static_cast<double>(sums.size()));
+    if (means.back() > most) {
+      most = means.back();
+      out.stage = stage;
+    }
+    if (sums.size() < kLeastPeers) continue;
+    const double median = median_of(std::move(busy));
+    for (const RankSums* sum : sums) {
+      const double ratio = median > 0 ? static_cast<double>(sum->busy_ns) / median : 0;
+      if (ratio <= out.rank_ratio) continue;
+      out.rank_ratio = ratio;
+      out.rank = trace.parts[static_cast<size_t>(sum->part)].rank;
+    }
+  }
+  if (means.size() < 2) return out.stage = -1, out;
+  const double median = median_of(std::move(means));
+  out.stage_ratio = median > 0 ? most / median : 0;
+  return out;
+}
+
+// Records that the recorder counted and did not keep, and those without the device's times.
+void count_drops(const Trace& trace, Look& look) {
+  for (const char* name : {"recording.ring_full", "recording.no_ring", "recording.too_deep", "recording.reentrant",
+                           "recording.bad_handle", "recording.names", "recording.kernels"})
+    look.lost_records += trace.diagnostics.count(name);
+  for (const char* name : {"recording.capture", "recording.no_event", "recording.device_refused",
+                           "recording.bad_device_time", "recording.unfinished_device", "recording.one_queue"})
+    look.without_device += trace.diagnostics.count(name);
+}
+
+}  // namespace
+
+void keep_steps_from(Trace& trace, int32_t first) {
+  filter_trace(trace, {}, first, INT64_MAX);
+  link_cells(trace);
+}
+
+NewestSteps::NewestSteps(std::vector<std::string> paths, OpenOptions options)
+    : paths_(std::move(paths)), options_(std::move(options)), newest_bytes_(kFewestBytes) {
+  options_.reader = "recording";
+}
+
+// The newest part that has the steps asked for. `first_whole`: the first step that no rank's part cuts.
+Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t after, size_t count,
+                                int32_t& first_whole) {
+  for (;;) {
+    options_.newest_bytes = whole_ ? 0 : newest_bytes_;
+    Result<Trace> trace = open_trace(files, options_);
+    const bool may_grow = !whole_ && newest_bytes_ < kMostBytes;
+    if (!trace) {
+      // The end may hold no range of ours, or a chunk that is longer than it.
+      if (!may_grow) return trace;
+      struct stat facts;
+      const bool longer = std::any_of(files.begin(), files.end(), [&](const std::string& path) {
+        return path.ends_with(".slrec") && stat(path.c_str(), &facts) == 0 && facts.st_size > newest_bytes_;
+      });
+      if (!longer) return trace;
+      newest_bytes_ *= 2;
+      continue;
+    }
+    first_whole = INT32_MIN;
+    if (trace->diagnostics.count("recording.newest_only") == 0) return trace;
+    if (trace->diagnostics.count("recording.steps_numbered") > 0 ||
+        trace->diagnostics.count("recording.no_steps") > 0) {
+      whole_ = true;
+      continue;
+    }
+    // Of a rank's first step in what was read, some may lie before it.
+    const StepsOfParts parts = steps_of_parts(*trace);
+    for (const auto& [part, steps] : parts) first_whole = std::max(first_whole, steps.first + 1);
+    const int64_t over = int64_t{last_of_all(parts)} - first_whole;  // at least; steps may have gaps
+    const bool all_new = after == INT32_MIN || first_whole <= int64_t{after} + 1;
+    if ((all_new && over >= static_cast<int64_t>(count)) || !may_grow) {
+      // Far more than is wanted was read: less next time.
+      if (all_new && over > 4 * static_cast<int64_t>(count) && newest_bytes_ > kFewestBytes) newest_bytes_ /= 2;
+      return trace;
+    }
+    newest_bytes_ *= 2;
+  }
+}
+
+Look NewestSteps::look(int32_t after, size_t count) {
+  Look look;
+  const auto wait_for = [&](const Error& error) {
+    look.why = error.text();
+    waited_ = true;
+    return std::move(look);
+  };
+  Result<Source> source = scan_source(paths_);
+  if (!source) return wait_for(source.error());
+  const std::vector<std::string> files = newest_files(*source);
+  if (files.empty()) return wait_for({ErrorCode::kBadInput, "no recording there yet", {paths_[0]}, ""});
+  int32_t first_whole = INT32_MIN;
+  Result<Trace> trace = read(files, after, count, first_whole);
+  if (!trace) return wait_for(trace.error());  // no range yet, or a file went while we looked
+  count_drops(*trace, look);
+  const bool closed =
+      trace->diagnostics.count("recording.not_closed") == 0 && trace->diagnostics.count("recording.cut") == 0;
+  look.state = closed ? Look::State::kClosed : is_silent(files) ? Look::State::kSilent : Look::State::kRecording;
+  const bool ended = look.state != Look::State::kRecording;
+
+  std::set<int32_t> ranks;
+  for (size_t i = 0; i < trace->cells.size(); ++i)
+    ranks.insert(trace->parts[static_cast<size_t>(trace->cells.part[i])].rank);
+  look.ranks = ranks.size();
+  // Only where we were there first; of a recording that was there before us all ranks are.
+  const bool settled = !waited_ || ranks == ranks_;
+  ranks_ = std::move(ranks);
+  if (!settled && !ended) {
+    look.state = Look::State::kGathering;
+    return look;
+  }
+  const StepsOfParts parts = steps_of_parts(*trace);
+  look.under_way = last_of_all(parts);
+  int32_t furthest = look.under_way;
+  for (const auto& [part, steps] : parts) furthest = std::max(furthest, steps.second);
+  if (furthest > look.under_way)
+    for (const auto& [part, steps] : parts)
+      if (steps.second == look.under_way) look.behind.push_back(trace->parts[static_cast<size_t>(part)].rank);
+  std::sort(look.behind.begin(), look.behind.end());
+
+  const PipelineSums sums = pipeline_sums(*trace);
+  size_t at = 0;
+  for (const StepSums& step : sums.steps) {
+    size_t end = at;
+    while (end < sums.ranks.size() && sums.ranks[end].step == step.step) ++end;
+    if (step.step >= first_whole && (ended || step.step < look.under_way))
+      look.steps.push_back(measured(*trace, step, sums.ranks.data() + at, end - at));
+    at = end;
+  }
+  look.trace = std::move(*trace);
+  if (look.steps.empty())
+    look.trace.cells = {};
+  else
+    filter_trace(look.trace, {}, look.steps.front().step, look.steps.back().step);
+  link_cells(look.trace);  // what is filtered loses its links
+  return look;
+}
+
+}  // namespace stageline

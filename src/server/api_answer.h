@@ -1,0 +1,22 @@
+// One answer of the viewer's API, before it is sent.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stageline {
+
+struct ApiAnswer {
+  int status = 200;
+  std::string type = "application/json; charset=utf-8";
+  std::string body;
+  std::string etag;  // of assets: they never change while the program runs
+};
+
+// {"error": …, "hint": …}
+ApiAnswer error_answer(int status, std::string_view what, std::string_view hint);
+
+// A file of the page, by the hash of its text.
+ApiAnswer asset_answer(std::string_view text, const char* type, std::string_view hash);
+
+}  // namespace stageline

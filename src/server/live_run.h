@@ -1,0 +1,88 @@
+// A run that is still going on, as `view --follow` serves it: the numbers of every step that is over, the pipeline of
+// the last ones, and findings that come and go.
+//
+//   NewestSteps::look ──▶ steps ──────────────────────────────▶ history, metrics
+//                     └─▶ explain of the last few, and of more ──▶ findings: since when, until when ──▶ webhook
+//
+// One thread follows; any thread asks. Nothing of the trace is kept between two looks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/words.h"
+#include "engine/newest_steps.h"
+#include "model/finding.h"
+#include "server/webhook.h"
+
+namespace stageline {
+
+class LiveRun {
+ public:
+  // Steps that findings stand on: the last few, so that what begins is named at once, and more, so that what is small
+  // is told from chance. A finding is there as long as the few have it; one that they never had, as long as the many
+  // do. What is about a single step is there while that is among the few. It is over when kMisses looks at new steps
+  // have not had it, for what is at its limit comes and goes with chance.
+  static constexpr size_t kFewSteps = 4, kManySteps = 16;
+  static constexpr int kMisses = 2;
+  static constexpr size_t kMostSteps = 200'000;    // kept; of a longer run the oldest are let go
+  static constexpr size_t kMostGone = 100;         // findings that are over and still listed
+  static constexpr size_t kMostDrawnRanks = 48;    // beyond: the slowest and a usual rank of each stage
+  static constexpr size_t kMostDrawnCells = 6000;  // beyond: one step instead of two
+
+  LiveRun(std::string title, std::vector<std::string> paths, OpenOptions options, std::unique_ptr<Webhook> webhook);
+
+  // Looks again and again until the recording is closed or silent. `say`: a line for people, in both languages.
+  Look::State follow(const std::function<void(const Text&)>& say);
+
+  // {"version", "state", "steps", "findings", "pipeline", …}: docs/viewer-protocol.md. Of steps only those after
+  // `after`; of a `known` version that it still is, nothing else.
+  std::string json(int64_t known, int64_t after) const;
+  // The same numbers in Prometheus' text format.
+  std::string metrics() const;
+  bool over() const { return over_.load(); }
+  int64_t step_count() const;
+
+ private:
+  struct Seen {
+    Finding finding;
+    double step_ns = 0;      // of the mean step it was found in
+    int64_t begin_step = 0;  // the last step when it was first found
+    int64_t last_step = 0;   // the last step when it was found last
+    int misses = 0;          // looks at new steps in a row that did not have it
+    bool is_gone = false;
+    bool shows_in_few = false;  // the few steps have it, or had it once
+  };
+  void take(Look look, double seconds, const std::function<void(const Text&)>& say);
+  void take_findings(std::vector<Seen> found, int64_t step, const std::function<void(const Text&)>& say);
+  void tell(const char* event, const Seen& seen, int64_t step);
+
+  const std::string title_;
+  const std::vector<std::string> paths_;
+  NewestSteps steps_;
+  std::unique_ptr<Webhook> webhook_;
+  bool said_problem_ = false;
+
+  mutable std::mutex mutex_;  // of all below
+  int64_t version_ = 1;
+  Look::State state_ = Look::State::kWaiting;
+  std::string why_;
+  std::vector<RunningStep> history_;
+  int64_t steps_over_ = 0;
+  std::vector<Seen> findings_;
+  std::string pipeline_json_ = "null";
+  std::vector<int32_t> behind_;
+  int32_t under_way_ = -1;
+  size_t ranks_ = 0;
+  int stages_ = 0;
+  int64_t lost_records_ = 0, without_device_ = 0, newest_ns_ = 0;
+  double look_seconds_ = 0;
+  std::atomic<bool> over_{false};
+};
+
+}  // namespace stageline
