@@ -103,7 +103,7 @@ def main():
     options = parser.parse_args()
     if options.record:
         only = ['--only', options.only] if options.only else []
-        return max(subprocess.run([sys.executable, HERE / script, *only]).returncode for script in ('record.py', 'training.py', 'megatron.py') if not options.only or script != 'megatron.py')
+        return max(subprocess.run([sys.executable, HERE / script, *only]).returncode for script in ('record.py', 'training.py', 'megatron.py', 'zero.py') if not options.only or script not in ('megatron.py', 'zero.py'))
     if options.msprof:
         return compare_msprof(options.folders)
     if options.torch:
