@@ -379,7 +379,20 @@ export const cases = [
     await page.waitForFunction(() => stageline.page() === 'timeline' && window.stageline.frames?.() > 0 && window.stageline.settled());
     const shown = /v=(-?\d+),(-?\d+)/.exec(await page.evaluate(() => location.hash));
     assert.ok(Math.abs(shown[1] - (from - margin)) <= margin + 2 && Math.abs(shown[2] - (to + margin)) <= margin + 2, `${shown[0]} of ${from} to ${to}`);
-    await page.goBack();
+    // The rows are a lane there, as high as their share of a pixel.
+    const lane = await page.evaluate(() => stageline.query()), window_ = shown[2] - shown[1], edges = [...new Set(rows.flatMap(row => [row[2], row[2] + row[3]]))].sort((a, b) => a - b);
+    const covered = edges.slice(1).reduce((sum, edge, i) => sum + (rows.some(row => row[2] <= edges[i] && row[2] + row[3] >= edge) ? edge - edges[i] : 0), 0);
+    assert.equal(lane.rows, 7);
+    assert.ok(Math.abs(lane.painted / lane.pixels - covered / window_) <= 8 / lane.pixels, `${lane.painted} of ${lane.pixels} pixels for ${covered} of ${window_} ns`);
+    assert.match(await page.textContent('.query-lane'), /7 rows/);
+    const longest = rows[0], place = await page.locator('.query-lane canvas').boundingBox();
+    await page.mouse.click(place.x + (longest[2] + longest[3] / 2 - shown[1]) / window_ * place.width, place.y + place.height / 2);
+    await page.waitForFunction(([from, to]) => { const {t0, t1} = stageline.view(); return t0 < from && t1 > to && t1 - t0 < 2.5 * (to - from) + 200; }, [longest[2], longest[2] + longest[3]]);
+    await page.reload();
+    await page.waitForFunction(() => window.stageline?.query?.().rows === 7);
+    await page.click('.query-lane button');
+    await page.waitForFunction(() => document.querySelector('.query-lane').hidden && !/[?&]q=/.test(location.hash));
+    await page.goto(`${page.url().split('#')[0]}#/answers/sql?q=${encodeURIComponent(query)}`);
     await answered();
     assert.equal(await page.inputValue('#sql-query'), query);
     await ask('SELECT a FROM nowhere');

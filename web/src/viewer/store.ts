@@ -49,6 +49,7 @@ export interface State {
   marks: readonly Mark[];
   lit: Lit | null;
   scene: Light | null;
+  query: string;                   // SQL whose rows are a lane of their own; '': none
   flows: boolean;
   panel: 'slice' | 'area' | 'marks' | 'none';
   message: string;                 // one line for everyone, read out
@@ -76,7 +77,7 @@ export class Store {
       grouping: run.groupings.includes('stage') ? 'stage' : run.groupings.includes('machine') ? 'machine' : 'none',
       collapsed: new Set(), expanded: new Set(), pinned: [], hidden: new Set(),
       rankOrder: run.ranks.map((_, i) => i), laneOrder: run.lanes.map(lane => lane.id), shifts: new Map(),
-      selected: null, second: null, area: null, marks: [], lit: null, scene: null, flows: false, panel: 'none', message: '', spoken: '',
+      selected: null, second: null, area: null, marks: [], lit: null, scene: null, query: '', flows: false, panel: 'none', message: '', spoken: '',
     };
     if (run.ranks.length <= 1) this.state.grouping = 'none';
   }

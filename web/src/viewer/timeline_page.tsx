@@ -15,6 +15,7 @@ import {Panel} from './panel';
 import {placesOf} from './overview/places';
 import {openInPerfetto} from './perfetto';
 import {listenToPointer} from './pointer';
+import {makeQueryLane} from './query_lane';
 import {xOf} from './scene';
 import {makeStage} from './stage';
 import {Store} from './store';
@@ -28,9 +29,10 @@ export function makeTimeline(shell: Shell): Page {
   const bar = h('div', {class: 'toolbar-place'}), bottom = h('div', {class: 'panel-place'}), tip = makeTip(store);
   const stage = makeStage(api, store, () => bottom.querySelector<HTMLElement>('.panel .body')?.offsetHeight ?? 0);
   const evidence = h('div', {class: 'evidence-place'});
+  const rows = makeQueryLane(api, store, () => stage.scene(), () => stage.draw());
   const leftOut = h('p', {class: 'left-out', role: 'note', hidden: !run.file?.left_out});
   const title = h('h1', {class: 'live'});
-  const element = h('main', {}, title, bar, leftOut, evidence, stage.element, bottom, tip.element);
+  const element = h('main', {}, title, bar, leftOut, evidence, rows.element, stage.element, bottom, tip.element);
   let actions: Actions;
   const doors = {
     open: (mode: OmniMode) => openOmni(mode, api, store, stage, actions),
@@ -84,7 +86,7 @@ export function makeTimeline(shell: Shell): Page {
       xOf={t => xOf(at, t)} show={key => { showScene(key).catch(actions.failed); }} leave={leaveScene}
       places={placesOf(shell, finding, scene.key, scenes.steps, scenes.known).filter(place => place.id !== 'timeline')} /> : null, evidence);
   }
-  let pending = 0, evidenceFrame = 0, jumps = store.jumps, seen = false;
+  let pending = 0, evidenceFrame = 0, queryFrame = 0, jumps = store.jumps, seen = false;
   function draw(): void {
     pending = 0;
     render(<Toolbar store={store} stage={stage} actions={actions} />, bar);
@@ -96,14 +98,18 @@ export function makeTimeline(shell: Shell): Page {
     const {view: a, ...rest} = before, {view: b, ...now} = store.state;
     const same = (Object.keys(rest) as (keyof typeof rest)[]).every(key => rest[key] === now[key]);
     if (store.state.scene || before.scene) evidenceFrame ||= requestAnimationFrame(() => { evidenceFrame = 0; drawEvidence(); });
+    if (store.state.query || before.query) queryFrame ||= requestAnimationFrame(() => { queryFrame = 0; rows.draw(); });
     if ((!same || a === b) && !pending) pending = requestAnimationFrame(draw);
     if (shell.page === 'timeline') shell.moved(store.jumps !== jumps);
     jumps = store.jumps;
   });
   listenToPointer(api, store, stage, {tip: tip.show, select: actions.select, failed: actions.failed});
   listenToKeys(store, stage, actions, () => shell.page === 'timeline');
-  expose(store, stage, actions, () => busy > 0);
-  new ResizeObserver(() => { if (store.state.scene) drawEvidence(); }).observe(element);
+  expose(store, stage, actions, () => busy > 0 || !rows.settled());
+  new ResizeObserver(() => {
+    if (store.state.scene) drawEvidence();
+    if (store.state.query) rows.draw();
+  }).observe(element);
 
   return {
     element,
@@ -125,6 +131,7 @@ export function makeTimeline(shell: Shell): Page {
       draw();  // bars first: what they leave is the stage's
       drawEvidence();
       stage.restyle();
+      rows.draw();
     },
     keys: timelineKeys,
     focus: () => stage.canvas.focus(),

@@ -37,6 +37,7 @@ export function toQuery(store: Store): string {
       state.marks.map(mark => `${Math.round(mark.t)}:${encodeURIComponent(mark.text)}`).join('~'));
   if (state.shifts.size > 0) query.set('shift', [...state.shifts].map(([rank, ns]) => `${store.run.ranks[rank]!.rank}:${ns}`).join('~'));
   if (state.scene) query.set('scene', state.scene.key);
+  if (state.query && state.query.length < MOST_LIST) query.set('q', state.query);
   if (state.flows) query.set('flows', '1');
   if (state.rowHeight > 0) query.set('h', String(state.rowHeight));
   query.set('by', state.grouping);
@@ -102,6 +103,7 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
     return [run.ranks.findIndex(r => r.rank === rank), ns!];
   }).filter(([rank, ns]) => rank >= 0 && Number.isFinite(ns)));
   patch.scene = null;
+  patch.query = run.file ? '' : query.get('q') ?? '';
   patch.area = patch.lit = patch.selected = patch.second = null;
   const [a0, a1] = numbers(query.get('area')?.split(',').slice(0, 2).join(',') ?? null);
   if (a1! > a0!) {

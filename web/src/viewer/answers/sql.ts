@@ -6,18 +6,16 @@ import {duration, grouped} from '../../format';
 import {barTable, type BarRow} from '../../plots/bars';
 import {dataTable, type TableView} from '../../views/data_table';
 import type {TextTip} from '../../views/text_tip';
-import {ApiError} from '../api';
 import type {Shell} from '../page';
 import {plainQuery} from '../route';
 import {w} from '../words';
+import {askSql, stretchesOf, type Answered} from './ask_sql';
 import {commandWith} from './command';
 import {failure, working} from './working';
 
 const FIRST = "SELECT key AS name, count, total_ns FROM totals('name') ORDER BY total_ns DESC LIMIT 20";
 const MOST_ROWS = 1000, MOST_BARS = 40;
 
-interface Refused { error: string; hint: string }
-interface Answered { columns: {name: string; unit: string}[]; rows: Value[][]; row_count: number; truncated: boolean }
 interface About { name: string; kind: string; help: string; missing: string; columns: {name: string; unit: string; help: string}[] }
 export interface SqlPane { element: HTMLElement; show(query: string): void; address(): string; restyle(): void; busy(): boolean }
 
@@ -31,19 +29,10 @@ function tableOf(answer: Answered): Table {
   return {name: 'sql', title: 'SQL', rowCount: answer.rows.length, columns, values: columns.map((_, at) => answer.rows.map(row => row[at]!))};
 }
 
-// The time that rows cover, by columns that say where each starts and how long it lasts or when it ends.
-export function spanOf(table: Table): [number, number] | null {
-  const of = (name: string): Value[] | undefined => table.values[table.columns.findIndex(column => column.name === name)];
-  const starts = of('start_ns'), durations = of('dur_ns'), ends = of('end_ns');
-  if (!starts || !(durations ?? ends)) return null;
-  let from = Infinity, to = -Infinity;
-  starts.forEach((start, row) => {
-    const end = ends ? ends[row] : Number(start) + Number(durations![row]);
-    if (typeof start !== 'number' || typeof end !== 'number') return;
-    from = Math.min(from, start);
-    to = Math.max(to, end);
-  });
-  return from <= to ? [from, to] : null;
+// The time that rows cover.
+function spanOf(answer: Pick<Answered, 'columns' | 'rows'>): [number, number] | null {
+  const found = stretchesOf(answer);
+  return found && found.length > 0 ? [found.reduce((least, one) => Math.min(least, one.start), Infinity), found.reduce((most, one) => Math.max(most, one.end), -Infinity)] : null;
 }
 
 export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string[]): SqlPane {
@@ -53,15 +42,7 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
   const view: TableView = {sorted: '', down: false, filter: '', whole: false};
   let turn = 0, asked = '', answer: Answered | null = null, wrong: unknown = null, waiting = 0, measure = '', about: About[] = [], ms = 0;
 
-  // Waits while the answer is being made, and as long as somebody does.
-  async function made(q: string, rows: number, wanted: () => boolean): Promise<Answered> {
-    for (;;) {
-      const reply = await shell.api.long<Answered | Refused>('sql', {q, rows});
-      if (reply.done && 'error' in reply.answer) throw new ApiError(422, reply.answer.error, reply.answer.hint);
-      if (reply.done || !wanted()) return reply.answer as Answered;
-      await new Promise(done => setTimeout(done, 100));
-    }
-  }
+  const made = (q: string, rows: number, wanted: () => boolean): Promise<Answered> => askSql(shell.api, q, rows, wanted);
   function ask(): void {
     const query = box.value.trim(), mine = ++turn, begin = performance.now();
     if (query === '') return;
@@ -104,14 +85,14 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
     if (waiting) return place.replaceChildren(working(w('answers.working'), null));
     if (wrong) return place.replaceChildren(failure(wrong, ask));
     if (!answer) return place.replaceChildren();
-    const table = tableOf(answer), span = spanOf(table), name = table.columns.findIndex(column => column.name === 'name');
+    const table = tableOf(answer), span = spanOf(answer), name = table.columns.findIndex(column => column.name === 'name');
     const one = name >= 0 && new Set(table.values[name]).size === 1 ? String(table.values[name]![0]) : '';
     const margin = span ? Math.max(1, (span[1] - span[0]) * 0.02) : 0;
     const to = span && shell.href('timeline', {query: plainQuery(new URLSearchParams({
-      v: `${Math.round(span[0] - margin)},${Math.round(span[1] + margin)}`, ...(one ? {lit: one} : {})}))});
+      v: `${Math.round(span[0] - margin)},${Math.round(span[1] + margin)}`, ...(one ? {lit: one} : {}), q: asked}))});
     const link = (_: Table, row: number, column: Column, words: string): Child => {
       if (column.name !== 'start_ns' || !span) return false;
-      const own = spanOf({...table, values: table.values.map(values => [values[row]!])});
+      const own = spanOf({columns: answer!.columns, rows: [answer!.rows[row]!]});
       return own !== null && h('a', {href: shell.href('timeline', {query: `v=${own[0]},${Math.max(own[1], own[0] + 1)}`}), title: w('sql.toSlice')}, words);
     };
     place.replaceChildren(...[

@@ -1,0 +1,28 @@
+// A query over the run, asked of the server: its rows, and when they are, where they say that.
+import type {Value} from '../../data/report';
+import {ApiError, type Api} from '../api';
+
+interface Refused { error: string; hint: string }
+export interface Answered { columns: {name: string; unit: string}[]; rows: Value[][]; row_count: number; truncated: boolean }
+
+// Waits while the answer is being made, and as long as somebody does.
+export async function askSql(api: Api, q: string, rows: number, wanted: () => boolean): Promise<Answered> {
+  for (;;) {
+    const reply = await api.long<Answered | Refused>('sql', {q, rows});
+    if (reply.done && 'error' in reply.answer) throw new ApiError(422, reply.answer.error, reply.answer.hint);
+    if (reply.done || !wanted()) return reply.answer as Answered;
+    await new Promise(done => setTimeout(done, 100));
+  }
+}
+
+export interface Stretch { start: number; end: number; row: number }
+// By columns that say where each row starts and how long it lasts or when it ends; null where there are none.
+export function stretchesOf({columns, rows}: Pick<Answered, 'columns' | 'rows'>): Stretch[] | null {
+  const of = (name: string): number => columns.findIndex(column => column.name === name);
+  const at = of('start_ns'), dur = of('dur_ns'), to = of('end_ns');
+  if (at < 0 || (dur < 0 && to < 0)) return null;
+  return rows.map((row, k): Stretch => {
+    const start = row[at] as number, length = dur < 0 ? NaN : Number(row[dur]);
+    return {start, end: to < 0 ? start + length : row[to] as number, row: k};
+  }).filter(({start, end}) => typeof start === 'number' && typeof end === 'number' && end >= start);
+}
