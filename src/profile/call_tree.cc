@@ -11,7 +11,9 @@ namespace {
 
 constexpr uint32_t kNoNode = UINT32_MAX;
 
-FrameKind frame_kind(Category category) {
+FrameKind frame_kind(Category category, KernelClass work) {
+  if (is_device_work(category) && work == KernelClass::kCommunication) return FrameKind::kCommunication;
+  if (is_device_work(category) && work == KernelClass::kMemory) return FrameKind::kMemory;
   switch (category) {
     case Category::kPythonFunction: return FrameKind::kPython;
     case Category::kCpuOp: return FrameKind::kOperator;
@@ -100,7 +102,7 @@ class CallTreeBuilder {
     }
     const Category c = category(i);
     const StringId frame = frame_of(names_.group(s_.name_id[i], c));
-    const uint32_t node = child(above, frame, frame_kind(c));
+    const uint32_t node = child(above, frame, frame_kind(c, s_.class_of(i)));
     node_of_[i] = node;
     (is_device_work(c) ? out_.device_ns : out_.host_ns)[node] += self_ns_[i];
     ++out_.calls[node];
@@ -138,7 +140,7 @@ class CallTreeBuilder {
   std::vector<int64_t> self_ns_;
   std::vector<uint32_t> caller_, node_of_;
   std::vector<StringId> frame_of_name_;
-  std::unordered_map<uint64_t, uint32_t> child_of_[static_cast<size_t>(FrameKind::kOther) + 1];
+  std::unordered_map<uint64_t, uint32_t> child_of_[kFrameKindCount];
 };
 
 }  // namespace

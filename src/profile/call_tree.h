@@ -31,9 +31,12 @@ enum class FrameKind : uint8_t {
   kOperator,    // of the framework
   kAnnotation,  // a range that the program named
   kCall,        // of the device's runtime or driver, or the profiler's own work
-  kDevice,      // kernel, copy, memset
+  kDevice,      // kernel that computes
   kOther,       // what the profiler's format does not say more of
+  kCommunication,  // kernel that sends or receives
+  kMemory,         // copy, memset
 };
+inline constexpr size_t kFrameKindCount = static_cast<size_t>(FrameKind::kMemory) + 1;
 
 struct CallTree {
   struct Node {

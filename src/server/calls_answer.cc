@@ -57,7 +57,7 @@ Result<std::string> calls_answer(const Run& run, const Run* other, const CallsBu
   json.end_array();
   std::vector<uint32_t> parent, frame;
   std::vector<uint8_t> kind;
-  constexpr uint8_t kRest = static_cast<uint8_t>(FrameKind::kOther) + 1;
+  constexpr uint8_t kRest = static_cast<uint8_t>(kFrameKindCount);
   for (const MergedCalls::Node& node : merged.nodes) {
     parent.push_back(node.parent);
     frame.push_back(node.frame);

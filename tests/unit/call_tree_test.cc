@@ -84,6 +84,21 @@ TEST_CASE("call tree: equal paths are one, every moment counts once, backward st
   CHECK(engine == 10'000);
 }
 
+TEST_CASE("call tree: a kernel that communicates is of another kind than one that computes, and so is a copy") {
+  std::vector<std::string> events = training();
+  events.push_back(call("cudaLaunchKernel", "18", "1", 6));
+  events.push_back(work("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "30", "9", 6));
+  events.push_back(call("cudaMemcpyAsync", "19", "1", 7));
+  events.push_back(work("Memcpy HtoD (Pageable -> Device)", "40", "2", 7, 7, "gpu_memcpy"));
+  const Trace trace = torch_trace(events);
+  const CallTree tree = tree_of(trace);
+  std::map<std::string, FrameKind> kinds;
+  for (const CallTree::Node& node : tree.nodes) kinds[std::string(tree.frames.text(node.frame)).substr(0, 6)] = node.kind;
+  CHECK(kinds.at("gemm") == FrameKind::kDevice);
+  CHECK(kinds.at("ncclDe") == FrameKind::kCommunication);
+  CHECK(kinds.at("Memcpy") == FrameKind::kMemory);
+}
+
 TEST_CASE("call tree: ranks laid over each other keep their own columns and sums") {
   const Trace trace = torch_trace(training());
   std::vector<std::string> longer = training();

@@ -38,6 +38,13 @@ export const cases = [
     near(now.total, own / 4, 'the mean of four ranks');
     near(now.boxes[0].width, await page.evaluate(() => document.querySelector('.flame-chart').clientWidth), 'the root is the whole width');
   }],
+  ['flame: communication and copies have colours of their own among the devices\' work', async open => {
+    const page = await show(open, 'profile', '?time=device&fold=0'), {boxes} = await flame(page);
+    const kernels = boxes.filter(box => /^nccl|^(void )?\w*(gemm|gelu|elementwise|layer_norm)|^Mem(cpy|set)/i.test(box.name) && !box.small), of = test => new Set(kernels.filter(box => test.test(box.name)).map(box => box.kind));
+    assert.deepEqual(of(/^nccl/), new Set(['communication']));
+    assert.ok(of(/gemm|gelu|elementwise|layer_norm/i).has('device'));
+    assert.ok(![...of(/^Mem/)].some(kind => kind !== 'memory'));
+  }],
   ['flame: a frame is chosen, zoomed to, and left again by pointer and by keys alone; a link opens it', async open => {
     const page = await show(open, 'stacks'), before = await flame(page);
     const wanted = before.boxes.filter(box => box.depth === 2 && box.width > 60).at(-1);

@@ -4,7 +4,7 @@ import type {Api} from '../api';
 import {f64, u32, u8, type Column} from '../wire';
 
 // The program's FrameKind (src/profile/call_tree.h), and `rest`: what below its parent is left out, added up.
-export const KINDS = ['root', 'python', 'operator', 'annotation', 'runtime', 'device', 'other', 'rest'] as const;
+export const KINDS = ['root', 'python', 'operator', 'annotation', 'runtime', 'device', 'other', 'communication', 'memory', 'rest'] as const;
 export type FrameKind = typeof KINDS[number];
 const REST = KINDS.indexOf('rest');
 
@@ -93,7 +93,7 @@ export function treeOf(calls: Calls, clock: Clock, a: readonly number[], b: read
 
 // ---- functions, and one of them with its callers and callees ------------------------------------------------------
 
-export const functionOf = (tree: Tree, node: number): number => tree.frame[node]! * 8 + tree.kind[node]!;
+export const functionOf = (tree: Tree, node: number): number => tree.frame[node]! * 16 + tree.kind[node]!;
 
 export interface Functions { id: number; frame: number; kind: number; self: [number, number]; total: [number, number]; calls: [number, number]; nodes: number[] }
 // Every function with all its nodes. Total: of those that are in no other of its own, so that recursion counts once.

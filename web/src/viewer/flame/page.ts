@@ -15,7 +15,7 @@ import {firstRows, functionsTable, makeTreeTable, type Sort, type TableLook} fro
 
 const VIEWS = ['flame', 'sandwich', 'tree'] as const;
 type View = typeof VIEWS[number];
-const GROUPS: Record<FrameKind, string> = {root: '', python: 'python', operator: 'operator', annotation: 'annotation', runtime: 'runtime', device: 'computing', other: 'other', rest: ''};
+const GROUPS: Record<FrameKind, string> = {root: '', python: 'python', operator: 'operator', annotation: 'annotation', runtime: 'runtime', device: 'computing', other: 'other', communication: 'communication', memory: 'memory', rest: ''};
 
 interface Look { view: View; clock: Clock; a: Ranks; b: Ranks; root: string; chosen: string; fn: string; query: string; folds: boolean; sort: Sort }
 const FIRST: Look = {view: 'flame', clock: 'host', a: 'all', b: '', root: '', chosen: '', fn: '', query: '', folds: true, sort: 'total'};
@@ -252,7 +252,7 @@ export function makeFlamePage(shell: Shell): Page {
   });
   Object.assign((window as {stageline?: object}).stageline ??= {}, {flame: () => calls && tree && {
     view: look.view, nodes: tree.count, ranks: calls.ranks, chosen, root, matches: matches?.size ?? 0, leftOut: calls.leftOut, self: [...tree.self.a], total: tree.total.a[0], totalB: tree.total.b[0],
-    boxes: (look.view === 'sandwich' ? callees : flame).boxes().map(box => ({small: box.small, last: box.last, name: nodeName(look.view === 'sandwich' ? down! : tree!)(box.last), depth: box.depth, x: box.x, width: box.width, folded: Math.max(box.nodes.length - 1, 0)})),
+    boxes: (look.view === 'sandwich' ? callees : flame).boxes().map(box => ({small: box.small, last: box.last, kind: KINDS[(look.view === 'sandwich' ? down! : tree!).kind[box.last]!], name: nodeName(look.view === 'sandwich' ? down! : tree!)(box.last), depth: box.depth, x: box.x, width: box.width, folded: Math.max(box.nodes.length - 1, 0)})),
     place: (name: string) => { const box = flame.boxes().find(one => nodeName(tree!)(one.last) === name), at = box && flame.place(box.last); return at ? {x: at.x + at.width / 2, y: at.y + at.height / 2} : null; }}});
 
   return {
