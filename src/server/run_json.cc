@@ -66,6 +66,7 @@ void write_lane(JsonWriter& json, const ViewLane& lane, int64_t id) {
   json.field("hidden", static_cast<int64_t>(lane.hidden)).field("slices", static_cast<int64_t>(lane.count));
   if (lane.has_slices() && lane.lasting_rows < lane.rows.size())
     json.field("lasting_rows", static_cast<int64_t>(lane.lasting_rows));
+  if (lane.repeats) json.field("repeats", true);
   json.field("start_ns", lane.start_ns).field("end_ns", lane.end_ns).end_object();
 }
 

@@ -32,6 +32,7 @@ Timeline::Timeline(const Trace& trace) : trace_(trace), names_(trace.names), kin
   add_counter_lanes();
   set_zeros();
   sort_lanes();
+  find_repeats();
   build_rows();
   find_steps();
   occurrences_ = std::make_unique<NameIndex>(lanes_, names_.size());
@@ -165,6 +166,38 @@ void Timeline::sort_lanes() {
   }
   for (std::vector<SliceLane>& own : slice_lanes_)
     std::sort(own.begin(), own.end(), [](const SliceLane& a, const SliceLane& b) { return a.begin < b.begin; });
+}
+
+// A profiler of Ascend's writes a message three times: as an operation of its group's lane, as that operation's tasks on
+// streams, and as the cell that was read from the operation. It is drawn once unless someone asks for more: streams that
+// hold tasks of operations alone, and lanes of groups whose operations are all messages with a cell, only repeat.
+void Timeline::find_repeats() {
+  const auto category = [&](const ViewLane& lane, size_t i) {
+    return lane.categories ? trace_.categories[lane.categories[i]].kind : Category::kOther;
+  };
+  const auto all = [&](const ViewLane& lane, const auto& holds) {
+    for (size_t i = 0; i < lane.count; ++i)
+      if (!holds(i)) return false;
+    return true;
+  };
+  std::vector<bool> has_tasks(trace_.parts.size());
+  for (const ViewLane& lane : lanes_)
+    if (lane.type == ViewLaneType::kStream && category(lane, 0) == Category::kDeviceTask) has_tasks[lane.part] = true;
+  std::vector<std::vector<bool>> drawn(trace_.parts.size());  // slices that a message's cell was read from
+  const Cells& cells = trace_.cells;
+  for (size_t c = 0; c < cells.size(); ++c) {
+    const auto part = static_cast<size_t>(cells.part[c]);
+    if (!is_message(cells.kind[c]) || cells.slice[c] == kNoSlice || !has_tasks[part]) continue;
+    drawn[part].resize(trace_.parts[part].slices.size());
+    drawn[part][cells.slice[c]] = true;
+  }
+  for (ViewLane& lane : lanes_) {
+    if (lane.type != ViewLaneType::kStream || !has_tasks[lane.part]) continue;
+    const std::vector<bool>& own = drawn[lane.part];
+    lane.repeats = category(lane, 0) == Category::kDeviceTask
+                       ? all(lane, [&](size_t i) { return category(lane, i) == Category::kDeviceTask; })
+                       : all(lane, [&](size_t i) { return lane.first + i < own.size() && own[lane.first + i]; });
+  }
 }
 
 void Timeline::build_rows() {

@@ -69,6 +69,7 @@ class Timeline {
   void add_counter_lanes();
   void set_zeros();
   void sort_lanes();
+  void find_repeats();
   void build_rows();
   void find_steps();
 

@@ -6,6 +6,24 @@ const rows = page => page.evaluate('stageline.rows().map(r => ({kind: r.kind, ke
 const label = (page, text) => page.locator('.labels.body .label', {hasText: text}).first();
 
 export const cases = [
+  ['a message of an Ascend profile is drawn once; lanes that repeat it are named, and there when someone asks', async open => {
+    const page = await open('ascend'), lanes = await page.evaluate(() => stageline.run.lanes.map(({id, name, type, repeats}) => ({id, name, type, repeats: !!repeats})));
+    const repeats = lanes.filter(lane => lane.repeats);
+    assert.ok(repeats.some(lane => /^Communication pp /.test(lane.name)) && repeats.some(lane => /^stream \d+$/.test(lane.name)), JSON.stringify(repeats));
+    assert.ok(lanes.some(lane => lane.type === 'stream' && !lane.repeats), 'what computes stays');
+    assert.deepEqual((await state(page)).hidden.sort(), repeats.map(lane => lane.id).sort());
+    const drawn = async () => (await rows(page)).filter(row => row.kind === 'lane').map(row => row.lane);
+    assert.equal((await drawn()).some(id => repeats.some(lane => lane.id === id)), false);
+    assert.doesNotMatch(page.url(), /hide=/);
+    await page.click('#hidden');
+    await settle(page);
+    assert.deepEqual((await state(page)).hidden, []);
+    assert.ok((await drawn()).some(id => repeats.some(lane => lane.id === id)));
+    await page.waitForFunction(() => /hide=(&|$)/.test(location.hash));
+    await page.reload();
+    await page.waitForFunction(() => window.stageline?.frames?.() > 0 && window.stageline.settled());
+    assert.deepEqual((await state(page)).hidden, [], 'the address keeps that all is shown');
+  }],
   ['ranks are grouped by stage, by replica, by nothing', async open => {
     const page = await open('pipeline');
     assert.equal((await rows(page)).filter(row => row.kind === 'group').length, 4);

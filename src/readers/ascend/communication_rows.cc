@@ -91,9 +91,13 @@ int64_t running_number(std::string_view name) {
   return number && *number >= 0 ? *number : -1;
 }
 
+std::string lane_of_group(const RankDb& rank, uint32_t group) {
+  const std::string name(rank.out.text_of(group));
+  const auto known = rank.groups.find(name);
+  return communication_lane(known == rank.groups.end() ? "" : known->second.description, name);
+}
 uint32_t group_lane(RankDb& rank, uint32_t group) {
-  return rank.out.named_stream_lane(std::max(rank.out.part.device, 0),
-                                    "Communication " + std::string(rank.out.text_of(group)));
+  return rank.out.named_stream_lane(std::max(rank.out.part.device, 0), lane_of_group(rank, group));
 }
 
 void read_operations(RankDb& rank) {
@@ -240,7 +244,7 @@ void add_range_operation(RankDb& rank, uint32_t range, int64_t device, int64_t s
   for (const std::string_view key : {"srcRank", "destRank", "dstRank"})
     if (const auto peer = parse_int(text.said.member(key)); peer && *peer >= 0 && *peer < kMostGroupSize)
       op.peer = *peer;
-  const std::string lane = "Communication " + std::string(rank.out.text_of(op.group));
+  const std::string lane = lane_of_group(rank, op.group);
   op.row = rank.out.add(rank.out.named_stream_lane(std::max<int64_t>(device, 0), lane), RowKind::kCommunication,
                         start_ns, end_ns, op.name);
   if (op.row == kNoRow) return;

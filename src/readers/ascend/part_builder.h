@@ -41,6 +41,12 @@ inline constexpr RowCategory kKinds[kRowKindCount] = {
     {"overhead", Category::kOverhead, KernelClass::kNone},
 };
 
+// What the lane of a group's operations is called: "Communication pp 10.0.0.1%eth0_60000_0_17…", the dimensions that
+// the metadata says the group spans before the name that HCCL gave it; where it says nothing the name alone.
+inline std::string communication_lane(const std::string& dimensions, const std::string& group) {
+  return "Communication " + (dimensions.empty() ? "" : dimensions + " ") + group;
+}
+
 class PartBuilder : public stageline::PartBuilder {
  public:
   explicit PartBuilder(std::string source) : stageline::PartBuilder(std::move(source), kKinds, "ascend") {}

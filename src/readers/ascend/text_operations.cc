@@ -98,7 +98,8 @@ class Operations {
     const ProcessGroup* const group = group_of(name ? &*name : nullptr, sum);
     std::string group_name = group != nullptr ? group->name : sum != nullptr ? sum->group : "";
     if (group_name.empty() && name) group_name = "…" + std::string(name->digits);
-    const uint32_t lane = builder_.named_stream_lane(row.device, "Communication " + group_name);
+    const uint32_t lane = builder_.named_stream_lane(
+        row.device, communication_lane(group != nullptr ? group->description : "", group_name));
     const uint32_t at =
         builder_.add(lane, RowKind::kCommunication, row.start_ns, row.start_ns + row.dur_ns, builder_.text(row.name));
     if (at == kNoRow) return at;

@@ -47,7 +47,7 @@ class PartBuilder {
   // Lanes are numbered in order of first use. A thread's numbers are the operating system's.
   uint32_t host_lane(int64_t pid, int64_t tid);
   uint32_t stream_lane(int64_t device, int64_t stream);
-  uint32_t named_stream_lane(int64_t device, const std::string& name);  // "Communication ‹group›"
+  uint32_t named_stream_lane(int64_t device, const std::string& name);  // communication_lane()
   // The thread whose number is its process's, else the first; where there is no thread yet, one that is made.
   uint32_t main_thread();
 

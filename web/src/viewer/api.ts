@@ -15,6 +15,7 @@ export type LaneType = 'cells' | 'stream' | 'thread' | 'counter';
 export interface Lane {
   id: number; rank_index: number; name: string; type: LaneType;
   rows: number; hidden: number; slices: number; start_ns: number; end_ns: number;
+  repeats?: boolean;       // other lanes of the rank show all that is in it: hidden until someone asks
   lasting_rows?: number;   // rows through the last in which a slice lasts any time; none: all
 }
 export interface Step { number: number; start_ns: number; end_ns: number }

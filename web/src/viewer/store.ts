@@ -56,6 +56,9 @@ export interface State {
   spoken: string;                  // read out where the page shows it already
 }
 
+// What is hidden until someone asks.
+export const repeatsOf = (run: Run): Set<number> => new Set(run.lanes.filter(lane => lane.repeats).map(lane => lane.id));
+
 export function homeOf(run: Run): Viewport {
   return fit(0, Math.max(run.span_ns, 1));
 }
@@ -75,7 +78,7 @@ export class Store {
     this.state = {
       view: this.home, rowHeight: 0,
       grouping: run.groupings.includes('stage') ? 'stage' : run.groupings.includes('machine') ? 'machine' : 'none',
-      collapsed: new Set(), expanded: new Set(), pinned: [], hidden: new Set(),
+      collapsed: new Set(), expanded: new Set(), pinned: [], hidden: repeatsOf(run),
       rankOrder: run.ranks.map((_, i) => i), laneOrder: run.lanes.map(lane => lane.id), shifts: new Map(),
       selected: null, second: null, area: null, marks: [], lit: null, scene: null, query: '', flows: false, panel: 'none', message: '', spoken: '',
     };

@@ -55,6 +55,7 @@ export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; ac
           store.change({flows: !store.state.flows})}>{w('head.flows')}</button>}
       {run.whole && <button class="pill" id="scenes" aria-pressed={state.scene !== null} title={w('evidence.help')} onClick={() =>
           actions.evidence(1)}>{w('evidence.lane')} <kbd>E</kbd></button>}
+      {state.hidden.size > 0 && <button class="pill" id="hidden" onClick={() => store.change({hidden: new Set()})} title={w('cmd.showHidden', state.hidden.size)}>{w('head.hidden', state.hidden.size)}</button>}
       <button class="pill" id="fit" onClick={() => store.jump(store.home)} title={w('cmd.all')}>{w('head.all')}</button>
       {!run.file && <button class="pill" id="perfetto" onClick={actions.perfetto} title={w('cmd.perfetto')}>Perfetto</button>}
     </div>

@@ -5,7 +5,7 @@ import {listOf, type Api} from './api';
 import type {Grouping} from './api';
 import {plainQuery, safeDecode} from './route';
 import {refAt} from './slice_facts';
-import {litBySearch, type Lit, type Mark, type SliceRef, type State, type Store} from './store';
+import {litBySearch, repeatsOf, type Lit, type Mark, type SliceRef, type State, type Store} from './store';
 import {laneKey, laneOfKey} from './titles';
 
 const MOST_NAMES = 500;  // lit at once, as by the search
@@ -22,7 +22,8 @@ export function toQuery(store: Store): string {
   const area = state.area ? listOf(state.area.lanes) : '';
   if (state.area && area.length < MOST_LIST) query.set('area', `${Math.round(state.area.t0)},${Math.round(state.area.t1)},${area}`);
   if (state.pinned.length > 0) query.set('pin', lanes(store, state.pinned));
-  if (state.hidden.size > 0) query.set('hide', lanes(store, [...state.hidden]));
+  const repeats = repeatsOf(store.run);
+  if (state.hidden.size !== repeats.size || [...repeats].some(id => !state.hidden.has(id))) query.set('hide', lanes(store, [...state.hidden]));
   if (state.collapsed.size > 0) query.set('fold', [...state.collapsed].join('~'));
   const order = state.rankOrder.map(i => store.run.ranks[i]!.rank).join();
   if (!ascending(state.rankOrder) && order.length < MOST_LIST) query.set('order', order);
@@ -76,13 +77,13 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
   const fits = t1! > t0! && t0! < store.home.t1 && t1! > store.home.t0;
   patch.view = fits ? clamp({t0: t0!, t1: t1!}, store.home) : store.home;
   if (query.has('v') && !fits) lost(`v=${query.get('v')}`);
-  const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').map(one => {
+  const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').filter(Boolean).map(one => {
     const id = laneOfKey(store, one);
     if (id < 0) lost(`${key}=${one}`);
     return id;
   }).filter(id => id >= 0) : null;
   patch.pinned = ids('pin') ?? [];
-  patch.hidden = new Set(ids('hide') ?? []);
+  patch.hidden = new Set(ids('hide') ?? repeatsOf(run));
   patch.collapsed = new Set((query.get('fold') ?? '').split('~').filter(Boolean));
   const by = query.get('by');
   if (by === 'none' || run.groupings.includes(by as Grouping)) patch.grouping = by as State['grouping'];
