@@ -5,7 +5,6 @@
 //                        └ every fifth of a second: how far a run is read, where the request wants to know
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -149,19 +148,6 @@ void read_lines(Desk& desk) {
   }
 }
 
-// Real paths of folders that a flag names.
-Result<std::vector<std::string>> folders(const std::vector<std::string>& named, const char* flag) {
-  std::vector<std::string> out;
-  for (const std::string& folder : named) {
-    char* const real = realpath(folder.c_str(), nullptr);
-    if (!real)
-      return Error{ErrorCode::kNotFound, "there is no such folder", {folder}, std::string("--") + flag + " names one"};
-    out.emplace_back(real);
-    free(real);
-  }
-  return out;
-}
-
 Status write_report(const Trace& trace, const std::vector<std::string>& paths, const std::string& output) {
   PageOptions options;
   options.paths = paths;
@@ -183,10 +169,10 @@ int run_mcp(const Arguments& arguments) {
   mcp::ToolLimits limits;
   std::vector<std::string> roots = arguments.all("root");
   if (roots.empty()) roots.emplace_back(".");
-  Result<std::vector<std::string>> real = folders(roots, "root");
+  Result<std::vector<std::string>> real = real_folders(roots, "root");
   if (!real) return fail(real.error());
   limits.roots = std::move(*real);
-  Result<std::vector<std::string>> writes = folders(arguments.all("allow-write"), "allow-write");
+  Result<std::vector<std::string>> writes = real_folders(arguments.all("allow-write"), "allow-write");
   if (!writes) return fail(writes.error());
   limits.writes = std::move(*writes);
   limits.report = write_report;

@@ -15,6 +15,7 @@
 #include "readers/reader.h"
 #include "server/http_server.h"
 #include "server/live_run.h"
+#include "server/run_shelf.h"
 
 namespace stageline {
 namespace {
@@ -80,6 +81,66 @@ std::vector<std::string> readable_paths(const std::vector<std::vector<std::strin
   return out;
 }
 
+// Gives up what is not needed before anybody can ask. Errors: kIo.
+Status confine(const Arguments& arguments, const Terminal& terminal, std::vector<std::string> readable,
+               Companion& companion) {
+  if (arguments.get("confine", "auto") == "off") return {};
+  if (const std::string rules = arguments.get("cell-rules"); !rules.empty()) readable.push_back(rules);
+  const Result<Confined> confined = confine_to(readable, companion);
+  if (!confined) return confined.error();
+  if (*confined == Confined::kNoLandlock)
+    note(terminal, terminal.say("view.no_landlock"));
+  return {};
+}
+
+// Prints the address, and opens it where that is wanted.
+void announce(const Arguments& arguments, const Terminal& terminal, const HttpServer& server, Companion& companion) {
+  printf("%s\n", server.url().c_str());
+  fflush(stdout);
+  if (server.is_public()) note(terminal, terminal.say("view.public"));
+  if (std::string_view(arguments.command->name) == "view" && !arguments.has("no-open"))
+    companion.open_browser(server.url());
+}
+
+std::vector<std::string> whole_paths(const std::vector<std::string>& paths) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (const std::string& path : paths)
+    if (path != "-") out.push_back(std::filesystem::absolute(path, error).lexically_normal().string());
+  return out;
+}
+
+// Without a run: a page on which runs below --root are opened.
+int run_start_page(const Arguments& arguments, const Terminal& terminal, const OpenOptions& options,
+                   const OpenOptions& compared, const ServeOptions& how) {
+  for (const char* of_a_run : {"compare", "title", "follow", "webhook"})
+    if (arguments.has(of_a_run))
+      return fail({ErrorCode::kUsage, std::string("--") + of_a_run + " goes with a run", {}, "stageline view PATH"});
+  std::vector<std::string> roots = arguments.all("root");
+  if (roots.empty()) roots.emplace_back(".");
+  Result<std::vector<std::string>> real = real_folders(roots, "root");
+  if (!real) return fail(real.error());
+  Companion companion;
+  if (const Status s = confine(arguments, terminal, *real, companion); !s) return fail(s.error());
+  const Result<std::string> drops = private_folder(companion);
+  if (!drops) return fail(drops.error());
+  // On the heap: a reading that Ctrl-C leaves behind still writes to it.
+  auto shelf = std::make_unique<RunShelf>(RunShelf::Options{
+      std::move(*real), *drops,
+      [&options, &terminal](ViewRun& run, const std::vector<std::string>& paths) {
+        read_into(run, paths, options, terminal);
+      },
+      [&compared](const std::vector<std::string>& paths) -> RunAnswers::Read {
+        return [&compared, paths] { return open_trace(paths, compared); };
+      }});
+  Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, {nullptr, shelf.get()});
+  if (!server) return fail(server.error());
+  announce(arguments, terminal, **server, companion);
+  if ((*server)->serve([] {}) && !shelf->busy()) return kExitGood;
+  fflush(nullptr);
+  _exit(kExitGood);
+}
+
 // Errors for what is not there, a folder that may not be listed or holds no files, files none of which may be opened.
 Status check_readable(const std::vector<std::string>& paths) {
   const Result<Source> source = scan_source(paths);
@@ -101,6 +162,8 @@ int run_view(const Arguments& arguments) {
   if (!terminal) return fail(terminal.error());
   Result<OpenOptions> options = open_options(arguments, "", Clocks::kOneAxis);
   if (!options) return fail(options.error());
+  Result<OpenOptions> recorded = open_options(arguments, "", Clocks::kCompared);
+  if (!recorded) return fail(recorded.error());
   const auto port = arguments.integer("port", -1, 0, 65'535);
   if (!port) return fail(port.error());
   const bool follows = arguments.has("follow");
@@ -112,50 +175,41 @@ int run_view(const Arguments& arguments) {
     if (!made) return fail(made.error());
     webhook = std::move(*made);
   }
-  // What is not there is said here, and not on a page.
-  if (const Status s = follows ? Status() : check_readable(arguments.operands); !s) return fail(s.error());
-  const std::string other = arguments.get("compare");
-  if (arguments.has("compare"))
-    if (const Result<Source> source = scan_source({other}); !source) return fail(source.error());
   ServeOptions how;
   how.host = arguments.get("host");
   how.port = static_cast<int32_t>(*port);
   how.token = arguments.get("token", "path") != "none";
   if (arguments.has("host") && how.host.empty())
     return fail({ErrorCode::kUsage, "--host is an address of this machine, such as 0.0.0.0 for all", {}, ""});
+  if (arguments.operands.empty()) return run_start_page(arguments, *terminal, *options, *recorded, how);
+  if (arguments.has("root"))
+    return fail({ErrorCode::kUsage, "--root is for a page on which runs are opened", {}, "leave it or the run out"});
+  // What is not there is said here, and not on a page.
+  if (const Status s = follows ? Status() : check_readable(arguments.operands); !s) return fail(s.error());
+  const std::string other = arguments.get("compare");
+  if (arguments.has("compare"))
+    if (const Result<Source> source = scan_source({other}); !source) return fail(source.error());
   const auto title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   // On the heap: a reading that Ctrl-C leaves behind still writes to it.
   auto run = std::make_unique<ViewRun>(title, arguments.operands);
-  Result<OpenOptions> recorded = open_options(arguments, "", Clocks::kCompared);
-  if (!recorded) return fail(recorded.error());
-  const auto read = [how_read = *recorded](const std::vector<std::string>& paths) {
-    return [how_read, paths] { return open_trace(paths, how_read); };
-  };
-  if (!other.empty()) run->set_other(valid_utf8(run_name({other})), {other}, read({other}));
+  run->set_places(whole_paths(arguments.operands));
+  if (!other.empty())
+    run->set_other(valid_utf8(run_name({other})), {other},
+                   [how_read = *recorded, other] { return open_trace({other}, how_read); });
   std::unique_ptr<LiveRun> live;
   if (follows) {
     live = live_run(arguments, title, *recorded, std::move(webhook), *terminal);
     run->set_live(live.get());
   }
   Companion companion;
-  if (arguments.get("confine", "auto") != "off") {
-    std::vector<std::vector<std::string>> runs = {arguments.operands};
-    if (!other.empty()) runs.push_back({other});
-    std::vector<std::string> readable = readable_paths(runs);
-    if (const std::string rules = arguments.get("cell-rules"); !rules.empty()) readable.push_back(rules);
-    const Result<Confined> confined = confine_to(readable, companion);
-    if (!confined) return fail(confined.error());
-    if (*confined == Confined::kNoLandlock) note(*terminal, terminal->say("view.no_landlock"));
-  }
-  Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, *run);
+  std::vector<std::vector<std::string>> runs = {arguments.operands};
+  if (!other.empty()) runs.push_back({other});
+  if (const Status s = confine(arguments, *terminal, readable_paths(runs), companion); !s) return fail(s.error());
+  Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, {run.get(), nullptr});
   if (!server) return fail(server.error());
-  printf("%s\n", (*server)->url().c_str());
-  fflush(stdout);
-  const auto say = [&](const Text& text) { note(*terminal, terminal->chinese() ? text.zh : text.en); };
-  if ((*server)->is_public()) say(words("view.public"));
+  announce(arguments, *terminal, **server, companion);
+  const auto say = [&](const Text& text) { note(*terminal, text.in(terminal->chinese())); };
   if (follows) say(words("follow.address"));
-  const bool opens = std::string_view(arguments.command->name) == "view" && !arguments.has("no-open");
-  if (opens) companion.open_browser((*server)->url());
   const auto work = [&] {
     if (live)
       say(live->follow(say) == Look::State::kSilent ? words("follow.silent")

@@ -63,7 +63,7 @@ Status allow(int ruleset, const std::string& path, uint64_t what) {
   return status;
 }
 
-Result<std::string> make_private_folder() {
+Result<std::string> make_folder() {
   const char* base = getenv("TMPDIR");
   std::string path = std::string(base && *base ? base : "/tmp") + "/stageline-view-XXXXXX";
   if (mkdtemp(path.data()) == nullptr)
@@ -125,12 +125,20 @@ void Companion::send(char what, const std::string& text) {
   if (pipe_ >= 0 && ::write(pipe_, message.data(), message.size()) < 0) return;  // it has gone: nothing is opened
 }
 
+Result<std::string> private_folder(Companion& companion) {
+  static std::string made;
+  if (!made.empty()) return made;
+  Result<std::string> folder = make_folder();
+  if (!folder) return folder;
+  companion.remove_at_end(*folder);
+  return made = *folder;
+}
+
 Result<Confined> confine_to(const std::vector<std::string>& readable, Companion& companion) {
   const long version = syscall(kCreateRuleset, nullptr, 0, kAskVersion);
   if (version < 1) return Confined::kNoLandlock;
-  const Result<std::string> folder = make_private_folder();
+  const Result<std::string> folder = private_folder(companion);
   if (!folder) return folder.error();
-  companion.remove_at_end(*folder);
   Ruleset all;
   all.files = kFirstVersion | (version >= 2 ? kRefer : 0) | (version >= 3 ? kTruncate : 0);
   const int ruleset = static_cast<int>(syscall(kCreateRuleset, &all, sizeof all, 0));

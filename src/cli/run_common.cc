@@ -1,5 +1,6 @@
 #include "cli/run_common.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -127,6 +128,18 @@ Result<std::optional<double>> share_flag(const Arguments& arguments, std::string
                  {},
                  "write --" + std::string(name) + " 3%"};
   return std::optional<double>(*value / 100);
+}
+
+Result<std::vector<std::string>> real_folders(const std::vector<std::string>& named, const char* flag) {
+  std::vector<std::string> out;
+  for (const std::string& folder : named) {
+    char* const real = realpath(folder.c_str(), nullptr);
+    if (!real)
+      return Error{ErrorCode::kNotFound, "there is no such folder", {folder}, std::string("--") + flag + " names one"};
+    out.emplace_back(real);
+    free(real);
+  }
+  return out;
 }
 
 Ghosts ghosts_of(const Arguments& arguments) {

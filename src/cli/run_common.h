@@ -35,6 +35,9 @@ Result<OutputFile> open_output(const std::string& path, const std::vector<std::s
 // The same, opened later.
 Status check_writable(const std::string& path, const std::vector<std::string>& inputs);
 
+// Real paths of folders that a flag names. Errors: kNotFound.
+Result<std::vector<std::string>> real_folders(const std::vector<std::string>& named, const char* flag);
+
 // --ghosts; kAuto when it was not given.
 Ghosts ghosts_of(const Arguments& arguments);
 

@@ -12,6 +12,7 @@
 #include "base/json_tree.h"
 #include "base/number.h"
 #include "base/number_list.h"
+#include "base/path_below.h"
 #include "base/text.h"
 #include "mcp/reasons.h"
 #include "mcp/words.h"
@@ -19,13 +20,6 @@
 
 namespace stageline::mcp {
 namespace {
-
-bool is_below(const std::vector<std::string>& roots, const std::string& place) {
-  return std::any_of(roots.begin(), roots.end(), [&](const std::string& root) {
-    return place == root || root == "/" ||
-           (place.size() > root.size() && place.starts_with(root) && place[root.size()] == '/');
-  });
-}
 
 // The memory that this process holds; 0: the system does not say.
 int64_t resident_bytes() {
@@ -122,34 +116,10 @@ Tools::Answer Tools::call(std::string_view name, const Value& arguments, Progres
 }
 
 Result<std::string> Tools::confined(std::string_view path) const {
-  const std::string asked(path);
-  const auto refused = [&](const char* why) {
-    return wrong("\"" + clean_text(asked) + "\" " + why,
-                 "folders that may be read are named when the server is started: --root");
-  };
-  char* const real = realpath(asked.c_str(), nullptr);
-  const std::string found = real ? real : "";
-  free(real);
-  // What lies elsewhere is not even said to be there or not.
-  if (found.empty() || !is_below(limits_.roots, found)) return refused("is not below a folder that may be read");
-  struct stat about = {};
-  if (stat(found.c_str(), &about) != 0 || (!S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)))
-    return refused("is neither a file nor a folder");
-  if (S_ISDIR(about.st_mode)) {
-    std::error_code error;
-    size_t entries = 0;
-    for (auto at = std::filesystem::recursive_directory_iterator(
-             found, std::filesystem::directory_options::skip_permission_denied, error);
-         !error && at != std::filesystem::recursive_directory_iterator(); at.increment(error)) {
-      if (++entries > 1'000'000) return refused("holds more than a million files");
-      if (!at->is_symlink(error)) continue;
-      char* const target = realpath(at->path().c_str(), nullptr);
-      const bool inside = target && is_below(limits_.roots, target);
-      free(target);
-      if (!inside) return refused("holds a link that leads out of the folders that may be read");
-    }
-  }
-  return found;
+  Result<std::string> found = path_below(limits_.roots, std::string(path));
+  if (found) return found;
+  return wrong("\"" + clean_text(path) + "\" " + found.error().what,
+               "folders that may be read are named when the server is started: --root");
 }
 
 // The whole path of a page to be written. Its folder has to be there, below one that may be written to.

@@ -75,18 +75,6 @@ void return_freed_memory() {
 #endif
 }
 
-int status_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kUsage: return 400;
-    case ErrorCode::kLimit: return 413;
-    case ErrorCode::kNotFound:
-    case ErrorCode::kUnavailable: return 404;
-    default: return 500;
-  }
-}
-
-ApiAnswer refused(const Error& error) { return error_answer(status_of(error.code), error.what, error.hint); }
-
 // The pipeline page's, of runs with cells.
 using PipelineAnswer = Result<std::string> (*)(const PipelineView& view, const Query& query);
 struct PipelineRoute {
@@ -101,7 +89,7 @@ constexpr PipelineRoute kPipelineRoutes[] = {
 };
 
 ApiAnswer made_answer(Result<std::string> body, const char* type) {
-  if (!body) return refused(body.error());
+  if (!body) return refused_answer(body.error());
   return {200, type, std::move(*body), {}};
 }
 
@@ -123,7 +111,7 @@ constexpr LongRoute kLongRoutes[] = {
 
 ApiAnswer long_answer(RunAnswers& answers, const LongRoute& route, const Query& query) {
   Result<RunAnswers::Answer> made = route.answer(answers, query);
-  if (!made) return refused(made.error());
+  if (!made) return refused_answer(made.error());
   const char* type = made->is_apart ? kApart : made->is_binary ? kBinary : kJson;
   return {made->status, type, std::move(made->body), {}};
 }
@@ -158,7 +146,9 @@ std::shared_ptr<const ServedRun> ViewRun::make_served(Trace trace, bool is_whole
   made->revision = before ? before->revision + 1 : 1;
   made->is_whole = is_whole;
   if (is_whole) made->pipeline = std::make_shared<PipelineView>(*made->drawn->run(), made->timeline.get());
-  made->run_json = run_json(*made->timeline, title_, paths_, {made->trace.diagnostics, made->revision, is_whole});
+  RunState state{made->trace.diagnostics, made->revision, is_whole};
+  state.places = places_;
+  made->run_json = run_json(*made->timeline, title_, paths_, state);
   return made;
 }
 
@@ -226,21 +216,26 @@ std::string ViewRun::status_json() const {
   return json.take();
 }
 
+std::optional<ApiAnswer> page_answer(std::string_view path, bool asks_run) {
+  if (path == "/") {
+    std::string page(kPageHead);
+    if (asks_run) page += kPageRun;
+    const Text script = words("viewer.needs_javascript");
+    page.append(kPageWithout).append(script.en + " " + script.zh).append(kPageBody);
+    return ApiAnswer{200, "text/html; charset=utf-8", page, {}};
+  }
+  if (path == "/viewer.js")
+    return asset_answer(web_viewer_js(), "text/javascript; charset=utf-8", web_viewer_js_hash());
+  if (path == "/viewer.css") return asset_answer(web_viewer_css(), "text/css; charset=utf-8", web_viewer_css_hash());
+  return std::nullopt;
+}
+
 ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   const Result<Query> query = parse_target(target);
   if (!query) return error_answer(400, query.error().what, query.error().hint);
   const std::string& path = query->path;
   if (std::optional<ApiAnswer> live = live_answer(run.live(), run.settled(), *query)) return std::move(*live);
-  if (path == "/") {
-    std::string page(kPageHead);
-    if (run.served()) page += kPageRun;
-    const Text script = words("viewer.needs_javascript");
-    page.append(kPageWithout).append(script.en + " " + script.zh).append(kPageBody);
-    return {200, "text/html; charset=utf-8", page, {}};
-  }
-  if (path == "/viewer.js")
-    return asset_answer(web_viewer_js(), "text/javascript; charset=utf-8", web_viewer_js_hash());
-  if (path == "/viewer.css") return asset_answer(web_viewer_css(), "text/css; charset=utf-8", web_viewer_css_hash());
+  if (std::optional<ApiAnswer> page = page_answer(path, run.served() != nullptr)) return std::move(*page);
   if (path == "/api/status") return {200, kJson, run.status_json(), {}};
   const Route* route = nullptr;
   for (const Route& known : kRoutes)
@@ -259,7 +254,7 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   if (!now || (!now->is_whole && !may_be_early))
     return error_answer(503, "the run is still being read", "/api/status says how far it is");
   const auto revision = integer_parameter(*query, "revision", now->revision, 0, INT64_MAX);
-  if (!revision) return refused(revision.error());
+  if (!revision) return refused_answer(revision.error());
   if (*revision != now->revision)
     return error_answer(409, "more of the run has been read since", "/api/run has its numbers now");
   const Timeline* timeline = now->timeline.get();
@@ -270,14 +265,14 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
     if (which.empty()) return made_answer(pipeline->answer(*now->pipeline, *query), pipeline->type);
     if (which != "other") return error_answer(400, "run is \"other\", or left out", "");
     const Result<RunAnswers::OtherPipeline> other = run.answers().other_pipeline();
-    if (!other) return refused(other.error());
+    if (!other) return refused_answer(other.error());
     if (!other->view) return {other->wait.status, kJson, other->wait.body, {}};
     return made_answer(pipeline->answer(*other->view, *query), pipeline->type);
   }
   if (long_route) return long_answer(run.answers(), *long_route, *query);
   if (path == "/api/histogram") {
     Result<HistogramAnswer> made = histogram_answer(*timeline, *query);
-    if (!made) return refused(made.error());
+    if (!made) return refused_answer(made.error());
     return {200, made->is_binary ? kBinary : kJson, std::move(made->body), {}};
   }
   return route ? made_answer(route->answer(*timeline, *query), route->type)

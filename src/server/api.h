@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,8 @@ class ViewRun {
   // The run goes on: it is read once that is over. Before the server listens; outlives this.
   void set_live(const LiveRun* live) { live_ = live; }
   const LiveRun* live() const { return live_; }
+  // Where its files lie, whole paths, for a browser to remember. Before set_trace() and set_early().
+  void set_places(std::vector<std::string> places) { places_ = std::move(places); }
   // What of the run is read so far: profiler slices with names and classes, and nothing else of them.
   void set_early(Trace trace);
   // Makes the run ready for questions: drawn on one clock, and as recorded.
@@ -68,7 +71,7 @@ class ViewRun {
   void publish(std::shared_ptr<const ServedRun> made);
 
   std::string title_;
-  std::vector<std::string> paths_;
+  std::vector<std::string> paths_, places_;
   const LiveRun* live_ = nullptr;
   Progress progress_;
   mutable std::mutex served_mutex_;
@@ -84,5 +87,8 @@ class ViewRun {
 
 // Every path but /api/events, which never ends and is the server's own. HEAD is the caller's.
 ApiAnswer api_answer(const ViewRun& run, std::string_view target);
+
+// The page itself, its script and its style; nothing for other paths. `asks_run`: the page's head asks for the run.
+std::optional<ApiAnswer> page_answer(std::string_view path, bool asks_run);
 
 }  // namespace stageline

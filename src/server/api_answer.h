@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
+
 namespace stageline {
 
 struct ApiAnswer {
@@ -15,6 +17,7 @@ struct ApiAnswer {
 
 // {"error": …, "hint": …}
 ApiAnswer error_answer(int status, std::string_view what, std::string_view hint);
+ApiAnswer refused_answer(const Error& error);  // the same, with the status that the error has
 
 // A file of the page, by the hash of its text.
 ApiAnswer asset_answer(std::string_view text, const char* type, std::string_view hash);

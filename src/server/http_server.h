@@ -1,11 +1,11 @@
-// The viewer's HTTP server: answers GET and HEAD for one run, until it is told to stop.
+// The viewer's HTTP server: answers GET and HEAD for one run or a shelf of them (run_shelf.h), until it is told to stop.
 //
 // Promises. Only the API and the embedded page are served; a path never leads to a file. On the loopback (the default)
 // requests must name a loopback host, so a page elsewhere cannot reach the API by making its own name point here (DNS
 // rebinding). Every path begins with the token of the address that was printed, for other users of a login node reach
 // the loopback too; without it only when ServeOptions says so, on the loopback alone. Headers are at most 16 KiB,
-// bodies are refused, a request must arrive and an answer be taken within bounds of time, connections are at most
-// kMaxConnections. Asynchronous (Boost.Beast) on a few threads.
+// bodies are refused but those of files that a shelf takes, a request must arrive and an answer be taken within bounds
+// of time, connections are at most kMaxConnections. Asynchronous (Boost.Beast) on a few threads.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace stageline {
 class HttpServer {
  public:
   // Listens, does not answer yet. Errors: kIo, when the port is taken or the host is not ours.
-  static Result<std::unique_ptr<HttpServer>> listen(const ServeOptions& options, const ViewRun& run);
+  static Result<std::unique_ptr<HttpServer>> listen(const ServeOptions& options, const Served& what);
   ~HttpServer();
 
   const std::string& url() const;  // with the token, where there is one

@@ -1,5 +1,7 @@
 #include "server/http_session.h"
 
+#include <unistd.h>
+
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -7,10 +9,12 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/http/file_body.hpp>
 #include <new>
 #include <optional>
 
 #include "base/gzip_bytes.h"
+#include "base/json_writer.h"
 #include "server/loopback_host.h"
 #include "server/query.h"
 
@@ -68,7 +72,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void read() {
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
-    parser_->body_limit(0);
+    parser_->body_limit(takes_files() ? DropBox::kMostBytes : 0);
     stream_.expires_after(std::chrono::seconds(context_.options.request_seconds));
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = shared_from_this()](beast::error_code error, size_t) { self->on_request(error); });
@@ -94,6 +98,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
         error != http::error::end_of_stream && error != http::error::partial_message)
       return refuse(400, "this is no HTTP request", "");
     if (error) return close();
+    if (takes_files() && parser_->get().method() == http::verb::put) return start_file();
     // What has a body is refused unread; the rest of the connection would be that body.
     if (!parser_->is_done()) return refuse(413, "requests have no body", "GET and HEAD");
     request_ = parser_->release();
@@ -101,13 +106,27 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
       return refuse(405, "only GET and HEAD are answered", "");
     keep_alive_ = request_.keep_alive();
     if (std::optional<ApiAnswer> no = why_not()) return send(std::move(*no));
-    if (path_ == "/api/events" && request_.method() == http::verb::get) return start_events();
+    find_run();
+    if (run_ && path_ == "/api/events" && request_.method() == http::verb::get) return start_events();
     send(answer());
+  }
+
+  bool takes_files() const { return context_.served.shelf && context_.served.shelf->drops().takes(); }
+
+  // Which run is asked; of a shelf its page asks for none. `path_` is then the path within the run.
+  void find_run() {
+    if (!context_.served.shelf) {
+      run_ = std::shared_ptr<const ViewRun>(std::shared_ptr<void>(), context_.served.run);  // outlives the server
+      return;
+    }
+    run_ = context_.served.shelf->take_run(target_);
+    if (run_)
+      if (Result<Query> query = parse_target(target_); query) path_ = std::move(query->path);
   }
 
   ApiAnswer answer() const {
     try {
-      return api_answer(context_.run, target_);
+      return run_ ? api_answer(*run_, target_) : context_.served.shelf->answer(target_);
     } catch (const std::bad_alloc&) {
       return error_answer(503, "not enough memory for this", "ask for less of it");
     }
@@ -128,7 +147,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     if (!query) return error_answer(400, query.error().what, query.error().hint);
     path_ = std::move(query->path);
     const std::string_view site = view_of(request_["Sec-Fetch-Site"]);
-    if (path_.starts_with("/api/") && (site == "cross-site" || site == "same-site"))
+    if (path_.find("/api/") != std::string::npos && (site == "cross-site" || site == "same-site"))
       return error_answer(403, "another site's page may not read this", "");
     return {};
   }
@@ -235,6 +254,58 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
                             });
   }
 
+  // A file that the start page sends. Its bytes go into a file as they come; what is not there whole is removed.
+  void start_file() {
+    request_ = parser_->get();
+    keep_alive_ = false;  // what is refused here may leave a body behind
+    if (std::optional<ApiAnswer> no = why_not()) return send(std::move(*no));
+    const Result<Query> query = parse_target(target_);
+    if (path_ != "/api/drop") return send(error_answer(405, "only /api/drop takes files", ""));
+    const auto drop = integer_parameter(*query, "drop", 0, 0, INT64_MAX);
+    if (!drop) return send(refused_answer(drop.error()));
+    if (!parser_->content_length()) return send(error_answer(411, "the file's length is not said", ""));
+    DropBox& box = context_.served.shelf->drops();
+    file_bytes_ = *parser_->content_length();
+    if (!box.take_bytes(file_bytes_)) {
+      file_bytes_ = 0;
+      return send(error_answer(413, "the files that were dropped have no room together", "stageline view PATH reads them where they lie"));
+    }
+    Result<DropBox::Place> place = box.place(*drop, query->text("name"));
+    if (!place) return fail_file(refused_answer(place.error()));
+    place_ = std::move(*place);
+    file_.emplace(std::move(*parser_));
+    beast::error_code error;
+    file_->get().body().open(place_.path.c_str(), beast::file_mode::write_new, error);
+    if (error) return fail_file(error_answer(409, "this file is there already", ""));
+    file_->eager(true);
+    read_file();
+  }
+  void read_file() {
+    if (file_->is_done()) return end_file();
+    stream_.expires_after(std::chrono::seconds(context_.options.request_seconds));
+    http::async_read_some(stream_, buffer_, *file_, [self = shared_from_this()](beast::error_code error, size_t) {
+      if (self->closing_ || error) return self->fail_file(error_answer(400, "the file did not come whole", ""));
+      self->read_file();
+    });
+  }
+  void end_file() {
+    file_->get().body().close();
+    file_.reset();
+    keep_alive_ = request_.keep_alive();
+    JsonWriter json;
+    json.begin_object().field("drop", place_.drop).end_object();
+    send({200, "application/json; charset=utf-8", json.take(), {}});
+  }
+  void fail_file(ApiAnswer why) {
+    if (file_ && file_->get().body().is_open()) {
+      file_.reset();
+      ::unlink(place_.path.c_str());
+    }
+    context_.served.shelf->drops().give_back(file_bytes_);
+    if (closing_) return close();
+    send(std::move(why));
+  }
+
   // Server-sent events: the status several times a second, until it settles.
   void start_events() {
     http::response<http::empty_body> head{http::status::ok, request_.version()};
@@ -249,8 +320,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     next_event();
   }
   void next_event() {
-    const bool last = context_.run.settled();
-    event_ += "data: " + context_.run.status_json() + "\n\n";
+    const bool last = run_->settled();
+    event_ += "data: " + run_->status_json() + "\n\n";
     stream_.expires_after(std::chrono::seconds(context_.options.answer_seconds));
     asio::async_write(stream_, asio::buffer(event_),
                       [self = shared_from_this(), last](beast::error_code error, size_t) {
@@ -279,8 +350,12 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::optional<http::response_serializer<http::string_body>> serializer_;
   std::string event_;
   size_t unsent_ = 0;
-  std::string target_;  // of the request, without the token
+  std::string target_;  // of the request, without the token, and within a run of a shelf
   std::string path_;    // the same, decoded, without parameters
+  std::shared_ptr<const ViewRun> run_;  // that is asked; nullptr: the shelf
+  std::optional<http::request_parser<http::file_body>> file_;  // that comes
+  DropBox::Place place_;
+  uint64_t file_bytes_ = 0;
   bool keep_alive_ = false, closing_ = false;
 };
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "server/api.h"
+#include "server/run_shelf.h"
 #include "server/serve_options.h"
 
 namespace stageline {
@@ -18,9 +19,9 @@ class HttpSession;
 
 // What all connections of a server share.
 struct HttpContext {
-  HttpContext(const ViewRun& what, const ServeOptions& how) : run(what), options(how) {}
+  HttpContext(const Served& what, const ServeOptions& how) : served(what), options(how) {}
 
-  const ViewRun& run;
+  Served served;
   ServeOptions options;
   std::string token;                    // the first part of every path; "": none is needed
   bool any_host = false;                // not on the loopback alone: requests may name any host

@@ -100,6 +100,11 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
   json.key("paths").begin_array();
   for (const std::string& path : paths) json.value(valid_utf8(path));
   json.end_array();
+  if (!state.places.empty()) {
+    json.key("places").begin_array();
+    for (const std::string& place : state.places) json.value(valid_utf8(place));
+    json.end_array();
+  }
   json.field("description", valid_utf8(trace.description)).field("format", trace.format);
   json.field("origin_ns", std::to_string(timeline.origin_ns())).field("span_ns", timeline.span_ns());
   json.field("slices", static_cast<int64_t>(timeline.slice_count())).field("chunks", timeline.chunk_count());

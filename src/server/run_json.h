@@ -18,6 +18,7 @@ struct RunState {
   bool shows_theory = true;
   bool compares = false;     // it carries a second run
   std::string command = {};  // NOLINT(readability-redundant-member-init): what shows the rest, for GCC wants it
+  std::vector<std::string> places = {};  // NOLINT(readability-redundant-member-init): where its files lie; no report's
 };
 // The answer to /api/run. `title` and `paths` are what the user typed. O(lanes).
 std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths,

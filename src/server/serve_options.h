@@ -10,6 +10,15 @@ namespace stageline {
 inline constexpr uint16_t kDefaultPort = 8765;
 inline constexpr size_t kMaxConnections = 1000;
 
+class RunShelf;
+class ViewRun;
+
+// What a server serves: one run, or a shelf of them. One of the two is there, and outlives the server.
+struct Served {
+  const ViewRun* run = nullptr;
+  RunShelf* shelf = nullptr;
+};
+
 struct ServeOptions {
   std::string host;              // "": the loopback, v4 and where there is one v6; else an address or a name
   int32_t port = -1;             // −1: kDefaultPort or the next free one; 0: any

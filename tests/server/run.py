@@ -576,6 +576,144 @@ class SlowTest(unittest.TestCase):
             self.assertEqual(server.stop(), 0)
 
 
+class StartPageTest(unittest.TestCase):
+    """A server without a run: what its page may open, and what it may be sent."""
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.root = os.path.realpath(os.path.join(cls.folder.name, 'root'))
+        for seed in (1, 2):
+            subprocess.run([BIN, 'simulate', '1f1b', '--stages', '2', '--steps', '3', '--seed', str(seed), '-o', os.path.join(cls.root, f'run{seed}')], check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        pathlib.Path(cls.folder.name, 'secret.txt').write_text('the secret')
+        os.makedirs(os.path.join(cls.root, 'linked'))
+        os.symlink(os.path.join(cls.folder.name, 'secret.txt'), os.path.join(cls.root, 'linked', 'out'))
+        cls.server = Server('--root', cls.root, '--port', '0', '--quiet', token=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.stop()
+        cls.folder.cleanup()
+        assert code == 0, (code, cls.server.err)
+
+    def ask(self, target, status=200, **more):
+        found, _, body = self.server.get(self.server.base + target, **more)
+        self.assertEqual(found, status, (target, body[:300]))
+        return json.loads(body) if body else None
+
+    def put(self, target, body, headers=()):
+        connection = http.client.HTTPConnection('127.0.0.1', self.server.port, timeout=60)
+        connection.request('PUT', self.server.base + target, body=body, headers=dict(headers))
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return answer.status, json.loads(text)
+
+    def opened(self, query):
+        at = '/' + self.ask('/api/open?' + query)['run']
+        deadline = time.monotonic() + 60
+        while self.ask(at + 'api/status')['state'] not in ('ready', 'failed'):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(.02)
+        return at
+
+    def path(self, name):
+        return 'path=' + urllib.parse.quote(os.path.join(self.root, name))
+
+    def test_runs_below_the_root_are_opened_once(self):
+        self.assertEqual(self.ask('/api/status')['state'], 'choose')
+        names = {entry['name'] for entry in self.ask('/api/browse')['entries']}
+        self.assertEqual(names, {'run1', 'run2', 'linked'})
+        self.assertEqual(self.ask('/api/look?' + self.path('run1'))['format'], 'paddle-log')
+        at = self.opened(self.path('run1'))
+        self.assertEqual(len(self.ask(at + 'api/run')['ranks']), 2)
+        self.assertEqual(self.opened(self.path('run1')), at)
+        both = self.opened(self.path('run1') + '&compare=' + urllib.parse.quote(os.path.join(self.root, 'run2')))
+        self.assertNotEqual(both, at)
+        self.assertEqual(self.ask(both + 'api/answers')['other']['title'], 'run2')
+        for nothing in ('/runs/0/', '/runs/99/', '/runs/1', '/runs/-1/', '/runs/1x/', '/runs/99999999999999999999/', '/api/run', '/api/tiles?n=1'):
+            self.ask(nothing, 404)
+
+    def test_more_runs_than_are_kept_are_read_again(self):
+        queries = [self.path(name) for name in ('run1', 'run2', *(f'run{k}/workerlog.{r}' for k in (1, 2) for r in (0, 1)))]
+        places = [self.opened(query) for query in (*queries, self.path('run2') + '&compare=' + urllib.parse.quote(os.path.join(self.root, 'run1')))]
+        self.assertEqual(len(set(places)), 7)
+        for at in places:
+            deadline = time.monotonic() + 60
+            while self.ask(at + 'api/status')['state'] not in ('ready', 'failed'):
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(.02)
+            self.ask(at + 'api/run')
+
+    def test_what_lies_elsewhere_is_not_even_said_to_be_there(self):
+        outside = os.path.join(self.folder.name, 'secret.txt')
+        for path in ('/etc', '/etc/passwd', outside, outside + '-not', '..', '../secret.txt', self.root + '/..', self.root + '/../secret.txt', self.root + '/linked/out', '/proc/self/environ',
+                     'linked/out', '%00', '', 'nothing'):
+            for route in ('open', 'browse', 'trend'):
+                if route == 'browse' and not path:
+                    continue
+                status, _, body = self.server.get(f'{self.server.base}/api/{route}?path=' + urllib.parse.quote(path) + ('&' + self.path('run1') if route == 'trend' else ''))
+                self.assertIn(status, (400, 404), (route, path, body))
+                self.assertNotIn(b'the secret', body)
+                self.assertNotIn(b'root:', body)
+            self.assertEqual(self.ask('/api/look?path=' + urllib.parse.quote(path)).get('format') if path != '%00' else '', '')
+        self.ask('/api/open?' + self.path('linked'), 404)
+        self.assertEqual(self.ask('/api/browse?' + self.path('linked'))['entries'], [])
+
+    def test_a_trend_says_what_diff_says(self):
+        query = '/api/trend?' + self.path('run1') + '&' + self.path('run2')
+        deadline = time.monotonic() + 60
+        while True:
+            status, _, body = self.server.get(self.server.base + query)
+            if status == 200:
+                break
+            self.assertEqual(status, 202)
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(.02)
+        runs = json.loads(body)['runs']
+        said = json.loads(subprocess.run([BIN, 'diff', os.path.join(self.root, 'run1'), os.path.join(self.root, 'run2'), '--json'], capture_output=True, check=False).stdout)
+        self.assertEqual(runs[1]['diff']['change_ns'], said['change_ns'])
+        self.assertEqual(runs[0]['diff'], {})
+        self.ask('/api/trend?' + self.path('run1'), 400)
+
+    def test_dropped_files_are_read_and_lead_nowhere_else(self):
+        drop = 0
+        for rank in (0, 1):
+            status, said = self.put(f'/api/drop?name=mine/workerlog.{rank}&drop={drop}', pathlib.Path(self.root, 'run1', f'workerlog.{rank}').read_bytes())
+            self.assertEqual(status, 200, said)
+            drop = said['drop']
+        at = self.opened(f'drop={drop}')
+        run = self.ask(at + 'api/run')
+        self.assertEqual((len(run['ranks']), run['paths'], run['title']), (2, ['mine'], 'mine'))
+        for name in ('', '..', '../x', '/etc/x', 'a/../../x', 'a%00b', 'a//b', '.', 'x' * 300):
+            self.assertEqual(self.put('/api/drop?name=' + name, b'x')[0], 400, name)
+        self.assertEqual(self.put(f'/api/drop?name=mine/workerlog.0&drop={drop}', b'x')[0], 409)  # nothing is overwritten
+        self.assertEqual(self.put('/api/drop?name=a&drop=99', b'x')[0], 404)
+        self.assertEqual(self.put('/api/run?name=a', b'x')[0], 405)
+        self.assertEqual(self.put('/api/drop?name=a', b'x', [('Sec-Fetch-Site', 'cross-site')])[0], 403)
+        self.assertEqual(self.put('/api/drop?name=a', b'x', [('Host', 'evil.example')])[0], 403)
+        head = f'PUT {self.server.base}/api/drop?name=a HTTP/1.1\r\nHost: localhost\r\n'.encode()
+        self.assertIn(b' 411 ', self.server.raw(head + b'Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n').split(b'\r\n')[0])
+        self.assertIn(b' 413 ', self.server.raw(head + b'Content-Length: 99999999999999\r\n\r\n').split(b'\r\n')[0])
+        self.assertIn(b' 403 ', self.server.raw(b'PUT /api/drop?name=a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx').split(b'\r\n')[0])  # no token
+        with socket.create_connection(('127.0.0.1', self.server.port)) as s:  # half a file: it is gone again
+            s.sendall(head.replace(b'name=a', b'name=half') + b'Content-Length: 1000\r\n\r\nhalf')
+        self.ask('/api/status')
+        self.assertIn(self.server.get(self.server.base + '/api/status', [('Content-Length', '5')])[0], (400, 413))
+
+    def test_other_sites_and_who_lacks_the_token(self):
+        for target in ('/api/browse', '/api/open?' + self.path('run1'), '/runs/1/api/run', '/runs/1/%61pi/run', '/api/status'):
+            self.assertEqual(self.server.get(self.server.base + target, [('Sec-Fetch-Site', 'cross-site')])[0], 403, target)
+            self.assertEqual(self.server.get(target)[0], 403)
+        self.assertEqual(self.server.get(self.server.base + '/', [('Sec-Fetch-Site', 'cross-site')])[0], 200)
+
+    def test_flags_that_do_not_go_together(self):
+        run = os.path.join(self.root, 'run1')
+        for words in ((run, '--root', self.root), ('--compare', run), ('--title', 'x'), ('--root', self.root + '/nothing')):
+            done = subprocess.run([BIN, 'serve', *words, '--port', '0'], capture_output=True, timeout=60)
+            self.assertEqual(done.returncode, 2, words)
+
+
 if __name__ == '__main__':
     program = unittest.main(exit=False, verbosity=0)
     result = program.result

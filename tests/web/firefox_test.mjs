@@ -12,6 +12,7 @@ const PAGES = [
   ['profile', '#/answers/kernels', () => window.stageline?.answers?.().family && stageline.answers().waiting.length === 0, () => document.querySelectorAll('.answers table').length > 0],
   ...['', '/sandwich', '/tree'].map(view => ['profile', `#/flame${view}`, () => window.stageline?.flame?.(), () => document.querySelector('.flame-body').childElementCount > 0]),
   ['compared', '#/compare', () => window.stageline?.compared?.(), () => document.querySelectorAll('.effects tr').length > 2],
+  ['start', '', () => window.stageline?.start?.().folder, () => document.querySelectorAll('.start-files tbody tr').length === 5],
 ];
 
 export const cases = ['en', 'zh'].map((lang, k) => [`firefox: every page, ${k ? 'dark, in Chinese' : 'light, in English'}`, async (open, tools) => {

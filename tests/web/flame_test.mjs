@@ -40,8 +40,8 @@ export const cases = [
   }],
   ['flame: communication and copies have colours of their own among the devices\' work', async open => {
     const page = await show(open, 'profile', '?time=device&fold=0'), {boxes} = await flame(page);
-    const kernels = boxes.filter(box => /^nccl|^(void )?\w*(gemm|gelu|elementwise|layer_norm)|^Mem(cpy|set)/i.test(box.name) && !box.small), of = test => new Set(kernels.filter(box => test.test(box.name)).map(box => box.kind));
-    assert.deepEqual(of(/^nccl/), new Set(['communication']));
+    const kernels = boxes.filter(box => /^nccl(dev)?kernel|^(void )?\w*(gemm|gelu|elementwise|layer_norm)|^Mem(cpy|set)/i.test(box.name) && !box.small), of = test => new Set(kernels.filter(box => test.test(box.name)).map(box => box.kind));
+    assert.deepEqual(of(/^nccl(dev)?kernel/i), new Set(['communication']));
     assert.ok(of(/gemm|gelu|elementwise|layer_norm/i).has('device'));
     assert.ok(![...of(/^Mem/)].some(kind => kind !== 'memory'));
   }],

@@ -57,6 +57,8 @@ const PAGES = [
   }],
   ['Answers', 'profile', '#/answers/kernels', page => page.waitForFunction(() => window.stageline?.answers?.().family && stageline.answers().waiting.length === 0)],
   ...['', '/sandwich', '/tree'].map(view => [`Flame graph${view}`, 'profiles', `#/flame${view}?b=other`, page => page.waitForFunction(() => window.stageline?.flame?.())]),
+  ['Start', 'start', '', page => page.waitForFunction(() => Object.keys(window.stageline?.start?.().looks ?? {}).length > 4)],
+  ['Trend', 'start', `#/trend?${[1, 2, 3, 4].map(k => `path=run-${k}`).join('&')}`, page => page.waitForFunction(() => window.stageline?.start?.().trend)],
   ['Compare', 'compared', '#/compare', page => page.waitForFunction(() => window.stageline?.compared?.())],
   ['Compare without another run', 'slower', '#/compare', page => page.waitForFunction(() => window.stageline?.compared?.())],
 ];

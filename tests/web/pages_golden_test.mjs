@@ -29,7 +29,13 @@ const inBoth = (what, name, draw) => [
   [`picture: ${what}`, (open, {picture}) => draw(open, picture, name, EN)],
   [`picture: ${what}, in Chinese and dark`, (open, {picture}) => draw(open, picture, `${name}-dark-zh`, ZH), {chinese: true}],
 ];
+const trend = async (open, picture, name, options) => {
+  const page = await open('start', `${options.query}#/trend?${[1, 2, 3, 4].map(k => `path=run-${k}`).join('&')}`, {...options, first: true});
+  await page.waitForFunction(() => window.stageline?.start?.().trend);
+  await region(page, picture, name, 'main', 1000, 640);
+};
 const pictures = [
+  ...inBoth('several runs, of which one became slower', 'trend', trend),
   ['picture: Overview, what was lost', async (open, {picture}) => {
     await region(await overview(open, 'slower', EN), picture, 'overview-headline', '.headline');
   }],

@@ -107,6 +107,16 @@ export function makeRuns(stageline, folder) {
     }),
     large: simulated('large', '1f1b', '--stages', '8', '--dp', '2', '--micro-batches', '16', '--steps', '136', '--jitter', '0.05', '--messages'),
     lanes: chrome(folder, 'lanes', Array.from({length: 10000}, (_, i) => slice(`op ${i % 7}`, i, 500, {tid: i + 1}))),
+    // A page without a run, and below it four runs of one job, of which the last is slower.
+    start: (() => {
+      const root = at('job');
+      mkdirSync(join(root, 'notes'), {recursive: true});
+      for (const seed of [1, 2, 3, 4])
+        if (!existsSync(join(root, `run-${seed}`)))
+          execFileSync(stageline, ['simulate', '1f1b', '--stages', '4', '--micro-batches', '8', '--steps', '6', '--cost', '10,20', '--jitter', '0.02', '--seed', String(seed),
+            ...(seed === 4 ? ['--fault', 'slow-stage:2,1.3'] : []), '-o', join(root, `run-${seed}`)], {stdio: 'ignore'});
+      return ['--root', root];
+    })(),
     broken: (() => {
       writeFileSync(at('broken.json'), 'this is no trace');
       return at('broken.json');

@@ -22,6 +22,7 @@ export interface Step { number: number; start_ns: number; end_ns: number }
 export type Grouping = 'machine' | 'stage' | 'dp';
 export interface Run {
   palette: Record<Theme, Palette>;
+  places?: string[];  // where its files lie, whole paths; of a server alone
   version: string; revision: number; whole: boolean; title: string; paths: string[]; description: string; format: string;
   origin_ns: string; span_ns: number; slices: number; chunks?: number;
   clock: {state: string; uncertainty_ns: number};
@@ -34,7 +35,7 @@ export interface Run {
   sentences: Both[];
 }
 export interface Status {
-  state: 'reading' | 'preparing' | 'ready' | 'failed';
+  state: 'reading' | 'preparing' | 'ready' | 'failed' | 'choose';  // choose: there is no run, but a page to open one
   title?: string; revision?: number; bytes_read: number; bytes_total: number; events: number; message: string; error?: string; hint?: string;
 }
 

@@ -2,6 +2,7 @@
 import {bytes} from '../format';
 import type {Status} from './api';
 import {count} from './numbers';
+import {startOf} from './source';
 import {w} from './words';
 
 export function Loading({status}: {status: Status}) {
@@ -13,6 +14,7 @@ export function Loading({status}: {status: Status}) {
         <h1>{w('load.failed')}</h1>
         <p role="alert">{status.error}</p>
         {status.hint && <p class="quiet">{status.hint}</p>}
+        {startOf() && <p><a href={startOf()!}>{w('start.back')}</a></p>}
       </main>
     );
   const share = state === 'reading' && total > 0 ? Math.min(done / total, 1) : state === 'reading' ? 0 : 1;

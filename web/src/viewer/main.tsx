@@ -16,6 +16,8 @@ import {quiet, watchInput} from './quiet';
 import {remember} from './remember';
 import {startShell} from './shell';
 import {serverSource} from './source';
+import {startPage} from './start/page';
+import {seen} from './start/recent';
 import {makeTimeline} from './timeline_page';
 import {w} from './words';
 
@@ -83,18 +85,21 @@ async function start(): Promise<void> {
   document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
   document.documentElement.dataset['theme'] = theme;
   try {
-    let failed = false, run = await runAtHand();
+    let failed = false, chooses: Status | null = null, run = await runAtHand();
     const address = location.hash;
     if (!run) {
       await follow(api, status => {
+        if (status.state === 'choose') return !!(chooses = status);
         render(<Loading status={status} />, root);
         failed = status.state === 'failed';
         return settled(status) || (status.revision ?? 0) > 0;
       });
       if (failed) return;
+      if (chooses) return startPage(chooses, theme, root);
       run = await api.json<Run>('run');
       render(null, root);
     }
+    if (run.places) seen({title: run.title, places: run.places});
     if (!run.whole) {
       api.revision = run.revision;
       watchInput();

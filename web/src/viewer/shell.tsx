@@ -12,6 +12,7 @@ import {short} from './numbers';
 import type {Page, Shell, Theme} from './page';
 import {hashOf, PAGES, routeOf, type PageId, type Route} from './route';
 import {remember} from './remember';
+import {startOf} from './source';
 import {w} from './words';
 
 // G, then the letter; by position, so that layouts and input methods do not matter.
@@ -179,7 +180,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
       run.slices === 1 ? w('head.slices.one') : w('head.slices', short(run.slices))].filter(Boolean);
     render(
       <header class="top">
-        <span class="logo">Stageline</span>
+        {startOf() ? <a class="logo" href={startOf()!} title={w('start.back')}>Stageline</a> : <span class="logo">Stageline</span>}
         <span class="run" title={run.paths.join('\n')}>{facts.join(' · ')}</span>
         <nav class={armed ? 'pages armed' : 'pages'} aria-label={w('pages')}>
           {shown.map(id => (

@@ -13,6 +13,9 @@ export interface Source {
   events?(): EventSource;  // of a run that is still being read
 }
 
+// A run of a server that has several has a page to open others (start/page.tsx) above it.
+export const startOf = (): string | null => (/\/runs\/\d+\/$/.test(location.pathname) ? '../../' + location.search : null);
+
 export function serverSource(): Source {
   const base = new URL('.', location.href).pathname;  // "/", or "/TOKEN/" as the server printed it
   function url(path: string, params: Params): string {

@@ -1,0 +1,78 @@
+// What `stageline view` without a run serves: a start page, and the runs that are opened there. Runs lie below the
+// folders that may be read (a page elsewhere, or a mistyped path, reaches nothing else), or are dropped on the page.
+//
+//   /                        the start page          /api/browse?path=   a folder's files
+//   /runs/3/…                run 3, as the paths of  /api/look?path=     which format a path is of
+//                            a server of one run     /api/open?path=…    a run's number
+//   PUT /api/drop?name=…     a file's bytes          /api/trend?path=…   what steps took, run after run
+//
+// Two runs are read at a time. kMostKept runs stay in memory; which of them nobody asked for longest
+// goes when another is opened, and is read again when its page asks for it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/answer_desk.h"
+#include "server/api.h"
+#include "server/drop_box.h"
+
+namespace stageline {
+
+class RunShelf {
+ public:
+  static constexpr size_t kMostKept = 6, kMostRuns = 10'000;
+  using Paths = std::vector<std::string>;
+  struct Options {
+    std::vector<std::string> roots;  // real paths of folders
+    std::string drops;               // the folder for what is dropped; "": nothing is taken
+    std::function<void(ViewRun& run, const Paths& paths)> read;            // fills it, or says why not
+    std::function<RunAnswers::Read(const Paths& paths)> reader_of_second;  // reads a run to compare with
+  };
+  explicit RunShelf(Options options);
+  RunShelf(const RunShelf&) = delete;
+  RunShelf& operator=(const RunShelf&) = delete;
+
+  // Takes "/runs/N" off the target where it begins with that; the run, which stays as long as it is held. nullptr: the
+  // target is the shelf's own. Any thread.
+  std::shared_ptr<const ViewRun> take_run(std::string& target);
+  // Every path but the runs' own.
+  ApiAnswer answer(std::string_view target);
+  DropBox& drops() { return drops_; }
+  bool busy() const;  // something is being read or answered: destroying this waits for it
+
+ private:
+  struct Entry {
+    Paths paths, others;
+    std::string title, other_title;
+    Paths shown, others_shown;  // what pages call them: of a drop the names that its files had
+    std::shared_ptr<ViewRun> run;
+    uint64_t used = 0;
+  };
+  struct Named {  // a path that the page named
+    std::string path, shown;
+  };
+
+  Result<std::string> allowed(const std::string& path, size_t most_entries) const;
+  Result<std::vector<Named>> named(const Query& query, std::string_view path, std::string_view drop) const;
+  std::string status_json() const;
+  Result<std::string> browse(const Query& query) const;
+  Result<std::string> look(const Query& query) const;
+  Result<std::string> open(const Query& query);
+  Result<ApiAnswer> trend(const Query& query);
+  void start(Entry& entry);
+  void forget_some();
+
+  Options options_;
+  DropBox drops_;
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;  // run N is entries_[N − 1]
+  uint64_t uses_ = 0;
+  AnswerDesk desk_;  // reads runs, makes trends. Last: its threads end before what they use goes
+};
+
+}  // namespace stageline

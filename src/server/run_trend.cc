@@ -1,0 +1,66 @@
+#include "server/run_trend.h"
+
+#include <memory>
+#include <optional>
+
+#include "base/change_points.h"
+#include "base/chinese.h"
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "diagnosis/diff/run_diff.h"
+#include "engine/diff_json.h"
+#include "engine/engine.h"
+#include "facts/run.h"
+
+namespace stageline {
+
+Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
+  JsonWriter json;
+  json.begin_object().key("runs").begin_array();
+  std::vector<double> series;  // of the runs that have a step, in order
+  std::vector<size_t> at;      // and which of the inputs each is
+  std::optional<Trace> before;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TrendInput& input = inputs[i];
+    json.begin_object().field("title", input.title).field("path", input.path);
+    Result<Trace> trace = input.read();
+    Explanation said;
+    double step_ns = 0;
+    int64_t steps = 0;
+    std::string why_not = trace ? "" : trace.error().what, diff = "{}";
+    if (trace) {
+      Diagnostics notes = trace->diagnostics;
+      said = explain_run(std::make_shared<const Run>(*trace), notes);
+      // A profile's step is its headline's, where that is of steps and not of the whole recording.
+      steps = said.step_ns > 0 ? said.steps : said.headline.steps;
+      step_ns = said.step_ns > 0 ? said.step_ns : steps > 0 ? said.headline.step_ns : 0;
+      if (!(step_ns > 0)) why_not = "the run has no steps whose time could be held against another's";
+    }
+    if (step_ns > 0) {
+      if (before)
+        if (const Result<RunDiff> found = diff_runs(*before, *trace); found) diff = diff_json(*found);
+      series.push_back(step_ns);
+      at.push_back(i);
+      before = std::move(*trace);
+    }
+    json.field("steps", steps).field("step_ns", step_ns);
+    json.key("headline").begin_array().value(valid_utf8(said.headline.title_en));
+    json.value(valid_utf8(said.headline.title_zh)).end_array();
+    if (!why_not.empty())
+      json.key("why_not").begin_array().value(valid_utf8(why_not)).value(valid_utf8(in_chinese(why_not))).end_array();
+    json.key("diff").raw(diff).end_object();
+  }
+  if (series.size() < 2)
+    return Error{ErrorCode::kUnavailable, "no two of these runs have steps that can be held against each other", {}, ""};
+  json.end_array().key("changes").begin_array();
+  for (const ChangePoint& point : change_points(series))
+    json.begin_object()
+        .field("at", static_cast<int64_t>(at[point.at]))
+        .field("before_ns", point.before)
+        .field("after_ns", point.after)
+        .field("p", point.p)
+        .end_object();
+  return json.end_array().end_object().take();
+}
+
+}  // namespace stageline
