@@ -4,6 +4,8 @@ import gzip
 import io
 import json
 import os
+import re
+import shutil
 import subprocess
 import unittest
 
@@ -65,6 +67,37 @@ class Reading(Case):
         self.write('workerlog.0', one_step() + job('default', 0, 150, 160) + job('default', 0, 165, 170) + one_step(at=200))
         found = info(self.dir)
         self.assertEqual((found['steps'], found['cells']), (2, 16))
+
+    def test_machines_stand_as_warm_ups_say(self):
+        run('simulate', '1f1b', '--stages', 4, '--micro-batches', 8, '--steps', 4, '--machines', 2, '-o', self.dir / 'plain', check=0)
+        for first, second in (('machine0', 'machine1'), ('odd', 'even'), ('10.0.0.12', '10.0.0.3')):
+            folder = self.dir / f'{first}-{second}'
+            for name, machine in ((first, 'machine0'), (second, 'machine1')):
+                shutil.copytree(self.dir / 'plain' / machine, folder / name)
+            found = info(folder)
+            self.assertEqual((found['stages'], found['schedule']['name']), (4, '1f1b'), folder)
+            stages = {(c['machine'], c['stage']) for c in cells(folder)}
+            named = sorted((first, second), key=lambda n: [int(x) if x.isdigit() else x for x in re.split(r'(\d+)', n)])
+            self.assertEqual({s for m, s in stages if m == str(named.index(first))}, {'0', '1'}, stages)
+
+    def test_lines_that_stand_twice_count_once(self):
+        run('simulate', '1f1b', '--stages', 2, '--micro-batches', 4, '--steps', 5, '-o', self.dir / 'plain', check=0)
+        plain = info(self.dir / 'plain')
+        for name, spoil in (('twice', lambda text: ''.join(2 * line for line in text.splitlines(True))), ('appended', lambda text: 2 * text)):
+            for log in (self.dir / 'plain').glob('workerlog.*'):
+                (self.dir / name).mkdir(exist_ok=True)
+                (self.dir / name / log.name).write_text(spoil(log.read_text()))
+            found = info(self.dir / name)
+            self.assertEqual((found['cells'], found['steps'], found['schedule']), (plain['cells'], plain['steps'], plain['schedule']), name)
+            flaw = flaws(found)['paddle.repeated_line' if name == 'twice' else 'paddle.repeated_step']
+            self.assertEqual(flaw['count'], plain['cells'] if name == 'twice' else 2 * 5)
+
+    def test_lines_that_a_terminal_coloured_are_called_broken(self):
+        self.write('workerlog.0', one_step())
+        self.write('workerlog.1', one_step().replace('type = ', 'type = \x1b[32m'))
+        found = flaws(info(self.dir))
+        self.assertEqual(found['paddle.damaged_line']['count'], 7)
+        self.assertIn('all broken', found['paddle.no_jobs']['message'])
 
     def test_start_step_numbers_the_steps(self):
         self.write('workerlog.0', 'INFO:root:Schedule Profiler start at step -1 and end at step -1\n'

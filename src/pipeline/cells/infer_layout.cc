@@ -96,6 +96,35 @@ Layout from_warm_up(const std::vector<LayoutFacts>& facts) {
   return {static_cast<int32_t>(period), static_cast<int32_t>(peers), "the number of warm-up forwards of each rank"};
 }
 
+// Machines by the warm-up of their first rank, the longest first: names of folders (odd, even; 10.0.0.12, 10.0.0.3) say
+// nothing of stages, and warm-ups fall from stage to stage. By rank: where it stands.
+//
+//     folder     even        odd             warm-up forwards by name   2 1 4 3    no pipeline has these
+//     warm-up    2 1         4 3             machines by their first    4 3 2 1    stages 0 to 3
+std::vector<size_t> by_machines(const Trace& trace, const std::vector<LayoutFacts>& facts) {
+  std::vector<size_t> order(facts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<int32_t> warm_up(facts.size());  // of the first rank of a rank's machine
+  for (size_t i = 0; i < order.size(); ++i)
+    warm_up[i] = i > 0 && trace.parts[i].machine == trace.parts[i - 1].machine ? warm_up[i - 1] : facts[i].warm_up;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return warm_up[a] > warm_up[b]; });
+  return order;
+}
+
+// By the numbers of warm-up forwards: in the order of ranks, or, where no pipeline has them in that order, in that of
+// machines which has. `order` becomes the one that fits.
+Layout from_warm_up(const Trace& trace, const std::vector<LayoutFacts>& facts, std::vector<size_t>& order) {
+  if (const Layout layout = from_warm_up(facts); layout.stages > 0) return layout;
+  const std::vector<size_t> machines = by_machines(trace, facts);
+  std::vector<LayoutFacts> moved;
+  for (const size_t at : machines) moved.push_back(facts[at]);
+  Layout layout = from_warm_up(moved);
+  if (layout.stages == 0) return layout;
+  order = machines;
+  layout.how = "the number of warm-up forwards of each rank; machines stand in another order than their names";
+  return layout;
+}
+
 Layout from_time(const std::vector<LayoutFacts>& facts) {
   // Stages start one forward apart; half of one tells neighbours from peers.
   std::vector<int64_t> forwards;
@@ -133,25 +162,30 @@ bool fill_layout(Trace& trace, int32_t stages) {
   if (count == 0 || (known && stages <= 0)) return true;
   bool told = true;
   Layout layout;
+  std::vector<size_t> order(trace.parts.size());  // ranks as stages lie on them
+  std::iota(order.begin(), order.end(), size_t{0});
   if (stages > 0 && count % stages == 0) {
     layout = {stages, 1, "--stages"};
     // Ranks beyond one pipeline are replicas unless the warm-up shows tensor-parallel peers.
-    const Layout seen = from_warm_up(facts_of(trace));
-    if (seen.stages == stages) layout.peers = seen.peers;
+    const Layout seen = from_warm_up(trace, facts_of(trace), order);
+    if (seen.stages == stages)
+      layout.peers = seen.peers;
+    else
+      std::iota(order.begin(), order.end(), size_t{0});
   } else {
     if (stages > 0)
       trace.diagnostics.add("layout.stages_ignored", Severity::kWarning,
                             "--stages " + std::to_string(stages) + " does not divide the " + std::to_string(count) +
                                 " ranks; the stages are inferred instead");
     const std::vector<LayoutFacts> facts = facts_of(trace);
-    layout = from_warm_up(facts);
+    layout = from_warm_up(trace, facts, order);
     if (layout.stages == 0 && count > 1) layout = from_time(facts);
     told = layout.stages > 0;
     if (!told) layout = {count, 1, "nothing but the order of ranks"};
   }
   const int32_t per_replica = layout.stages * layout.peers;
   for (int32_t i = 0; i < count; ++i) {
-    Part& part = trace.parts[static_cast<size_t>(i)];
+    Part& part = trace.parts[order[static_cast<size_t>(i)]];
     part.dp = i / per_replica;
     part.stage = (i % per_replica) / layout.peers;
   }

@@ -27,7 +27,9 @@ Match sniff(const Source& source) {
   return Match::kNo;
 }
 
-bool drawable(const PaddleJob& job) { return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber)) == 0; }
+bool drawable(const PaddleJob& job) {
+  return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber | kJobRepeated)) == 0;
+}
 
 // Moves the jobs of one log into the trace's part. Steps count the log's own bursts; settle() gives them their numbers.
 void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& burst_of_job) {
@@ -108,9 +110,23 @@ Result<RankLog> read_log(const RankSource& rank, Progress* progress) {
   if (log->jobs.empty())
     trace.diagnostics.add("paddle.no_jobs", Severity::kLoss,
                           log->bytes == 0 ? "an empty log (rank crashed at start?); the other ranks are kept"
-                                          : "a log without profiler lines (rank crashed, or profiling was off "
-                                            "there); the other ranks are kept",
+                          : log->damaged.count > 0
+                              ? "a log whose profiler lines are all broken (escape codes of a terminal inside them, "
+                                "say); the other ranks are kept"
+                              : "a log without profiler lines (rank crashed, or profiling was off "
+                                "there); the other ranks are kept",
                           {log->path});
+  const PaddleRepeats repeats = mark_repeated_jobs(*log);
+  if (repeats.lines > 0)
+    trace.diagnostics.add("paddle.repeated_line", Severity::kWarning,
+                          "a profiler line stands twice in a row, with the same times (two handlers or a tee print it); "
+                          "it counts once",
+                          {log->path}, repeats.lines);
+  if (repeats.steps > 0)
+    trace.diagnostics.add("paddle.repeated_step", Severity::kWarning,
+                          "a step stands in the log again, with the same times (the log was appended to itself); it "
+                          "counts once",
+                          {log->path}, repeats.steps);
   std::vector<int32_t> burst_of_job;
   std::vector<int64_t>& numbers = trace.parts[0].reader_numbers;
   numbers = {log->start_step, log->chunk_form.count, static_cast<int64_t>(log->jobs.size())};

@@ -27,6 +27,7 @@ enum PaddleJobFlag : uint8_t {
   kJobCut = 8,            // the end time was cut off (killed process, full disk)
   kJobDecimalComma = 16,  // a time written "123,456": Paddle's own script raises on it
   kJobBadNumber = 32,     // a time that only Paddle's regular expression takes for one ("12 34")
+  kJobRepeated = 64,      // the reader's own: the same job stands in the log before
 };
 
 struct PaddleJob {

@@ -1,13 +1,21 @@
 #include "readers/paddle_log/steps.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <utility>
 #include <unordered_map>
 
 namespace stageline {
 namespace {
 
-bool usable(const PaddleJob& job) { return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber)) == 0; }
+bool usable(const PaddleJob& job) {
+  return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber | kJobRepeated)) == 0;
+}
+
+bool same_job(const PaddleJob& a, const PaddleJob& b) {
+  return a.type == b.type && a.micro_batch == b.micro_batch && a.start_ns == b.start_ns && a.end_ns == b.end_ns;
+}
 
 void extend(PaddleBurst& burst, const PaddleJob& job) {
   if (!usable(job)) return;
@@ -28,6 +36,31 @@ bool is_new_run(const std::vector<PaddleBurst>& bursts, size_t i, int64_t median
 
 }  // namespace
 
+PaddleRepeats mark_repeated_jobs(PaddleLog& log) {
+  PaddleRepeats repeats;
+  const PaddleJob* before = nullptr;
+  for (PaddleJob& job : log.jobs) {
+    if (!usable(job)) continue;
+    if (before != nullptr && same_job(*before, job)) {
+      job.flags |= kJobRepeated;
+      ++repeats.lines;
+    }
+    before = &job;
+  }
+  std::vector<int32_t> burst_of_job;
+  std::set<std::pair<int64_t, int64_t>> known;  // first start and last end of a step: no two steps have both
+  std::vector<bool> again;
+  for (const PaddleBurst& burst : cut_bursts(log, burst_of_job)) {
+    const bool has_jobs = burst.start_ns != 0 || burst.end_ns != 0;
+    again.push_back(has_jobs && !known.emplace(burst.start_ns, burst.end_ns).second);
+    repeats.steps += again.back();
+  }
+  for (size_t i = 0; i < log.jobs.size() && repeats.steps > 0; ++i)
+    if (burst_of_job[i] != kOutsideSteps && again[static_cast<size_t>(burst_of_job[i])])
+      log.jobs[i].flags |= kJobRepeated;
+  return repeats;
+}
+
 std::vector<PaddleBurst> cut_bursts(const PaddleLog& log, std::vector<int32_t>& burst_of_job) {
   burst_of_job.assign(log.jobs.size(), kOutsideSteps);
   std::vector<bool> is_default(log.types.size());
@@ -40,7 +73,7 @@ std::vector<PaddleBurst> cut_bursts(const PaddleLog& log, std::vector<int32_t>& 
   std::unordered_map<uint64_t, size_t> seen_in;  // (type, micro-batch) → 1 + burst that had it last
   for (size_t i = 0; i < log.jobs.size(); ++i) {
     const PaddleJob& job = log.jobs[i];
-    if (is_default[job.type] && !only_default) continue;
+    if ((is_default[job.type] && !only_default) || (job.flags & kJobRepeated) != 0) continue;
     size_t& last = seen_in[(uint64_t{job.type} << 32) | job.micro_batch];
     if (bursts.empty() || last == bursts.size()) bursts.push_back({i, i, 0, 0});
     last = bursts.size();

@@ -19,7 +19,14 @@ struct PaddleBurst {
   int64_t start_ns = 0, end_ns = 0;  // over its usable jobs; 0,0 when it has none
 };
 
-// Cuts a log into bursts. Within one run of the executor every (type, micro-batch) occurs once, so
+// Marks jobs that stand in the log twice (kJobRepeated), with the same times to the last digit: a line that was printed
+// twice right after each other, and a step that is there again as a whole (a log appended to itself). O(jobs).
+struct PaddleRepeats {
+  int64_t lines = 0, steps = 0;
+};
+PaddleRepeats mark_repeated_jobs(PaddleLog& log);
+
+// Cuts a log into bursts; repeated jobs are in none. Within one run of the executor every (type, micro-batch) occurs once, so
 // the first repetition starts the next burst; this holds for every schedule, for bursts that were
 // cut short, and for logs that a second run was appended to. Jobs of type `default` are runs of
 // programs without a pipeline: in a log that has nothing else each is a burst, else they stand
