@@ -111,6 +111,19 @@ class ExplainPlanted(Case):
         self.assertFalse([f['title_en'] for f in found if 'rank:' in f['cause'] or 'host' in f['cause']])
         self.assertFalse([f['title_en'] for f in self.told('not-blocking', well)[1]['findings'] if 'blocking' in f['cause'].split()])
 
+    def test_pauses_stand_out_from_late_starts_everywhere(self):
+        # A busy machine starts every fifth cell a little late on all ranks; rank 2 alone stops for long, now and then.
+        busy = lambda st, d, s, k, mb: 3.0 if chance('busy', st, s, k, mb) < 0.2 else 0.0  # noqa: E731
+        stops = lambda st, d, s, k, mb: 150.0 if (s, k, mb) == (2, 'F', 5) and st % 2 else busy(st, d, s, k, mb)  # noqa: E731
+        options = dict(WELL, steps=20, messages=True)
+        well, ill = Planted(**options, pause=busy), Planted(**options, pause=stops)
+        _, found = self.told('stands-out', ill)
+        first = found['findings'][0]
+        self.assertEqual(first['id'], 'host.pauses', [f['title_en'] for f in found['findings']])
+        self.assertIn('host:2', first['causes'])
+        true_ns = (ill.period - well.period) * 1e6
+        self.assertAlmostEqual(first['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
+
     def test_healthy_runs_are_silent(self):
         for name, how in {'plain': {}, 'messages': dict(messages=True), 'replicas': dict(dp=4), 'jitter': dict(jitter=0.05), 'one stage': dict(stages=1),
                           'long': dict(steps=24)}.items():

@@ -25,6 +25,7 @@ constexpr double kLateWorker = 0.05;  // the same for a whole worker's median
 constexpr double kRare = 0.1;         // of the cells: what is late more often is no pause
 constexpr double kLongPause = 0.5;    // of the median cell: a collector's pauses are no shorter
 constexpr double kMostOneWay = 0.3;   // of a worker's cells of one direction: more of them are its message's doing
+constexpr double kStandsOut = 2;      // as long as the next: of another kind
 constexpr size_t kLeastCells = 4;
 constexpr double kByMessage = 0.8;      // of what cells of one direction are late by: their messages were under way
 constexpr double kChanceOneWay = 0.01;  // that pauses of a host all hit cells of one direction
@@ -118,7 +119,57 @@ class Delays {
     return often > 1 && 2 * often >= worked_ && static_cast<double>(count) >= kRare * static_cast<double>(cells_);
   }
 
-  void draft_everywhere(std::vector<CauseDraft>& out) const {
+  // Of late starts everywhere: above which they are another kind than the rest. A few cells, and half of all that is
+  // lost, with nothing between them and the next in a factor of two; ∞: there are none.
+  //
+  //     cells  ▁▁▂▂▂▃▃                █ █    a busy host makes many cells a little late, a collector a few by much
+  //     late by 1 … 12 ms       60 … 300 ms
+  double standing_out_above_ns() const {
+    const double limit = best_ns_ + kLateStart * cell_ns_;
+    std::vector<double> late;
+    double all_ns = 0;
+    for (uint32_t worker = 0; worker < delays_.keys(); ++worker)
+      for (const double ns : delays_.of(worker))
+        if (ns > limit) late.push_back(ns - best_ns_), all_ns += ns - best_ns_;
+    std::sort(late.begin(), late.end(), std::greater<>());
+    const auto most = static_cast<size_t>(kRare * static_cast<double>(cells_));
+    double above_ns = 0;
+    for (size_t i = 0; i + 1 < late.size() && i < most; ++i) {
+      above_ns += late[i];
+      if (i + 1 >= kLeastCells && late[i] >= kStandsOut * late[i + 1] && late[i] >= kLongPause * cell_ns_ &&
+          2 * above_ns >= all_ns)
+        return best_ns_ + (late[i] + late[i + 1]) / 2;
+    }
+    return INFINITY;
+  }
+
+  // Pauses of which each is longer than `above_ns`, whose ranks start late by less elsewhere.
+  void draft_standing_out(double above_ns, std::vector<CauseDraft>& out) const {
+    CauseDraft draft;
+    draft.cause.kind = CauseKind::kPauses;
+    draft.cause.of = static_cast<int64_t>(cells_);
+    for (uint32_t worker = 0; worker < delays_.keys(); ++worker) {
+      int64_t count = 0;
+      for (const double ns : delays_.of(worker)) {
+        if (ns <= above_ns) continue;
+        ++count;
+        draft.cause.pause_ns += ns - usual_ns_;
+      }
+      if (count == 0) continue;
+      draft.cause.part = draft.cause.ranks == 0 ? scene_.times.workers()[worker].part : kUnknown;
+      draft.cause.count += count;
+      ++draft.cause.ranks;
+    }
+    draft.cause.pause_ns /= static_cast<double>(draft.cause.count);
+    draft.cause.collector = draft.cause.ranks > 1;
+    draft.without = [&scene = scene_, above_ns, usual = usual_ns_](uint32_t op, double&, double& delay) {
+      if (delay > above_ns && scene.tells_delay(op)) delay = usual;
+    };
+    out.push_back(std::move(draft));
+  }
+
+  // Late starts of at most `above_ns`.
+  void draft_everywhere(double above_ns, std::vector<CauseDraft>& out) const {
     CauseDraft draft;
     draft.cause.kind = CauseKind::kLateStarts;
     draft.cause.guessed = hosts_ == Hosts::kUnknown && !messages_.any();
@@ -131,7 +182,7 @@ class Delays {
       if (delays.empty()) continue;
       int64_t count = 0;
       for (const double ns : delays) {
-        if (ns <= limit) continue;
+        if (ns <= limit || ns > above_ns) continue;
         ++count;
         draft.cause.pause_ns += ns - best_ns_;
       }
@@ -144,8 +195,8 @@ class Delays {
     }
     if (draft.cause.count == 0) return;
     draft.cause.pause_ns /= static_cast<double>(draft.cause.count);
-    draft.without = [&scene = scene_, limit, best = best_ns_](uint32_t op, double&, double& delay) {
-      if (delay > limit && scene.tells_delay(op)) delay = best;
+    draft.without = [&scene = scene_, limit, above_ns, best = best_ns_](uint32_t op, double&, double& delay) {
+      if (delay > limit && delay <= above_ns && scene.tells_delay(op)) delay = best;
     };
     out.push_back(std::move(draft));
   }
@@ -582,7 +633,9 @@ LateWorkers draft_delays(const CauseScene& scene, std::vector<CauseDraft>& out) 
   if (delays.own_sends()) draft_blocking_sends(delays.own_sends(), delays.cells(), out);
   draft_late_begins(scene, delays.cell_ns(), delays.cells(), out);
   if (delays.everywhere()) {
-    delays.draft_everywhere(out);
+    const double above_ns = delays.standing_out_above_ns();
+    if (std::isfinite(above_ns)) delays.draft_standing_out(above_ns, out);
+    delays.draft_everywhere(above_ns, out);
     return {};
   }
   delays.draft_late_workers(out);
