@@ -16,7 +16,8 @@ namespace {
 // when its rank did its own part of it this much longer than usual.
 constexpr double kLeast = 0.03, kMostlyLast = 0.6, kPause = 0.3;
 
-// Sentences of the parts: "training.part.NAME" is a label, "training.does.NAME" what a rank does then.
+// Sentences of the parts: "training.part.NAME" is a label, "training.does.NAME" what a rank does then, "training.do.NAME"
+// what all of them do.
 constexpr const char* kParts[kTrainingParts] = {"collective", "input", "backward", "forward", "optimizer", "other"};
 
 class Teller {
@@ -96,37 +97,54 @@ class Teller {
     return f;
   }
 
-  // Steps in which one rank did its own part much longer than it usually does: the others wait for it in the next
-  // collective.
+  // Steps in which a rank did its own part much longer than it usually does: the others wait for it in the next
+  // collective. Where all ranks did, and did the same, nobody waits for anybody: what they share is one pause of all.
   void add_pauses() {
     struct Pauses {
       double ns = 0, longest_ns = 0;
       std::vector<int32_t> steps;
       int32_t longest = 0;
+      void add(double ns_more, double ns_longest, int32_t step) {
+        ns += ns_more;
+        steps.push_back(step);
+        if (ns_longest > longest_ns) longest_ns = ns_longest, longest = step;
+      }
     };
-    std::map<std::pair<size_t, size_t>, Pauses> found;  // rank, part
-    std::map<int32_t, double> longest_of_step;
+    constexpr size_t kAll = SIZE_MAX;
+    struct Worst {
+      size_t part = 0;
+      double more = 0;
+    };
+    std::vector<std::array<double, kTrainingParts>> usual(ranks());
+    std::vector<double> usual_own(ranks());
     for (size_t r = 0; r < ranks(); ++r) {
-      std::array<double, kTrainingParts> usual = {};
-      for (size_t k = 0; k < kTrainingParts; ++k) usual[k] = median_over_steps(r, static_cast<TrainingPart>(k));
+      for (size_t k = 0; k < kTrainingParts; ++k) usual[r][k] = median_over_steps(r, static_cast<TrainingPart>(k));
       std::vector<double> own;
       for (const TrainingStep& step : time_.ranks[r].steps) own.push_back(step.own_ns());
-      const double usual_own = median_of(std::move(own)), usual_step = median_step();
-      for (const TrainingStep& step : time_.ranks[r].steps) {
-        if (step.own_ns() < usual_own + kPause * usual_step) continue;
-        size_t worst = 0;
-        double more = 0;
+      usual_own[r] = median_of(std::move(own));
+    }
+    const double long_ns = kPause * median_step();
+    std::map<std::pair<size_t, size_t>, Pauses> found;  // rank (or all of them), part
+    for (size_t s = 0; s < steps(); ++s) {
+      std::vector<Worst> worst(ranks());
+      for (size_t r = 0; r < ranks(); ++r) {
+        const TrainingStep& step = time_.ranks[r].steps[s];
+        if (step.own_ns() < usual_own[r] + long_ns) continue;
         for (size_t k = 1; k < kTrainingParts; ++k)
-          if (step.ns[k] - usual[k] > more) more = step.ns[k] - usual[k], worst = k;
-        if (worst == 0) continue;
-        // Ranks that stand still together hold the step up once.
-        double& said = longest_of_step[step.step];
-        const double new_ns = std::max(0.0, more - said);
-        said = std::max(said, more);
-        Pauses& p = found[{r, worst}];
-        p.ns += new_ns;
-        p.steps.push_back(step.step);
-        if (more > p.longest_ns) p.longest_ns = more, p.longest = step.step;
+          if (step.ns[k] - usual[r][k] > worst[r].more) worst[r] = {k, step.ns[k] - usual[r][k]};
+      }
+      const int32_t number = time_.ranks[0].steps[s].step;
+      const auto least = std::min_element(worst.begin(), worst.end(), [](auto& a, auto& b) { return a.more < b.more; });
+      const bool together = ranks() > 1 && std::all_of(worst.begin(), worst.end(), [&](const Worst& w) {
+                              return w.part != 0 && w.part == worst[0].part;
+                            });
+      double said = 0;  // ranks that stand still together hold the step up once
+      if (together) found[{kAll, worst[0].part}].add(said = least->more, least->more, number);
+      for (size_t r = 0; r < ranks(); ++r) {
+        const double beyond_ns = worst[r].more - said;
+        if (worst[r].part == 0 || (together && beyond_ns < long_ns)) continue;
+        found[{r, worst[r].part}].add(std::max(0.0, beyond_ns), worst[r].more, number);
+        said = std::max(said, worst[r].more);
       }
     }
     for (const auto& [at, p] : found) {
@@ -136,15 +154,21 @@ class Teller {
       std::string list;
       for (size_t i = 0; i < p.steps.size() && i < 5; ++i) list += (i ? ", " : "") + std::to_string(p.steps[i]);
       if (p.steps.size() > 5) list += ", …";
-      f.rank = time_.ranks[at.first].rank;
       f.step = p.longest;
-      f.cause = "pause:" + std::to_string(time_.ranks[at.first].rank);
+      const bool all = at.first == kAll;
       Args args;
-      args.count("steps", static_cast<int64_t>(p.steps.size())).set("rank", int64_t{*f.rank}).set("list", list);
-      args.set("does", words(std::string("training.does.") + kParts[at.second]));
-      args.set("longest", human_duration(p.longest_ns));
+      args.count("steps", static_cast<int64_t>(p.steps.size())).set("list", list);
+      args.set("does", words(std::string(all ? "training.do." : "training.does.") + kParts[at.second]));
+      args.set("longest", human_duration(p.longest_ns)).flag("alone", ranks() == 1);
       args.flag("other", static_cast<TrainingPart>(at.second) == TrainingPart::kOther);
-      say(f, "training.pause", args);
+      if (all) {
+        f.cause = "pause:all";
+        say(f, "training.pause_of_all", args);
+      } else {
+        f.rank = time_.ranks[at.first].rank;
+        f.cause = "pause:" + std::to_string(*f.rank);
+        say(f, "training.pause", args.set("rank", int64_t{*f.rank}));
+      }
       e_.findings.push_back(std::move(f));
     }
   }

@@ -50,6 +50,13 @@ class Training(Case):
         self.assertIn('In 2 steps rank 3 does what nobody recorded up to 300\u202fms longer', found['title_en'])
         self.assertIn('steps 6, 13', found['detail_en'])
 
+    def test_pause_of_all_is_no_ranks_own(self):
+        found = self.first('pause of all', 'step.outlier', 2 * 299.7 / 20)
+        self.assertIn('In 2 steps all ranks do what nobody recorded up to 300\u202fms longer', found['title_en'])
+        self.assertIn('all ranks stand still together', found['detail_en'])
+        self.assertIsNone(found['rank'])
+        self.assertEqual(found['causes'], ['pause:all'])
+
     def test_collectives_that_nothing_hides(self):
         found = self.first('wire', 'comm.exposed', 25)
         self.assertIn('all_reduce of gradients (default_pg, 4 ranks)', found['detail_en'])

@@ -184,6 +184,8 @@ def training_times(rank, step, fault):
         forward = 17.0
     if fault == 'pause' and rank == 3 and step in (6, 13):
         after = 300.0
+    if fault == 'pause of all' and step in (6, 13):
+        after = 300.0
     if fault == 'between':
         after = 12.0
     if fault == 'in turns' and rank == step % 4:
