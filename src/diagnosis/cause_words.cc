@@ -62,8 +62,10 @@ class CauseWords {
     f.uncertainty_ns = std::isnan(c.error_ns) ? 0 : c.error_ns;
     f.weight = list_.step_ns > 0 ? c.lost_ns / list_.step_ns : 0;
     f.price.saving_ns = c.price_ns();
-    f.value = "−" + percent(f.price.saving_ns / list_.step_ns);
-    const Text note = words("cause.value");
+    // What a few gaps alone take is no part of a usual step: one of 20 minutes would be thousands of per cent of it.
+    const bool of_period = c.kind == CauseKind::kBetweenSteps && c.sometimes && list_.wall_ns > 0;
+    f.value = "−" + percent(f.price.saving_ns / (of_period ? list_.wall_ns : list_.step_ns));
+    const Text note = words(of_period ? "cause.value.period" : "cause.value");
     f.value_note_en = note.en;
     f.value_note_zh = note.zh;
     return f;
@@ -311,6 +313,7 @@ class CauseWords {
     f.cause = "between-steps" + (c.name.empty() ? "" : ":" + dashed(c.name));
     const bool one = c.count == 1;
     if (c.sometimes) {
+      if (list_.wall_ns > 0) args.set("lost", percent(c.lost_ns / list_.wall_ns));
       if (one) f.step = c.at_steps.front();
       args.flag("one", one).set("step", int64_t{c.at_steps.front()});
     }
