@@ -57,7 +57,7 @@ def simulated(tool, folder, title, cases):
     """The shared scorer's own counts, and what it leaves out: shares of what is missed and false, and whether ± covers the truth."""
     import score  # noqa: PLC0415
     import simulate  # noqa: PLC0415
-    rows, findings, covered, priced = [], 0, 0, 0
+    rows, findings, covered, priced, classes = [], 0, 0, 0, {}
     for case in cases:
         path = os.path.join(folder, case.name + ".csv")
         true = simulate.truth(case, path)
@@ -69,11 +69,16 @@ def simulated(tool, folder, title, cases):
         judged["diff"] = score.judge_diff(case, true, *score.run(tool, "diff", well, path, "--fail-on", "3%", "--format", "json", "--quiet"))
         rows.append(judged)
         findings += len(told["findings"])
-        for fault, cost in zip(case.faults, true["faults"]):
+        for fault, cost, of_fault in zip(case.faults, true["faults"], judged["faults"]):
+            if cost["share"] < score.NAMED:
+                continue
             hits = [f for f in told["findings"] if f["priced"] and score.match(score.keys(f), fault.accept)]
-            if hits and cost["share"] >= score.NAMED:
-                priced += 1
-                covered += any(abs(f[fault.price + "_ns"] - cost["cost_ns"]) <= max(2 * f["uncertainty_ns"], 0.01 * true["period_ns"]) for f in hits)
+            within = any(abs(f[fault.price + "_ns"] - cost["cost_ns"]) <= max(2 * f["uncertainty_ns"], 0.01 * true["period_ns"]) for f in hits)
+            priced += bool(hits)
+            covered += within
+            counts = classes.setdefault(fault.cls, [0, 0, 0, 0, 0])
+            for i, count in enumerate((1, of_fault["named"], of_fault["named"] and of_fault["near"], bool(hits), within)):
+                counts[i] += count
         os.remove(path)
     totals = score.totals_tables(rows)
     due = totals["faults that cost 2 % or more"]
@@ -85,6 +90,11 @@ def simulated(tool, folder, title, cases):
     row("---", "---:")
     for name, value in totals.items():
         row(name, value)
+    print()
+    row("kind of fault (of 2 % or more)", "drawn", "named", "priced", "± covers")
+    row("---", "---:", "---:", "---:", "---:")
+    for name, (drawn, named, near, with_price, within) in sorted(classes.items()):
+        row(name, drawn, named, near, share(within, with_price))
 
 
 def main(tool):

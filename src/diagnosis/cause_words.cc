@@ -71,6 +71,23 @@ class CauseWords {
     return f;
   }
 
+  // Uneven data, and replicas that have more of them all along, are one finding with one price.
+  void add_replicas_with_more(const Cause& routing, Finding& f) const {
+    if (!(routing.joint_ns > 0)) return;
+    double alone = 0, ratio = 1;
+    for (const Cause& c : list_.causes)
+      if (c.told_with_data) alone = std::max(alone, c.lost_ns), ratio = std::max(ratio, c.ratio);
+    std::vector<std::string> replicas;
+    for (const int32_t dp : routing.replicas) replicas.push_back(std::to_string(dp));
+    Args args;
+    args.set("replicas", some_of(replicas, replicas.size()))
+        .flag("many", replicas.size() > 1)
+        .set("ratio", times(ratio));
+    args.set("alone", share(alone)).set("data", share(routing.lost_ns)).set("joint", share(routing.joint_ns));
+    add_detail(f, words("data.uneven.joint", args));
+    set_joint(routing, f);
+  }
+
   // Several slow stages, or links, are one finding, with one price: `all` of them, the one that costs most first.
   void add_further(const std::vector<const Cause*>& all, Finding& f) const {
     for (size_t i = 1; i < all.size(); ++i) {
@@ -81,15 +98,20 @@ class CauseWords {
     if (all.size() == 1 || !(first.joint_ns > 0)) return;
     add_detail(f,
                words(f.id + ".joint", Args().set("joint", share(first.joint_ns)).set("alone", share(first.lost_ns))));
-    f.lost_ns_per_step = first.joint_ns;
-    f.uncertainty_ns = std::isnan(first.joint_error_ns) ? 0 : first.joint_error_ns;
-    f.weight = list_.step_ns > 0 ? first.joint_ns / list_.step_ns : 0;
-    if (first.saving_ns > 0) return;  // evening out is of all stages already
-    f.price.saving_ns = first.joint_ns;
-    f.value = "−" + percent(f.weight);
+    const double saving_ns = f.price.saving_ns;
+    const std::string value = f.value;
+    set_joint(first, f);
+    if (first.saving_ns > 0) f.price.saving_ns = saving_ns, f.value = value;  // evening out is of all stages already
   }
 
  private:
+  void set_joint(const Cause& c, Finding& f) const {
+    f.lost_ns_per_step = f.price.saving_ns = c.joint_ns;
+    f.uncertainty_ns = std::isnan(c.joint_error_ns) ? 0 : c.joint_error_ns;
+    f.weight = list_.step_ns > 0 ? c.joint_ns / list_.step_ns : 0;
+    f.value = "−" + percent(f.weight);
+  }
+
   static void add_detail(Finding& f, const Text& text) {
     f.detail_en += text.en;
     f.detail_zh += text.zh;
@@ -336,12 +358,25 @@ class CauseWords {
 
   void routing(const Cause& c, Args& args, Finding& f) const {
     f.cause = "routing experts";
+    std::vector<std::string> replicas;
+    for (const int32_t dp : c.replicas) {
+      f.cause += " replica:" + std::to_string(dp);
+      replicas.push_back(std::to_string(dp));
+    }
+    if (!replicas.empty()) args.set("replicas", some_of(replicas, replicas.size())).flag("many", replicas.size() > 1);
     say(f, "data.uneven", args.set("correlation", fixed(c.correlation, 2)).flag("shared", c.guessed));
     f.evidence = {"stragglers", "forward-backward"};
   }
 
   void slow_group(const Cause& c, Args& args, Finding& f) const {
     constexpr size_t kShown = 8;
+    f.evidence = {"stragglers", "straggler-workers"};
+    if (c.graded) {
+      f.cause = "replicas replica:" + std::to_string(c.dp);
+      args.set("fastest", int64_t{c.fastest}).set("otherwise", share(c.otherwise_ns));
+      say(f, "ranks.slow.graded", args);
+      return;
+    }
     std::vector<std::string> ranks, dps;
     std::string joined, keys, replica_keys;
     std::set<int32_t> replicas;
@@ -369,7 +404,6 @@ class CauseWords {
     if (replica) args.set("replicas", some_of(dps, dps.size())).flag("many", dps.size() > 1);
     if (machine) args.set("machine", *machines.begin());
     say(f, "ranks.slow", args.set("group", some_of(ranks, kShown)));
-    f.evidence = {"stragglers", "straggler-workers"};
   }
 
   void all_slow(const Cause& c, Args& args, Finding& f) const {
@@ -402,6 +436,7 @@ class CauseWords {
     const bool optimizer = c.cell_kind == CellKind::kOptimizer;
     f.cause = optimizer ? "tail:optimizer" : "tail:collective";
     if (!c.name.empty()) f.cause += " tail:" + c.name;
+    if (c.stage != kUnknown) f.cause += " stage:" + std::to_string(c.stage);
     say(f, "tail.exposed", args.flag("optimizer", optimizer).set("lost_time", ms(c.lost_ns)));
     f.evidence = {"waterfall", "waterfall"};
   }
@@ -424,6 +459,7 @@ std::vector<Finding> cause_findings(const Trace& trace, const CauseList& causes,
   // Several stages out of balance are one cause, with one fix; so are several links.
   std::map<CauseKind, std::pair<size_t, std::vector<const Cause*>>> joined;  // the finding, what it tells
   for (const Cause& cause : causes.causes) {
+    if (cause.told_with_data) continue;
     const bool joins = cause.kind == CauseKind::kSlowStage || cause.kind == CauseKind::kSlowLink;
     if (joins) {
       const auto [at, first] = joined.try_emplace(cause.kind, findings.size(), std::vector<const Cause*>{});
@@ -431,6 +467,7 @@ std::vector<Finding> cause_findings(const Trace& trace, const CauseList& causes,
       if (!first) continue;
     }
     findings.push_back(words_of.of(cause));
+    if (cause.kind == CauseKind::kRouting) words_of.add_replicas_with_more(cause, findings.back());
   }
   for (const auto& [kind, told] : joined) words_of.add_further(told.second, findings[told.first]);
   return findings;

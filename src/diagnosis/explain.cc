@@ -176,7 +176,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
         }
       }
       e.findings = cause_findings(trace, causes, theory.recognition);
-      for (Finding& f : long_step_findings(trace, causes)) e.findings.push_back(std::move(f));
+      add_long_steps(causes, long_step_findings(trace, causes), e.findings);
       add_share_findings(std::move(shares), e.findings);
       for (const Finding& f : e.findings) said.insert(f.id);
       say_run(trace, theory.recognition, coverage, e);

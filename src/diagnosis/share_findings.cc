@@ -66,32 +66,60 @@ UsualMessage usual_message(const StepGraph& graph) {
 
 // Which replica the others wait for.
 struct LastReplica {
-  int32_t dp = kUnknown;                       // that is last most often
+  int32_t dp = kUnknown;  // that is last most often
+  int64_t replicas = 0;
   int64_t last_in = 0, steps = 0, others = 0;  // steps in which it is; all; how many replicas are last in some step
+  double median_wait_ns = 0;                   // of the median replica, a step
 };
 LastReplica last_replica(const StepGraph& graph) {
   std::map<int32_t, int64_t> last_in;
   LastReplica found;
   for (const GraphStep& step : graph.steps) {
-    int32_t last = kUnknown;
-    int64_t end_ns = INT64_MIN;
+    std::map<int32_t, int64_t> ends;  // by replica
     for (uint32_t op = step.begin; op < step.end; ++op)
-      if (is_compute(graph.kind[op]) && graph.dp(op) != kUnknown && graph.end_ns[op] > end_ns)
-        end_ns = graph.end_ns[op], last = graph.dp(op);
-    if (last == kUnknown) continue;
+      if (is_compute(graph.kind[op]) && graph.dp(op) != kUnknown) {
+        int64_t& end = ends.try_emplace(graph.dp(op), INT64_MIN).first->second;
+        end = std::max(end, graph.end_ns[op]);
+      }
+    if (ends.empty()) continue;
+    const auto last =
+        std::max_element(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    found.replicas = std::max(found.replicas, static_cast<int64_t>(ends.size()));
     ++found.steps;
-    ++last_in[last];
+    ++last_in[last->first];
+    std::vector<double> waits;
+    for (const auto& [dp, end] : ends) waits.push_back(static_cast<double>(last->second - end));
+    found.median_wait_ns += median_of(std::move(waits));
   }
+  found.median_wait_ns /= static_cast<double>(std::max<int64_t>(found.steps, 1));
   found.others = static_cast<int64_t>(last_in.size());
   for (const auto& [dp, count] : last_in)
     if (count > found.last_in) found.dp = dp, found.last_in = count;
   return found;
 }
 
+// Whether a cause may make one replica later than the others.
+bool is_of_a_replica(const Cause& c) {
+  switch (c.kind) {
+    case CauseKind::kSlowWorker:
+    case CauseKind::kSlowGroup:
+    case CauseKind::kLongSequences:
+    case CauseKind::kRouting:
+    case CauseKind::kPauses:
+    case CauseKind::kLateWorker:
+    case CauseKind::kLateStarts:
+    case CauseKind::kMessageTail: return true;
+    case CauseKind::kSlowLink: return c.dp != kUnknown;
+    default: return false;
+  }
+}
+
 void add_replicas(const Trace& trace, double share, const CauseList& causes, const StepGraph& graph,
                   ShareFindings& out) {
   const LastReplica last = last_replica(graph);
   if (share < kLargePart || last.steps == 0) return;
+  // What is lost is what the usual replica waits; the mean over all of them counts the last one, which never does.
+  if (last.replicas > 2) share = std::max(share, last.median_wait_ns / causes.step_ns);
   const bool same = 2 * last.last_in > last.steps && last.steps > 1;
   Args args;
   args.flag("replicas", trace.context_parallel <= 1);  // else one may be several pipelines
@@ -99,9 +127,9 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
   args.set("last", grouped(last.last_in)).set("steps", grouped(last.steps)).set("others", grouped(last.others));
   args.set("who", words("replicas.last", args));
   out.replicas = words("replicas.share", args);
-  // What holds the last one up has a finding of its own.
+  // What holds the last one up has a finding of its own; what holds all of them up is none of that.
   for (const Cause& c : causes.causes)
-    if (2 * c.lost_ns >= share * causes.step_ns) return;
+    if (is_of_a_replica(c) && 2 * c.lost_ns >= share * causes.step_ns) return;
   Finding f = of_share("replicas.wait", share, causes.step_ns);
   say(f, "replicas.wait", args);
   f.evidence = {"waterfall", "waterfall-steps"};
@@ -127,10 +155,17 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
       if (c.kind == CauseKind::kSlowLink || c.kind == CauseKind::kMessageTail) messages -= c.lost_ns / causes.step_ns;
     }
   if (messages >= kLargePart) {
+    const bool by_links = std::any_of(causes.causes.begin(), causes.causes.end(), [](const Cause& c) {
+      return c.kind == CauseKind::kSlowLink || c.kind == CauseKind::kMessageTail;
+    });
+    // As of every cause, what it costs in the run as it was; what links are named for is told there.
+    if (!by_links && causes.messages_ns > 0) messages = causes.messages_ns / causes.step_ns;
     Finding f = of_share("messages.slow", messages, causes.step_ns);
+    const bool pair = graph.stage_count == 2;
+    f.cause = pair ? "messages link:0-1 link:1-0" : "messages";
     const UsualMessage usual = usual_message(graph);
     Args args;
-    args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike);
+    args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike).flag("pair", pair);
     args.flag("links", std::any_of(causes.causes.begin(), causes.causes.end(),
                                    [](const Cause& c) { return c.kind == CauseKind::kSlowLink; }));
     say(f, "messages.slow", args);

@@ -26,6 +26,9 @@ struct Course {
   bool varies() const { return kind != CourseKind::kConstant; }
 };
 
+// Of a higher level, what a lower one is at most that is next to nothing beside it.
+inline constexpr double kNextToNothing = 0.25;
+
 // `values` one a step, in order; NaN: unknown. Fewer than six known ones are kConstant. O(n²).
 Course course_of(std::span<const double> values);
 

@@ -8,7 +8,7 @@ import unittest
 from support import Case, run
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'gen'))
-from planted import Planted, chance  # noqa: E402
+from planted import Planted, chance, noise  # noqa: E402
 
 WELL = dict(stages=4, micro_batches=8, steps=10)
 SHARE, POINTS = 0.15, 0.01  # of the true cost; of the period
@@ -16,6 +16,11 @@ SHARE, POINTS = 0.15, 0.01  # of the true cost; of the period
 
 def only(step):
     return lambda s, ms: ms if s == step else 0
+
+
+def experts(st, d, s, mb):
+    """A cell's work where tokens choose experts: forward and backward alike, stages and replicas not."""
+    return max(0.6, 1 + 0.15 * noise('experts', st, d, s, mb))
 
 
 # name → (what is planted, how the run is beside, words of the key, words that some text of the finding holds)
@@ -59,6 +64,28 @@ CASES = {
                                       'link:2-1', 'Messages from stage 2 to stage 1'),
     'a link slow both ways every second step': (dict(message=lambda st, d, a, b, mb, k: 5 * (st % 2)), dict(stages=2, steps=20), 'link:0-1', 'Slow too'),
     'two slow stages': (dict(cost=lambda st, d, s, k, mb: 1.3 if s in (0, 2) else 1), {}, 'stage:0', 'All of them'),
+    'graded replicas': (dict(cost=lambda st, d, s, k, mb: 1 + 0.1 * d), dict(dp=4), 'replicas', 'the fastest'),
+    'experts that send one replica more': (dict(cost=lambda st, d, s, k, mb: experts(st, d, s, mb) * (1.3 if d == 1 else 1)), dict(dp=2, steps=16), 'replica:1',
+                                           'may be more tokens'),
+    'experts that send a little more': (dict(cost=lambda st, d, s, k, mb: experts(st, d, s, mb) * (1.15 if d == 1 else 1)),
+                                        dict(stages=6, micro_batches=7, dp=2, steps=8), 'replica:1', 'may be more tokens'),
+    'a checkpoint every third step': (dict(gaps=lambda s: [('', 40)] if s % 3 == 2 else []), dict(steps=12), 'between-steps', 'every third'),
+    'loading that takes longer with every step': (dict(gaps=lambda s: [('load', 8 * s)]), dict(steps=18), 'between-steps:load', 'trend'),
+    'a long reduction of one stage': (dict(tail=lambda s: ([2.0, 60.0, 2.0, 2.0], 3.0)), dict(dp=2), 'tail:all-reduce', 'on the other stages'),
+    'a short reduction of one stage': (dict(tail=lambda s: ([16.0, 2.0, 2.0, 2.0], 3.0)), dict(dp=2), 'stage:0', 'on the other stages'),
+    'a slow link of the only two stages': (dict(message=lambda st, d, a, b, mb, k: 8 if (a, b) == (1, 0) else 0), dict(stages=2), 'link:1-0', 'between the two stages'),
+    'a link of two stages slow from a step on': (dict(message=lambda st, d, a, b, mb, k: 8 if st >= 5 else 0), dict(stages=2, steps=12, messages=True), 'link:0-1',
+                                                 'from step 5'),
+    'a rank late in all it starts': (dict(pause=lambda st, d, s, k, mb: 4 if (d, s) == (1, 0) else 0), dict(dp=3, micro_batches=4), 'rank:4', 'later than it could'),
+    'pauses of one rank among many': (dict(pause=lambda st, d, s, k, mb: 40 if (d, s) == (1, 2) and chance(st, k, mb) < 0.06 else 0),
+                                      dict(stages=6, micro_batches=16, dp=4, steps=12), 'rank:8', 'Rank 8'),
+    'pauses that make some steps long': (dict(pause=lambda st, d, s, k, mb: 80 if s == 1 and st % 4 == 1 and chance(st, k, mb) < 0.17 else 0),
+                                         dict(messages=True, steps=16), 'rank:1', 'Rank 1'),
+    'forwards alone of one stage': (dict(cost=lambda st, d, s, k, mb: 1.14 if (s, k) == (3, 'F') else 1), dict(micro_batches=12), 'stage:3', 'forward'),
+    'a slow link in all replicas every other step': (dict(message=lambda st, d, a, b, mb, k: 12 if (a, b) == (1, 2) and st % 2 else 0), dict(dp=3, micro_batches=12, steps=12),
+                                                     'link:1-2', 'every second'),
+    'ranks of two stages slow every fourth step': (dict(cost=lambda st, d, s, k, mb: 1.3 if d == 1 and s in (0, 5) and st % 4 == 1 else 1),
+                                                   dict(stages=6, dp=4, steps=16), 'rank:6', 'Ranks 6, 11'),
     'one of three micro-batches': (dict(cost=lambda st, d, s, k, mb: 2 if mb == 2 else 1), dict(micro_batches=3), 'micro-batch:2', 'every stage'),
 }
 
@@ -100,6 +127,62 @@ class ExplainPlanted(Case):
                                                                          cost=lambda st, d, s, k, mb: 1.4 if at(st) else 1))
                     self.assertEqual([f['id'] for f in found['findings']], ['run.slower'], [f['title_en'] for f in found['findings']])
 
+    def priced(self, found, key, true_ns, period_ms):
+        hits = [f for f in found['findings'] if key in f['causes']]
+        self.assertEqual(len(hits), 1, [(f['causes'], f['title_en']) for f in found['findings']])
+        self.assertLess(abs(hits[0]['lost_ns'] - true_ns), max(SHARE * true_ns, POINTS * period_ms * 1e6), hits[0]['title_en'])
+        return hits[0]
+
+    def test_a_cause_costs_little_in_a_step_that_another_one_makes_long(self):
+        options = dict(WELL, steps=6, dp=4, messages=True)
+        slow, hang = dict(cost=lambda st, d, s, k, mb: 1.4 if (d, s) == (1, 1) else 1), dict(pause=lambda st, d, s, k, mb: 900 if (st, d, s, k, mb) == (2, 3, 2, 'F', 3) else 0)
+        both, without = Planted(**options, **slow, **hang), Planted(**options, **hang)
+        self.priced(self.told('slow-beside-hang', both)[1], 'rank:5', (both.period - without.period) * 1e6, both.period)
+
+    def test_long_steps_of_one_link_are_part_of_its_late_messages(self):
+        options = dict(WELL, steps=12, micro_batches=9, dp=4)
+        far = {(3, 1, 4), (9, 2, 6)}  # retransmitted again and again
+
+        def late(st, d, a, b, mb, k):
+            if (a, b, k) != (1, 2, 'F'):
+                return 0
+            return 400 if (st, d, mb) in far else 30 if chance(st, d, mb) < 0.05 else 0
+        well, ill = Planted(**options), Planted(**options, message=late)
+        found = self.told('retransmissions', ill)[1]
+        told = self.priced(found, 'message-tail:1-2', (ill.period - well.period) * 1e6, ill.period)
+        self.assertIn('2 steps (3, 9) are long for it', told['detail_en'])
+
+    def test_late_messages_of_few_are_no_garbage_collection(self):
+        late = lambda st, d, a, b, mb, k: 30 if (a, b, k) == (2, 3, 'F') and chance(st, d, mb) < 0.05 else 0  # noqa: E731
+        for name, messages in (('few-late', False), ('few-late-recorded', True)):
+            with self.subTest(name):
+                first = self.told(name, Planted(**dict(WELL, dp=3, micro_batches=6, messages=messages), message=late))[1]['findings'][0]
+                self.assertIn('message-tail:2-3', first['causes'], first['title_en'])
+                self.assertNotIn('garbage', first['title_en'] + first['detail_en'])
+
+    def test_replicas_that_wait_are_told_beside_a_longer_tail(self):
+        found = self.told('moving', Planted(**dict(WELL, dp=4, steps=12), cost=lambda st, d, s, k, mb: 1.5 if (st * 5 + 3) % 4 == d else 1, tail=lambda s: (200.0, 3.0)))[1]
+        self.assertEqual([f['id'] for f in found['findings']][:2], ['tail.exposed', 'replicas.wait'])
+
+    def test_a_hang_is_told_with_its_own_length(self):
+        hang = lambda st, d, a, b, mb, k: 3000 if (st, a, b, mb, k) == (4, 1, 2, 3, 'F') else 0.001 * chance(st, d, a, b, mb, k)  # noqa: E731
+        found = self.told('hangs', Planted(**dict(WELL, dp=4, messages=True), message=hang))[1]['findings'][0]
+        self.assertIn('hang:1-2', found['causes'])
+        self.assertIn('took 3.00\u202fs', found['title_en'])
+
+    def test_messages_cost_what_they_cost_beside_a_slow_stage(self):
+        options = dict(WELL, messages=True, cost=lambda st, d, s, k, mb: 1.5 if s == 2 else 1)
+        slow, quick = Planted(**options, latency=5), Planted(**options, latency=0)
+        self.priced(self.told('messages', slow)[1], 'messages', (slow.period - quick.period) * 1e6, slow.period)
+
+    def test_what_is_normal_of_a_tail_or_a_gap_is_within_its_uncertainty(self):
+        for name, normal, ill in (('tail', dict(tail=lambda s: (8.0, 3.0)), dict(tail=lambda s: (90.0, 3.0))), ('gap', dict(gaps=lambda s: [('', 8)]), dict(gaps=lambda s: [('', 70)]))):
+            with self.subTest(name):
+                options = dict(WELL, dp=2)
+                told, was = Planted(**options, **ill), Planted(**options, **normal)
+                first = self.told('normal-' + name, told)[1]['findings'][0]
+                self.assertLess(abs(first['lost_ns'] - (told.period - was.period) * 1e6), 2 * first['uncertainty_ns'])
+
     def test_sends_that_block_are_told_from_hosts(self):
         options = dict(WELL, stages=3, micro_batches=12, messages=True, latency=4)
         well, ill = Planted(**options), Planted(**options, blocking=True)
@@ -126,7 +209,8 @@ class ExplainPlanted(Case):
 
     def test_healthy_runs_are_silent(self):
         for name, how in {'plain': {}, 'messages': dict(messages=True), 'replicas': dict(dp=4), 'jitter': dict(jitter=0.05), 'one stage': dict(stages=1),
-                          'long': dict(steps=24)}.items():
+                          'long': dict(steps=24), 'short steps': dict(stages=2, micro_batches=2, tail=lambda s: (8.0, 5.5)),
+                          'experts of two replicas': dict(dp=2, cost=lambda st, d, s, k, mb: 1 + 0.02 * noise('experts', st, d, s, mb))}.items():
             with self.subTest(name):
                 _, found = self.told(name, Planted(**{**WELL, **how}))
                 self.assertEqual([f['title_en'] for f in found['findings']], [])

@@ -18,7 +18,7 @@ def chance(*place):
 
 class Planted:
     """Hooks, all in milliseconds: cost(step, dp, stage, kind, mb) → factor; pause(same) → before a cell; message(step, dp, source, stage, mb,
-    kind) → more than `latency`; blocking: a rank's next cell waits for its send; gaps(step) → [(name or '', ms)] after the step; tail(step) → (reduce, optimizer)."""
+    kind) → more than `latency`; blocking: a rank's next cell waits for its send; gaps(step) → [(name or '', ms)] after the step; tail(step) → (reduce, or one of each stage, optimizer)."""
 
     def __init__(self, stages=4, micro_batches=8, dp=1, steps=10, jitter=0.01, seed=1, messages=False, latency=0.2, forward=10.0, backward=20.0,
                  cost=None, pause=None, message=None, gaps=None, tail=None, blocking=False):
@@ -79,7 +79,8 @@ class Planted:
             ends += [(d, s, free[s]) for s in range(p)]
         reduce, optimizer = self.tail(step) if self.tail else (2.0, 3.0)
         # Gradients of a stage are reduced over its replicas; the norm of all of them lets every optimizer start at once.
-        reduced = [max(e for _, s, e in ends if s == stage) + reduce for stage in range(p)]
+        of_stage = reduce if isinstance(reduce, list) else [reduce] * p
+        reduced = [max(e for _, s, e in ends if s == stage) + of_stage[stage] for stage in range(p)]
         last = max(reduced)
         for d, s, own in ends:
             self.rows.append((d, s, step, 'C', 'all-reduce', own, reduced[s], -1))

@@ -38,8 +38,15 @@ struct Cause {
   int32_t micro_batch = kUnknown;  // of a position: always that one; stage kUnknown: on every stage
   double correlation = 0;          // of routing: of forwards with backwards of the same cells
   std::vector<int32_t> parts;      // of a slow group: the ranks that are slow together
-  Course course;                   // of a stage, worker, group or all of them: their ratio by step
-  Course lost_course;              // what it costs by step, in ns, where that has a shape in time
+  bool whole_replica = false;      // of a slow group or worker: all ranks of its replica are
+  bool graded = false;             // of a slow group: no two replicas are alike, so that none of them is the usual one
+  int32_t fastest = kUnknown;      // of a graded one: the replica that the others are measured by
+  double otherwise_ns = 0;         // what it costs by another reading of what is normal; of a graded one by the median
+  // Of routing: replicas that have more work all along, which the same data may be. They are told with it: `joint_ns`.
+  std::vector<int32_t> replicas;
+  bool told_with_data = false;  // of a slow group or worker: routing tells it
+  Course course;                // of a stage, worker, group or all of them: their ratio by step
+  Course lost_course;           // what it costs by step, in ns, where that has a shape in time
   // Of time between steps: no optimizer was recorded, which then is part of it.
   // Of routing: its price is an estimate from how much the work scatters (CellTimes::Routing::shared).
   bool guessed = false;     // of a message tail: nobody recorded messages, so the host may be it as well
@@ -58,9 +65,10 @@ struct Cause {
   int64_t of = 0;                         // all of them
   std::vector<uint32_t> at;  // pauses that stand at the same places of every step: one cell each, most late first
   bool first_of_step =
-      false;            // pauses of one rank: all at its first cell of a step; `name`: of what was recorded there
-  int64_t ranks = 0;    // pauses, late starts: on so many
-  double pause_ns = 0;  // mean delay of one, beyond the usual
+      false;             // pauses of one rank: all at its first cell of a step; `name`: of what was recorded there
+  int64_t ranks = 0;     // pauses, late starts: on so many
+  double pause_ns = 0;   // mean delay of one, beyond the usual
+  bool outside = false;  // between steps: of long gaps, which are no part of CauseList::step_ns
   int64_t slowest_in = 0, steps = 0;  // steps in which it is beyond 1.05 × the others, of those looked at
   bool sometimes = false;  // between steps: before some steps, beyond the usual; a worker or stage that is slow in
                            // `slowest_in` steps and like the others else; `ratio` is of these
@@ -68,8 +76,8 @@ struct Cause {
   bool certain = false;
   double lost_ns = 0;   // of the mean step
   double error_ns = 0;  // standard error of lost_ns over steps; NaN for one
-  // Of several slow stages, and of several slow links, what all of them cost together: each alone may bring nothing,
-  // for the others still hold the step up. 0: it is the only one.
+  // Of several slow stages, of several slow links, and of routing, what all of them cost together: each alone may bring
+  // nothing, for the others still hold the step up. 0: it is the only one.
   double joint_ns = 0, joint_error_ns = 0;
   double saving_ns = 0;  // of evening out, where work can only be moved: stages at their mean, sequences dealt evenly
   // Of a slow stage, by price_in_layers(): the best split into whole layers (by virtual stage) and what it brings;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -71,7 +72,6 @@ double shortest_kind_ns(const StepGraph& graph) {
 // When it is: the shape of what a cause costs by step, where the cause has no shape of its own and this one is plain,
 // next to nothing in the lower steps of an onset or of every n-th one.
 Course when_lost(const Cause& cause, const std::vector<double>& by_step) {
-  constexpr double kNextToNothing = 0.25;
   if (cause.course.varies()) return {};
   Course course = course_of(by_step);
   const auto [low, high] = std::minmax(course.low, course.high);
@@ -252,11 +252,37 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
     worlds.emplace_back();
     for (const size_t d : alike) worlds.back().push_back(&drafts[d].without);
   }
+  // Uneven data beside a replica that has more of them all along: one hides a part of what the other costs.
+  std::vector<size_t> of_data;  // drafts: replicas that are slow as a whole
+  size_t data = drafts.size();
+  for (size_t d = 0; d < drafts.size(); ++d) {
+    const Cause& cause = drafts[d].cause;
+    if (cause.kind == CauseKind::kRouting && !cause.guessed) data = d;
+    if (cause.whole_replica && !cause.course.varies()) of_data.push_back(d);
+  }
+  if (data < drafts.size() && !of_data.empty()) {
+    last_of_kind[data] = {worlds.size(), worlds.size() + 1};
+    worlds.emplace_back();
+    for (const size_t d : of_data) worlds.back().push_back(&drafts[d].without);
+    worlds.push_back(worlds.back());
+    worlds.back().push_back(&drafts[data].without);
+  }
+  const CauseWorld at_once = [&graph](uint32_t op, double& dur, double&) {
+    if (is_message(graph.kind[op])) dur = std::min(dur, 0.0);
+  };
+  const size_t without_messages = worlds.size();
+  worlds.push_back({&at_once});
   const Worlds model(scene);
   const WorldTimes each = model.replay(worlds);
+  const double shortest_ns = shortest_kind_ns(graph) * scene.times.chunks();  // of a micro-batch on its rank
   const auto gain = [&](const WorldTimes& times, size_t from, size_t world) {
     const std::vector<double> gains = gains_of(times, from, world, counts);
     return std::pair(mean_of(gains), error_of(gains));
+  };
+  // Of all steps: in one that something else makes long a cause costs what the replay of that step says, often nothing.
+  const std::vector<bool> every(counts.size(), true);
+  const auto gain_of_all = [&](const WorldTimes& times, size_t from, size_t world) {
+    return mean_of(gains_of(times, from, world, every));
   };
   // No draft of this kind brings half of what all of them do: where one does, it comes first and hides the others.
   const auto none_alone = [&](size_t of, size_t all_of_kind) {
@@ -267,6 +293,16 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
         return false;
     return true;
   };
+  const auto explains_long_step = [&](size_t d) {
+    if (links_alone || recorded.size() == graph.steps.size()) return false;
+    const double usual_ns = median_of(recorded);
+    for (size_t s = 0; s < counts.size(); ++s) {
+      const double span_ns = static_cast<double>(graph.steps[s].span_ns);
+      if (!counts[s] && span_ns - each.ns(s, 0) + each.ns(s, d + 1) < kOutlierStep * usual_ns) return true;
+    }
+    return false;
+  };
+  list.messages_ns = gain(each, 0, without_messages).first;
   std::vector<const CauseWorld*> all;
   std::vector<std::pair<Cause, const CauseWorld*>> little;
   std::vector<size_t> taken;  // drafts, by list.causes
@@ -276,15 +312,25 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
     std::tie(cause.lost_ns, cause.error_ns) = gain(each, 0, d + 1);
     if (evened[d] > 0) cause.saving_ns = gain(each, 0, evened[d]).first;
     // Twice the error reaches the other reading.
-    if (otherwise[d] > 0)
-      cause.error_ns = std::hypot(cause.error_ns, (cause.lost_ns - gain(each, 0, otherwise[d]).first) / 2);
-    if (cause.kind == CauseKind::kTail && cause.lost_ns < kLeastTail * list.step_ns) {
-      left.push_back({"tail", cause.name, cause.cell_kind, cause.lost_ns});
-      continue;
+    if (otherwise[d] > 0) {
+      cause.otherwise_ns = gain(each, 0, otherwise[d]).first;
+      cause.error_ns = std::hypot(cause.error_ns, (cause.lost_ns - cause.otherwise_ns) / 2);
+    }
+    if (cause.kind == CauseKind::kTail) {
+      // One that is shorter than a cell is a loop's own, as time between steps is, and so may as much of a longer one
+      // be. What one stage takes beyond the others needs no such allowance.
+      const bool beside = cause.stage != kUnknown;
+      const double least = beside ? kLeastLost * list.step_ns : std::max(kLeastTail * list.step_ns, shortest_ns);
+      if (cause.lost_ns < least) {
+        left.push_back({"tail", cause.name, cause.cell_kind, cause.lost_ns});
+        continue;
+      }
+      if (!beside) cause.error_ns = std::hypot(std::isnan(cause.error_ns) ? 0 : cause.error_ns, shortest_ns / 2);
     }
     const bool hidden = cause.lost_ns < kLeastLost * list.step_ns;
     Gain last;
-    if (const auto [others, all_of_kind] = last_of_kind[d]; all_of_kind > 0 && none_alone(d, all_of_kind))
+    if (const auto [others, all_of_kind] = last_of_kind[d];
+        all_of_kind > 0 && (d == data || none_alone(d, all_of_kind)))
       std::tie(last.ns, last.error_ns) = gain(each, others, all_of_kind);
     switch (take(cause, list, evened[d] > 0, last)) {
       case Verdict::kTaken: {
@@ -296,7 +342,14 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
         taken.push_back(d);
         break;
       }
-      case Verdict::kDoubtful: break;
+      case Verdict::kDoubtful:
+        // A step that is long for this and for nothing else shows that it is there, whatever its mean scatters by.
+        if (!explains_long_step(d)) break;
+        list.causes.push_back(std::move(list.doubtful.back()));
+        list.doubtful.pop_back();
+        all.push_back(&drafts[d].without);
+        taken.push_back(d);
+        break;
       case Verdict::kLittle:
         if (hidden && little.size() < kMostHidden) little.emplace_back(std::move(cause), &drafts[d].without);
     }
@@ -321,6 +374,23 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
     joints.push_back(std::move(joint));
     worlds.push_back(std::move(without));
   }
+  if (const auto at = std::find(taken.begin(), taken.end(), data); at != taken.end()) {
+    Joint joint{{static_cast<size_t>(at - taken.begin())}, worlds.size()};
+    std::vector<const CauseWorld*> without = {&drafts[data].without};
+    for (size_t i = 0; i < taken.size(); ++i) {
+      if (std::find(of_data.begin(), of_data.end(), taken[i]) == of_data.end()) continue;
+      list.causes[i].told_with_data = true;
+      std::set<int32_t> replicas = {list.causes[i].dp};
+      for (const int32_t part : list.causes[i].parts) replicas.insert(trace.parts[static_cast<size_t>(part)].dp);
+      auto& with_more = list.causes[joint.causes.front()].replicas;
+      with_more.insert(with_more.end(), replicas.begin(), replicas.end());
+      without.push_back(&drafts[taken[i]].without);
+    }
+    if (without.size() > 1) {
+      joints.push_back(std::move(joint));
+      worlds.push_back(std::move(without));
+    }
+  }
   const WorldTimes together = links_alone && all.empty() ? each : model.replay(worlds);
   if (!all.empty())
     for (size_t i = 0; i < little.size(); ++i) {
@@ -337,7 +407,7 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
     std::vector<double> usual, explained = recorded;
     for (size_t s = 0; s < graph.steps.size(); ++s)
       if (counts[s]) usual.push_back(rest_of(s));
-    const double usual_ns = median_of(std::move(usual));
+    const double scatter_ns = sample_std(usual), usual_ns = median_of(std::move(usual));
     std::vector<size_t> unexplained;
     for (size_t s = 0; s < graph.steps.size(); ++s) {
       if (counts[s]) continue;
@@ -350,6 +420,7 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
       LongStep step;
       step.step = graph.steps[s].step;
       step.span_ns = span_ns, step.usual_ns = mean_of(recorded), step.excess_ns = rest_of(s) - usual_ns;
+      step.scatter_ns = std::isnan(scatter_ns) ? 0 : scatter_ns;
       list.long_steps.push_back(step);
       unexplained.push_back(s);
     }
@@ -358,27 +429,32 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
     list.step_ns = mean_of(explained) + list.gap_ns;
     for (size_t i = 0; i < taken.size(); ++i) {
       Cause& cause = list.causes[i];
-      cause.lost_ns = gain(each, 0, taken[i] + 1).first;
-      if (evened[taken[i]] > 0) cause.saving_ns = gain(each, 0, evened[taken[i]]).first;
+      cause.lost_ns = gain_of_all(each, 0, taken[i] + 1);
+      if (evened[taken[i]] > 0) cause.saving_ns = gain_of_all(each, 0, evened[taken[i]]);
     }
   }
   for (const Joint& joint : joints)
     for (const size_t i : joint.causes) {
       Cause& cause = list.causes[i];
-      std::tie(cause.joint_ns, cause.joint_error_ns) = gain(together, 0, joint.world);
+      cause.joint_ns = gain_of_all(together, 0, joint.world);
+      cause.joint_error_ns = gain(together, 0, joint.world).second;
     }
   if (!all.empty()) std::tie(list.together_ns, list.together_error_ns) = gain(together, 0, 1);
   double rest_ns = 0, counted = 0;
   for (size_t s = 0; s < counts.size(); ++s)
     if (counts[s]) rest_ns += static_cast<double>(graph.steps[s].span_ns) - together.ns(s, 0), ++counted;
-  left.push_back({"rest", "", CellKind::kOther, rest_ns / std::max(counted, 1.0)});
+  rest_ns /= std::max(counted, 1.0);
+  left.push_back({"rest", "", CellKind::kOther, rest_ns});
+  // No price is known better than the replays return the step: twice the error reaches what they leave open.
+  for (size_t i = 0; i < taken.size(); ++i)
+    for (double* error_ns : {&list.causes[i].error_ns, &list.causes[i].joint_error_ns})
+      *error_ns = std::hypot(*error_ns, rest_ns / 2);
   if (!links_alone) {
     account_for_rest(scene, model, all, counts, left);
     std::vector<Cause> beside;
     add_order_causes(trace, graph, theory, counts, beside);
     const bool optimizers =
         std::any_of(graph.kind.begin(), graph.kind.end(), [](CellKind kind) { return kind == CellKind::kOptimizer; });
-    const double shortest_ns = shortest_kind_ns(graph);
     for (Cause& cause : between_causes(periods)) {
       const bool usual = !cause.sometimes;
       std::vector<double> by_step(list.step_numbers.size(), kNaN);
@@ -387,7 +463,9 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
           by_step[i] = at->second;
       cause.lost_course = when_lost(cause, by_step);
       cause.guessed = usual && !optimizers && cause.name.empty();  // the optimizer may be what fills the gap
-      // What nobody named and what is shorter than a cell is a loop's own: no step goes without some of it.
+      // What nobody named and what is shorter than a cell is a loop's own: no step goes without some of it. So may as
+      // much of a longer gap be.
+      if (usual && cause.name.empty()) cause.error_ns = shortest_ns / 2;
       const bool short_one = cause.name.empty() && periods.usual_ns < shortest_ns;
       if (usual && (short_one || periods.usual_ns < (cause.guessed ? kLeastTail : kLeastGap) * list.step_ns))
         left.push_back({"between", cause.name, CellKind::kOther, cause.lost_ns});
@@ -408,7 +486,8 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
     list.schedule_ns = list.step_ns - list.together_ns;
     for (const AccountLine& line : left) list.schedule_ns -= line.ns;
     for (const Cause& cause : list.causes)  // what a few gaps alone lost is no part of the usual step
-      if (cause.kind == CauseKind::kBetweenSteps && cause.sometimes) list.schedule_ns += cause.lost_ns;
+      if (cause.kind == CauseKind::kBetweenSteps && cause.outside) list.schedule_ns += cause.lost_ns;
+    if (!all.empty()) list.together_ns += gain_of_all(together, 0, 1) - gain(together, 0, 1).first;
     for (const LongStep& step : list.long_steps)
       list.together_ns += step.excess_ns / static_cast<double>(std::max<int64_t>(list.all_steps, 1));
     list.left = std::move(left);

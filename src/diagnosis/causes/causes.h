@@ -50,6 +50,7 @@ struct CauseList {
   std::vector<int32_t> step_numbers;  // by step of the graph: what Cause::course counts
   // schedule_ns + together_ns (but for what a few steps alone lost) + these = step_ns.
   std::vector<AccountLine> left;
+  double messages_ns = 0;  // without all messages, the rest as it was; what of that other causes name is in it
   double schedule_ns = 0;  // what compute and the schedule's own waiting take, with equal stages and no messages
   // Those that cost it only once the others are gone, which hide them; lost_ns is of such a step; the largest first.
   std::vector<Cause> hidden;

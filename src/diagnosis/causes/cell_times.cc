@@ -189,6 +189,8 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
     std::vector<Keyed> ops;
     std::vector<std::pair<double, double>> of_worker(workers_.size());  // sum of ratios, count
     const auto usual_ns = [&](uint32_t op) { return usual[place_of(op)] * position_factor(op) * sequence_factor(op); };
+    // What makes a long step long is another matter: 0, nothing is known of its work.
+    if (!counts_[s]) std::fill(factor.begin() + g.steps[s].begin, factor.begin() + g.steps[s].end, 0.0F);
     for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op) {
       if (worker_of(op) == kNone || g.micro_batch[op] < 0 || !(usual_ns(op) > 0)) continue;
       ops.emplace_back(worker_of(op), g.chunk[op], g.micro_batch[op], op);
@@ -210,7 +212,8 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
       }
       const double mean = of_worker[worker].first / of_worker[worker].second;
       const double ratio = (both.own[0] + both.own[1]) / (both.usual[0] + both.usual[1]);
-      for (size_t i = first; i < last && ratio > 0; ++i) factor[std::get<3>(ops[i])] = static_cast<float>(ratio);
+      for (size_t i = first; i < last && ratio > 0 && counts_[s]; ++i)
+        factor[std::get<3>(ops[i])] = static_cast<float>(ratio);
       if (counts_[s] && both.usual[0] > 0 && both.usual[1] > 0 && mean > 0) {
         of_step[s].points.emplace_back(both.own[0] / both.usual[0] / mean, both.own[1] / both.usual[1] / mean);
         of_step[s].squares += (ratio / mean - 1) * (ratio / mean - 1);

@@ -37,6 +37,10 @@ constexpr double kWholeStep = 0.5;     // of a direction's cells in a step: more
 using WorkerWay = std::pair<uint32_t, bool>;                     // worker, forward
 using Place = std::tuple<uint32_t, CellKind, int32_t, int32_t>;  // worker, kind, micro-batch, chunk
 
+// What of a start that is late by `more` than usual is its rank's late launching, whose median is `by`: all of it, for
+// launches differ; what is far more is a pause beside it.
+double launched_late(double by, double more) { return more <= kMostOfUsual * by ? std::max(0.0, more) : by; }
+
 size_t way_of(const WorkerWay& key) { return 2 * static_cast<size_t>(key.first) + (key.second ? 1 : 0); }
 
 struct Late {
@@ -201,7 +205,8 @@ class Delays {
     out.push_back(std::move(draft));
   }
 
-  void draft_late_workers(std::vector<CauseDraft>& out) const {
+  // `begins`: worlds in which those that begin their steps as late do not.
+  void draft_late_workers(const std::map<uint32_t, CauseWorld>& begins, std::vector<CauseDraft>& out) const {
     for (size_t i = 0; i < std::min(late_.size(), kMostWorkerCauses); ++i) {
       const auto [number, by] = late_[i];
       const CellTimes::Worker& worker = scene_.times.workers()[number];
@@ -215,8 +220,11 @@ class Delays {
       draft.cause.count = draft.cause.of = static_cast<int64_t>(delays_.of(number).size());
       draft.cause.certain = nearly_all_late(delays_.of(number), by);
       draft.without = [&scene = scene_, less = shorter_messages(number, by), worker_at = worker_at_, number = number,
-                       by = by](uint32_t op, double& dur, double& delay) {
-        if (scene.times.worker_of(op) == number && !scene.graph.waits(op).empty()) delay = std::max(0.0, delay - by);
+                       by = by, usual = usual_ns_, begin = begins.contains(number) ? begins.at(number) : CauseWorld{}](
+                          uint32_t op, double& dur, double& delay) {
+        if (begin) begin(op, dur, delay);
+        if (scene.times.worker_of(op) == number && !scene.graph.waits(op).empty())
+          delay = std::max(0.0, delay - launched_late(by, delay - usual));
         if (less.empty() || !is_message(scene.graph.kind[op])) return;
         if (const auto of = less.find(pair_of(scene, *worker_at, op)); of != less.end())
           dur = std::max(std::min(dur, 0.0), dur - of->second);
@@ -232,30 +240,45 @@ class Delays {
     std::set<int32_t> parts;
     std::vector<WorkerWay> left;
     size_t told = 0;
+    // A link is slow in all replicas or in one: those of the same direction are one cause.
+    using Links = std::map<std::pair<int32_t, bool>, std::vector<WorkerWay>>;
+    const auto link_of = [&](const WorkerWay& key) {
+      return std::pair(scene_.times.workers()[key.first].stage, key.second);
+    };
+    Links slow_links;
     for (size_t way = 0; way < by_way_.size(); ++way) {
       const WorkerWay key(static_cast<uint32_t>(way / 2), way % 2 != 0);
       const Late& late = by_way_[way];
       if (late.count == 0) continue;
-      if (is_message_late(key, late) || is_message_late_in_whole_steps(key, late)) {
-        linked.insert(key);
-        if (++told <= kMostWorkerCauses) draft_link({key}, false, out);
-        continue;
-      }
-      left.push_back(key);
+      if (is_message_late(key, late) || is_message_late_in_whole_steps(key, late))
+        slow_links[link_of(key)].push_back(key);
+      else
+        left.push_back(key);
     }
-    // Now and then late messages of a link: in the same direction of all replicas, for one of them shows too few.
-    std::map<std::pair<int32_t, bool>, std::vector<WorkerWay>> links;
-    for (const WorkerWay& key : left) links[{scene_.times.workers()[key.first].stage, key.second}].push_back(key);
-    for (const auto& [link, keys] : links) {
-      if (!is_message_tail(keys)) continue;
+    for (auto& [link, keys] : slow_links) {
+      for (const WorkerWay& key : left)
+        if (link_of(key) == link && by_way_[way_of(key)].count >= kLeastLateCells) keys.push_back(key);
       linked.insert(keys.begin(), keys.end());
-      if (++told <= kMostWorkerCauses) draft_link(keys, true, out);
+      if (++told <= kMostWorkerCauses) draft_link(keys, false, out);
+    }
+    std::erase_if(left, [&](const WorkerWay& key) { return linked.contains(key); });
+    // Now and then late messages of a link: in the same direction of all replicas, for one of them shows too few.
+    Links links;
+    for (const WorkerWay& key : left) links[link_of(key)].push_back(key);
+    const auto tries = static_cast<double>(std::count_if(
+        links.begin(), links.end(), [&](const auto& entry) { return sum_of(entry.second).count >= kLeastLateCells; }));
+    for (const auto& [link, keys] : links) {
+      if (!is_message_tail(keys, tries)) continue;
+      linked.insert(keys.begin(), keys.end());
+      if (++told <= kMostWorkerCauses) draft_link(keys, !comes_by_steps(keys), out);
     }
     // Neither often nor by chance, and hosts are prompt: in both directions of a link, or at the same places.
     if (hosts_ == Hosts::kPrompt && !messages_.any())
       for (const auto& [link, keys] : links) {
         if (linked.contains(keys.front()) || sum_of(keys).count < kLeastCertain || sender_of(keys.front()) == kUnknown)
           continue;
+        // Other ranks' hosts say nothing of one whose work is late whatever it waits for.
+        if (5 * sum_of(other_ways(keys)).count > sum_of(keys).count) continue;
         linked.insert(keys.begin(), keys.end());
         if (++told <= kMostWorkerCauses) draft_link(keys, false, out);
       }
@@ -274,7 +297,7 @@ class Delays {
     pauses.cause.pause_ns /= static_cast<double>(pauses.cause.count);
     if (parts.size() == 1) pauses.cause.part = *parts.begin();
     // Too few to tell, and nobody recorded messages: all late cells wait for the same stage, which may be it as well.
-    if (parts.size() == 1 && senders.size() == 1 && senders.begin()->first != kUnknown && !messages_.any()) {
+    if (senders.size() == 1 && senders.begin()->first != kUnknown && !messages_.any()) {
       std::tie(pauses.cause.from_stage, pauses.cause.stage) = *senders.begin();
       pauses.cause.guessed = true;
     }
@@ -283,8 +306,8 @@ class Delays {
     // Where micro-batches were not numbered, what a rank's first cell waits for is a guess.
     if (pauses.cause.part != kUnknown && scene_.trace.diagnostics.count("cells.schedule") == 0)
       find_what_comes_first(linked, pauses.cause);
-    pauses.cause.collector =
-        rare && parts.size() > 1 && pauses.cause.at.empty() && pauses.cause.pause_ns >= kLongPause * cell_ns_;
+    pauses.cause.collector = rare && parts.size() > 1 && (senders.size() > 2 || scene_.times.stages() == 1) &&
+                             pauses.cause.at.empty() && pauses.cause.pause_ns >= kLongPause * cell_ns_;
     pauses.without = [excess = excess(), linked, &scene = scene_](uint32_t op, double&, double& delay) {
       if (!linked.contains({scene.times.worker_of(op), scene.graph.kind[op] == CellKind::kForward}))
         delay -= excess(op);
@@ -322,7 +345,8 @@ class Delays {
       if (!scene.tells_delay(op)) return 0.0;
       const auto of = late.find(scene.times.worker_of(op));
       const double blocked = sends ? sends->blocked_by(op) : 0;
-      const double delay = scene.graph.delay_ns[op] - blocked - (of == late.end() ? 0 : of->second);
+      double delay = scene.graph.delay_ns[op] - blocked;
+      if (of != late.end()) delay -= launched_late(of->second, delay - usual);
       return delay > limit && delay - usual <= most ? delay - usual : 0.0;
     };
   }
@@ -443,7 +467,8 @@ class Delays {
       const uint32_t worker = scene_.times.worker_of(op);
       Late& late = of_block[b * by_way_.size() + way_of({worker, g_.kind[op] == CellKind::kForward})];
       ++late.of;
-      const double delay = delay_ns(op) - late_by[worker];  // as excess()
+      double delay = delay_ns(op);  // as excess()
+      if (late_by[worker] > 0) delay -= launched_late(late_by[worker], delay - usual_ns_);
       if (!(delay > limit)) return;
       ++late.count;
       late.ns += delay - usual_ns_;
@@ -482,6 +507,10 @@ class Delays {
   int32_t sender_of(const WorkerWay& key) const {
     const int32_t from = scene_.times.workers()[key.first].stage + (key.second ? -1 : 1);
     return from >= 0 && from < scene_.times.stages() ? from : kUnknown;
+  }
+  static std::vector<WorkerWay> other_ways(std::vector<WorkerWay> keys) {
+    for (WorkerWay& key : keys) key.second = !key.second;
+    return keys;
   }
   Late sum_of(const std::vector<WorkerWay>& keys) const {
     Late sum;
@@ -545,9 +574,24 @@ class Delays {
     return whole > 0 && static_cast<double>(in_whole) >= kEverywhere * static_cast<double>(late.count);
   }
 
+  // Late cells come from a step on, or in every n-th one, and hardly ever in the others: chance knows no steps.
+  bool comes_by_steps(const std::vector<WorkerWay>& keys) const {
+    std::vector<double> counts(g_.steps.size(), 0);
+    for (const WorkerWay& key : keys) {
+      const std::vector<StepLate> steps = late_by_step(key);
+      for (size_t s = 0; s < steps.size(); ++s) counts[s] += static_cast<double>(steps[s].count);
+    }
+    for (size_t s = 0; s < counts.size(); ++s)
+      if (!scene_.counts[s]) counts[s] = kNaN;
+    const Course course = course_of(counts);
+    const auto [low, high] = std::minmax(course.low, course.high);
+    return (course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery) && low <= kNextToNothing * high;
+  }
+
   // Rarely late, and it is the message: its recorded receive was under way, or, where nobody recorded messages, only
   // cells of the direction that it comes from are late, more often than pauses of a host would hit them alone.
-  bool is_message_tail(const std::vector<WorkerWay>& keys) const {
+  // `tries`: as many links are asked.
+  bool is_message_tail(const std::vector<WorkerWay>& keys, double tries) const {
     const Late late = sum_of(keys);
     if (g_.source != GraphSource::kComputeCells || late.count < kLeastLateCells) return false;
     if (sender_of(keys.front()) == kUnknown) return false;
@@ -556,9 +600,7 @@ class Delays {
     const auto steps = std::count(scene_.counts.begin(), scene_.counts.end(), true);
     if (2 * late.count >= steps * static_cast<int64_t>(places.late.size())) return false;
     if (messages_.any()) return late.received > 0 && late.message_ns >= kByMessage * late.ns;
-    std::vector<WorkerWay> back;
-    for (const WorkerWay& key : keys) back.emplace_back(key.first, !key.second);
-    const Late other = sum_of(back);
+    const Late other = sum_of(other_ways(keys));
     if (late.of == 0 || other.of == 0) return false;
     // At least so many of all late cells in this direction, by a binomial distribution.
     const double own = static_cast<double>(late.of) / static_cast<double>(late.of + other.of);
@@ -569,7 +611,7 @@ class Delays {
       chance += std::exp(std::lgamma(n + 1) - std::lgamma(x + 1) - std::lgamma(n - x + 1) + x * std::log(own) +
                          (n - x) * std::log1p(-own));
     }
-    return chance * static_cast<double>(by_way_.size()) < kChanceOneWay;
+    return chance * tries < kChanceOneWay;
   }
 
   // The messages that cells of these directions wait for: the same two stages, in one replica or in several.
@@ -631,14 +673,16 @@ LateWorkers draft_delays(const CauseScene& scene, std::vector<CauseDraft>& out) 
   const Delays delays(scene);
   if (!delays.known()) return {};
   if (delays.own_sends()) draft_blocking_sends(delays.own_sends(), delays.cells(), out);
-  draft_late_begins(scene, delays.cell_ns(), delays.cells(), out);
-  if (delays.everywhere()) {
+  const bool everywhere = delays.everywhere();
+  const auto begins = draft_late_begins(scene, everywhere ? LateWorkers{} : delays.late_workers(), delays.cell_ns(),
+                                        delays.cells(), out);
+  if (everywhere) {
     const double above_ns = delays.standing_out_above_ns();
     if (std::isfinite(above_ns)) delays.draft_standing_out(above_ns, out);
     delays.draft_everywhere(above_ns, out);
     return {};
   }
-  delays.draft_late_workers(out);
+  delays.draft_late_workers(begins, out);
   delays.draft_pauses(out);
   return delays.late_workers();
 }

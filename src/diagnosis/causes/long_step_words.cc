@@ -1,6 +1,7 @@
 #include "diagnosis/causes/long_step_words.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <tuple>
@@ -95,28 +96,50 @@ class LongStepWords {
 
 }  // namespace
 
+std::string shared_places(std::string_view some, std::string_view others) {
+  std::string shared;
+  bool rank_alone = true;  // a rank's device and its host are two
+  const std::string all = " " + std::string(others) + " ";
+  for (size_t at = 0; at < some.size();) {
+    const size_t end = std::min(some.find(' ', at), some.size());
+    const std::string key(some.substr(at, end - at));
+    if (key.find(':') != std::string::npos && all.find(" " + key + " ") != std::string::npos)
+      shared += (shared.empty() ? "" : " ") + key, rank_alone = rank_alone && key.starts_with("rank:");
+    at = end + 1;
+  }
+  return rank_alone ? "" : shared;
+}
+
 LongReason long_reason(const Trace& trace, const LongStep& step) { return LongStepWords(trace).of(step); }
 
-std::vector<Finding> long_step_findings(const Trace& trace, const CauseList& causes) {
+std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseList& causes) {
   struct Group {
     LongReason reason;
     const LongStep* worst = nullptr;
     int64_t count = 0;
-    double lost_ns = 0;
+    double lost_ns = 0, variance = 0;
     std::string steps;
   };
   const LongStepWords words_of(trace);
   std::vector<Group> groups;
   for (const LongStep& step : causes.long_steps) {
     const LongReason reason = words_of.of(step);
-    auto group =
-        std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.reason.keys == reason.keys; });
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
+      return g.reason.keys == reason.keys || !shared_places(g.reason.keys, reason.keys).empty();
+    });
     if (group == groups.end()) group = groups.insert(groups.end(), Group{});
-    if (!group->worst || step.excess_ns > group->worst->excess_ns) group->worst = &step, group->reason = reason;
+    // What all of them may be: the same link, whoever waited for its message.
+    const std::string keys = group->worst && group->reason.keys != reason.keys
+                                 ? shared_places(group->reason.keys, reason.keys)
+                                 : reason.keys;
+    if (!group->worst || step.excess_ns > group->worst->excess_ns)
+      group->worst = &step, group->reason.text = reason.text;
+    group->reason.keys = keys;
+    group->variance += step.scatter_ns * step.scatter_ns;
     if (++group->count <= kMostListed) group->steps += (group->steps.empty() ? "" : ", ") + std::to_string(step.step);
     group->lost_ns += step.excess_ns / static_cast<double>(std::max<int64_t>(causes.all_steps, 1));
   }
-  std::vector<Finding> findings;
+  std::vector<LongStepFinding> findings;
   for (const Group& group : groups) {
     if (group.lost_ns < kLeastLost * causes.wall_ns) continue;
     const LongStep& worst = *group.worst;
@@ -130,6 +153,7 @@ std::vector<Finding> long_step_findings(const Trace& trace, const CauseList& cau
     f.step = worst.step;
     if (worst.part != kUnknown) f.rank = trace.parts[static_cast<size_t>(worst.part)].rank;
     f.lost_ns_per_step = f.price.saving_ns = group.lost_ns;
+    f.uncertainty_ns = std::sqrt(group.variance) / static_cast<double>(std::max<int64_t>(causes.all_steps, 1));
     f.weight = group.lost_ns / causes.wall_ns;
     f.value = times + "×";
     Args args;
@@ -154,9 +178,33 @@ std::vector<Finding> long_step_findings(const Trace& trace, const CauseList& cau
     f.detail_en = detail.en, f.detail_zh = detail.zh;
     f.price.fix_en = fix.en, f.price.fix_zh = fix.zh;
     f.evidence = {"stragglers", ""};
-    findings.push_back(std::move(f));
+    findings.push_back({std::move(f), group.reason.text, group.count, group.steps});
   }
   return findings;
+}
+
+void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_steps, std::vector<Finding>& out) {
+  for (LongStepFinding& steps : long_steps) {
+    const Finding& own = steps.finding;
+    const auto same = std::find_if(out.begin(), out.end(), [&](const Finding& f) {
+      return (f.id == "message.tail" || f.id == "host.pauses") && !shared_places(f.cause, own.cause).empty();
+    });
+    // One alone is a hang of its own, whatever its link does else.
+    if (steps.count < 2 || same == out.end()) {
+      out.push_back(std::move(steps.finding));
+      continue;
+    }
+    Args args;
+    args.set("count", grouped(steps.count)).set("steps", steps.steps).set("reason", steps.reason);
+    args.set("lost", human_duration(own.lost_ns_per_step));
+    const Text beside = words("step.outlier.beside", args);
+    same->detail_en += beside.en, same->detail_zh += beside.zh;
+    same->lost_ns_per_step += own.lost_ns_per_step;
+    same->price.saving_ns += own.lost_ns_per_step;
+    same->uncertainty_ns = std::hypot(same->uncertainty_ns, own.uncertainty_ns);
+    same->weight = causes.step_ns > 0 ? same->lost_ns_per_step / causes.step_ns : 0;
+    same->value = "−" + percent(same->weight);
+  }
 }
 
 }  // namespace stageline

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/words.h"
@@ -19,6 +20,20 @@ struct LongReason {
 };
 LongReason long_reason(const Trace& trace, const LongStep& step);
 
-std::vector<Finding> long_step_findings(const Trace& trace, const CauseList& causes);
+// Keys of a place (a link, a rank with its host, a replica) that two causes have in common, in the order of `some`; ""
+// where there are none, or a rank alone.
+std::string shared_places(std::string_view some, std::string_view others);
+
+struct LongStepFinding {
+  Finding finding;
+  Text reason;
+  int64_t count = 0;  // steps
+  std::string steps;  // "3, 7": the first of them
+};
+std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseList& causes);
+
+// Adds them to findings of causes. Several steps that are long for what pauses or late messages are told of already are
+// a part of these: one cause, one price.
+void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_steps, std::vector<Finding>& out);
 
 }  // namespace stageline

@@ -280,8 +280,12 @@ class Finder {
     }
     if (found.by == LongBy::kLink) {
       if (const auto& ops = excesses.by_link.at({found.from_stage, found.stage}); is_one_hang(ops)) {
-        const auto first = *std::min_element(ops.begin(), ops.end(),
-                                             [&](uint32_t a, uint32_t b) { return g_.start_ns[a] < g_.start_ns[b]; });
+        // Any message may take a little longer than the median one: the first of those that hung.
+        const auto longest = *std::max_element(ops.begin(), ops.end(),
+                                               [&](uint32_t a, uint32_t b) { return g_.dur_ns[a] < g_.dur_ns[b]; });
+        uint32_t first = longest;
+        for (const uint32_t op : ops)
+          if (2 * g_.dur_ns[op] >= g_.dur_ns[longest] && g_.start_ns[op] < g_.start_ns[first]) first = op;
         name(first, false, found.excess_ns, base, step, found);
         found.replicas = replicas_of(ops);
       }

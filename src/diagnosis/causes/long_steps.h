@@ -31,6 +31,7 @@ struct LongStep {
   int32_t step = 0;
   double span_ns = 0, usual_ns = 0;  // of the step; of steps that are not long
   double excess_ns = 0;              // beyond usual, without what other causes explain of it
+  double scatter_ns = 0;             // standard deviation of what usual steps take without these causes
   LongBy by = LongBy::kNothing;
   int32_t from_stage = kUnknown, stage = kUnknown, part = kUnknown;
   uint32_t op = UINT32_MAX;  // of the graph: the message, the cell

@@ -10,6 +10,7 @@
 namespace stageline {
 namespace {
 
+constexpr double kFarLonger = 2;    // times the other stages' longest: a tail that one stage alone has
 constexpr size_t kMostNames = 200;  // of collectives that are told apart; further ones are one
 
 // What gaps hold under one name; "" of what nobody recorded.
@@ -27,7 +28,8 @@ struct Held {
   }
 };
 
-Cause between_cause(const std::string& name, const Held& held, size_t gaps, bool sometimes) {
+Cause between_cause(const std::string& name, const Held& held, const StepPeriods& periods, bool sometimes) {
+  const size_t gaps = periods.gaps.size();
   Cause cause;
   cause.kind = CauseKind::kBetweenSteps;
   cause.name = name;
@@ -38,6 +40,7 @@ Cause between_cause(const std::string& name, const Held& held, size_t gaps, bool
   cause.pause_ns = held.ns / static_cast<double>(held.steps.size());
   cause.lost_ns = held.ns / static_cast<double>(gaps);
   cause.sometimes = sometimes;
+  cause.outside = sometimes && !periods.long_gaps.empty();
   cause.certain = true;
   return cause;
 }
@@ -48,7 +51,7 @@ std::vector<Cause> between_causes(const StepPeriods& periods) {
   std::map<std::string, Held> usual, extra;
   for (size_t i = 0; i < periods.gaps.size(); ++i) {
     const StepGap& gap = periods.gaps[i];
-    double left = gap.ns, beyond = periods.is_long(i) ? gap.ns - periods.usual_ns : 0;
+    double left = gap.ns, beyond = periods.beyond_ns(i);
     for (const GapPhase& phase : gap.phases) {
       const double more = std::min(beyond, phase.ns);  // the longest phases make a gap long
       extra[phase.name].add(more, phase.part, gap.step);
@@ -63,7 +66,7 @@ std::vector<Cause> between_causes(const StepPeriods& periods) {
   for (const auto* held : {&usual, &extra})
     for (const auto& [name, sum] : *held) {
       if (!(sum.ns > 0)) continue;
-      causes.push_back(between_cause(name, sum, periods.gaps.size(), held == &extra));
+      causes.push_back(between_cause(name, sum, periods, held == &extra));
       causes.back().held_ns = sum.by_step;
       for (const StepGap& gap : periods.gaps) causes.back().held_ns.try_emplace(gap.step, 0.0);
     }
@@ -94,14 +97,49 @@ void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out) {
       (*of_op)[op] = names.try_emplace({g.kind[op], name}, static_cast<uint8_t>(names.size() + 1)).first->second;
     }
   }
+  // What they take, by name and stage: its median, and where one stage's is far beyond the others' what these take.
+  std::map<uint8_t, std::map<int32_t, std::vector<double>>> taken;
+  scene.each_op([&](uint32_t op, size_t) {
+    if ((*of_op)[op] != 0 && g.stage(op) != kUnknown) taken[(*of_op)[op]][g.stage(op)].push_back(g.dur_ns[op]);
+  });
   for (const auto& [key, number] : names) {
+    int32_t longest = kUnknown;
+    double own = 0, others = 0;
+    std::map<int32_t, double> medians;
+    for (auto& [stage, values] : taken[number]) {
+      medians[stage] = std::max(0.0, median_of(std::move(values)));
+      if (longest == kUnknown || medians[stage] > medians[longest]) longest = stage;
+    }
+    if (medians.size() > 1) {
+      std::vector<double> beside;
+      for (const auto& [stage, ns] : medians)
+        if (stage != longest) beside.push_back(ns);
+      own = medians[longest];
+      others = *std::max_element(beside.begin(), beside.end());  // not even the next one takes half of it
+    }
+    const bool one_stage = medians.size() > 1 && own > kFarLonger * others;
+    if (one_stage) {
+      CauseDraft draft;
+      draft.cause.kind = CauseKind::kTail;
+      draft.cause.name = key.second;
+      draft.cause.cell_kind = key.first;
+      draft.cause.stage = longest;
+      draft.cause.times = {{key.first, own, others}};
+      draft.cause.certain = true;
+      draft.without = [of_op, number = number, &g, longest, others](uint32_t op, double& dur, double&) {
+        if ((*of_op)[op] == number && g.stage(op) == longest) dur = std::min(dur, others);
+      };
+      out.push_back(std::move(draft));
+    }
     CauseDraft draft;
     draft.cause.kind = CauseKind::kTail;
     draft.cause.name = key.second;
     draft.cause.cell_kind = key.first;
     draft.cause.certain = true;
-    draft.without = [of_op, number = number](uint32_t op, double& dur, double&) {
-      if ((*of_op)[op] == number) dur = std::min(dur, 0.0);
+    draft.without = [of_op, number = number, one_stage, &g, longest, others](uint32_t op, double& dur, double&) {
+      if ((*of_op)[op] != number) return;
+      // What one stage takes longer is told by itself.
+      dur = std::min(dur, one_stage && g.stage(op) == longest ? std::max(0.0, dur - others) : 0.0);
     };
     out.push_back(std::move(draft));
   }

@@ -193,6 +193,39 @@ std::vector<SlowLink> slow_links(const Trace& trace, const Transfers& t) {
   return found;
 }
 
+// What a link's messages take when they are quick, by edge: their median; where they are slower from a step on, with
+// every step or in every n-th one, what they take in the other steps.
+struct Quick {
+  std::vector<double> ns;
+  std::set<StagePair> shaped;
+};
+Quick quick_times(const CauseScene& scene, const Transfers& t, const std::vector<StagePair>& link_of, double least_ns) {
+  const StepGraph& g = scene.graph;
+  Quick quick{t.median_ns, {}};
+  std::map<StagePair, size_t> links;
+  std::vector<size_t> number;  // by edge: its link's
+  for (const StagePair& link : link_of) number.push_back(links.try_emplace(link, links.size()).first->second);
+  std::vector<std::vector<double>> all(links.size() * g.steps.size());  // by link and step of the graph
+  scene.each_op([&](uint32_t op, size_t step) {
+    if (const uint32_t edge = (*t.edge_of)[op]; receives(g.kind[op]) && edge != CellTimes::kNone)
+      all[number[edge] * g.steps.size() + step].push_back(g.dur_ns[op]);
+  });
+  for (const auto& [link, at] : links) {
+    std::vector<double> by_step(g.steps.size(), kNaN);
+    for (size_t step = 0; step < by_step.size(); ++step)
+      if (std::vector<double>& own = all[at * by_step.size() + step]; !own.empty())
+        by_step[step] = median_of(std::move(own));
+    const Course course = course_of(by_step);
+    if (!course.varies() || course.kind == CourseKind::kSome) continue;
+    const auto [low, high] = std::minmax(course.low, course.high);
+    if (high <= kSlowLinkRatio * low || high - low <= least_ns) continue;
+    quick.shaped.insert(link);
+    for (size_t edge = 0; edge < quick.ns.size(); ++edge)
+      if (link_of[edge] == link) quick.ns[edge] = std::min(quick.ns[edge], std::max(low, 0.0));
+  }
+  return quick;
+}
+
 // Recorded messages themselves say which of them were late. Nearly all of some steps: the link is slow then; else now
 // and then one is. `slow`: links that are slow by their median, of which only the latter is told.
 void draft_late_messages(const CauseScene& scene, const Transfers& t, const std::set<StagePair>& slow,
@@ -210,20 +243,26 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
     double ns = 0;
     int32_t part = kUnknown;
   };
-  const auto excess = [&g, &t, least](uint32_t op) {
-    const uint32_t edge = (*t.edge_of)[op];
-    if (edge == CellTimes::kNone || std::isnan(t.median_ns[edge])) return 0.0;
-    const double more = g.dur_ns[op] - t.median_ns[edge];
-    return more > least ? more : 0.0;
-  };
   std::vector<StagePair> link_of(t.index.size());
   for (const auto& [edge, number] : t.index) link_of[number] = {std::get<1>(edge), std::get<2>(edge)};
-  std::map<StagePair, std::map<size_t, Late>> links;  // by step of the graph
+  const Quick quick = quick_times(scene, t, link_of, least);
+  const auto excess = [&g, &t, &quick, least](uint32_t op) {
+    const uint32_t edge = (*t.edge_of)[op];
+    if (edge == CellTimes::kNone || std::isnan(quick.ns[edge])) return 0.0;
+    const double more = g.dur_ns[op] - quick.ns[edge];
+    return more > least ? more : 0.0;
+  };
+  std::map<StagePair, std::map<size_t, Late>> links;              // by step of the graph
+  using Place = std::tuple<int32_t, CellKind, int32_t, int32_t>;  // part, kind, micro-batch, chunk
+  std::map<StagePair, std::set<Place>> places;                    // where late ones stand
   scene.each_op([&](uint32_t op, size_t step) {
     if (!receives(g.kind[op]) || (*t.edge_of)[op] == CellTimes::kNone) return;
     Late& late = links[link_of[(*t.edge_of)[op]]][step];
     ++late.of;
-    if (const double ns = excess(op); ns > 0) ++late.count, late.ns += ns, late.part = g.part[op];
+    if (const double ns = excess(op); ns > 0) {
+      ++late.count, late.ns += ns, late.part = g.part[op];
+      places[link_of[(*t.edge_of)[op]]].emplace(g.part[op], g.kind[op], g.micro_batch[op], g.chunk[op]);
+    }
   });
   for (const auto& [link, steps] : links) {
     Late all;
@@ -239,11 +278,14 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
     const bool often = static_cast<double>(all.count) > kMostLate * static_cast<double>(all.of);
     const bool in_steps = static_cast<double>(in_whole) >= kInWholeSteps * static_cast<double>(all.count);
     if ((often || in_steps) && slow.contains(link)) continue;
+    // Loss knows no places: what is late at the same ones of every step queues behind others.
+    const bool at_places = 2 * all.count >= static_cast<int64_t>(steps.size() * places[link].size());
+    if (!often && !in_steps && at_places) continue;
     std::vector<double> to_median(t.index.size(), kNaN), medians, own;  // the first by edge: of this link
     for (const auto& [edge, number] : t.index) {
-      if (std::isnan(t.median_ns[number])) continue;
-      (link_of[number] == link ? own : medians).push_back(t.median_ns[number]);
-      if (link_of[number] == link) to_median[number] = t.median_ns[number];
+      if (std::isnan(quick.ns[number])) continue;
+      (link_of[number] == link ? own : medians).push_back(quick.ns[number]);
+      if (link_of[number] == link) to_median[number] = quick.ns[number];
     }
     CauseDraft draft;
     draft.cause.from_stage = link.first;
@@ -254,7 +296,8 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
     draft.cause.pause_ns = all.ns / static_cast<double>(all.count);
     draft.cause.kind = often || in_steps ? CauseKind::kSlowLink : CauseKind::kMessageTail;
     if (draft.cause.kind == CauseKind::kSlowLink) {
-      const double usual = median_of(medians.empty() ? own : medians);
+      draft.cause.sometimes = quick.shaped.contains(link);
+      const double usual = median_of(medians.empty() || draft.cause.sometimes ? own : medians);
       draft.cause.times = {{CellKind::kOther, median_of(own) + draft.cause.pause_ns, usual}};
       draft.cause.slowest_in = whole;
       draft.cause.steps = static_cast<int64_t>(steps.size());

@@ -13,6 +13,7 @@ namespace stageline {
 namespace {
 
 constexpr double kSlowKind = 1.03;        // of one kind of cell of a slow stage, to be named
+constexpr double kSlowKindAlone = 1.1;    // of one kind of cell, where all of the stage's work is not slow
 constexpr double kMostOfStage = 2.0 / 3;  // of what a stage takes beyond the others, that one chunk of it holds
 constexpr int64_t kLeastSlowSteps = 3;    // it is slow in one step of so many, or in more
 
@@ -128,6 +129,12 @@ class StageSteps {
   std::vector<std::vector<double>> levels_;
 };
 
+std::vector<double> known_ratios(const std::vector<double>& by_step) {
+  std::vector<double> ratios;
+  std::copy_if(by_step.begin(), by_step.end(), std::back_inserter(ratios), [](double r) { return !std::isnan(r); });
+  return ratios;
+}
+
 bool is_overlapped(size_t kind) { return kind == static_cast<size_t>(CellKind::kForwardBackward); }
 
 // Whether some cell of the stage's chunk stands alone.
@@ -171,8 +178,12 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   }
   // A chunk of its own may be heavy (embedding, head) in a stage that is not.
   const bool whole = theirs > 0 && own >= kSlowCause * theirs;
+  const bool one_kind = !whole && slow_chunks == 0 && std::any_of(kinds.begin(), kinds.end(), [](const auto& kind) {
+    return kind.second[0] >= kSlowKindAlone * kind.second[1];
+  }) && own > theirs;
   // On average it is not, and yet it may be in some steps.
-  cause.sometimes = !whole && slow_chunks == 0;
+  cause.sometimes =
+      !whole && slow_chunks == 0 && !(one_kind && certainly_slow(known_ratios(steps.ratios(stage, kUnknown))));
   if (cause.sometimes && (!(theirs > 0) || !slow_course(course_of(steps.ratios(stage, kUnknown))))) return false;
   cause.kind = CauseKind::kSlowStage;
   cause.stage = stage;
@@ -191,12 +202,12 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   const std::vector<double> by_step = steps.ratios(stage, cause.chunk);
   cause.course = course_of(by_step);
   if (cause.sometimes) cause.ratio = std::max(cause.course.low, cause.course.high);
-  std::vector<double> ratios;
-  std::copy_if(by_step.begin(), by_step.end(), std::back_inserter(ratios), [](double r) { return !std::isnan(r); });
+  const std::vector<double> ratios = known_ratios(by_step);
   cause.steps = static_cast<int64_t>(ratios.size());
   cause.slowest_in = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; });
   cause.certain = certainly_slow(ratios) || slow_course(cause.course);
   if (slow_course(cause.course)) return true;
+  if (one_kind) return cause.certain;
   return cause.slowest_in * kLeastSlowSteps >= cause.steps;
 }
 

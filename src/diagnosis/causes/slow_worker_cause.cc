@@ -49,9 +49,12 @@ struct Slow {
   int64_t slow_in = 0, steps = 0;
   bool certain = false, sometimes = false;
   Course course;
+  std::vector<bool> slow_at;  // where it is slow sometimes: by step of the graph
 };
 
-Ratios ratios_to_peers(const CauseScene& scene, const std::map<int32_t, std::vector<size_t>>& by_stage) {
+using ByStage = std::map<int32_t, std::vector<size_t>>;  // workers of a stage
+
+Ratios ratios_to_peers(const CauseScene& scene, const ByStage& by_stage) {
   const auto loads = scene.times.worker_loads();
   Ratios ratios(loads.size(), std::vector<double>(scene.graph.steps.size(), std::nan("")));
   for (const auto& [stage, workers] : by_stage)
@@ -106,24 +109,47 @@ SlowOnes slow_ones(const CauseScene& scene, const Ratios& ratios) {
   return ones;
 }
 
-// Slow in some steps, as a device is that gets hot. Where the replica's other stages are slow in these too, it is its
+// Slow in some steps, as a device is that gets hot. Where most of the replica's stages are slow in these, it is its
 // micro-batches.
-Slow slow_sometimes(const std::vector<double>& ratios, const std::vector<int32_t>& slow_ones, size_t worker,
-                    double beyond) {
-  Slow slow{
-      .worker = worker, .ratio = 0, .mean = mean_of(known(ratios)), .certain = true, .sometimes = true, .course = {}};
+Slow slow_sometimes(const std::vector<double>& ratios, const std::vector<int32_t>& slow_ones, int32_t of_replica,
+                    size_t worker, double beyond) {
+  Slow slow{.worker = worker,
+            .ratio = 0,
+            .mean = mean_of(known(ratios)),
+            .certain = true,
+            .sometimes = true,
+            .course = {},
+            .slow_at = std::vector<bool>(ratios.size(), false)};
   int64_t shared = 0;
   for (size_t s = 0; s < ratios.size(); ++s) {
     if (std::isnan(ratios[s])) continue;
     ++slow.steps;
     if (ratios[s] - 1 < beyond) continue;
     ++slow.slow_in;
+    slow.slow_at[s] = true;
     slow.ratio += ratios[s];
-    shared += slow_ones[s] > 1;  // it is one of them
+    shared += 2 * slow_ones[s] > of_replica && slow_ones[s] > 1;  // it is one of them
   }
   slow.ratio /= static_cast<double>(std::max<int64_t>(slow.slow_in, 1));
   if (2 * shared > slow.slow_in) slow.slow_in = 0;
   return slow;
+}
+
+// How many workers each replica has, and how many of these are slow all along.
+struct OfReplica {
+  size_t workers = 0, slow = 0;
+  double beyond = 0;  // what its slow workers are above 1, in sum
+  bool whole() const { return workers > 0 && slow == workers; }
+};
+std::map<int32_t, OfReplica> by_replica(const CauseScene& scene, const std::vector<Slow>& slow) {
+  std::map<int32_t, OfReplica> replicas;
+  for (const CellTimes::Worker& w : scene.times.workers()) ++replicas[w.dp].workers;
+  for (const Slow& s : slow) {
+    if (s.sometimes) continue;
+    OfReplica& replica = replicas[scene.times.workers()[s.worker].dp];
+    ++replica.slow, replica.beyond += s.mean - 1;
+  }
+  return replicas;
 }
 
 // Slow workers that are one: all stages of a replica, those of one machine, or several that are slow by the same.
@@ -135,30 +161,31 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
   std::map<std::string, size_t> workers_of;  // by machine
   for (const CellTimes::Worker& w : scene.times.workers())
     ++workers_of[scene.trace.parts[static_cast<size_t>(w.part)].machine_name];
+  const auto same_steps = [&](const Slow& a, const Slow& b) {
+    double both = 0, any = 0;
+    for (size_t s = 0; s < a.slow_at.size(); ++s)
+      both += a.slow_at[s] && b.slow_at[s], any += a.slow_at[s] || b.slow_at[s];
+    return both >= kAlikeSlow * any;
+  };
   const auto together = [&](const Slow& a, const Slow& b) {
-    if (a.sometimes || b.sometimes || a.course.kind != b.course.kind) return false;
+    if (a.sometimes != b.sometimes || a.course.kind != b.course.kind) return false;
+    if (a.sometimes && !same_steps(a, b)) return false;
     const double more = std::max(a.mean, b.mean) - 1, less = std::min(a.mean, b.mean) - 1;
     const bool same_replica = scene.times.workers()[a.worker].dp == scene.times.workers()[b.worker].dp;
     const bool same_machine = !machine(a).empty() && machine(a) == machine(b) && workers_of.size() > 1;
     return less >= kAlikeSlow * more || (less >= kAlikeSlow / 2 * more && (same_replica || same_machine));
   };
   // Where all stages of a replica are slow it is the replica, as a whole: graded data, one machine each.
-  std::map<int32_t, size_t> workers_of_replica, slow_of_replica;
-  std::map<int32_t, double> beyond_of_replica;  // what its workers are above 1, in sum
-  for (const CellTimes::Worker& w : scene.times.workers()) ++workers_of_replica[w.dp];
-  for (const Slow& s : slow) {
-    const int32_t dp = scene.times.workers()[s.worker].dp;
-    ++slow_of_replica[dp], beyond_of_replica[dp] += s.mean - 1;
-  }
+  const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
   const auto whole_replica = [&](const Slow& s) {
-    const int32_t dp = scene.times.workers()[s.worker].dp;
-    return workers_of_replica[dp] > 1 && slow_of_replica[dp] == workers_of_replica[dp] && !s.sometimes;
+    const OfReplica& own = replicas.at(scene.times.workers()[s.worker].dp);
+    return own.workers > 1 && own.whole() && !s.sometimes;
   };
   const auto alike = [&](const Slow& a, const Slow& b) {
     if (whole_replica(a) != whole_replica(b)) return false;
     if (!whole_replica(a)) return together(a, b);
     const int32_t own = scene.times.workers()[a.worker].dp, other = scene.times.workers()[b.worker].dp;
-    const auto [less, more] = std::minmax(beyond_of_replica[own], beyond_of_replica[other]);
+    const auto [less, more] = std::minmax(replicas.at(own).beyond, replicas.at(other).beyond);
     return own == other || less >= kAlikeSlow * more;
   };
   std::vector<std::vector<Slow>> groups;
@@ -172,15 +199,149 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
   return groups;
 }
 
+// Replicas as a whole, by the mean over their workers: where data are uneven, single workers scatter too much to be
+// told.
+struct ReplicaLevels {
+  std::map<int32_t, std::vector<double>> by_step;  // of a replica; NaN: unknown
+  double mean(int32_t dp) const { return mean_of(known(by_step.at(dp))); }
+  double error(int32_t dp) const {
+    const std::vector<double> values = known(by_step.at(dp));
+    return sample_std(values) / std::sqrt(static_cast<double>(values.size()));
+  }
+};
+ReplicaLevels levels_of(const CauseScene& scene, const Ratios& values) {
+  ReplicaLevels levels;
+  std::map<int32_t, std::vector<double>> count;
+  for (size_t w = 0; w < values.size(); ++w) {
+    const int32_t dp = scene.times.workers()[w].dp;
+    auto& sum = levels.by_step.try_emplace(dp, values[w].size(), 0.0).first->second;
+    auto& n = count.try_emplace(dp, values[w].size(), 0.0).first->second;
+    for (size_t s = 0; s < values[w].size(); ++s)
+      if (!std::isnan(values[w][s])) sum[s] += values[w][s], ++n[s];
+  }
+  for (auto& [dp, sum] : levels.by_step)
+    for (size_t s = 0; s < sum.size(); ++s) sum[s] = count[dp][s] > 0 ? sum[s] / count[dp][s] : std::nan("");
+  return levels;
+}
+
+// The other workers of a replica that is slow as a whole beyond chance, though not each of them is beyond its own.
+void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vector<Slow>& slow) {
+  const ReplicaLevels levels = levels_of(scene, ratios);
+  const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
+  for (const auto& [dp, by_step] : levels.by_step) {
+    if (replicas.at(dp).workers < 2 || replicas.at(dp).whole()) continue;
+    const std::vector<double> values = known(by_step);
+    const auto steps = static_cast<int64_t>(values.size());
+    if (values.empty() || levels.mean(dp) < kSlowCause || !beyond_noise(levels.mean(dp) - 1, levels.error(dp), steps))
+      continue;
+    std::vector<Slow> others;
+    bool all = true;
+    for (size_t w = 0; w < ratios.size() && all; ++w) {
+      if (scene.times.workers()[w].dp != dp) continue;
+      const auto own = std::find_if(slow.begin(), slow.end(), [&](const Slow& s) { return s.worker == w; });
+      const std::vector<double> of_worker = known(ratios[w]);
+      const double mean = mean_of(of_worker);
+      // As slow as the replica, as far as anybody can tell, or no part of it.
+      all = own != slow.end() ? !own->sometimes && !own->course.varies()
+                              : !of_worker.empty() && mean - 1 >= kAlikeSlow / 2 * (levels.mean(dp) - 1);
+      if (all && own == slow.end())
+        others.push_back(
+            {.worker = w,
+             .ratio = mean,
+             .mean = mean,
+             .slow_in = std::count_if(of_worker.begin(), of_worker.end(), [](double v) { return v >= kSlowCause; }),
+             .steps = static_cast<int64_t>(of_worker.size()),
+             .certain = certainly_slow(values),
+             .course = {},
+             .slow_at = {}});
+    }
+    if (all) slow.insert(slow.end(), others.begin(), others.end());
+  }
+}
+
+// Replicas that all differ: no half of them are alike, so that none is the usual one, and stages agree on which are
+// slower. All but the fastest are one cause, by what they take to the fastest; evened out of scene.times.
+void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vector<CauseDraft>& out) {
+  constexpr double kErrors = 3;  // standard errors of two replicas' means, within which they may be alike
+  const Ratios loads = scene.times.worker_loads();
+  const ReplicaLevels levels = levels_of(scene, loads);
+  const size_t replicas = levels.by_step.size();
+  if (replicas < 3) return;
+  int32_t fastest = levels.by_step.begin()->first, slowest = fastest;
+  size_t most_alike = 0;
+  for (const auto& [own, values] : levels.by_step) {
+    if (known(values).size() < 2) return;
+    if (levels.mean(own) < levels.mean(fastest)) fastest = own;
+    if (levels.mean(own) > levels.mean(slowest)) slowest = own;
+    size_t alike = 0;
+    for (const auto& [other, theirs] : levels.by_step) {
+      const double mine = levels.mean(own), its = levels.mean(other);
+      alike += std::abs(mine - its) < std::max((kSlowCause - 1) * std::min(mine, its),
+                                               kErrors * std::hypot(levels.error(own), levels.error(other)));
+    }
+    most_alike = std::max(most_alike, alike);
+  }
+  if (2 * most_alike > replicas) return;
+  std::vector<double> ratios;  // of the slowest to the fastest, by step
+  for (size_t s = 0; s < scene.graph.steps.size(); ++s) {
+    const double ratio = levels.by_step.at(slowest)[s] / levels.by_step.at(fastest)[s];
+    if (!std::isnan(ratio)) ratios.push_back(ratio);
+  }
+  if (!certainly_slow(ratios) || course_of(ratios).varies()) return;
+  const auto to_fastest = std::make_shared<std::vector<double>>(loads.size(), 1.0);
+  const auto to_median = std::make_shared<std::vector<double>>(loads.size(), 1.0);
+  std::vector<double> means;
+  for (const auto& [dp, values] : levels.by_step) means.push_back(levels.mean(dp));
+  const double median = median_of(means);
+  CauseDraft draft;
+  for (const auto& [stage, workers] : by_stage) {
+    double best = 0;
+    for (const size_t w : workers)
+      if (scene.times.workers()[w].dp == fastest) best = mean_of(known(loads[w]));
+    if (!(best > 0)) return;
+    for (const size_t w : workers) {
+      const int32_t dp = scene.times.workers()[w].dp;
+      const double own = mean_of(known(loads[w])), beyond = levels.mean(dp) / levels.mean(fastest) - 1;
+      if (dp == fastest) continue;
+      // One slow rank is no slow replica.
+      if (!(own / best - 1 >= kAlikeSlow / 2 * beyond)) return;
+      (*to_fastest)[w] = own / best;
+      (*to_median)[w] = std::max(1.0, levels.mean(dp) / median);
+      draft.cause.parts.push_back(scene.times.workers()[w].part);
+    }
+  }
+  draft.cause.kind = CauseKind::kSlowGroup;
+  draft.cause.graded = true;
+  draft.cause.dp = slowest;
+  draft.cause.fastest = fastest;
+  draft.cause.ratio = levels.mean(slowest) / levels.mean(fastest);
+  draft.cause.steps = static_cast<int64_t>(ratios.size());
+  draft.cause.slowest_in = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; });
+  draft.cause.certain = true;
+  std::sort(draft.cause.parts.begin(), draft.cause.parts.end());
+  const auto by = [&scene](std::shared_ptr<std::vector<double>> factors) {
+    return [&scene, factors](uint32_t op, double& dur, double&) {
+      if (const uint32_t w = scene.times.worker_of(op); w != CellTimes::kNone) dur /= (*factors)[w];
+    };
+  };
+  draft.without = by(to_fastest);
+  draft.otherwise = by(to_median);
+  out.push_back(std::move(draft));
+  for (size_t w = 0; w < loads.size(); ++w) scene.times.even_out(w, (*to_fastest)[w]);
+}
+
 }  // namespace
 
 // A worker against the same stage's other replicas.
 void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
   if (scene.times.workers().size() * scene.graph.steps.size() > kMostCells) return;
-  std::map<int32_t, std::vector<size_t>> by_stage;
+  ByStage by_stage;
   for (size_t w = 0; w < scene.times.workers().size(); ++w) by_stage[scene.times.workers()[w].stage].push_back(w);
+  draft_graded_replicas(scene, by_stage, out);
   const auto ratios = std::make_shared<const Ratios>(ratios_to_peers(scene, by_stage));
   const SlowOnes ones = slow_ones(scene, *ratios);
+  std::map<int32_t, int32_t> workers_of;  // by replica, how many
+  for (const CellTimes::Worker& worker : scene.times.workers()) ++workers_of[worker.dp];
   std::vector<Slow> slow;
   for (const auto& [stage, workers] : by_stage) {
     if (workers.size() < 2) continue;
@@ -192,7 +353,8 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
       const Course course = course_of((*ratios)[w]);
       const bool shaped =
           slow_course(course) && (course.kind == CourseKind::kOnset || course.kind == CourseKind::kTrend);
-      const Slow now_and_then = slow_sometimes((*ratios)[w], ones.at(scene.times.workers()[w].dp), w, beyond);
+      const int32_t dp = scene.times.workers()[w].dp;
+      const Slow now_and_then = slow_sometimes((*ratios)[w], ones.at(dp), workers_of.at(dp), w, beyond);
       if (!shaped && now_and_then.slow_in >= kLeastSlowSteps &&
           static_cast<double>(now_and_then.slow_in) <= kMostSlowSteps * static_cast<double>(steps)) {
         slow.push_back(now_and_then);
@@ -201,11 +363,19 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
       const double mean = mean_of(values);
       const double error = sample_std(values) / std::sqrt(static_cast<double>(steps));
       if (!shaped && (mean < kSlowCause || !beyond_noise(mean - 1, error, steps))) continue;
-      slow.push_back({w, mean, mean,
-                      std::count_if(values.begin(), values.end(), [](double v) { return v >= kSlowCause; }), steps,
-                      shaped || certainly_slow(values), false, slow_course(course) ? course : Course{}});
+      slow.push_back({w,
+                      mean,
+                      mean,
+                      std::count_if(values.begin(), values.end(), [](double v) { return v >= kSlowCause; }),
+                      steps,
+                      shaped || certainly_slow(values),
+                      false,
+                      slow_course(course) ? course : Course{},
+                      {}});
     }
   }
+  add_whole_replicas(scene, *ratios, slow);
+  const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
   std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.mean > b.mean; });
   const auto faster = [&scene, ratios](const Slow& found, uint32_t op, double& dur) {
     if (scene.times.worker_of(op) != found.worker) return;
@@ -231,6 +401,7 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
     draft.cause.steps = found.steps;
     draft.cause.sometimes = found.sometimes;
     draft.cause.course = found.course;
+    draft.cause.whole_replica = !found.sometimes && replicas.at(worker.dp).whole();
     draft.cause.ratio = 0;
     if (found.course.varies()) {  // how slow in which steps
       double sum = 0;

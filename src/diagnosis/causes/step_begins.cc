@@ -14,7 +14,9 @@ constexpr double kMostOfPauses = 0.5;  // of the time before the steps, that row
 
 // The first cell of a rank that waits for nobody, beside the same stage's of the other replicas: one that begins its
 // steps late does something before them. What the others lose stays a line of the account.
-void draft_late_begins(const CauseScene& scene, double cell_ns, size_t cells, std::vector<CauseDraft>& out) {
+std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const LateWorkers& late_workers,
+                                                 double cell_ns, size_t cells, std::vector<CauseDraft>& out) {
+  constexpr double kAsLate = 2;  // times what a late worker's other cells are late by, and no less than half of it
   const StepGraph& graph = scene.graph;
   const auto& workers = scene.times.workers();
   std::map<int32_t, std::vector<uint32_t>> by_stage;
@@ -59,6 +61,7 @@ void draft_late_begins(const CauseScene& scene, double cell_ns, size_t cells, st
   }
   std::sort(worst.begin(), worst.end());
   if (worst.size() > kMostWorkerCauses) worst.resize(kMostWorkerCauses);
+  std::map<uint32_t, CauseWorld> as_late;
   for (const auto& [ns, w] : worst) {
     CauseDraft draft;
     draft.cause.kind = CauseKind::kPauses;
@@ -79,8 +82,16 @@ void draft_late_begins(const CauseScene& scene, double cell_ns, size_t cells, st
     draft.without = [less = std::move(less)](uint32_t op, double&, double& delay) {
       if (const auto at = less.find(op); at != less.end()) delay -= at->second;
     };
+    const auto other = std::find_if(late_workers.begin(), late_workers.end(),
+                                    [worker = w](const auto& late_one) { return late_one.first == worker; });
+    if (other != late_workers.end() && draft.cause.pause_ns <= kAsLate * other->second &&
+        kAsLate * draft.cause.pause_ns >= other->second) {
+      as_late[w] = std::move(draft.without);
+      continue;
+    }
     out.push_back(std::move(draft));
   }
+  return as_late;
 }
 
 void name_what_comes_first(const CauseScene& scene, std::vector<BeforeStep> pauses, Cause& cause) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "diagnosis/causes/cause_drafts.h"
@@ -15,7 +16,11 @@ struct BeforeStep {
 
 // Ranks that wait for nobody and begin their steps later than the same stage of other replicas. `cell_ns`: the median
 // compute cell; `cells`: how many cells tell their delay. At most kMostWorkerCauses of them. O(cells).
-void draft_late_begins(const CauseScene& scene, double cell_ns, size_t cells, std::vector<CauseDraft>& out);
+//
+// A worker of `late` that begins its steps as late as it starts everything else is no cause of its own: its world is
+// returned, by worker.
+std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const LateWorkers& late, double cell_ns,
+                                                 size_t cells, std::vector<CauseDraft>& out);
 
 // Says in `cause`, which is of one rank, that it stands before the first cells of steps, and what the rank did then, by
 // the recorded rows of kind "other" that fill it.

@@ -109,12 +109,9 @@ void advise(const ProfileFacts& f, const RankLoss& loss, Finding& x) {
   if (loss.owner == IdleOwner::kInput)
     add_detail(x, words(f.loader_processes ? "profile.input.more" : "profile.input.processes"));
   if (loss.owner != IdleOwner::kDispatch) return;
-  const Culprit& c = loss.at;
-  const auto names_optimizer = [](const std::string& name) { return name.find("ptimizer") != std::string::npos; };
-  const bool optimizer = names_optimizer(c.call) || names_optimizer(c.op) || names_optimizer(c.range) ||
-                         names_optimizer(c.module) || names_optimizer(c.frame);
   std::vector<Text> means;
-  if (optimizer && !f.fused_optimizer) means.push_back(words("profile.means.optimizer"));
+  // The range that torch puts around Optimizer.step() and zero_grad().
+  if (loss.at.range.starts_with("Optimizer.") && !f.fused_optimizer) means.push_back(words("profile.means.optimizer"));
   if (!f.compiled) means.push_back(words("profile.means.compile"));
   if (!f.graphs) means.push_back(device_graphs(f));
   if (means.empty()) means.push_back(words("profile.means.batches"));

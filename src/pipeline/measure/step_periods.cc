@@ -132,6 +132,14 @@ std::vector<GapPhase> named(Phases phases) {
 
 bool StepPeriods::is_long(size_t gap) const { return std::binary_search(long_gaps.begin(), long_gaps.end(), gap); }
 
+double StepPeriods::beyond_ns(size_t gap) const {
+  if (is_long(gap)) return gaps[gap].ns - usual_ns;
+  const auto [low, high] = std::minmax(course.low, course.high);
+  const bool two_levels = course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery;
+  if (!two_levels || low > kNextToNothing * high || course.level[gap] < (low + high) / 2) return 0;
+  return std::max(0.0, gaps[gap].ns - low);
+}
+
 StepPeriods step_periods(const Trace& trace, const PipelineSums& sums) {
   StepPeriods out;
   const bool common = trace.comparable();
@@ -155,9 +163,12 @@ StepPeriods step_periods(const Trace& trace, const PipelineSums& sums) {
   for (const StepGap& gap : out.gaps) all.push_back(gap.ns);
   for (const StepSums& step : sums.steps) spans.push_back(static_cast<double>(step.span_ns()));
   out.mean_ns = mean_of(all);
+  out.course = course_of(all);
+  const bool shaped = out.course.kind == CourseKind::kOnset || out.course.kind == CourseKind::kTrend ||
+                      out.course.kind == CourseKind::kEvery;
   const double limit = median_of(all) + (kOutlierStep - 1) * median_of(spans);
   for (size_t i = 0; i < all.size(); ++i) {
-    if (all.size() > 2 && all[i] > limit)
+    if (all.size() > 2 && all[i] > limit && !shaped)
       out.long_gaps.push_back(i);
     else
       usual.push_back(all[i]);

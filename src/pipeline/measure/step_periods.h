@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "model/course.h"
 #include "model/pipeline_sums.h"
 #include "model/trace.h"
 
@@ -34,10 +35,15 @@ struct StepPeriods {
   std::vector<StepGap> gaps;
   double mean_ns = 0;   // over all gaps; 0 without
   double usual_ns = 0;  // mean over those that are not long
-  // Into gaps: longer than the median one by what would make a step an outlier (0.3 × the median span).
+  // Into gaps: longer than the median one by what would make a step an outlier (0.3 × the median span). None where long
+  // ones are the run's shape in time.
   std::vector<size_t> long_gaps;
+  Course course;  // of gaps: longer from a step on, with every step, before every n-th one
   bool known() const { return !gaps.empty(); }
   bool is_long(size_t gap) const;
+  // What a gap holds beyond the others: of a long one beyond the usual, and where only some are more than next to
+  // nothing, one step after the other or every n-th, beyond these. 0: it is like them.
+  double beyond_ns(size_t gap) const;
 };
 
 // Times are common ones; where ranks share no clock a gap is the shortest that one rank has on its own. O(cells).
