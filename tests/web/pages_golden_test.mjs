@@ -185,7 +185,7 @@ export const cases = [
       if (await page.locator(`#page-${id}`).count() === 0) continue;
       await page.click(`#page-${id}`);
       await page.waitForFunction(wanted => stageline.page() === wanted, id);
-      await page.waitForSelector(id === 'pipeline' || id === 'timeline' ? `.page-${id} canvas` : `.page-${id} h1`);
+      await page.waitForSelector(id === 'pipeline' || id === 'timeline' ? `.page-${id} canvas:visible` : `.page-${id} h1`);
     }
     assert.ok(await page.evaluate(() => stageline.run.ranks.length) >= 2);
     assert.match(await page.evaluate(() => stageline.run.format), /record/);
