@@ -118,8 +118,6 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
                   ShareFindings& out) {
   const LastReplica last = last_replica(graph);
   if (share < kLargePart || last.steps == 0) return;
-  // What is lost is what the usual replica waits; the mean over all of them counts the last one, which never does.
-  if (last.replicas > 2) share = std::max(share, last.median_wait_ns / causes.step_ns);
   const bool same = 2 * last.last_in > last.steps && last.steps > 1;
   Args args;
   args.flag("replicas", trace.context_parallel <= 1);  // else one may be several pipelines
@@ -127,11 +125,13 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
   args.set("last", grouped(last.last_in)).set("steps", grouped(last.steps)).set("others", grouped(last.others));
   args.set("who", words("replicas.last", args));
   out.replicas = words("replicas.share", args);
+  // What is lost is what the usual replica waits; the mean over all of them counts the last one, which never does.
+  if (last.replicas > 2) share = std::max(share, last.median_wait_ns / causes.step_ns);
   // What holds the last one up has a finding of its own; what holds all of them up is none of that.
   for (const Cause& c : causes.causes)
     if (is_of_a_replica(c) && 2 * c.lost_ns >= share * causes.step_ns) return;
   Finding f = of_share("replicas.wait", share, causes.step_ns);
-  say(f, "replicas.wait", args);
+  say(f, "replicas.wait", args.set("share", percent(share)));
   f.evidence = {"waterfall", "waterfall-steps"};
   out.list.push_back(std::move(f));
 }
@@ -147,12 +147,17 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
   // What replays without every named cause leave to messages, and to starts that nothing held up; less what the closing
   // sentence suspects and cannot tell from chance, or not before the causes above are mended.
   double messages = left_share(causes, "message"), rest = left_share(causes, "late") + left_share(causes, "rest");
+  // Where recorded messages take as long on every link, a link that is suspected all the same takes nothing from what
+  // they cost.
+  const UsualMessage usual = messages >= kLargePart ? usual_message(graph) : UsualMessage{};
+  const bool alike = usual.alike && !usual.words.empty();
   for (const std::vector<Cause>* suspected : {&causes.doubtful, &causes.hidden})
     for (const Cause& c : *suspected) {
       const bool by_starts = c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateWorker ||
                              c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kBlockingSends;
       if (by_starts) rest -= c.lost_ns / causes.step_ns;
-      if (c.kind == CauseKind::kSlowLink || c.kind == CauseKind::kMessageTail) messages -= c.lost_ns / causes.step_ns;
+      if (c.kind == CauseKind::kMessageTail || (c.kind == CauseKind::kSlowLink && !alike))
+        messages -= c.lost_ns / causes.step_ns;
     }
   if (messages >= kLargePart) {
     const bool by_links = std::any_of(causes.causes.begin(), causes.causes.end(), [](const Cause& c) {
@@ -163,7 +168,6 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     Finding f = of_share("messages.slow", messages, causes.step_ns);
     const bool pair = graph.stage_count == 2;
     f.cause = pair ? "messages link:0-1 link:1-0" : "messages";
-    const UsualMessage usual = usual_message(graph);
     Args args;
     args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike).flag("pair", pair);
     args.flag("links", std::any_of(causes.causes.begin(), causes.causes.end(),
