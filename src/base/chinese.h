@@ -1,6 +1,7 @@
 // Our own words in Chinese, for terminal, report and viewer alike. Two dictionaries, built into the program from
 // web/src/i18n: columns_zh.json has names of tables and columns and the few words that columns hold, sentences_zh.json
-// has sentences by their templates. What one analysis alone says stands under the same names in src/analyses/FOLDER/words.json:
+// has sentences by their templates. What one analysis alone says stands under the same names in
+// src/analyses/FOLDER/words.json:
 //
 //     "{0} stages follow from {1}": "由{1}得出 {0} 级"
 //

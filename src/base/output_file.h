@@ -1,8 +1,9 @@
 // OutputFile: a file that appears only when whole, and never in the place of an input. Bytes go to
 // "PATH.partial.PID" beside the target; commit() puts them on the disk and renames it. A destructor without commit, or
 // Ctrl-C, removes it; what a killed program left is swept when the same target is written again.
-// "-" and things that are not regular files (pipes, /dev/null) are written directly. A terminal gets text that it does not
-// obey (base/terminal_text.h), whatever the names of a trace hold and whatever the format; files and pipes get the bytes.
+// "-" and things that are not regular files (pipes, /dev/null) are written directly. A terminal gets text that it does
+// not obey (base/terminal_text.h), whatever the names of a trace hold and whatever the format; files and pipes get the
+// bytes.
 //
 // The gate: a target that is a file of the input, under whatever name (base/input_files.h), is refused when the file is
 // created and once more before the rename, since an input may become known in between. Partial files are made anew

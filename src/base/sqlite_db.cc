@@ -126,8 +126,8 @@ int open_handle(const std::string& name, sqlite3** handle, int flags) {
 }  // namespace
 
 Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes) {
-  // A reader that asks whether this is a database of its own goes on where it cannot be opened; that it could not has to
-  // be said all the same.
+  // A reader that asks whether this is a database of its own goes on where it cannot be opened; that it could not has
+  // to be said all the same.
   const auto failed = [&](Error error) {
     if (error.code == ErrorCode::kIo || error.code == ErrorCode::kNotFound) note_input_failure(path, error.what);
     return error;

@@ -44,8 +44,8 @@ int run_align(const Arguments& arguments) {
   } else if (format == "csv") {
     out->write(format_table_csv(table));
   } else {
-    out->write_painted(format_table_text(table, terminal->table_width, terminal->colour_out, SIZE_MAX, false, 0,
-                                         terminal->chinese()));
+    out->write_painted(
+        format_table_text(table, terminal->table_width, terminal->colour_out, SIZE_MAX, false, 0, terminal->chinese()));
   }
   if (Status s = out->commit(); !s) return fail(s.error());
   for (const Diagnostic& d : alignment->notes.items())

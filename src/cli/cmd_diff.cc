@@ -75,8 +75,8 @@ int run_diff(const Arguments& arguments) {
       if (format == "csv")
         out->write(format_table_csv(t));
       else
-        out->write_painted(format_table_text(t, terminal->table_width, terminal->colour_out, SIZE_MAX, false, 0,
-                                             terminal->chinese()));
+        out->write_painted(
+            format_table_text(t, terminal->table_width, terminal->colour_out, SIZE_MAX, false, 0, terminal->chinese()));
     }
   } else {
     out->write(terminal_text(text_of(*terminal, *diff), true));

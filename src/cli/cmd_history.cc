@@ -41,7 +41,7 @@ constexpr const char* kFile = "stageline-history.sqlite";
 constexpr size_t kMostRuns = 100'000, kMostChecked = 2'000;  // the newest are checked: the method is quadratic
 constexpr int kBar = 24;
 constexpr uint32_t kHistoryMark = 0x534c6869;  // "SLhi": SQLite's application_id, which stands
-constexpr size_t kMarkAt = 68;                // in the file's header, big-endian
+constexpr size_t kMarkAt = 68;                 // in the file's header, big-endian
 
 struct HistoryRun {
   int64_t id = 0, added_s = 0, steps = 0;

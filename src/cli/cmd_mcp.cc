@@ -154,8 +154,7 @@ Status write_report(const Trace& trace, const std::vector<std::string>& paths, c
   options.command = view_command(paths);
   options.title = run_name(paths);
   Diagnostics notes = trace.diagnostics;
-  if (const Result<WrittenPage> written =
-          write_page_file(std::make_shared<const Run>(trace), notes, output, options);
+  if (const Result<WrittenPage> written = write_page_file(std::make_shared<const Run>(trace), notes, output, options);
       !written)
     return written.error();
   return {};

@@ -88,8 +88,7 @@ Status confine(const Arguments& arguments, const Terminal& terminal, std::vector
   if (const std::string rules = arguments.get("cell-rules"); !rules.empty()) readable.push_back(rules);
   const Result<Confined> confined = confine_to(readable, companion);
   if (!confined) return confined.error();
-  if (*confined == Confined::kNoLandlock)
-    note(terminal, terminal.say("view.no_landlock"));
+  if (*confined == Confined::kNoLandlock) note(terminal, terminal.say("view.no_landlock"));
   return {};
 }
 
@@ -125,14 +124,14 @@ int run_start_page(const Arguments& arguments, const Terminal& terminal, const O
   const Result<std::string> drops = private_folder(companion);
   if (!drops) return fail(drops.error());
   // On the heap: a reading that Ctrl-C leaves behind still writes to it.
-  auto shelf = std::make_unique<RunShelf>(RunShelf::Options{
-      std::move(*real), *drops,
-      [&options, &terminal](ViewRun& run, const std::vector<std::string>& paths) {
-        read_into(run, paths, options, terminal);
-      },
-      [&compared](const std::vector<std::string>& paths) -> RunAnswers::Read {
-        return [&compared, paths] { return open_trace(paths, compared); };
-      }});
+  auto shelf = std::make_unique<RunShelf>(
+      RunShelf::Options{std::move(*real), *drops,
+                        [&options, &terminal](ViewRun& run, const std::vector<std::string>& paths) {
+                          read_into(run, paths, options, terminal);
+                        },
+                        [&compared](const std::vector<std::string>& paths) -> RunAnswers::Read {
+                          return [&compared, paths] { return open_trace(paths, compared); };
+                        }});
   Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, {nullptr, shelf.get()});
   if (!server) return fail(server.error());
   announce(arguments, terminal, **server, companion);

@@ -36,8 +36,8 @@ enum class Confined : uint8_t { kYes, kNoLandlock };
 Result<std::string> private_folder(Companion& companion);
 
 // From here on, for this thread and those that it starts: to be called before any other thread is. `readable`: files
-// and folders that stay readable (folders with all below them, links with what they lead to). Makes the private folder. Errors: kIo when it
-// cannot be made or the kernel, which has Landlock, refuses.
+// and folders that stay readable (folders with all below them, links with what they lead to). Makes the private folder.
+// Errors: kIo when it cannot be made or the kernel, which has Landlock, refuses.
 Result<Confined> confine_to(const std::vector<std::string>& readable, Companion& companion);
 
 }  // namespace stageline

@@ -114,10 +114,11 @@ const std::vector<Command>& command_table() {
        "[PATH…]",
        "Show a run in the browser: where the time went, its timeline, all answers",
        "Reads files or folders of one run, serves it on this machine and opens the page. The page is there at once "
-       "and shows how far reading is; Ctrl-C ends it. Without a run: a start page, on which runs below --root are opened, "
+       "and shows how far reading is; Ctrl-C ends it. Without a run: a start page, on which runs below --root are "
+       "opened, "
        "compared, and several of them held against each other; files may be dropped on it.",
-       with_open({"follow", "webhook", "port", "host", "token", "confine", "no-open", "title", "compare", "root", "align",
-                  "trust-clocks", "align-on"}),
+       with_open({"follow", "webhook", "port", "host", "token", "confine", "no-open", "title", "compare", "root",
+                  "align", "trust-clocks", "align-on"}),
        0,
        -1,
        run_view,
@@ -127,8 +128,8 @@ const std::vector<Command>& command_table() {
        "[PATH…]",
        "The same as view, and opens no browser",
        "For a machine without a desktop: forward the port (ssh -L 8765:localhost:8765 HOST) and open the address here.",
-       with_open({"follow", "webhook", "port", "host", "token", "confine", "no-open", "title", "compare", "root", "align",
-                  "trust-clocks", "align-on"}),
+       with_open({"follow", "webhook", "port", "host", "token", "confine", "no-open", "title", "compare", "root",
+                  "align", "trust-clocks", "align-on"}),
        0,
        -1,
        run_view,

@@ -16,8 +16,8 @@ namespace {
 // when its rank did its own part of it this much longer than usual.
 constexpr double kLeast = 0.03, kMostlyLast = 0.6, kPause = 0.3;
 
-// Sentences of the parts: "training.part.NAME" is a label, "training.does.NAME" what a rank does then, "training.do.NAME"
-// what all of them do.
+// Sentences of the parts: "training.part.NAME" is a label, "training.does.NAME" what a rank does then,
+// "training.do.NAME" what all of them do.
 constexpr const char* kParts[kTrainingParts] = {"collective", "input", "backward", "forward", "optimizer", "other"};
 
 class Teller {

@@ -47,7 +47,8 @@ struct DigestCount {
   int64_t cells = 0;   // of the digests made
   int64_t bytes = 0;   // of all: as they lie in the folder
   std::vector<Error> failures;
-  Diagnostics losses{};  // of what was read, and of files that are of no rank: those of a whole source are in its digests too
+  Diagnostics
+      losses{};  // of what was read, and of files that are of no rank: those of a whole source are in its digests too
   void add(const DigestCount& other);
 };
 // Any number of units at once. What fails is in `failures`: no digest of it is left or made.

@@ -96,8 +96,8 @@ Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
     std::array<std::vector<Interval>, kHost + 1> by_kind;
     for (size_t l = 0; l < part.lanes.size(); ++l)
       for (size_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i) {
-        const auto kind = static_cast<size_t>(part.slices.kernel_class.empty() ? KernelClass::kNone
-                                                                               : part.slices.class_of(i));
+        const auto kind =
+            static_cast<size_t>(part.slices.kernel_class.empty() ? KernelClass::kNone : part.slices.class_of(i));
         const bool is_device = data.is_device(p, i) && kind >= 1 && kind <= kHost;
         if (!is_device && part.lanes[l].kind != LaneKind::kHostThread) continue;
         const int64_t start = std::max(from, data.time_ns(p, part.slices.start_ns[i]));
@@ -115,8 +115,7 @@ Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
     const CoveredTime host(union_of(std::move(by_kind[kHost])));
     any = any || upto.back().total() > 0 || host.total() > 0;
     ranks.begin_object().field("rank", part.rank);
-    for (size_t c = 0; c < kHost; ++c)
-      ranks.field(kWork[c].name, upto[c].total() - (c == 0 ? 0 : upto[c - 1].total()));
+    for (size_t c = 0; c < kHost; ++c) ranks.field(kWork[c].name, upto[c].total() - (c == 0 ? 0 : upto[c - 1].total()));
     ranks.field("nothing_ns", to - from - upto.back().total()).field("host_ns", host.total()).end_object();
     if (told > kMostDrawn) continue;
     BandRow device = {"rank " + std::to_string(part.rank), {}}, calls = {"  host", {}};

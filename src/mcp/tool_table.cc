@@ -133,7 +133,8 @@ const std::vector<Tool>& tool_table() {
        "notes:texts handle:handle"},
       {"chart",
        "The run as a picture (PNG), with the numbers in it as text beside. pipeline: a row a rank, a cell a forward, "
-       "backward or message. timeline: what each rank's device and host do over time, each nanosecond once. span: where "
+       "backward or message. timeline: what each rank's device and host do over time, each nanosecond once. span: "
+       "where "
        "the step goes, parts that add up to 1.",
        {kTrace,
         {"kind", 't', false, 20, "pipeline,timeline,span", "Default pipeline."},

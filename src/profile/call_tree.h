@@ -26,13 +26,13 @@
 namespace stageline {
 
 enum class FrameKind : uint8_t {
-  kRoot,        // node 0 alone
-  kPython,      // a Python function
-  kOperator,    // of the framework
-  kAnnotation,  // a range that the program named
-  kCall,        // of the device's runtime or driver, or the profiler's own work
-  kDevice,      // kernel that computes
-  kOther,       // what the profiler's format does not say more of
+  kRoot,           // node 0 alone
+  kPython,         // a Python function
+  kOperator,       // of the framework
+  kAnnotation,     // a range that the program named
+  kCall,           // of the device's runtime or driver, or the profiler's own work
+  kDevice,         // kernel that computes
+  kOther,          // what the profiler's format does not say more of
   kCommunication,  // kernel that sends or receives
   kMemory,         // copy, memset
 };

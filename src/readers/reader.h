@@ -21,11 +21,10 @@ struct SourceFile {
   bool given = false;  // named on the command line itself, not found in a folder
 };
 
-// What the user pointed at: files, addresses of files or of folders in S3 (base/remote_file.h), or everything two levels
-// deep in folders, in natural order. Below that, only files
-// whose names are an Ascend profiler's own count (is_ascend_file) and profiles of XLA: their folders lie at any depth.
-// A truth.csv in a folder is passed over (see source.cc), and so is a folder with kPpChartMark, unless it is named
-// itself. Limits: kMaxSourceFiles files.
+// What the user pointed at: files, addresses of files or of folders in S3 (base/remote_file.h), or everything two
+// levels deep in folders, in natural order. Below that, only files whose names are an Ascend profiler's own count
+// (is_ascend_file) and profiles of XLA: their folders lie at any depth. A truth.csv in a folder is passed over (see
+// source.cc), and so is a folder with kPpChartMark, unless it is named itself. Limits: kMaxSourceFiles files.
 inline constexpr size_t kMaxSourceFiles = 100'000;
 // The file that marks a folder as copies of `stageline pp-chart`: the same measurement once more.
 inline constexpr const char* kPpChartMark = "stageline_pp_chart.json";

@@ -1,6 +1,6 @@
 // Files that are dropped on the start page: what a browser sends is written below one folder, which is removed when the
-// program ends. A drop is a number and files with names of their own ("machine0/workerlog.1"); a name never leads out of
-// the drop. Bounds: kMostFiles of a drop, kMostBytes of all together.
+// program ends. A drop is a number and files with names of their own ("machine0/workerlog.1"); a name never leads out
+// of the drop. Bounds: kMostFiles of a drop, kMostBytes of all together.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// The viewer's HTTP server: answers GET and HEAD for one run or a shelf of them (run_shelf.h), until it is told to stop.
+// The viewer's HTTP server: answers GET and HEAD for one run or a shelf of them (run_shelf.h), until it is told to
+// stop.
 //
 // Promises. Only the API and the embedded page are served; a path never leads to a file. On the loopback (the default)
 // requests must name a loopback host, so a page elsewhere cannot reach the API by making its own name point here (DNS

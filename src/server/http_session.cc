@@ -268,7 +268,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     file_bytes_ = *parser_->content_length();
     if (!box.take_bytes(file_bytes_)) {
       file_bytes_ = 0;
-      return send(error_answer(413, "the files that were dropped have no room together", "stageline view PATH reads them where they lie"));
+      return send(error_answer(413, "the files that were dropped have no room together",
+                               "stageline view PATH reads them where they lie"));
     }
     Result<DropBox::Place> place = box.place(*drop, query->text("name"));
     if (!place) return fail_file(refused_answer(place.error()));
@@ -350,8 +351,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::optional<http::response_serializer<http::string_body>> serializer_;
   std::string event_;
   size_t unsent_ = 0;
-  std::string target_;  // of the request, without the token, and within a run of a shelf
-  std::string path_;    // the same, decoded, without parameters
+  std::string target_;                  // of the request, without the token, and within a run of a shelf
+  std::string path_;                    // the same, decoded, without parameters
   std::shared_ptr<const ViewRun> run_;  // that is asked; nullptr: the shelf
   std::optional<http::request_parser<http::file_body>> file_;  // that comes
   DropBox::Place place_;

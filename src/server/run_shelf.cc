@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostListed = 1000;     // of a folder; all are counted
-constexpr size_t kMostLooked = 20'000;   // files of a folder whose format is asked for before anybody opens it
-constexpr int kMostUnread = 32;           // runs that wait to be read, below what the desk keeps waiting
+constexpr size_t kMostListed = 1000;    // of a folder; all are counted
+constexpr size_t kMostLooked = 20'000;  // files of a folder whose format is asked for before anybody opens it
+constexpr int kMostUnread = 32;         // runs that wait to be read, below what the desk keeps waiting
 constexpr auto kTrendPatience = std::chrono::milliseconds(30);
 constexpr const char* kJsonType = "application/json; charset=utf-8";
 
@@ -69,7 +69,8 @@ void RunShelf::start(Entry& entry) {
     try {
       options_.read(*run, paths);
     } catch (const std::bad_alloc&) {
-      run->set_error({ErrorCode::kLimit, "not enough memory for this run", {}, "--ranks and --steps choose less of it"});
+      run->set_error(
+          {ErrorCode::kLimit, "not enough memory for this run", {}, "--ranks and --steps choose less of it"});
     }
     return std::string();
   };
@@ -225,8 +226,10 @@ Result<std::string> RunShelf::open(const Query& query) {
   entry.title = title_of(entry.shown);
   if (!other->empty()) entry.other_title = title_of(entry.others_shown);
   const std::lock_guard lock(mutex_);
-  const auto unread = std::count_if(entries_.begin(), entries_.end(), [](const Entry& one) { return one.run && !one.run->settled(); });
-  if (unread >= kMostUnread) return Error{ErrorCode::kLimit, "many runs are being read", {}, "open this one when they are"};
+  const auto unread =
+      std::count_if(entries_.begin(), entries_.end(), [](const Entry& one) { return one.run && !one.run->settled(); });
+  if (unread >= kMostUnread)
+    return Error{ErrorCode::kLimit, "many runs are being read", {}, "open this one when they are"};
   size_t number = 0;
   for (size_t k = 0; k < entries_.size(); ++k)
     if (entries_[k].paths == entry.paths && entries_[k].others == entry.others) number = k + 1;
@@ -254,8 +257,8 @@ Result<ApiAnswer> RunShelf::trend(const Query& query) {
     inputs.push_back({title_of({one.shown}), valid_utf8(one.shown), options_.reader_of_second({one.path})});
     key += one.path + "\n";
   }
-  const AnswerDesk::Answer answer =
-      desk_.ask(key, [inputs = std::move(inputs)]() -> Result<std::string> { return trend_json(inputs); }, kTrendPatience);
+  const AnswerDesk::Answer answer = desk_.ask(
+      key, [inputs = std::move(inputs)]() -> Result<std::string> { return trend_json(inputs); }, kTrendPatience);
   if (!answer.done) {
     JsonWriter json;
     json.begin_object().field("state", answer.begun ? "running" : "waiting").field("seconds", answer.seconds);

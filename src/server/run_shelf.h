@@ -28,9 +28,9 @@ class RunShelf {
   static constexpr size_t kMostKept = 6, kMostRuns = 10'000;
   using Paths = std::vector<std::string>;
   struct Options {
-    std::vector<std::string> roots;  // real paths of folders
-    std::string drops;               // the folder for what is dropped; "": nothing is taken
-    std::function<void(ViewRun& run, const Paths& paths)> read;            // fills it, or says why not
+    std::vector<std::string> roots;                              // real paths of folders
+    std::string drops;                                           // the folder for what is dropped; "": nothing is taken
+    std::function<void(ViewRun& run, const Paths& paths)> read;  // fills it, or says why not
     std::function<RunAnswers::Read(const Paths& paths)> reader_of_second;  // reads a run to compare with
   };
   explicit RunShelf(Options options);

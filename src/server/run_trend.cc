@@ -51,7 +51,8 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
     json.key("diff").raw(diff).end_object();
   }
   if (series.size() < 2)
-    return Error{ErrorCode::kUnavailable, "no two of these runs have steps that can be held against each other", {}, ""};
+    return Error{
+        ErrorCode::kUnavailable, "no two of these runs have steps that can be held against each other", {}, ""};
   json.end_array().key("changes").begin_array();
   for (const ChangePoint& point : change_points(series))
     json.begin_object()

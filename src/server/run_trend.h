@@ -1,5 +1,5 @@
-// Several runs of one job, in order: what a step took in each, what changed from one to the next (`stageline diff`), and
-// from which run on the level is another one (base/change_points.h, as `stageline history` finds it).
+// Several runs of one job, in order: what a step took in each, what changed from one to the next (`stageline diff`),
+// and from which run on the level is another one (base/change_points.h, as `stageline history` finds it).
 #pragma once
 
 #include <string>

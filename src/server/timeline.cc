@@ -168,9 +168,9 @@ void Timeline::sort_lanes() {
     std::sort(own.begin(), own.end(), [](const SliceLane& a, const SliceLane& b) { return a.begin < b.begin; });
 }
 
-// A profiler of Ascend's writes a message three times: as an operation of its group's lane, as that operation's tasks on
-// streams, and as the cell that was read from the operation. It is drawn once unless someone asks for more: streams that
-// hold tasks of operations alone, and lanes of groups whose operations are all messages with a cell, only repeat.
+// A profiler of Ascend's writes a message three times: as an operation of its group's lane, as that operation's tasks
+// on streams, and as the cell that was read from the operation. It is drawn once unless someone asks for more: streams
+// that hold tasks of operations alone, and lanes of groups whose operations are all messages with a cell, only repeat.
 void Timeline::find_repeats() {
   const auto category = [&](const ViewLane& lane, size_t i) {
     return lane.categories ? trace_.categories[lane.categories[i]].kind : Category::kOther;

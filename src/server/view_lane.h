@@ -70,7 +70,7 @@ struct ViewLane {
   size_t hidden = 0;     // slices deeper than kMaxRowsOfLane
   uint8_t only_kind = kSeveralKinds;  // of all its slices, where that is one
   bool is_plain = true;               // every slice has a row, and lasts as long as its column says
-  bool repeats = false;    // other lanes of the rank show all that is in it
+  bool repeats = false;               // other lanes of the rank show all that is in it
   size_t lasting_rows = 0;            // rows through the last in which a slice lasts any time
   int64_t start_ns = 0, end_ns = 0;
 

@@ -21,8 +21,8 @@ namespace {
 
 const std::set<std::string, std::less<>>& keywords() {
   static const std::set<std::string, std::less<>> words = {
-      "and",  "or",   "not",  "null", "is",   "in",     "like", "glob",      "regexp", "between", "case", "when", "then",
-      "else", "end",  "asc",  "desc", "over", "nulls",  "last", "partition", "by",     "order",   "true", "false"};
+      "and",  "or",  "not", "null", "is",   "in",    "like", "glob",      "regexp", "between", "case", "when", "then",
+      "else", "end", "asc", "desc", "over", "nulls", "last", "partition", "by",     "order",   "true", "false"};
   return words;
 }
 const std::set<std::string, std::less<>>& clauses() {
@@ -32,8 +32,8 @@ const std::set<std::string, std::less<>>& clauses() {
 // Of one row's values alone.
 const std::set<std::string, std::less<>>& plain_functions() {
   static const std::set<std::string, std::less<>> names = {
-      "ms",     "pretty", "short_name", "round", "coalesce", "ifnull", "nullif",  "abs",    "upper",
-      "lower",  "length", "substr",     "trim",  "replace",  "iif",    "matches", "printf", "format"};
+      "ms",    "pretty", "short_name", "round", "coalesce", "ifnull", "nullif",  "abs",    "upper",
+      "lower", "length", "substr",     "trim",  "replace",  "iif",    "matches", "printf", "format"};
   return names;
 }
 
@@ -159,9 +159,9 @@ class Block {
     size_t end = 0;
     if (item.end - item.begin >= 3 && is_word(item.end - 2, "as")) {
       end = item.end - 2;
-    } else if (const Token& last = at(item.end - 1);
-               item.end - item.begin >= 2 && last.kind == Kind::kWord && !keywords().count(last.text) &&
-               (is(item.end - 2, ")") || at(item.end - 2).kind == Kind::kWord)) {
+    } else if (const Token& last = at(item.end - 1); item.end - item.begin >= 2 && last.kind == Kind::kWord &&
+                                                     !keywords().count(last.text) &&
+                                                     (is(item.end - 2, ")") || at(item.end - 2).kind == Kind::kWord)) {
       end = item.end - 1;
     }
     if (end == 0) {
@@ -428,9 +428,9 @@ class Block {
       return out;
     };
     const Token& table = at(table_token_);
-    edits_.push_back({table.begin, table.end,
-                      table_ + "_added_up('" + list(keys_) + "', '" + list(numbers_) + "')" +
-                          (has_alias_ ? "" : " AS " + table_)});
+    edits_.push_back(
+        {table.begin, table.end,
+         table_ + "_added_up('" + list(keys_) + "', '" + list(numbers_) + "')" + (has_alias_ ? "" : " AS " + table_)});
   }
 
   const std::string_view sql_;
@@ -442,10 +442,10 @@ class Block {
   size_t table_token_ = 0;
   bool has_alias_ = false, any_sum_ = false, reading_groups_ = false;
   std::vector<Range> items_;
-  std::map<size_t, size_t> expressions_;      // of items: begin to end, without names
-  std::map<std::string, Range> names_;        // what AS calls an item
+  std::map<size_t, size_t> expressions_;  // of items: begin to end, without names
+  std::map<std::string, Range> names_;    // what AS calls an item
   std::optional<Range> where_, group_, having_, order_, limit_;
-  std::set<std::string> grouped_, terms_;     // columns and other terms of GROUP BY
+  std::set<std::string> grouped_, terms_;  // columns and other terms of GROUP BY
   std::set<std::string> keys_, numbers_;
   std::vector<Edit> edits_;
 };

@@ -108,8 +108,8 @@ void SliceScan::find_one(int64_t id) {
 void SliceScan::add_lanes(size_t p) {
   const Part& part = trace_->parts[p];
   const std::vector<uint32_t>* const rows = rows_of(p);
-  const bool by_time = !data_->is_mapped() &&
-                       (test_.low_ns != INT64_MIN || test_.high_ns != INT64_MAX || test_.end_low_ns != INT64_MIN);
+  const bool by_time =
+      !data_->is_mapped() && (test_.low_ns != INT64_MIN || test_.high_ns != INT64_MAX || test_.end_low_ns != INT64_MIN);
   for (size_t l = 0; l < part.lanes.size(); ++l) {
     const Lane& lane = part.lanes[l];
     if (!wants_lane(lane)) continue;

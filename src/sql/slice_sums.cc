@@ -237,7 +237,8 @@ class SumsCursor : public Cursor {
     }
     std::vector<Axis> axes;
     for (const Field key : keys_)
-      if (const Axis axis = axis_of(key); axis != Axis::kNone && std::find(axes.begin(), axes.end(), axis) == axes.end())
+      if (const Axis axis = axis_of(key);
+          axis != Axis::kNone && std::find(axes.begin(), axes.end(), axis) == axes.end())
         axes.push_back(axis);
     SliceScan scan(data_, kernels_);
     if (Status s = scan.ask(layout_.specs, conditions); !s) return s;
@@ -319,7 +320,8 @@ class SumsTable : public TableSource {
       if (is_number(spec.field))
         for (const char* what : {"added_known_", "added_sum_", "added_min_", "added_max_"})
           columns.push_back({what + spec.column.name, SqlType::kInteger, spec.column.unit, "", false});
-    for (const char* option : {"added_keys", "added_numbers"}) columns.push_back({option, SqlType::kText, "", "", true});
+    for (const char* option : {"added_keys", "added_numbers"})
+      columns.push_back({option, SqlType::kText, "", "", true});
     return columns;
   }
 

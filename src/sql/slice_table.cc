@@ -10,7 +10,8 @@ namespace stageline::sql {
 namespace {
 
 using Field = SliceColumn;
-// Plan::mode: those of SliceScan; the first by a number, as many as LIMIT says, with the number's column above the bits.
+// Plan::mode: those of SliceScan; the first by a number, as many as LIMIT says, with the number's column above the
+// bits.
 constexpr int kByName = SliceScan::kByName, kBackwards = SliceScan::kBackwards, kFirst = 8, kColumnShift = 4;
 
 // Ranges of these are taken to the letter where the value is a whole number; SQLite looks again in any case.
@@ -25,7 +26,7 @@ class SliceCursor : public Cursor {
 
   Status filter(int mode, const std::vector<Pushed>& given) override {
     std::vector<Pushed> conditions;
-    int64_t limit = -1;      // less than 0: none
+    int64_t limit = -1;        // less than 0: none
     bool looks_again = false;  // SQLite does, and may leave rows out
     for (const Pushed& p : given) {
       if (p.op == SQLITE_INDEX_CONSTRAINT_LIMIT) {

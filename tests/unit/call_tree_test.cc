@@ -93,7 +93,8 @@ TEST_CASE("call tree: a kernel that communicates is of another kind than one tha
   const Trace trace = torch_trace(events);
   const CallTree tree = tree_of(trace);
   std::map<std::string, FrameKind> kinds;
-  for (const CallTree::Node& node : tree.nodes) kinds[std::string(tree.frames.text(node.frame)).substr(0, 6)] = node.kind;
+  for (const CallTree::Node& node : tree.nodes)
+    kinds[std::string(tree.frames.text(node.frame)).substr(0, 6)] = node.kind;
   CHECK(kinds.at("gemm") == FrameKind::kDevice);
   CHECK(kinds.at("ncclDe") == FrameKind::kCommunication);
   CHECK(kinds.at("Memcpy") == FrameKind::kMemory);

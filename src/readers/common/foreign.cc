@@ -55,7 +55,8 @@ constexpr ForeignFormat kParquet = {
     "python -c 'import pandas; pandas.read_parquet(\"FILE\").to_csv(\"timings.csv\", "
     "index=False)', then stageline info timings.csv; of Nsight Systems export SQLite, or "
     "open the folder in Python: stageline.open(\"X.parquetdir\")"};
-constexpr ForeignFormat kXz = {"this is compressed with xz, and Stageline reads gzip and zstd", "xz -d FILE, then give what it makes"};
+constexpr ForeignFormat kXz = {"this is compressed with xz, and Stageline reads gzip and zstd",
+                               "xz -d FILE, then give what it makes"};
 constexpr ForeignFormat kBzip2 = {"this is compressed with bzip2, and Stageline reads gzip and zstd",
                                   "bunzip2 FILE, then give what it makes"};
 constexpr ForeignFormat kLz4 = {"this is compressed with LZ4, and Stageline reads gzip and zstd",
@@ -134,7 +135,10 @@ const ForeignFormat* foreign_format(std::string_view head, std::string_view path
   if (head.starts_with(std::string_view("PK\x03\x04", 4)))
     return has(head, "data.pkl") ? &kTorchSave : has(head, ".npy") ? &kNumpy : &kZip;
   if (head.starts_with("\x93NUMPY")) return &kNumpy;
-  if (head.starts_with(std::string_view("\xfd" "7zXZ\0", 6))) return &kXz;
+  if (head.starts_with(std::string_view("\xfd"
+                                        "7zXZ\0",
+                                        6)))
+    return &kXz;
   if (head.starts_with("BZh") && head.substr(4).starts_with("1AY&SY")) return &kBzip2;
   if (head.starts_with("\x04\x22\x4d\x18")) return &kLz4;
   if (head.size() > 262 && head.substr(257, 5) == "ustar") return &kTar;

@@ -118,10 +118,11 @@ Result<RankLog> read_log(const RankSource& rank, Progress* progress) {
                           {log->path});
   const PaddleRepeats repeats = mark_repeated_jobs(*log);
   if (repeats.lines > 0)
-    trace.diagnostics.add("paddle.repeated_line", Severity::kWarning,
-                          "a profiler line stands twice in a row, with the same times (two handlers or a tee print it); "
-                          "it counts once",
-                          {log->path}, repeats.lines);
+    trace.diagnostics.add(
+        "paddle.repeated_line", Severity::kWarning,
+        "a profiler line stands twice in a row, with the same times (two handlers or a tee print it); "
+        "it counts once",
+        {log->path}, repeats.lines);
   if (repeats.steps > 0)
     trace.diagnostics.add("paddle.repeated_step", Severity::kWarning,
                           "a step stands in the log again, with the same times (the log was appended to itself); it "

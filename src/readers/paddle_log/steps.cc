@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 #include <string>
-#include <utility>
 #include <unordered_map>
+#include <utility>
 
 namespace stageline {
 namespace {

@@ -26,11 +26,10 @@ struct PaddleRepeats {
 };
 PaddleRepeats mark_repeated_jobs(PaddleLog& log);
 
-// Cuts a log into bursts; repeated jobs are in none. Within one run of the executor every (type, micro-batch) occurs once, so
-// the first repetition starts the next burst; this holds for every schedule, for bursts that were
-// cut short, and for logs that a second run was appended to. Jobs of type `default` are runs of
-// programs without a pipeline: in a log that has nothing else each is a burst, else they stand
-// outside and get no burst. O(jobs).
+// Cuts a log into bursts; repeated jobs are in none. Within one run of the executor every (type, micro-batch) occurs
+// once, so the first repetition starts the next burst; this holds for every schedule, for bursts that were cut short,
+// and for logs that a second run was appended to. Jobs of type `default` are runs of programs without a pipeline: in a
+// log that has nothing else each is a burst, else they stand outside and get no burst. O(jobs).
 std::vector<PaddleBurst> cut_bursts(const PaddleLog& log, std::vector<int32_t>& burst_of_job);
 
 // Gives every burst of every rank its step ordinal (0, 1, …; unique and increasing within a rank).
