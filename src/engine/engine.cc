@@ -247,6 +247,17 @@ Status export_ranks(const Exporter& exporter, const Trace& trace, const Diagnost
   return together.commit();
 }
 
+// Slices of profiles that stand for no cell.
+int64_t slices_beside_cells(const Trace& trace) {
+  std::vector<uint64_t> of_cells;
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    if (trace.cells.slice[i] != kNoSlice)
+      of_cells.push_back(static_cast<uint64_t>(trace.cells.part[i]) << 32 | trace.cells.slice[i]);
+  std::sort(of_cells.begin(), of_cells.end());
+  const auto distinct = std::unique(of_cells.begin(), of_cells.end()) - of_cells.begin();
+  return static_cast<int64_t>(trace.slice_count()) - distinct;
+}
+
 }  // namespace
 
 Result<ChartPicture> chart_picture(const DrawnRun& drawn, const ExportOptions& options) {
@@ -293,6 +304,11 @@ Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, c
   written->push_back(path);
   const Status done = (*exporter)->write(input, path);
   say_no_theory(notes, asked, options.ghosts);
+  if (const int64_t beside = (*exporter)->cells_alone ? slices_beside_cells(trace) : 0; beside > 0)
+    notes.add("export.cells_alone", Severity::kWarning,
+              std::string((*exporter)->name) + " has the pipeline's cells; " + grouped(beside) +
+                  " slices beside them are not in this file: --to perfetto writes both",
+              {path});
   return done;
 }
 

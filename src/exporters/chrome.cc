@@ -328,10 +328,14 @@ Status write_chrome(const ExportInput& input, const std::string& path) {
 
 // `.json` is this one: it is what people expect of a trace. Tables as JSON are asked for by --to.
 extern const Exporter chrome_exporter = {
-    "chrome", "Chrome trace JSON, also compressed as .json.gz, for Perfetto and chrome://tracing",
-    {"json"}, true,
-    false,    write_chrome,
-    true,     false,
-    "",       true};
+    .name = "chrome",
+    .summary = "Chrome trace JSON, also compressed as .json.gz, for Perfetto and chrome://tracing",
+    .extensions = {"json"},
+    .compresses = true,
+    .needs_tables = false,
+    .write = write_chrome,
+    .draws_cells = true,
+    .one_axis = true,
+    .cells_alone = true};
 
 }  // namespace stageline

@@ -59,7 +59,8 @@ struct Exporter {
   const char* compat = "";         // rivals whose answer --compat gives, a comma list: "hta"
   bool one_axis = false;           // draws ranks beside each other: times have to be those of one clock
   bool whole_tables = false;       // with needs_tables: of every analysis, and all rows; else those of the report
-  bool is_page = false;            // the viewer and the run: made above, by export_run(); `write` is null
+  bool cells_alone = false;  // of a trace with cells nothing else; opened like a trace, so what is missing is said
+  bool is_page = false;      // the viewer and the run: made above, by export_run(); `write` is null
 };
 
 // "out.json.gz" and rank 3: "out.rank3.json.gz".

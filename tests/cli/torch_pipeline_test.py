@@ -3,6 +3,7 @@ import csv
 import io
 import json
 import pathlib
+import re
 import sys
 import unittest
 
@@ -82,6 +83,12 @@ class Cells(Case):
         written = (self.dir / 'out.pftrace').read_bytes()
         for name in (b'F&B', b'deep_ep::internode::dispatch', b'cudaLaunchKernel', b'MoEFunction'):
             self.assertIn(name, written)
+        # JSON has the cells alone, and says how many slices it lacks.
+        found = info(self.dir / 'pair' / 'train.json')
+        said = run('export', self.dir / 'pair' / 'train.json', '-o', self.dir / 'out.json', check=0).err
+        beside = int(re.search(r'cells; (\d+) slices beside them are not in this file', said.replace('\u202f', ''))[1])
+        # A cell has its slice, or shares one with another.
+        self.assertTrue(found['slices'] - found['cells'] <= beside < found['slices'], beside)
 
     def test_filters_choose_cells_and_slices(self):
         source = GOLDEN / 'kineto-pipeline' / 'input'
