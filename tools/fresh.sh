@@ -199,17 +199,17 @@ for name in "${names[@]}"; do
     continue
   fi
   for who in "${whos[@]}"; do
-    tree=$work/$who account=root
+    tree=$work/$who account=root clone=stageline
     rm -rf --one-file-system "$tree"
     cp -a "$work/bare" "$tree"
     cp "$work/commit.bundle" "$tree/var/tmp/"
     if [ "$who" = user ]; then
-      account=stranger
+      account=stranger clone='my runs 流水线/stageline'  # people's folders have such names
       alone type_in "$tree" root "apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends sudo &&
         useradd --create-home --shell /bin/bash $account && echo '$account ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/$account" >>"$log" 2>&1 ||
         { tail -20 "$log" >&2; say "$name: no user could be made: $log"; failed=1; continue; }
     fi
-    alone type_in "$tree" "$account" 'git -c advice.detachedHead=false clone --quiet /var/tmp/commit.bundle stageline' >>"$log" 2>&1 ||
+    alone type_in "$tree" "$account" "git -c advice.detachedHead=false clone --quiet /var/tmp/commit.bundle '$clone'" >>"$log" 2>&1 ||
       { tail -20 "$log" >&2; say "$name: git could not clone there: $log"; failed=1; continue; }
     for command in "${commands[@]}"; do
       tried=$((tried + 1))
@@ -217,7 +217,7 @@ for name in "${names[@]}"; do
       log_of=$logs/$name.$who.$short.log
       say "$name as $who: $command ($log_of)"
       began=$SECONDS code=0
-      alone type_in "$tree" "$account" "cd stageline; $command" >"$log_of" 2>&1 || code=$?
+      alone type_in "$tree" "$account" "cd '$clone'; $command" >"$log_of" 2>&1 || code=$?
       line="$name as $who: $short: $(minutes $((SECONDS - began)))"
       if [ "$code" -ne 0 ]; then
         tail -40 "$log_of" >&2
