@@ -179,7 +179,7 @@ def main():
             print(f'stand-in: tests/data/{name}')
         results, failed = {}, 0
         for mode in arguments.modes.split(','):
-            results[mode] = run(mode, arguments.python, root, arguments.package, arguments.options)
+            results[mode] = run(mode, arguments.python, root, arguments.package.resolve(), arguments.options)
             counts = {state: sum(s == state for s in results[mode].values()) for state in ('passed', 'failed', 'skipped')}
             print(f'{mode}: {counts["passed"]} of {len(results[mode])} pass, {counts["failed"]} fail, {counts["skipped"]} are skipped')
         kept = folder / 'outcomes.json'
