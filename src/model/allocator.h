@@ -11,11 +11,11 @@ namespace stageline {
 
 enum class AllocatorAction : uint8_t {
   kAlloc,
-  kFreeRequested,  // the program gave it back; streams may still use it
-  kFreeCompleted,  // it may be given out again ("free" in old files)
-  kSegmentAlloc,   // memory taken from the device
+  kFreeRequested,  // the program gave the block back; kernels on other streams may still use it
+  kFreeCompleted,  // the block may be given out again; files of older versions call this "free"
+  kSegmentAlloc,   // memory was taken from the device
   kSegmentFree,
-  kSegmentMap,  // the same of an expandable segment
+  kSegmentMap,  // memory was mapped into an expandable segment
   kSegmentUnmap,
   kSnapshot,
   kOutOfMemory,
@@ -26,15 +26,16 @@ struct AllocatorEvent {
   int64_t time_ns = 0;
   uint64_t address = 0;
   int64_t bytes = 0;
-  int64_t device_free = -1;  // of kOutOfMemory: what the device still had; −1: not said
+  int64_t device_free = -1;  // of kOutOfMemory only: what was still free on the device; −1 when the file does not say
   int64_t stream = 0;
   int32_t device = 0;
   AllocatorAction action = AllocatorAction::kOther;
-  StringId stack = 0;     // frames with ; between, innermost first
-  StringId category = 0;  // "parameter", "activation", …; 0: not said
+  StringId stack = 0;     // the frames, innermost first, with ";" between
+  StringId category = 0;  // "parameter", "activation", …; 0 when the file does not say
 };
 
-enum class BlockState : uint8_t { kInactive, kActive, kAwaitingFree };  // allocated; freed, and waiting for a stream
+// kAwaitingFree: freed by the program, but a stream may still use it
+enum class BlockState : uint8_t { kInactive, kActive, kAwaitingFree };
 
 struct AllocatorBlock {
   uint64_t address = 0;
@@ -45,17 +46,17 @@ struct AllocatorBlock {
 
 struct AllocatorSegment {
   uint64_t address = 0;
-  int64_t bytes = 0, allocated = -1, active = -1;  // as it says; −1: not said
+  int64_t bytes = 0, allocated = -1, active = -1;  // as the snapshot says; −1 when it does not
   int64_t stream = 0;
   int32_t device = 0;
   bool is_large = false, is_expandable = false;
-  StringId pool = 0;  // "(0, 0)": of all but CUDA graphs and private pools
+  StringId pool = 0;  // "(0, 0)" for the default pool; CUDA graphs and private pools have other ids
   StringId stack = 0;
-  uint32_t first_block = 0, block_count = 0;  // into AllocatorSnapshot::blocks
+  uint32_t first_block = 0, block_count = 0;  // the segment's blocks, as positions in AllocatorSnapshot::blocks
 };
 
 struct AllocatorSnapshot {
-  std::vector<AllocatorEvent> events;  // by device, in their own order
+  std::vector<AllocatorEvent> events;  // device after device, each in the order in which it happened
   std::vector<AllocatorSegment> segments;
   std::vector<AllocatorBlock> blocks;
   bool empty() const { return events.empty() && segments.empty(); }

@@ -10,17 +10,18 @@
 
 namespace stageline {
 
-inline constexpr int32_t kUnknown = -1;  // step, stage, dp, chunk or micro-batch that nobody knows
+// Stands for a step, stage, dp, chunk or micro-batch that the source does not give.
+inline constexpr int32_t kUnknown = -1;
 inline constexpr uint32_t kNoSlice = UINT32_MAX;
 
 struct Cell {
   int32_t step = kUnknown;
-  int32_t part = 0;  // index into Trace::parts, that is: the rank
+  int32_t part = 0;  // index into Trace::parts; a part is a rank
   CellKind kind = CellKind::kOther;
   int32_t chunk = 0;
   int32_t micro_batch = kUnknown;
   int64_t start_ns = 0, end_ns = 0;
-  uint32_t slice = kNoSlice;  // source slice within the part
+  uint32_t slice = kNoSlice;  // the slice of the part that this cell was made from
 };
 
 struct Cells {
@@ -38,7 +39,7 @@ struct Cells {
   void reserve(size_t count);
   void add(const Cell& cell);
   Cell at(size_t i) const;
-  // Orders rows by (step, part, start, −duration, slice): what every consumer expects.
+  // Orders rows by (step, part, start, −duration, slice); everything that takes "sorted cells" expects this order.
   void sort();
   // Keeps the rows for which keep(i) is true, in order.
   template <class Keep>
@@ -57,9 +58,10 @@ struct StepRange {
 };
 std::vector<StepRange> step_ranges(const Cells& cells);
 
-// Greedy rows so that no two intervals of one row overlap: row[i] for intervals given in start
-// order; touching is no overlap. At most `max_rows` rows (the last one then may overlap).
-// O(n · rows). Returns the number of rows used.
+// Puts intervals into rows so that no two of one row overlap, each into the first row that is free: row[i] is the row
+// of interval i. Intervals are given in the order of their starts; two that touch do not overlap. At most `max_rows`
+// rows are used, and the last of them takes what fits nowhere else, so there intervals may overlap. O(n · rows).
+// Returns the number of rows used.
 int assign_rows(const std::vector<int64_t>& start_ns, const std::vector<int64_t>& end_ns, std::vector<int>& row,
                 int max_rows = 64);
 

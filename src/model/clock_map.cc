@@ -35,7 +35,8 @@ int64_t ClockMap::common_ns(int64_t stamp_ns) const {
   const ClockSegment& s = segment_at(stamp_ns);
   int64_t since = 0, common = 0;
   if (__builtin_sub_overflow(stamp_ns, s.origin_ns, &since)) return stamp_ns;
-  // stamp = t + offset + drift·(t − t0) with t0 = origin − offset, solved for t; drift² counts over days.
+  // The header's formula, stamp = t + offset + drift·(t − t0) with t0 = origin − offset, is solved for t. The exact
+  // factor drift / (1 + drift) is used, for over days drift² counts.
   const double gained = static_cast<double>(since) * (s.drift / (1 + s.drift));
   if (!(std::abs(gained) < 4e18)) return stamp_ns;
   int64_t shift = 0;

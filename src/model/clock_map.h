@@ -1,6 +1,8 @@
 // ClockMap: how the stamps of one rank become times that all ranks share.
 //
-//   local(t) = t + offset + drift · (t − origin)      t: time of the reference rank's clock
+//   local(t) = t + offset + drift · (t − t0)      t: time of the reference rank's clock; t0 = origin − offset
+//
+// Example: a clock that is 2 ms ahead (offset = 2 000 000 ns) shows 12:00:00.002 when the reference shows 12:00:00.000.
 //
 // The columns of a Trace stay in each rank's own clock; whatever draws several ranks on one axis goes through the map.
 // A map is monotone within a segment (|drift| < 1), so the order of stamps and the nesting of slices survive it. A
@@ -13,42 +15,47 @@
 
 namespace stageline {
 
-// What the offset of a rank stands on, the best first.
+// What a rank's offset was measured by, the best evidence first.
 enum class ClockEvidence : uint8_t {
   kReference,    // the rank whose clock the others are put on
   kSharedClock,  // stamped by the reference's own clock (same machine)
-  kMessages,     // pipeline messages lead to the reference
-  kMixed,        // messages to its neighbours, collectives from there to the reference
+  kMessages,     // messages of the pipeline connect the rank to the reference
+  kMixed,        // messages connect it to a neighbour, and collectives connect that one to the reference
   kCollectives,
-  kGaps,      // no messages: the smallest gaps between a forward (backward) and the one that waits for it
-  kOperator,  // chosen by hand: an operator that is taken to start on both ranks at once
-  kTrusted,   // nothing ties it: its stamps are taken as they are
+  // There were no messages; used were the smallest gaps between a forward (backward) and the one that waits for it.
+  kGaps,
+  kOperator,  // the user named an operator that is taken to start at the same instant on both ranks
+  kTrusted,   // nothing connects the rank to the others; its stamps are taken as they are
 };
-bool is_measured(ClockEvidence evidence);                // stands on a comparison of stamps, not on what somebody says
+// True where stamps were compared, false where the clock is only said to agree.
+bool is_measured(ClockEvidence evidence);
 std::string_view evidence_name(ClockEvidence evidence);  // "reference", "shared clock", "messages", …
 
 struct ClockSegment {
-  int64_t from_ns = INT64_MIN;  // holds for stamps from here to the next segment's
-  int64_t origin_ns = 0;        // the stamp at which offset_ns holds
-  int64_t offset_ns = 0;        // this clock minus the reference's
-  int64_t offset_half_ns = -1;  // the true offset at origin_ns lies within ± this of offset_ns; −1: nobody knows
-  double offset_error_ns = -1;  // how far offset_ns is likely off (one standard error): an estimate; −1: unknown
-  double drift = 0;             // seconds gained per second against the reference: 1e-6 is a ppm fast
-  double drift_half = -1;       // the same for the drift; −1: unknown
-  double drift_error = -1;      // likely error of the drift; −1: unknown
-  int64_t message_count = 0;    // matched messages, collectives or gaps it stands on
-  ClockEvidence evidence = ClockEvidence::kTrusted;  // of this segment
-  int32_t reference_rank = -1;  // whose clock it is put on; of ranks that nothing ties to the first: one of their own
+  int64_t from_ns = INT64_MIN;  // the segment holds for stamps from here up to the next segment's from_ns
+  int64_t origin_ns = 0;        // the stamp of this clock at which offset_ns holds
+  int64_t offset_ns = 0;        // what this clock shows minus what the reference's shows
+  // The true offset at origin_ns lies within ± this of offset_ns; −1 when no bound is known.
+  int64_t offset_half_ns = -1;
+  double offset_error_ns = -1;  // one standard error of offset_ns, which is an estimate and no bound; −1 when unknown
+  double drift = 0;           // seconds gained per second against the reference: 1e-6 runs fast by one part per million
+  double drift_half = -1;     // the true drift lies within ± this of drift; −1 when no bound is known
+  double drift_error = -1;    // one standard error of the drift; −1 when unknown
+  int64_t message_count = 0;  // how many matched messages, collectives or gaps the segment was fitted to
+  ClockEvidence evidence = ClockEvidence::kTrusted;  // what this segment was measured by
+  // The rank whose clock is the reference; ranks that nothing connects to the first have one among themselves.
+  int32_t reference_rank = -1;
 };
 
 struct ClockMap {
-  std::vector<ClockSegment> segments;                // by from_ns; empty: stamps are left as they are
-  ClockEvidence evidence = ClockEvidence::kTrusted;  // the worst of the segments'
+  std::vector<ClockSegment> segments;                // ordered by from_ns; when empty, stamps are left as they are
+  ClockEvidence evidence = ClockEvidence::kTrusted;  // the worst evidence of all segments
 
-  // Nanoseconds on the reference's clock. O(log segments). Stamps too far out to map come back as they are.
+  // Returns the stamp as nanoseconds on the reference's clock. A stamp so far away that the result would overflow comes
+  // back unchanged. O(log segments).
   int64_t common_ns(int64_t stamp_ns) const;
   const ClockSegment& segment_at(int64_t stamp_ns) const;
-  // The largest half-interval over the segments; −1 when one is unknown.
+  // Returns the widest offset_half_ns of all segments; −1 when one of them is unknown.
   int64_t offset_half_ns() const;
 };
 

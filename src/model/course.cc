@@ -9,11 +9,11 @@ namespace stageline {
 namespace {
 
 constexpr size_t kLeastValues = 6;
-constexpr size_t kMostValues = 2000;  // of longer runs the first ones tell the shape
+constexpr size_t kMostValues = 2000;  // a longer run is judged by its first values
 constexpr size_t kMostEvery = 10;
-constexpr double kMostLeft = 0.5;  // of the variance about the mean, that a shape may leave
-// Critical values of F at one in a thousand for one more parameter, by degrees of freedom left; then by Bonferroni for
-// the number of shapes that were tried, which the square root of t's growth is near enough to.
+constexpr double kMostLeft = 0.5;  // share of the variance about the mean that a shape may leave
+// Critical values of F at a significance of one in a thousand for one more parameter, by degrees of freedom left. They
+// grow with the number of shapes that were tried (Bonferroni); a logarithm is near enough to how fast.
 double least_f(size_t free, size_t tried) {
   constexpr double kF[] = {0,    405284, 998.5, 167.0, 74.1, 47.2, 35.5, 29.2, 25.4,
                            22.9, 21.0,   19.7,  18.6,  17.8, 17.1, 16.6, 16.1};
@@ -23,11 +23,11 @@ double least_f(size_t free, size_t tried) {
 
 struct Fit {
   Course course;
-  double left = 0;  // sum of squares
+  double left = 0;  // the sum of squares that the shape leaves
   size_t tried = 1;
 };
 
-// Two levels: `high` says which values have the second one.
+// Fits two levels; `is_high` says which values belong to the second.
 template <class IsHigh>
 Fit two_levels(CourseKind kind, std::span<const double> values, const IsHigh& is_high) {
   double sum[2] = {0, 0};
@@ -82,7 +82,7 @@ Course course_of(std::span<const double> all) {
   if (all.size() > values.size()) flat.level.resize(all.size(), flat.low);
   if (known < kLeastValues || !(constant.left > 0)) return flat;
 
-  std::vector<Fit> best;  // of each kind
+  std::vector<Fit> best;  // the best fit of each kind
   const auto keep = [&](Fit fit, size_t least_each) {
     if (std::isnan(fit.left)) return;
     if (fit.course.kind != CourseKind::kTrend &&
@@ -110,7 +110,7 @@ Course course_of(std::span<const double> all) {
       fit.course.every = every, fit.course.from = phase;
       if (fit.course.high > fit.course.low) keep(std::move(fit), 2);
     }
-  // Now and then: the cut between low and high values that leaves least.
+  // kSome: tries every cut between low and high values.
   std::vector<double> sorted;
   std::copy_if(values.begin(), values.end(), std::back_inserter(sorted), [](double v) { return !std::isnan(v); });
   std::sort(sorted.begin(), sorted.end());
@@ -124,7 +124,7 @@ Course course_of(std::span<const double> all) {
     const size_t free = known - parameters;
     const double left = std::max(fit.left, 1e-18 * constant.left);
     const double f = (constant.left - fit.left) / (left / static_cast<double>(free));
-    // Any values can be cut into high and low ones: that says something only where hardly anything is left.
+    // Any values can be cut into high and low ones, so such a cut must leave hardly anything to say something.
     const double most = fit.course.kind == CourseKind::kSome ? kMostLeft / 5 : kMostLeft;
     if (fit.left > most * constant.left || f < least_f(free, fit.tried)) continue;
     const bool simpler = chosen && chosen->course.kind != CourseKind::kSome && fit.course.kind == CourseKind::kSome;

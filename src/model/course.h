@@ -1,10 +1,12 @@
-// The shape in time of something that is measured once a step: the same in all of them, slower from a step on, slower
-// with every step, in every n-th one, or now and then.
+// Course: how a value that is measured once a step goes over the steps. It is the same in all of them, higher from one
+// step on, rising (or falling) with every step, higher in every n-th step, or higher now and then.
 //
 //   1.00 1.01 0.99 1.00 1.31 1.30 1.29 1.30     kOnset, from the fifth value on: 1.00 before, 1.30 after
 //
-// Shapes are fits by least squares. One is taken where it leaves less than half of the variance that the mean leaves,
-// and more than chance would by an F test; of several the one with least left, onsets and trends before patterns.
+// Each shape is fitted by least squares. It is accepted where it leaves less than half of the variance about the mean
+// (a tenth for "now and then", since any values can be split into high and low ones) and where an F test says that
+// chance would not do as well. Of several accepted shapes the one that leaves least is taken, and "now and then" only
+// where no other was accepted.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +19,21 @@ enum class CourseKind : uint8_t { kConstant, kOnset, kTrend, kEvery, kSome };
 
 struct Course {
   CourseKind kind = CourseKind::kConstant;
-  size_t from = 0;            // of an onset: the first value of the new level; of kEvery: the first of the high ones
-  size_t every = 0;           // of kEvery: 2, 3, …
-  size_t high_count = 0;      // of kOnset, kEvery, kSome
-  double low = 0, high = 0;   // levels; of a trend its first and its last value
-  double noise = 0;           // standard deviation of what the shape leaves
-  std::vector<double> level;  // by value: what the shape says it is
+  size_t from = 0;            // kOnset: the first value of the new level; kEvery: the first high value
+  size_t every = 0;           // kEvery only: the period, 2, 3, …
+  size_t high_count = 0;      // kOnset, kEvery and kSome: how many values are high
+  double low = 0, high = 0;   // the two levels; for kTrend the first and the last value of the line
+  double noise = 0;           // standard deviation of the values about the shape
+  std::vector<double> level;  // what the shape says each value is; as long as the values
   bool varies() const { return kind != CourseKind::kConstant; }
 };
 
-// Of a higher level, what a lower one is at most that is next to nothing beside it.
+// A lower level of at most this share of the higher one counts as next to nothing: waits of 2 ms in most steps and 10
+// ms in every fifth are waits of the fifth.
 inline constexpr double kNextToNothing = 0.25;
 
-// `values` one a step, in order; NaN: unknown. Fewer than six known ones are kConstant. O(n²).
+// `values` has one value per step, in order of steps; NaN is a value that nobody knows. Fewer than six known values are
+// kConstant. O(n²).
 Course course_of(std::span<const double> values);
 
 }  // namespace stageline

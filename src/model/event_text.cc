@@ -15,12 +15,12 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kFirstBytes = size_t{1} << 12;  // most events are shorter
+constexpr size_t kFirstBytes = size_t{1} << 12;  // most events are shorter than this
 
 bool is_gzip(std::string_view head) { return head.size() >= 2 && head[0] == '\x1f' && head[1] == '\x8b'; }
 bool is_zstd(std::string_view head) { return head.starts_with("\x28\xb5\x2f\xfd"); }
 
-// Bytes of the file itself.
+// Reads bytes of a file that is not compressed.
 Result<std::string> read_plain(const std::string& path, int64_t offset, size_t size) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return Error{ErrorCode::kIo, std::string("cannot open: ") + strerror(errno), {path}, ""};
@@ -37,7 +37,7 @@ Result<std::string> read_plain(const std::string& path, int64_t offset, size_t s
   return out;
 }
 
-// From the start of the text: zstd has no restart points.
+// Reads a compressed file from its start, since zstd has no restart points.
 Result<std::string> read_through(const std::string& path, int64_t offset, size_t size) {
   Result<Input> input = Input::open(path);
   if (!input) return std::move(input).error();
@@ -56,7 +56,7 @@ Result<std::string> read_through(const std::string& path, int64_t offset, size_t
   return out;
 }
 
-// The file that holds a position of the part's axis.
+// Returns the file that holds this position of the part's decompressed bytes.
 const SourceRef& file_of(const Part& part, int64_t offset) {
   const auto after = std::upper_bound(part.files.begin(), part.files.end(), offset,
                                       [](int64_t at, const SourceRef& file) { return at < file.first_offset; });
@@ -102,7 +102,7 @@ Result<std::string> EventTexts::text(const Part& part, uint32_t slice) {
       return text;
     }
     if (text->size() < size || size > kMaxJsonObjectBytes) {
-      // Quotes that were never escaped hide the brace: what stands before the next event.
+      // Quotes that were never escaped may hide the closing brace; then the event ends where the next one begins.
       std::vector<JsonSpan> pieces;
       split_json_objects(*text, 0, pieces);
       if (pieces.size() > 1) return std::string(pieces[0].text);

@@ -1,4 +1,4 @@
-// The source's own text of one event, fetched from its file on demand: all arguments of a slice.
+// Fetches the source's own text of one event from its file, on demand: all arguments of a slice, whatever they are.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 
 namespace stageline {
 
-// That the file is still the one that was read. Errors: kUnavailable when it cannot be opened again, kBadInput
-// when it changed.
+// Returns no error where the file is still the one that was read (same size and time of change). Errors: kUnavailable
+// when it cannot be opened again, kBadInput when it changed.
 Status check_unchanged(const SourceRef& file);
 
-// Keeps restart points of gzip files between requests, so that a second one of the same file is short. One
-// object per reader of a trace; not for several threads at once.
+// Keeps restart points of gzip files between requests, so that a second request for the same file inflates little. One
+// object serves one reader of a trace; it must not be used by several threads at once.
 class EventTexts {
  public:
   // The JSON object of slice `slice` of `part`, as the file has it. Errors: kUnavailable when the source keeps no
@@ -26,10 +26,11 @@ class EventTexts {
   std::map<std::string, GzipIndex> indexes_;
 };
 
-// One request.
+// The same for a single request, without keeping restart points.
 Result<std::string> event_text(const Part& part, uint32_t slice);
 
-// The slice whose event stands at `index` of traceEvents (Slices::file_index); kNoSliceIndex when it is no slice.
+// Returns the slice whose event stands at `index` of traceEvents (Slices::file_index); kNoSliceIndex when that event
+// did not become a slice.
 uint32_t slice_of_index(const Part& part, int64_t index);
 
 }  // namespace stageline

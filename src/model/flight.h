@@ -1,6 +1,6 @@
-// What a flight recorder (c10d's ring of the last collectives of every rank) says beside name, size and group of a
-// call: in which order calls were made and how far each got. The stamps are the host's, so these are facts of order,
-// not of time. Source of the fields: torch/csrc/distributed/c10d/FlightRecorder (formats 2.1 to 2.10).
+// What a flight recorder (c10d's ring buffer of each rank's last collectives) says of a call beside its name, size and
+// group: in which order the calls were made, and how far each one got. Its stamps are the host's, so these facts tell
+// order rather than time. Source of the fields: torch/csrc/distributed/c10d/FlightRecorder (formats 2.1 to 2.10).
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,25 @@ enum class FlightState : uint8_t { kScheduled, kStarted, kCompleted };
 
 struct FlightGroup {
   std::string name, description;
-  std::vector<int32_t> ranks;  // global, ascending: the members as a dump says, else all ranks that made a call in it
+  // Global ranks, ascending: the members that a dump lists, else all ranks that made a call in the group.
+  std::vector<int32_t> ranks;
   bool members_said = false;
 };
 
-// One recorded call; FlightCall::slice is its slice. By slice, which is the order of recording.
+// One recorded call. Calls are ordered by FlightCall::slice, which is the order in which they were recorded.
 struct FlightCall {
   uint32_t slice = 0;
-  int32_t group = -1;  // into Trace::flight_groups
+  int32_t group = -1;  // index into Trace::flight_groups
   FlightState state = FlightState::kScheduled;
   bool is_p2p = false, is_send = false;
-  int32_t peer = -1;          // of a send or receive: global rank of the other side; −1 unknown
-  int64_t record_id = -1;     // counts all calls of the rank: the ring begins late where the first is above 0 (or 1)
-  int64_t sequence = -1;      // of its group: equal on all members of one collective
-  int64_t completed_ns = -1;  // when somebody noticed that it was through, as `start` of the slice is when it was made
+  int32_t peer = -1;  // for a send or receive the global rank of the other side; −1 when unknown
+  // Counts all calls of the rank; where the first is above 0 (or 1), the ring has lost what came before it.
+  int64_t record_id = -1;
+  int64_t sequence = -1;  // counts the calls of its group; equal on all members of one collective
+  // When the recorder noticed that the call was finished; the slice starts when the call was made.
+  int64_t completed_ns = -1;
   int64_t timeout_ms = -1;
-  StringId op = 0;                         // "all_reduce", "send", without the backend in front
+  StringId op = 0;                         // "all_reduce", "send": without the back end's name in front
   StringId in_sizes = 0, out_sizes = 0;    // "[[64, 32]]"
   StringId in_dtypes = 0, out_dtypes = 0;  // "Float, BFloat16"
 };

@@ -1,5 +1,5 @@
-// What names of Ascend's communication operations are made of: hcom_allReduce__377_4_1 is type hcom_allReduce_ with
-// the group's number 377, a running number and 1 (specs: docs/formats/ascend.md).
+// How Ascend names communication operations: hcom_allReduce__377_4_1 has the type hcom_allReduce_, belongs to the group
+// with the number 377, and is operation 4 of that group (specs: docs/formats/ascend.md).
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,15 @@
 
 namespace stageline {
 
-// "hcom_allReduce__377_4_1" → "hcom_allReduce_", as the profiler's own type column; other names as they are.
+// Returns the operation's type as the profiler's own column has it: "hcom_allReduce__377_4_1" → "hcom_allReduce_".
+// Other names come back unchanged.
 inline std::string hccl_type(std::string_view name) {
   const size_t at = name.find("__");
   return std::string(at == std::string_view::npos ? name : name.substr(0, at + 1));
 }
 
-// The 64-bit number of a group: two polynomial hashes of its name's code points, primes 29 (high half) and 131.
+// Returns the 64-bit number of a group: two polynomial hashes of the code points of its name, with prime 29 in the high
+// half and 131 in the low half.
 inline uint64_t hccl_group_hash(std::string_view name) {
   uint32_t high = 0, low = 0;
   for (size_t i = 0; i < name.size();) {
@@ -29,9 +31,9 @@ inline uint64_t hccl_group_hash(std::string_view name) {
   }
   return uint64_t{high} << 32 | low;
 }
-// The same in decimal, which stands for the group after "@" in the profiler's sums.
+// The group's number in decimal, as the profiler's sums write it after "@".
 inline std::string hccl_group_digits(std::string_view name) { return std::to_string(hccl_group_hash(name)); }
-// Its last three digits, which operation names bear.
+// The last three digits of the group's number, which names of operations contain.
 inline std::string hccl_group_id(std::string_view name) {
   const std::string digits = hccl_group_digits(name);
   return digits.size() > 3 ? digits.substr(digits.size() - 3) : digits;

@@ -1,4 +1,4 @@
-// Unions of time intervals, as every breakdown needs them.
+// Unions, intersections and differences of sets of time intervals, for everything that breaks time down.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@ struct Interval {
   int64_t start = 0, end = 0;
 };
 
-// Sorted by start, merged where they touch or overlap. A new interval starts only after the running
-// maximum of ends, so members with negative length stay as they are (HTA's rounding makes them).
+// Sorts intervals by start and merges those that touch or overlap. A new interval begins only after the running maximum
+// of the ends, so an interval of negative length (HTA's rounding makes some) stays as it is where nothing covers it.
 inline std::vector<Interval> union_of(std::vector<Interval> intervals) {
   const auto before = [](const Interval& a, const Interval& b) {
     return a.start != b.start ? a.start < b.start : a.end < b.end;
@@ -32,14 +32,14 @@ inline std::vector<Interval> union_of(std::vector<Interval> intervals) {
   return intervals;
 }
 
-// Sum of lengths of a union.
+// Returns the total length of a union.
 inline int64_t length_of(const std::vector<Interval>& merged) {
   int64_t sum = 0;
   for (const Interval& i : merged) sum += i.end - i.start;
   return sum;
 }
 
-// What two unions share.
+// Returns how much time two unions share.
 inline int64_t shared_length(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   int64_t sum = 0;
   for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
@@ -53,7 +53,7 @@ inline int64_t shared_length(const std::vector<Interval>& a, const std::vector<I
   return sum;
 }
 
-// What two unions share, as a union.
+// Returns the intersection of two unions, as a union.
 inline std::vector<Interval> shared_of(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   std::vector<Interval> out;
   for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
@@ -68,7 +68,7 @@ inline std::vector<Interval> shared_of(const std::vector<Interval>& a, const std
   return out;
 }
 
-// The union `a` without the union `b`.
+// Returns the part of the union `a` that is not in the union `b`.
 inline std::vector<Interval> without(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   std::vector<Interval> out;
   size_t k = 0;
@@ -78,14 +78,14 @@ inline std::vector<Interval> without(const std::vector<Interval>& a, const std::
     for (size_t j = k; j < b.size() && b[j].start < whole.end; ++j) {
       if (b[j].start > start) out.push_back({start, b[j].start});
       start = std::max(start, b[j].end);
-      k = j;  // it may reach into the next interval of `a`
+      k = j;  // this interval of `b` may reach into the next interval of `a`
     }
     if (start < whole.end) out.push_back({start, whole.end});
   }
   return out;
 }
 
-// A union that answers how much of any window it covers, in O(log n).
+// A union prepared to answer in O(log n) how much of any window it covers.
 class CoveredTime {
  public:
   explicit CoveredTime(std::vector<Interval> merged) : merged_(std::move(merged)), before_(merged_.size() + 1, 0) {
@@ -102,7 +102,7 @@ class CoveredTime {
     return i == 0 ? 0 : before_[i - 1] + std::min(time, merged_[i - 1].end) - merged_[i - 1].start;
   }
   std::vector<Interval> merged_;
-  std::vector<int64_t> before_;  // covered by the intervals before
+  std::vector<int64_t> before_;  // before_[i]: time covered by the intervals before interval i
 };
 
 }  // namespace stageline

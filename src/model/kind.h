@@ -24,7 +24,7 @@ enum class CellKind : uint8_t {
 };
 inline constexpr int kCellKindCount = 12;
 
-// Groups that share a colour and a lane.
+// Kinds of one group share a colour in every drawing.
 enum class KindGroup : uint8_t { kForward, kBackward, kWeight, kMessage, kCollective, kOptimizer, kOther };
 
 std::string_view kind_code(CellKind kind);  // "F", "B", "I", "W", "F&B", "SF", …, "C", "O", "other"
@@ -32,9 +32,9 @@ std::string_view kind_name(CellKind kind);  // "forward", "backward", "input gra
 std::optional<CellKind> kind_from_code(std::string_view code);
 KindGroup kind_group(CellKind kind);
 
-// F, B, I, W and F&B: the work that schedules arrange and bubbles are measured against.
+// True for F, B, I, W and F&B: the work that schedules arrange and that bubbles are measured against.
 constexpr bool is_compute(CellKind kind) { return kind <= CellKind::kForwardBackward; }
-// B and I: what the stage before waits for, and what gives activations back.
+// True for B and I: the previous stage waits for their gradient, and they free a micro-batch's activations.
 constexpr bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
 constexpr bool is_message(CellKind kind) { return kind >= CellKind::kSendForward && kind <= CellKind::kRecvBackward; }
 

@@ -1,5 +1,6 @@
-// Sends, receives and batches of them, told from collectives by name: "send", "recv", "receive", "batchSendRecv",
-// "hcom_receive__377_0_1", "ncclDevKernel_SendRecv". A message is between two ranks; nobody waits for all.
+// Tells messages (sends, receives and batches of them) from collectives by name: "send", "recv", "receive",
+// "batchSendRecv", "hcom_receive__377_0_1", "ncclDevKernel_SendRecv". A message concerns two ranks, whereas all members
+// of a group wait for a collective.
 #pragma once
 
 #include <string>

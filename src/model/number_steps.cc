@@ -10,13 +10,13 @@
 namespace stageline {
 namespace {
 
-struct Round {  // of one rank
+struct Round {  // one round of work on one rank
   int64_t first_start_ns = INT64_MAX, last_end_ns = INT64_MIN;
 };
 
 auto work_key(const Op& op) { return std::tuple(op.rank, op.kind, op.chunk, op.micro_batch); }
 
-// Calls take(i, k, n) for the k-th of the n times that an operation is there, in order of start.
+// Calls take(i, k, n) for every kept op i: it is the k-th, by start, of n ops that are the same work.
 template <class Keep, class Take>
 void each_repetition(const std::vector<Op>& ops, Keep keep, Take take) {
   std::vector<uint32_t> order;
@@ -69,7 +69,7 @@ void number_steps(std::vector<Op>& ops, std::string_view format, std::string_vie
   diagnostics.add(name + ".steps_numbered", Severity::kWarning,
                   none + "; every rank does each micro-batch's work " + grouped(static_cast<int64_t>(most)) +
                       " times, one round after another, and the rounds were taken as steps");
-  const auto round_at = [&](const Op& op) {  // by time, in the rank's own rounds
+  const auto round_at = [&](const Op& op) {  // the last round of the op's rank that has begun when the op starts
     const auto own = rounds.find(op.rank);
     if (own == rounds.end()) return int32_t{0};
     const auto after = std::upper_bound(own->second.begin(), own->second.end(), op.start_ns,
@@ -78,7 +78,7 @@ void number_steps(std::vector<Op>& ops, std::string_view format, std::string_vie
   };
   for (size_t i = 0; i < ops.size(); ++i)
     ops[i].step = numbered(ops[i]) ? static_cast<int32_t>(round_of[i]) : round_at(ops[i]);
-  // A receive may be posted while the step before still runs: its number says more than its start.
+  // A receive may be posted while the previous step still runs, so its micro-batch says more than its start.
   each_repetition(
       ops, [](const Op& op) { return is_message(op.kind) && op.micro_batch != kUnknown; },
       [&](uint32_t i, size_t k, size_t n) {

@@ -1,5 +1,6 @@
-// Steps that a source does not number, told by what repeats: every rank does each forward and backward of a step once,
-// so the third F of micro-batch 2 on a rank belongs to the third step, where all of it comes after the second.
+// Numbers the steps of a source that does not, by what repeats. In a step every rank does each forward and each
+// backward once, so the third F of micro-batch 2 on a rank belongs to the third step – provided that all work of the
+// third round comes after all work of the second.
 #pragma once
 
 #include <string_view>
@@ -9,10 +10,10 @@
 
 namespace stageline {
 
-// Expects resolved ranks and no step at all. Where every (rank, kind, chunk, micro-batch) of the compute occurs equally
-// often and on every rank one round ends before the next begins, steps are 0, 1, …: compute and messages by round,
-// everything else by the round in which it starts. Else everything is step 0, and where work repeats a warning says
-// that steps are missing ("<format>.steps_missing"). O(ops log ops).
+// Expects that ranks are resolved and that no op has a step. Where every (rank, kind, chunk, micro-batch) of the
+// compute occurs equally often, and on every rank one round ends before the next begins, the rounds become steps 0, 1,
+// …: compute and messages by their round, everything else by the round in which it starts. Otherwise everything is step
+// 0, and where work repeats, a warning ("<format>.steps_missing") says that steps are missing. O(ops log ops).
 void number_steps(std::vector<Op>& ops, std::string_view format, std::string_view unit, Diagnostics& diagnostics);
 
 }  // namespace stageline

@@ -1,5 +1,6 @@
-// The order in which numpy.argsort leaves keys by default, equal ones included. pandas' sort_values hands this
-// order to everything that HTA accumulates over time, so HTA's numbers depend on how its quicksort places ties.
+// Computes the order in which numpy.argsort leaves keys by default, including how it places equal ones. pandas'
+// sort_values hands this order to everything that HTA accumulates over time, so HTA's numbers depend on how its
+// quicksort places ties.
 //
 // numpy's sort for machine numbers is introsort (numpy/core/src/npysort/quicksort.cpp, up to 1.24; later versions
 // use vector instructions where the processor has them): median of three, the larger half waits on a stack,
@@ -47,7 +48,7 @@ void numpy_insertion_sort(const std::vector<Key>& keys, uint32_t* order, ptrdiff
   }
 }
 
-// Splits [first, last] around the median of its first, middle and last key; returns where that came to lie.
+// Splits [first, last] around the median of its first, middle and last key; returns where that median came to lie.
 template <class Key>
 ptrdiff_t numpy_partition(const std::vector<Key>& keys, uint32_t* order, ptrdiff_t first, ptrdiff_t last) {
   const auto less = [&](ptrdiff_t a, ptrdiff_t b) { return keys[order[a]] < keys[order[b]]; };
@@ -72,7 +73,7 @@ ptrdiff_t numpy_partition(const std::vector<Key>& keys, uint32_t* order, ptrdiff
 
 }  // namespace detail
 
-// Positions of the keys in ascending order. The keys must not be NaN.
+// Returns the positions of the keys in ascending order of the keys, which must not be NaN.
 template <class Key>
 std::vector<uint32_t> numpy_order(const std::vector<Key>& keys) {
   constexpr ptrdiff_t kInsertionLength = 15;

@@ -10,7 +10,7 @@ namespace stageline {
 namespace {
 
 constexpr bool is_forward(CellKind kind) { return kind == CellKind::kForward || kind == CellKind::kForwardBackward; }
-// Runs of rows with one key, each run in `order` of the rest of the tuple.
+// Calls body for each run of rows with the same `key`; within a run rows are ordered by `rest`, then position.
 template <class Key, class Rest, class Body>
 void for_each_group(const std::vector<Op>& ops, std::vector<uint32_t> rows, Key key, Rest rest, Body body) {
   const auto full = [&](uint32_t i) { return std::tuple(key(ops[i]), rest(ops[i]), i); };
@@ -31,8 +31,8 @@ std::vector<uint32_t> rows_where(const std::vector<Op>& ops, Keep keep) {
   return rows;
 }
 
-// The cells of one (rank, step) and direction, in order of start, and its messages of one kind in
-// the order of the source's own counting.
+// True where the k-th message of one kind can only belong to the k-th cell, for all k. `work` are the cells of one
+// (rank, step) and direction in order of start, `messages` those of one kind in the order in which the source counts.
 bool belong_together(const std::vector<Op>& ops, std::span<const uint32_t> work, std::span<const uint32_t> messages) {
   if (work.size() != messages.size()) return false;
   for (size_t k = 0; k < work.size(); ++k) {
@@ -74,7 +74,7 @@ void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics&
   });
   for_each_group(
       ops, rows, [](const Op& op) { return std::tuple(op.rank, op.step); },
-      // Within the group: by kind, then messages as the source counts them, then by start.
+      // Within the group, rows go by kind; messages then as the source counts them, and everything by start.
       [](const Op& op) { return std::tuple(op.kind, is_message(op.kind) ? op.sequence : 0, op.start_ns); },
       [&](std::span<const uint32_t> group) {
         std::vector<uint32_t> forwards, backwards;

@@ -12,11 +12,11 @@ namespace {
 using Place = std::pair<int32_t, int32_t>;  // stage, dp
 
 struct OpRankFacts {
-  std::set<Place> places;  // as rows give them; kUnknown where they do not
+  std::set<Place> places;  // as the rows give them; kUnknown where they do not say
   int32_t stage = kUnknown, dp = kUnknown;
 };
 
-// Rows come in long runs of one (rank, stage, dp): the callback sees each run's first row.
+// Calls body with the first row of each run of rows with the same (rank, stage, dp); such runs are long.
 template <class Body>
 void for_each_run(const std::vector<Op>& ops, Body body) {
   const auto key = [](const Op& op) { return std::tuple(op.rank, op.stage, op.dp); };
@@ -73,7 +73,8 @@ bool conflicts(const OpRankFacts& of) {
   });
 }
 
-// One rank number for several places: a number within a group, or files that carry the wrong one.
+// Makes rank numbers unique where one number stands for several places: it may be a rank within a group, or two files
+// carry the same one.
 bool renumber_conflicts(std::vector<Op>& ops, const std::map<int32_t, OpRankFacts>& facts, std::string_view format,
                         Diagnostics& diagnostics) {
   int64_t count = 0;

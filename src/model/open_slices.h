@@ -1,4 +1,4 @@
-// Which slice of a thread is open at a time.
+// Finds which slice of a thread is open at given times.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,17 @@
 namespace stageline {
 
 struct SliceQuestion {
-  size_t lane = 0;  // of the part, a host thread's
+  size_t lane = 0;  // lane of the part; it must be a host thread's
   int64_t time_ns = 0;
-  size_t asker = 0;  // the caller's own number
+  size_t asker = 0;  // any number of the caller's, handed back with the answer
 };
 
 enum class SliceEnd : uint8_t { kExcluded, kIncluded };  // whether a slice holds the time at which it ends
 
-// Calls answer(asker, slice) with the innermost slice that holds each time, start ≤ time < end (or ≤ end), or
-// kNoSliceIndex, in the order of lanes and times. Nesting is the readers': what ends later than the one before ends its
-// turn. O(n log n) in the questions, and one pass over the lanes asked for; climbing from the last start would be
-// quadratic where calls nest by the thousand.
+// Calls answer(asker, slice) for every question, in the order of lanes and times. `slice` is the innermost slice that
+// holds the time, start ≤ time < end (≤ end with kIncluded), or kNoSliceIndex. Slices nest as the readers nest them:
+// one that ends later than the slice around it closes that slice. O(n log n) in the questions, plus one pass over the
+// lanes asked for. (Climbing from the last slice that started would be quadratic where calls nest by the thousand.)
 template <class Answer>
 void find_open_slices(const Part& part, std::vector<SliceQuestion> questions, Answer answer,
                       SliceEnd end = SliceEnd::kExcluded) {
@@ -39,7 +39,8 @@ void find_open_slices(const Part& part, std::vector<SliceQuestion> questions, An
       open.clear();
     }
     for (; next < part.lanes[lane].end && s.start_ns[next] <= q.time_ns; ++next) {
-      // by times, not by Slices::parent: of device work on a host's thread that is the owner, on any thread
+      // Compares times and does not follow Slices::parent: for device work on a host thread's row the parent is the
+      // owning operator, which may run on any thread.
       const auto left = [&](uint32_t top) {
         return s.start_ns[next] >= s.end_ns(top) || s.end_ns(next) > s.end_ns(top);
       };

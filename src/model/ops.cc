@@ -56,7 +56,8 @@ std::map<int32_t, StepSpan> step_spans(const std::vector<Op>& ops) {
 }  // namespace
 
 bool steps_restart(const std::vector<Op>& ops) {
-  // Rank by rank: clocks that are hours apart make the steps of all ranks overlap, and restart nothing.
+  // Spans are kept per rank: where clocks are hours apart the steps of different ranks overlap, though no clock
+  // restarts.
   std::map<std::pair<int32_t, int32_t>, StepSpan> spans;  // (rank, step)
   StepSpan* span = nullptr;
   std::pair<int32_t, int32_t> last{};
@@ -81,7 +82,7 @@ bool lay_steps_end_to_end(std::vector<Op>& ops, const std::map<int32_t, int64_t>
   int64_t at = 0;
   for (const auto& [step, span] : step_spans(ops)) {
     int64_t length = span.end_ns - span.start_ns, zero = span.start_ns;
-    if (least_ns) {  // the step's own zero is kept, so that what comes before the first cell is not lost
+    if (least_ns) {  // counts from the step's own zero, so that time before its first cell is not lost
       const auto least = least_ns->find(step);
       zero = std::min<int64_t>(0, span.start_ns);
       length = std::max(span.end_ns - zero, least == least_ns->end() ? 0 : least->second);
@@ -143,7 +144,7 @@ void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, co
 }
 
 void count_duplicates(const Trace& trace, std::string_view format, Diagnostics& diagnostics) {
-  // Without steps work repeats because of that, which has been said.
+  // Where steps are missing, work repeats for that reason, and the warning about it has been given.
   const std::string missing = std::string(format) + ".steps_missing";
   for (const Diagnostic& d : diagnostics.items())
     if (d.name == missing) return;

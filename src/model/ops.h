@@ -1,5 +1,5 @@
 // Ops: rows of a source that names pipeline operations one by one (timeline events, table rows),
-// gathered in any order and then made into the parts, lanes, slices and cells of a Trace.
+// gathered in any order and then made into the parts, lanes, slices and cells of a Trace:
 //
 //   source rows ──▶ Op[] ──▶ resolve_ranks ──▶ number_* ──▶ lay_steps_* ──▶ build_parts ──▶ Trace
 //
@@ -17,22 +17,22 @@
 
 namespace stageline {
 
-// Limits on what a source may claim: tables downstream are sized by these numbers. A row beyond
-// them is counted and left out.
+// Limits on the numbers a source may claim, since tables downstream are sized by them. A row beyond a limit is left out
+// and counted.
 inline constexpr int64_t kMaxRankNumber = int64_t{1} << 24;
 inline constexpr int64_t kMaxStageNumber = int64_t{1} << 16;
 inline constexpr int64_t kMaxChunkNumber = int64_t{1} << 10;
 inline constexpr int64_t kMaxMicroBatchNumber = int64_t{1} << 20;
 inline constexpr int64_t kMaxStepNumber = INT32_MAX - 1;
 inline constexpr size_t kMaxOps = size_t{1} << 28;
-// Starts and ends lie within ±126 years, so that every difference fits an int64.
+// Starts and ends lie within ±126 years, so that any difference of two fits an int64.
 inline constexpr int64_t kMaxTimeNs = 4'000'000'000'000'000'000;
 
 struct Op {
   int64_t start_ns = 0, end_ns = 0;
   int32_t rank = kUnknown, dp = kUnknown, stage = kUnknown;
   int32_t step = kUnknown, chunk = kUnknown, micro_batch = kUnknown;
-  int32_t sequence = kUnknown;  // position among the operations of its type, as the source counts
+  int32_t sequence = kUnknown;  // position among the rank's operations of this type, where the source counts them
   StringId name_id = 0;
   uint32_t lane = 0;        // index into the lane names
   uint32_t file = 0;        // index into the source's files
@@ -41,15 +41,15 @@ struct Op {
   bool is_cell = true;
 };
 
-// A number of a source field. nullopt when `text` is no whole number or lies outside [-1, max];
-// an empty text, "null", "nan", "None" and -1 are kUnknown. "3.0" is 3 (pandas writes it so).
+// Parses a number field of a source. Returns nullopt when `text` is no whole number or lies outside [-1, max]; "",
+// "null", "nan", "None" and -1 are kUnknown. "3.0" is 3, since pandas writes whole numbers so.
 std::optional<int32_t> parse_index(std::string_view text, int64_t max);
 
-// start and end are both sane: within ±kMaxTimeNs, not backwards.
+// True when start and end lie within ±kMaxTimeNs and the end is not before the start.
 bool sane_interval(int64_t start_ns, int64_t end_ns);
-// end = start + duration, or nullopt when that is not sane. A duration down to -kMaxShrinkNs is what
-// tools leave that shrink a message or collective to its pure transfer by subtracting the clocks of
-// two ranks: such an operation is kept with length zero, and *shrunk is set.
+// Returns start + duration, or nullopt when that is not sane. Some tools shrink a message or collective to its pure
+// transfer by subtracting the clocks of two ranks, which may leave a small negative duration: down to −kMaxShrinkNs
+// such an operation is kept with length zero, and *shrunk is set.
 inline constexpr int64_t kMaxShrinkNs = 1'000'000;
 std::optional<int64_t> end_of(int64_t start_ns, int64_t dur_ns, bool* shrunk);
 
@@ -61,33 +61,33 @@ std::optional<int64_t> end_of(int64_t start_ns, int64_t dur_ns, bool* shrunk);
 // Rows that stay without a rank are removed and counted.
 void resolve_ranks(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics);
 
-// Forward and backward cells without micro-batch are numbered by start within (rank, step, kind,
-// chunk), where none of the group has a number.
+// Numbers forward and backward cells that have no micro-batch: by their start, within each (rank, step, kind, chunk),
+// and only where no cell of that group has a number.
 void number_compute(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics);
 
-// A message without micro-batch gets that of the forward or backward it belongs to, where that is
-// certain: the rank has one chunk, as many messages of the type in the step as forwards (or
-// backwards), in the order the source gives them; every send begins after its cell began and every
-// receive ends before its cell ended. Otherwise it stays unknown.
+// Gives a message without micro-batch that of the forward or backward it belongs to, where this is certain. It is
+// certain where the rank has one chunk, where the step has as many messages of that type as forwards (or backwards) and
+// both come in the order in which the source counts them, and where every send begins after its cell began and every
+// receive ends before its cell ended. Otherwise the micro-batch stays unknown.
 void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics);
 
 // True when the steps' own times say that the source restarts its clock at every step: most steps of
 // a rank begin before the middle of the rank's step before. Ranks must be resolved. O(ops log steps).
 bool steps_restart(const std::vector<Op>& ops);
-// Puts steps one after another without gap, each keeping its own times; the first begins at 0.
-// `least_ns`: lower bounds for the length of steps whose clock starts at the step's own zero.
-// False (and nothing is changed) when the result would leave ±kMaxTimeNs.
+// Puts steps one after another without a gap, each keeping its own times; the first begins at 0. `least_ns` gives lower
+// bounds for the length of steps whose clock starts at the step's own zero. Returns false, and changes nothing, when
+// the result would leave ±kMaxTimeNs.
 bool lay_steps_end_to_end(std::vector<Op>& ops, const std::map<int32_t, int64_t>* least_ns = nullptr);
 
-// The lanes that kind_lane() counts, by name: for sources that do not name lanes themselves.
+// The names of the lanes that kind_lane() numbers, for sources that do not name lanes themselves.
 std::vector<std::string> kind_lane_names();
 
-// Makes parts (ordered by rank), lanes and sorted cells. `sources[op.file]` becomes Part::source.
+// Makes parts (ordered by rank), lanes and sorted cells of the ops. `sources[op.file]` becomes Part::source.
 void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, const std::vector<std::string>& sources,
                  Trace& trace);
 
-// Counts compute cells that describe the same (rank, step, kind, chunk, micro-batch) again: the
-// mark of two ranks' files that carry one number. They are kept.
+// Counts compute cells that repeat the (rank, step, kind, chunk, micro-batch) of another, as happens when two ranks'
+// files carry the same rank number. Such cells are kept.
 void count_duplicates(const Trace& trace, std::string_view format, Diagnostics& diagnostics);
 
 }  // namespace stageline

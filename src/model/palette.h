@@ -1,5 +1,5 @@
-// Colours by meaning, the same in charts, report and exports (design: Okabe–Ito on light, lighter
-// twins on dark). Patterns are the second channel, for those who cannot tell the hues apart.
+// Colours by meaning, the same in charts, report and exports: Okabe and Ito's palette on a light ground, lighter twins
+// of it on a dark one. Patterns are the second channel, for readers who cannot tell the hues apart.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ const Theme& dark_theme();
 
 // WCAG 2 contrast of two colours, 1 … 21.
 double contrast_ratio(Rgb a, Rgb b);
-// `a` with `share_of_b` (0 … 1) of `b` in it, per sRGB channel.
+// Returns `a` with a share `share_of_b` (0 … 1) of `b` mixed in, per sRGB channel.
 Rgb mix(Rgb a, Rgb b, double share_of_b);
-// The group's colour, a lightness step further for every model chunk. The steps leave out the
-// lightness at which neither dark nor white text has contrast enough.
+// Returns the group's colour, one step lighter for every further model chunk. The steps leave out the
+// lightnesses on which neither dark nor white text has enough contrast.
 Rgb chunk_fill(const Theme& theme, KindGroup group, int32_t chunk, int32_t chunk_count);
 // White or near-black, whichever reads better on `fill`.
 Rgb text_on(Rgb fill);

@@ -1,4 +1,4 @@
-// The palette for pages: the report carries it, the viewer is sent it.
+// Writes the palette as JSON for the pages; a report contains it, and the server sends it to the viewer.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace stageline {
 
-// "#0b5cad".
+// Returns the colour as "#0b5cad".
 std::string hex(Rgb colour);
 
-// The field "palette": {light, dark}, each of {bg, ink, mut, line, soft, idle, idle2, acc, group[], kernel[]}.
+// Writes the field "palette": {light, dark}, each of {bg, ink, mut, line, soft, idle, idle2, acc, group[], kernel[]}.
 void write_palette(JsonWriter& json);
 
 }  // namespace stageline

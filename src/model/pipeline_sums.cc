@@ -21,20 +21,21 @@ struct Span {
   }
 };
 
-// What of a step begins before the one before is over gives way, up to its first compute cell; then the end of the
-// step before does, down to its last one. Only where ranks really compute for two steps at once do these overlap.
+// Parts two steps that overlap. First the beginning of the later one gives way, up to its first compute cell; then the
+// end of the earlier one, down to its last compute cell. Steps then overlap only where ranks really compute for both at
+// once.
 void part_steps(StepSums& before, StepSums& step) {
   if (step.start_ns >= before.end_ns || step.start_ns < before.start_ns) return;
   step.start_ns = std::min(before.end_ns, step.pipeline_start_ns);
   before.end_ns = std::max(before.pipeline_end_ns, std::min(before.end_ns, step.start_ns));
 }
 
-// Long steps that the run's shape in time explains: all from one on, every n-th, or more with each step. They are how
-// the run is and no exception; what they take is looked for like everything else. Warm-up, where the first steps are
-// the long ones, is none: it ends by itself.
+// Says which long steps the run's shape in time explains: all from one step on, every n-th, or more with each step.
+// These are how the run is and no exception, so what makes them long is looked for like everything else. A warm-up,
+// where the first steps are the long ones, is not such a shape, since it ends by itself.
 std::vector<bool> in_shape(std::span<const double> spans, double limit) {
-  constexpr size_t kLeastShaped = 3;  // fewer are an exception each
-  constexpr int kMostExceptions = 8;  // single steps that may stand out of a shape
+  constexpr size_t kLeastShaped = 3;  // up to two long steps are exceptions each
+  constexpr int kMostExceptions = 8;  // single steps that may stand out of the shape
   std::vector<bool> shaped(spans.size(), false);
   std::vector<double> values(spans.begin(), spans.end());
   for (int left = 0; left <= kMostExceptions; ++left) {
@@ -46,7 +47,8 @@ std::vector<bool> in_shape(std::span<const double> spans, double limit) {
         course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery || course.kind == CourseKind::kTrend;
     const double rise = course.high - course.low;
     if (!regular || !(rise > 0)) return shaped;
-    // As far above the lower level as its place in the shape says, by half at most more or less.
+    // A long step fits the shape if it is off the level there by at most half of the rise; the worst misfit is taken
+    // out, and the shape is fitted again.
     size_t worst = SIZE_MAX;
     for (size_t s = 0; s < values.size(); ++s) {
       if (!(values[s] >= limit) || std::abs(values[s] - course.level[s]) <= rise / 2) continue;
@@ -90,18 +92,18 @@ PipelineSums pipeline_sums(const Trace& trace) {
   std::vector<StepRange> ranges = step_ranges(cells);
   std::erase_if(ranges, [](const StepRange& range) { return range.step == kUnknown; });
   std::vector<StepSums> steps(ranges.size());
-  std::vector<std::vector<RankSums>> ranks(ranges.size());  // empty: the step has no compute cell
+  std::vector<std::vector<RankSums>> ranks(ranges.size());  // empty where the step has no compute cell
   parallel_for(ranges.size(), [&](size_t s) {
     const StepRange& range = ranges[s];
     StepSums& step = steps[s];
     step.step = range.step;
     bool any_compute = false;
-    Span all, work;  // of all cells, and of work alone; on common time
+    Span all, work;  // of all cells, and of the step's own work; in common time
     for (size_t i = range.begin; i < range.end;) {
       RankSums rank;
       rank.step = range.step;
       rank.part = cells.part[i];
-      int64_t covered_to = 0;  // cells come in start order, so the union is a running maximum
+      int64_t covered_to = 0;  // cells come in order of start, so their union is a running maximum of ends
       bool computes = false;
       Span own, own_work;
       for (; i < range.end && cells.part[i] == rank.part; ++i) {
@@ -122,7 +124,8 @@ PipelineSums pipeline_sums(const Trace& trace) {
         rank.busy_ns = sum_or_limit(rank.busy_ns, std::max<int64_t>(0, between_ns(std::max(start, covered_to), end)));
         covered_to = std::max(covered_to, end);
       }
-      // What spans ranks is common time; what one rank did stays on its own clock. Maps are monotone.
+      // A span over ranks is in common time, while what one rank did stays on its own clock. Maps keep order, so
+      // mapping the first start and last end is enough.
       all.add(trace.common_ns(rank.part, own.start_ns), trace.common_ns(rank.part, own.end_ns));
       if (own_work.any())
         work.add(trace.common_ns(rank.part, own_work.start_ns), trace.common_ns(rank.part, own_work.end_ns));

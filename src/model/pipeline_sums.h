@@ -14,9 +14,10 @@ namespace stageline {
 // One step over all ranks.
 struct StepSums {
   int32_t step = 0;
-  // First start and last end of its work (model/step_work.h; without any, of all its cells): neither a receive that is
-  // posted while the step before still runs nor a checkpoint behind it lengthens it. Steps follow one another: what of
-  // a step starts before the end of the one before does not count either, as long as it is no compute cell.
+  // First start and last end of the step's own work (model/step_work.h), or of all its cells where it has none of that.
+  // So neither a receive posted while the previous step still runs nor a checkpoint after the optimizer lengthens a
+  // step. Steps follow one another: work other than compute that starts before the previous step is over does not count
+  // either.
   int64_t start_ns = 0, end_ns = 0;
   int64_t pipeline_start_ns = 0, pipeline_end_ns = 0;  // of the compute cells (F, B, I, W, F&B)
   int64_t span_ns() const { return between_ns(start_ns, end_ns); }
@@ -34,18 +35,19 @@ struct RankSums {
 };
 
 struct PipelineSums {
-  std::vector<StepSums> steps;  // in order
+  std::vector<StepSums> steps;  // in order of steps
   std::vector<RankSums> ranks;  // by step, then part; ranks without compute cells in a step are absent
-  // Steps, ascending, that are no measure for the others: of four or more those of at least kOutlierStep × the median
-  // span, but for those that a shape in time explains (from a step on, every n-th, a trend; model/course.h). Where
-  // ranks share no sure clock, a step's span is the longest that one rank has of it.
+  // Steps, ascending, that say nothing about the others. In a run of four steps or more these are the steps of at least
+  // kOutlierStep × the median span, except those that a shape in time explains (long from one step on, in every n-th
+  // step, or more with each step; model/course.h). Where ranks share no sure clock, the longest span that one rank has
+  // of a step stands for the step's span.
   std::vector<int32_t> outliers;
   bool is_outlier(int32_t step) const { return std::binary_search(outliers.begin(), outliers.end(), step); }
 };
 inline constexpr double kOutlierStep = 1.3;
 
-// Times of a step over several ranks are common times of an aligned trace (Trace::common_ns); a rank's own stay raw.
-// Cells outside steps (step unknown) do not count. O(cells).
+// Times of a step over several ranks are common times (Trace::common_ns); a rank's own times stay raw. Cells outside
+// steps (step kUnknown) do not count. O(cells).
 PipelineSums pipeline_sums(const Trace& trace);
 
 }  // namespace stageline

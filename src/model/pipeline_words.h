@@ -1,4 +1,5 @@
-// What pipelines that run side by side are called: replicas, unless context parallelism makes several of one.
+// Names pipelines that run side by side: they are replicas, unless context parallelism makes several pipelines of one
+// replica.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +12,14 @@
 
 namespace stageline {
 
-// Replicas among so many pipelines; a part of one counts.
+// Returns how many replicas so many pipelines are; a replica of which only a part is there counts as one.
 inline int32_t replica_count(const Trace& trace, int32_t pipelines) {
   const int32_t cp = std::max(1, trace.context_parallel);
   return pipelines / cp + (pipelines % cp != 0 ? 1 : 0);
 }
 
-// "2 replicas", "2 context-parallel pipelines", "4 pipelines (2 replicas, 2 context-parallel in each)"; "3 pipelines"
-// where --ranks left a replica incomplete.
+// Returns "2 replicas", "2 context-parallel pipelines" or "4 pipelines (2 replicas, 2 context-parallel in each)"; "3
+// pipelines" where --ranks left a replica incomplete.
 inline Text pipelines_text(const Trace& trace, int32_t pipelines) {
   const int32_t cp = std::max(1, trace.context_parallel);
   Args args;
@@ -27,10 +28,10 @@ inline Text pipelines_text(const Trace& trace, int32_t pipelines) {
   return words("pipelines", args);
 }
 
-// The column of Part::dp.
+// The column that shows Part::dp.
 inline const ColumnSpec kPipelineColumn = {"dp", "dp", ColumnType::kInteger, "Data-parallel replica"};
-// The same columns in words of this run: with context parallelism that number is no data-parallel index, and rank-map's
-// is another one.
+// Returns the columns with title and help of kPipelineColumn changed for runs with context parallelism: there Part::dp
+// counts pipelines, and is neither a data-parallel index nor the dp that rank-map shows.
 inline std::vector<ColumnSpec> in_words_of(const Trace& trace, std::vector<ColumnSpec> columns) {
   for (ColumnSpec& column : columns)
     if (trace.context_parallel > 1 && column.name == kPipelineColumn.name && column.help == kPipelineColumn.help) {

@@ -1,6 +1,7 @@
-// Where each rank of a job stands in the grid of its parallel dimensions, as Megatron numbers ranks: the first
-// dimension of the order counts fastest. Expert parallelism divides the data-parallel ranks again and is no dimension
-// of its own here.
+// RankGrid: where each rank of a job stands in the grid of its parallel dimensions. Ranks are numbered as Megatron
+// numbers them: the first dimension of the order counts fastest, so with order tp-dp and tp = 2 ranks 0 and 1 are one
+// tensor-parallel group. Expert parallelism divides the data-parallel ranks once more and is no dimension of its own
+// here.
 #pragma once
 
 #include <array>
@@ -23,12 +24,12 @@ struct RankGrid {
   // `rank` is 0 … world() − 1.
   int32_t coordinate(int32_t rank, GridDim dim) const;
   int32_t rank_at(int32_t tp, int32_t cp, int32_t dp, int32_t pp) const;
-  // The ranks that differ from `rank` only in `dims`, itself included, in ascending order. O(size of the group).
+  // Returns the ranks that differ from `rank` only in `dims`, `rank` included, ascending. O(size of the group).
   std::vector<int32_t> group(int32_t rank, std::initializer_list<GridDim> dims) const;
 };
 
-// "tp-cp-ep-dp-pp" → order; dimensions that it does not name count slowest, names that are no dimension are passed
-// over (pipeline/cells/rank_layout.h's check_rank_order has refused wrong ones).
+// Parses an order, "tp-cp-ep-dp-pp". Dimensions that it does not name count slowest; names that are no dimension are
+// skipped, since check_rank_order of pipeline/cells/rank_layout.h has refused wrong ones before.
 std::array<GridDim, kGridDims> grid_order(std::string_view text);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// The rows of every rank in every step.
+// The stretches of rows that one rank has in one step.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace stageline {
 
-// Rows [begin, end) of one rank in one step, in sorted cells.
+// The rows [begin, end) of one rank in one step, in sorted cells.
 struct RankRange {
   int32_t step, part;
   size_t begin, end;

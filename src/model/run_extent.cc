@@ -9,9 +9,9 @@ int32_t micro_batches_per_step(const Trace& trace) {
   const Cells& cells = trace.cells;
   int64_t highest = 0;
   for (const int32_t label : cells.micro_batch) highest = std::max(highest, int64_t{label} + 1);
-  std::map<size_t, int64_t> counts;  // micro-batches → steps
+  std::map<size_t, int64_t> counts;  // number of micro-batches → number of steps that have so many
   std::vector<int32_t> labels;
-  std::vector<size_t> seen;  // by label: where the step begins that had it last
+  std::vector<size_t> seen;  // for each label, where the last step that had it begins
   if (highest > 0 && static_cast<size_t>(highest) <= cells.size() + 64)
     seen.assign(static_cast<size_t>(highest), SIZE_MAX);
   for (size_t i = 0; i < cells.size();) {

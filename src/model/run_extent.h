@@ -1,4 +1,5 @@
-// What people are told of a run's sizes and times, where Extent's highest values are not it.
+// Sizes and times of a run as people are told them. Extent gives highest values, which mislead where labels are not 0,
+// 1, ….
 #pragma once
 
 #include <cstdint>
@@ -7,13 +8,13 @@
 
 namespace stageline {
 
-// Different micro-batches in one step, of most steps; of equally common numbers the largest. Labels may be any: 100,
-// 107 and 149 are three. Expects sorted cells. O(cells), where labels are far larger than their number O(cells log
-// cells).
+// Returns how many different micro-batches most steps have; of equally common numbers, the largest. Labels may be any
+// numbers: 100, 107 and 149 are three micro-batches. Expects sorted cells. O(cells); O(cells log cells) where the
+// highest label is far above the number of cells.
 int32_t micro_batches_per_step(const Trace& trace);
 
-// What axes call 0: the first start of a cell on common time, without cells of a slice; 0 of an empty trace. O(cells),
-// without them O(lanes).
+// Returns the common time that axes call 0: the first start of a cell, or of a slice where there are no cells; 0 for an
+// empty trace. O(cells); O(lanes) without cells.
 int64_t axis_zero_ns(const Trace& trace);
 
 }  // namespace stageline

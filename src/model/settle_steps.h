@@ -1,4 +1,5 @@
-// The steps and micro-batches of ops, from what their source says and leaves out.
+// Settles steps and micro-batches of ops: what the source gives is kept, and what it leaves out is found where
+// possible.
 #pragma once
 
 #include <string_view>
@@ -8,9 +9,9 @@
 
 namespace stageline {
 
-// The steps and numbers of ops whose ranks are resolved: ops without any step are numbered by what repeats
-// (number_steps.h), missing micro-batches are numbered, and steps whose clock restarts are laid end to end. `unit` is
-// what the source calls an operation in messages: "event", "row".
+// Expects resolved ranks. Where no op has a step, steps are numbered by what repeats (number_steps.h); then missing
+// micro-batches are numbered, and steps whose clock restarts are laid end to end. `unit` is what messages call an
+// operation of this source: "event", "row".
 void settle_steps(std::vector<Op>& ops, std::string_view format, std::string_view unit, Trace& trace);
 
 }  // namespace stageline

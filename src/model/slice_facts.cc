@@ -88,9 +88,10 @@ KernelClass classify_kernel(Category category, std::string_view name, bool has_c
     default: return KernelClass::kNone;
   }
   if (has_collective) return KernelClass::kCommunication;
-  if (category == Category::kMtiaWork) return hta_kernel_class(name);  // the only written rules for MTIA
-  // NCCL and RCCL, MSCCL(++), oneCCL, HCCL, NVSHMEM and DeepEP, AMD's MoRI, symmetric memory, custom all-reduces of
-  // vLLM, SGLang, TensorRT-LLM and FlashInfer.
+  // No other rules for MTIA kernels are written down anywhere.
+  if (category == Category::kMtiaWork) return hta_kernel_class(name);
+  // The names of NCCL and RCCL, MSCCL(++), oneCCL, HCCL, NVSHMEM and DeepEP, AMD's MoRI, symmetric memory, and the
+  // custom all-reduces of vLLM, SGLang, TensorRT-LLM and FlashInfer.
   if (contains_any(name, {"ncclKernel",
                           "ncclDevKernel",
                           "nccldevkernel",
@@ -145,7 +146,7 @@ std::string short_kernel_name(std::string_view name) {
   if (any_of_prefixes(name, {"Memcpy", "Memset", "hipMemcpy", "hipMemset", "dma"}) ||
       name.find_first_of("<(") == std::string_view::npos)
     return std::string(name);
-  std::string kept;  // a stack of characters: a closing bracket pops back to its opening one
+  std::string kept;  // used as a stack of characters: a closing bracket pops back to its opening one
   for (size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '-' && i + 1 < name.size() && name[i + 1] == '>') {
       ++i;

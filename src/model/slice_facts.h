@@ -17,8 +17,8 @@ namespace stageline {
 inline constexpr uint32_t kNoSliceIndex = UINT32_MAX;
 inline constexpr uint32_t kNoCorrelation = UINT32_MAX;
 
-// What Kineto calls an event's category, whatever the era spelt it
-// (source: specs of the trace JSON, ActivityType.h of kineto; older spellings: Operator, Kernel, Runtime …).
+// What Kineto calls the category of an event, in whatever spelling its version used (sources: specs of the trace JSON,
+// ActivityType.h of kineto; older spellings are Operator, Kernel, Runtime …).
 enum class Category : uint8_t {
   kOther,  // not a category of Kineto's
   kCpuOp,
@@ -50,7 +50,7 @@ constexpr bool is_host(Category c) {
          is_launch_call(c) || c == Category::kOverhead;
 }
 
-// What a device was doing. Ordered as HTA orders its types.
+// What a device was doing, in the order in which HTA lists its types.
 enum class KernelClass : uint8_t {
   kNone,  // not device work
   kComputation,
@@ -60,14 +60,14 @@ enum class KernelClass : uint8_t {
 };
 std::string_view kernel_class_name(KernelClass c);  // "COMPUTATION", "COMMUNICATION", "MEMORY", "OTHER", ""
 
-// Ours: by category first, then by name (collective libraries beyond NCCL, ROCm copy kernels), and a
-// collective argument makes a kernel communication. Definition: docs/analyses/kernel-classes.md.
+// Classifies a kernel our way: by category first, then by name (collective libraries beyond NCCL, ROCm's copy kernels);
+// a kernel with a collective argument is communication. Definition: docs/analyses/kernel-classes.md.
 KernelClass classify_kernel(Category category, std::string_view name, bool has_collective);
-// HTA's, by name alone (its utils.get_kernel_type).
+// Classifies a kernel as HTA does, by its name alone (utils.get_kernel_type).
 KernelClass hta_kernel_class(std::string_view name);
-// HTA's shortened name: template arguments and parameters cut (its utils.shorten_name).
+// Shortens a name as HTA does, without template arguments and parameters (utils.shorten_name).
 std::string short_kernel_name(std::string_view name);
-// "Memset", "Memcpy DtoH", …, "Memcpy Unknown" (HTA's utils.get_memory_kernel_type).
+// Labels a copy as HTA does: "Memset", "Memcpy DtoH", …, "Memcpy Unknown" (utils.get_memory_kernel_type).
 std::string_view memory_kernel_label(std::string_view name);
 
 // ---- sparse facts ---------------------------------------------------------------------------
@@ -81,7 +81,7 @@ struct CopyFact {  // of copies and memsets
 struct SyncFact {  // of cuda_sync rows
   uint32_t slice = 0;
   int64_t wait_on_stream = -1;
-  int64_t wait_on_record_correlation = -1;  // of the cudaEventRecord waited for
+  int64_t wait_on_record_correlation = -1;  // the number of the cudaEventRecord call that is waited for
 };
 
 struct CollectiveFact {  // of record_param_comms and communication kernels
@@ -90,20 +90,20 @@ struct CollectiveFact {  // of record_param_comms and communication kernels
   StringId dtype = 0;  // "BFloat16"
   StringId group = 0;  // process group name
   StringId group_description = 0;
-  StringId group_ranks = 0;  // "[0, 1, …]" as written; Kineto cuts it after 30
+  StringId group_ranks = 0;  // "[0, 1, …]" as written; Kineto cuts the list after 30 ranks
   StringId in_split = 0, out_split = 0;
   int64_t in_elements = 0, out_elements = 0;
   int64_t group_size = 0;
-  int64_t peer = -1;                     // "Rank": of send and recv the peer's group rank
-  int64_t src_rank = -1, dst_rank = -1;  // global
+  int64_t peer = -1;  // of send and recv, the argument "Rank": the other side's rank within the group
+  int64_t src_rank = -1, dst_rank = -1;  // global ranks
   int64_t seq = -1;
   StringId comms_id = 0;  // equal on all ranks of one collective
-  int64_t bytes = -1;     // the larger of in and out elements, times the size of dtype; −1 unknown
+  int64_t bytes = -1;     // the larger of in and out elements times the size of dtype; −1 when unknown
 };
 
 struct OperatorFact {  // of ops that take part in autograd
   uint32_t slice = 0;
-  int32_t forward_thread = -1;  // "Fwd thread id": RecordFunction's number, 0 on the forward side
+  int32_t forward_thread = -1;  // "Fwd thread id", a number of RecordFunction's; 0 in the forward pass
   int64_t sequence_number = -1;
 };
 
@@ -116,7 +116,7 @@ struct InputFact {  // of operators recorded with record_shapes; texts as the fi
   uint32_t slice = 0;
   StringId dims = 0;      // "[[5, 128], [], []]"
   StringId types = 0;     // "[\"float\", \"int\", \"\"]"
-  StringId concrete = 0;  // "[\"\", \"[1, 1]\", …]": only where FLOPs or a message's peer depend on them
+  StringId concrete = 0;  // "[\"\", \"[1, 1]\", …]"; kept only where FLOPs or a message's peer are computed from it
 };
 
 struct KernelFact {  // how a kernel was launched; −1 where the trace does not say
@@ -125,13 +125,13 @@ struct KernelFact {  // how a kernel was launched; −1 where the trace does not
   float warps_per_sm = -1;
   float occupancy_percent = -1;  // "est. achieved occupancy %"
   int32_t registers = -1;        // per thread
-  int32_t shared_bytes = -1;     // static and dynamic
+  int32_t shared_bytes = -1;     // static and dynamic together
   StringId grid = 0, block = 0;  // "[512, 1, 1]"
 };
 
 struct StackFact {  // of operators of verbose captures, TorchScript and traces up to torch 1.10
   uint32_t slice = 0;
-  StringId stack = 0;    // "Call stack": entries with ; between, innermost first
+  StringId stack = 0;    // "Call stack": entries, innermost first, with ";" between
   StringId modules = 0;  // "Module Hierarchy": of TorchScript
 };
 
@@ -145,13 +145,13 @@ struct OwnerFact {  // of launch calls whose "External id" names another operato
   uint32_t owner = kNoSliceIndex;
 };
 
-// What the text of a range says of itself, where a range is made to describe pipeline work (mstx, NVTX). The slice
-// bears the range's short name ("forward_step"), its partner is the same range on the device.
+// What a range's text says of itself, where the range was made to describe pipeline work (mstx, NVTX). The slice has
+// the range's short name ("forward_step"); its partner is the same range on the device.
 struct RangeFact {
   uint32_t slice = 0;
   StringId message = 0;  // the whole text as recorded: "{'name': 'forward_step', 'current_microbatch': 3}"
   StringId domain = 0;   // "default", "communication", …
-  int32_t micro_batch = -1, chunk = -1, stage = -1, step = -1;  // −1: not said
+  int32_t micro_batch = -1, chunk = -1, stage = -1, step = -1;  // −1 where the text does not say
 };
 
 // What kind of operator a device task ran, and on which unit (Ascend's COMPUTE_TASK_INFO, kernel_details.csv).
@@ -163,19 +163,20 @@ struct TaskFact {
 
 // One transfer or wait of a communication operation on one link (COMMUNICATION_TASK_INFO, Level1 and up).
 struct TransferFact {
-  uint32_t slice = 0;           // the device task; its category is kDeviceTask: its operation is what counts as work
-  uint32_t op = kNoSliceIndex;  // slice of the communication operation
+  uint32_t slice = 0;           // the device task; it is no work of its own (kDeviceTask), its operation counts as work
+  uint32_t op = kNoSliceIndex;  // the slice of the communication operation that it is a part of
   StringId task = 0;            // "Notify_Wait", "Notify_Record", "Memcpy", "Reduce_Inline", …
   StringId transport = 0;       // "SDMA", "RDMA", "LOCAL"
   StringId link = 0;            // "HCCS", "PCIE", "ROCE", …
   int64_t bytes = -1;
   int64_t notify = -1;
   int32_t plane = -1;
-  int32_t src_rank = -1, dst_rank = -1;  // global where the group's members are known, else within the group
+  // Global ranks where the group's members are known, else ranks within the group.
+  int32_t src_rank = -1, dst_rank = -1;
 };
 
-// The node of an execution trace (ExecutionTraceObserver, Chakra) that is this slice: its place in the operator tree
-// and its tensors.
+// The node of an execution trace (ExecutionTraceObserver, Chakra) that this slice is: its place in the tree of
+// operators, and its tensors.
 struct GraphNodeFact {
   uint32_t slice = 0;
   int64_t node = -1, parent = -1;  // ids of nodes; parent: the control dependency
@@ -187,14 +188,14 @@ struct GraphNodeFact {
 struct MemoryRecord {  // [memory] instants
   int64_t time_ns = 0;
   uint64_t address = 0;
-  int64_t bytes = 0;  // negative: freed
+  int64_t bytes = 0;  // negative when memory was freed
   int64_t total_allocated = -1, total_reserved = -1;
-  int32_t device_type = 0, device_id = -1;  // c10 numbers: 0 CPU, 1 CUDA, …
+  int32_t device_type = 0, device_id = -1;  // device types as c10 numbers them: 0 CPU, 1 CUDA, …
   uint32_t lane = 0;
   uint32_t file_index = 0;
 };
 
-// Calls visit(StringId&) for every text of a fact: readers rename them.
+// Calls visit(StringId&) for every text of a fact; readers use it to replace ids of one pool by those of another.
 template <class Visit>
 void for_texts(CollectiveFact& f, Visit&& visit) {
   for (StringId* id :
@@ -241,7 +242,7 @@ const Fact* fact_of(const std::vector<Fact>& facts, uint32_t slice) {
   return it != facts.end() && it->slice == slice ? &*it : nullptr;
 }
 
-// Size of one element of a c10 ScalarType by its name ("BFloat16" → 2); 0 when unknown.
+// Returns the size in bytes of one element of a c10 ScalarType, by its name ("BFloat16" → 2); 0 when unknown.
 int dtype_bytes(std::string_view dtype);
 
 }  // namespace stageline

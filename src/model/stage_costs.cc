@@ -49,13 +49,13 @@ constexpr size_t kComputeKinds = 5;  // F, B, I, W, F&B
 std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(size_t cell)>& counts) {
   const Cells& cells = trace.cells;
   const std::vector<uint32_t> pairs = overlapped_pairs(cells);
-  // A backward whose loss is marked apart costs both.
+  // A backward whose loss is a cell of its own (loss_backwards()) costs the time of both.
   const std::vector<uint32_t> loss_of = loss_backwards(cells);
   std::map<uint32_t, int64_t> loss_ns;
   for (size_t i = 0; i < cells.size(); ++i)
     if (loss_of[i] != kNoPair)
       loss_ns[pairs[loss_of[i]] != kNoPair ? pairs[loss_of[i]] : loss_of[i]] += cells.dur_ns(i);
-  std::map<int32_t, std::vector<RankRange>> ranges_of;  // stage → its ranks, in the order of cells
+  std::map<int32_t, std::vector<RankRange>> ranges_of;  // stage → the ranges of its ranks, in the order of cells
   for (const RankRange& range : rank_ranges(cells))
     if (range.step != kUnknown) ranges_of[trace.parts[static_cast<size_t>(range.part)].stage].push_back(range);
   std::vector<std::pair<int32_t, const std::vector<RankRange>*>> stages;
@@ -66,7 +66,8 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
     for (const RankRange& range : *stages[s].second)
       for (size_t i = range.begin; i < range.end; ++i) {
         if (loss_of[i] != kNoPair || !is_compute(cells.kind[i]) || (counts && !counts(i))) continue;
-        // The halves of an overlapped pair share their time: it is the cost of neither, and counts once.
+        // The two halves of an overlapped pair share their time, which is the cost of neither alone; the pair counts
+        // once, at its F.
         const bool paired = pairs[i] != kNoPair;
         if (paired && cells.kind[i] != CellKind::kForward) continue;
         const CellKind kind = paired ? CellKind::kForwardBackward : cells.kind[i];

@@ -1,4 +1,4 @@
-// What one cell costs, per stage and kind: counts, mean and percentiles.
+// What one cell of each kind costs on each stage: count, mean and percentiles.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,31 @@ struct StageCost {
   CellKind kind = CellKind::kForward;
   int64_t count = 0;
   double mean_ns = 0, p50_ns = 0, p95_ns = 0;
-  double ratio_to_median = 1;  // mean ÷ median over stages of the same kind's means
+  double ratio_to_median = 1;  // this mean ÷ the median of the stages' means of the same kind
 };
 
-// Kinds F, B, I, W and F&B, by stage then kind; combinations that do not occur are absent.
-// An overlapped pair (overlapped_pairs()) is one cell of kind F&B, and neither an F nor a B.
-// Percentiles: linear interpolation between order statistics (numpy's default). `counts`, when
-// given, says which cells take part; it is called from several threads.
+// Returns the costs of F, B, I, W and F&B, by stage and then kind; combinations that do not occur are absent. An
+// overlapped pair (overlapped_pairs()) is one cell of kind F&B and is counted neither as F nor as B. Percentiles
+// interpolate linearly between order statistics, as numpy does by default. `counts`, when given, says which cells take
+// part; it is called from several threads.
 std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(size_t cell)>& counts = {});
 
-// Compute time of one micro-batch on one chunk of each stage: mean forward, plus the time of all
-// B, I and W divided by the number of backwards (B and I). So a step that is cut off in the middle
-// does not make a stage look slow that has run fewer of its backwards.
+// The compute time that one micro-batch costs on one chunk of a stage: the mean forward, plus the time of all B, I and
+// W divided by the number of backwards (B and I). Dividing by the stage's own backwards keeps a step that is cut off in
+// the middle from making a stage look slow that has run fewer of them.
 struct StageLoad {
   int32_t stage = 0;
   double per_micro_batch_ns = 0;
-  double usual_ns = 0;  // the same with medians for means: what one slow cell does not change
+  double usual_ns = 0;  // the same with medians in place of means, so that one slow cell does not change it
   double ratio_to_median = 1;
 };
 std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs);
 
-// Mean of the middle two, NaN of none.
+// Returns the median (of an even number of values the mean of the middle two); NaN when there are none.
 double median_of(std::vector<double> values);
-double median_in_place(std::span<double> values);  // values change places
+double median_in_place(std::span<double> values);  // reorders `values`
 double percentile_of_sorted(const std::vector<int64_t>& sorted, double share);
-// The same of values in any order, which are partly sorted on the way. Expects values. O(values).
+// The same for values in any order, of which there must be one at least; reorders them. O(values).
 double percentile_of(std::vector<int64_t>& values, double share);
 
 }  // namespace stageline

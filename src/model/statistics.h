@@ -1,4 +1,4 @@
-// Statistics as numpy and pandas define them, so that numbers compare.
+// Statistics as numpy and pandas define them, so that our numbers can be compared with theirs.
 #pragma once
 
 #include <algorithm>
@@ -10,31 +10,32 @@
 
 namespace stageline {
 
-// numpy.round: scale, round half to even, scale back.
+// Rounds as numpy.round does: scale, round half to even, scale back.
 inline double round_to(double value, int decimals) {
   double scale = 1;
   for (int i = 0; i < decimals; ++i) scale *= 10;
   return std::nearbyint(value * scale) / scale;
 }
 
-// Python's round(): of the double's exact value, so that 0.025 (a little more than that) becomes 0.03.
+// Rounds as Python's round() does, by the exact value of the double: 0.025 is stored a little above 0.025 and becomes
+// 0.03.
 inline double round_exactly(double value, int decimals) {
   return std::isfinite(value) ? parse_double(fixed(value, decimals)).value_or(value) : value;
 }
 
-// part / whole; NaN where the whole is nothing.
+// Returns part / whole; NaN where `whole` is not above 0.
 template <typename Part, typename Whole>
 double share_of(Part part, Whole whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : kNaN;
 }
 
-// part / whole; 0 where the whole is nothing.
+// Returns part / whole; 0 where `whole` is not above 0.
 template <typename Part, typename Whole>
 double share_or_zero(Part part, Whole whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-// numpy.sum of doubles: pairs of blocks of up to 128, eight sums within a block. O(n).
+// Sums as numpy.sum does: halves blocks above 128 values, and adds eight partial sums within a block. O(n).
 inline double pairwise_sum(const double* values, size_t count) {
   if (count > 128) {
     const size_t half = count / 2 - count / 2 % 8;
@@ -57,7 +58,7 @@ struct Description {  // pandas' describe(): n−1 standard deviation, linear pe
   double mean = kNaN, std = mean, min = mean, p25 = mean, p50 = mean, p75 = mean, max = mean;
 };
 
-// Linear interpolation between order statistics; `sorted` ascending and not empty.
+// Interpolates linearly between order statistics; `sorted` is ascending and not empty.
 inline double quantile(const std::vector<double>& sorted, double p) {
   const double at = static_cast<double>(sorted.size() - 1) * p;
   const auto low = static_cast<size_t>(at);
@@ -71,7 +72,7 @@ inline double mean_of(const std::vector<double>& values) {
   return values.empty() ? kNaN : sum / static_cast<double>(values.size());
 }
 
-// Sample standard deviation (n−1); NaN for fewer than two values.
+// Returns the sample standard deviation (n−1); NaN for fewer than two values.
 inline double sample_std(const std::vector<double>& values) {
   if (values.size() < 2) return kNaN;
   const double mean = mean_of(values);

@@ -1,12 +1,12 @@
-// What a step itself does, apart from what stands between two steps.
+// Tells what a step itself does from what stands between two steps.
 #pragma once
 
 #include "model/kind.h"
 
 namespace stageline {
 
-// Compute, collectives and the optimizer. Messages may be posted while the step before still runs, and rows of kind
-// "other" (data, a checkpoint) may stand between two steps.
+// True for compute, collectives and the optimizer. Messages do not count, as they may be posted while the previous step
+// still runs; nor do rows of kind "other" (loading data, a checkpoint), which may stand between two steps.
 constexpr bool is_step_work(CellKind kind) {
   return is_compute(kind) || kind == CellKind::kCollective || kind == CellKind::kOptimizer;
 }

@@ -32,15 +32,15 @@ struct ColumnSpec {
   std::string name;   // machine name, unit last
   std::string title;  // for people, without unit: "span bubble"
   ColumnType type;
-  std::string help;  // one sentence: definition and source
+  std::string help;  // one sentence: how the value is defined, and its source
 };
 
-inline constexpr int64_t kNullInteger = INT64_MIN;  // an unknown integer; NaN is the unknown real
+inline constexpr int64_t kNullInteger = INT64_MIN;  // stands for an unknown integer, as NaN does for an unknown real
 
-// What a table shows for a step, stage or micro-batch that may be kUnknown (cells.h).
+// Returns what a table shows for a step, stage or micro-batch: null where it is kUnknown (cells.h).
 constexpr int64_t known_integer(int32_t value) { return value == kUnknown ? kNullInteger : value; }
 
-// Real nanoseconds as a table's kDuration: rounded, held within ±4e18; null when not finite.
+// Rounds real nanoseconds to a value of a kDuration column and keeps it within ±4e18; null when not finite.
 int64_t whole_ns(double ns);
 
 class Table {
@@ -55,19 +55,20 @@ class Table {
   const std::vector<ColumnSpec>& columns() const { return specs_; }
   size_t row_count() const { return row_count_; }
 
-  // A table with a row per event of a large run takes hundreds of bytes a row, and an output needs some thousands of
-  // rows at once. later() is such a table: it has the columns of `head` and `row_count` rows, and makes rows when they
-  // are asked for. `make` appends the rows [first, first + count) to `out`; several threads may call it at once; what
-  // it reads it shares, or its maker said that it outlives the table (AnalysisInput::rows_later). Who takes values of
-  // such a table one by one makes it whole first, so nobody has to know; outputs go through it by for_each_block().
+  // A table with a row for every event of a large run would take hundreds of bytes a row, while an output needs only
+  // some thousands of rows at once. later() makes a table that has the columns of `head` and `row_count` rows, but
+  // makes the rows when they are asked for. `make` appends the rows [first, first + count) to `out`, and may be called
+  // by several threads at once. It must own what it reads, unless its caller has promised that the data outlives the
+  // table (AnalysisInput::rows_later). Reading single values of such a table makes it whole first, so readers need not
+  // know of this; outputs go through it block by block with for_each_block().
   using MakeRows = std::function<void(size_t first, size_t count, Table& out)>;
   static Table later(Table head, size_t row_count, MakeRows make);
   bool is_later() const { return later_ != nullptr; }
-  // These rows of a later() table, as a table of their own.
+  // Returns these rows of a later() table as a table of their own.
   Table rows(size_t first, size_t count) const;
 
-  // Appends one row: as many values as columns, integers to integer-typed columns and so on
-  // (asserted). Integers for kInteger, kDuration, kTime; doubles for kReal, kShare, kRatio.
+  // Appends one row, which must have as many values as there are columns (asserted): integers for kInteger, kDuration
+  // and kTime, doubles for kReal, kShare and kRatio, text for kText.
   using Value = std::variant<int64_t, double, std::string>;
   void add_row(std::vector<Value> values);
 
@@ -75,31 +76,31 @@ class Table {
   double real(size_t row, size_t c) const { return std::get<1>(column(c))[row]; }
   const std::string& text(size_t row, size_t c) const { return std::get<2>(column(c))[row]; }
   bool is_null(size_t row, size_t column) const;
-  // All values of a column as they stand, row_count() of them; for outputs that take columns and not rows.
+  // Returns all row_count() values of a column; for outputs that take columns rather than rows.
   const Column& column(size_t column) const { return later_ ? whole().data_[column] : data_[column]; }
-  // Index of a column by name, or -1.
+  // Returns the index of the column with this name, or −1.
   int column_index(std::string_view name) const;
 
-  // The value for machines: "1500000", "0.364", "" when null.
+  // Returns the value for machines: "1500000", "0.364", "" when null.
   std::string raw_text(size_t row, size_t column) const;
-  // The value for people, without unit: "1.500", "36.4", "–" when null.
+  // Returns the value for people, without its unit: "1.500", "36.4", "–" when null.
   std::string shown_text(size_t row, size_t column) const;
 
  private:
   std::string name_, title_;
   std::vector<ColumnSpec> specs_;
   struct Later;
-  const Table& whole() const;  // of a later() table all rows, made once
+  const Table& whole() const;  // all rows of a later() table, made once
 
-  std::vector<Column> data_;  // of a later() table empty columns of their types
+  std::vector<Column> data_;  // for a later() table, columns of the right types without rows
   size_t row_count_ = 0;
   std::shared_ptr<Later> later_;
 };
 
-inline constexpr size_t kBlockRows = 4096;  // some hundreds of KiB
+inline constexpr size_t kBlockRows = 4096;  // a block of so many rows takes some hundreds of KiB
 
-// Calls visit(const Table& block, size_t begin, size_t end) for the rows [begin, end) of `table` in order: once with
-// the table itself, or with a block after the other of a later() table.
+// Calls visit(const Table& block, size_t begin, size_t end) until all rows [begin, end) of `table` have been seen in
+// order: once with the table itself, or with one block of a later() table after another.
 template <class Visit>
 void for_each_block(const Table& table, size_t begin, size_t end, Visit&& visit) {
   if (!table.is_later()) return visit(table, begin, end);
@@ -109,11 +110,11 @@ void for_each_block(const Table& table, size_t begin, size_t end, Visit&& visit)
   }
 }
 
-// The type as machine formats name it ("duration"), and the unit of its raw values ("ns" or "").
+// Returns the type as machine formats name it ("duration"), and below it the unit of its raw values ("ns" or "").
 std::string_view column_type_name(ColumnType type);
 std::string_view raw_unit(ColumnType type);
 
-// The unit people see for a column type: "ms", "%", "×", "".
+// Returns the unit in which people see values of this type: "ms", "%", "×", "".
 std::string_view shown_unit(ColumnType type);
 
 }  // namespace stageline

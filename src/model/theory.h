@@ -1,5 +1,6 @@
-// Theory: when every cell would have run, had its schedule been followed with mean durations and no latency. Made by
-// the pipeline layer, drawn by exporters beside what happened. And phases, which need no theory.
+// Theory: when every cell would have run if its schedule had been followed with mean durations and without latency. The
+// pipeline layer makes it, and exporters draw it beside what happened. Phases stand here too, though they need no
+// theory.
 #pragma once
 
 #include <cstdint>
@@ -12,40 +13,43 @@ namespace stageline {
 
 inline constexpr int64_t kNoTheory = INT64_MIN;
 
-// One step of one replica. Where every rank has a clock of its own, ranks are anchored one by one and `end_ns` is of no
-// use between them.
+// One step of one replica. Where every rank has a clock of its own, each rank is placed by itself, and `end_ns` cannot
+// be compared between ranks.
 struct TheoryStep {
   int32_t step = 0, dp = 0;
-  int64_t start_ns = 0, end_ns = 0;                // of the theory: first start and last end of its cells
-  int64_t actual_start_ns = 0, actual_end_ns = 0;  // of the compute cells that have a place in it
-  bool own_pace = false;                           // a stage's means were moved to this step's own pace
+  int64_t start_ns = 0, end_ns = 0;  // first start and last end of the theory's cells
+  // First start and last end of the compute cells that have a place in the theory.
+  int64_t actual_start_ns = 0, actual_end_ns = 0;
+  bool own_pace = false;  // true where a stage's means were moved to this step's own pace
 };
 
 struct Theory {
-  std::string schedule;                   // "1f1b"; "" when there is no theory
-  std::string why_not;                    // then: in words, for a note
-  bool by_rank = false;                   // anchored rank by rank: no common clock
-  int64_t without = 0;                    // compute cells that have no place in it: the schedule has no such work
-  std::vector<int64_t> start_ns, end_ns;  // by cell; kNoTheory. On the clock that Trace's times are compared on
-  std::vector<bool> fused;                // by cell: half of an overlapped pair
-  std::vector<TheoryStep> steps;          // by step, then replica
-  std::vector<int32_t> outliers;          // steps left out of the means (PipelineSums::outliers), ascending
+  std::string schedule;  // the schedule's name, "1f1b"; "" when there is no theory
+  std::string why_not;   // when there is none: the reason, in words for a note
+  bool by_rank = false;  // each rank was placed by itself, because ranks share no clock
+  int64_t without = 0;   // compute cells without a place in the theory, since the schedule has no such work
+  // For each cell, on the clock that Trace's times are compared on; kNoTheory without a place.
+  std::vector<int64_t> start_ns, end_ns;
+  std::vector<bool> fused;        // for each cell: whether it is half of an overlapped pair
+  std::vector<TheoryStep> steps;  // ordered by step, then replica
+  std::vector<int32_t> outliers;  // steps left out of the means (PipelineSums::outliers), ascending
 
   bool known() const { return !schedule.empty(); }
   bool has(size_t cell) const { return cell < start_ns.size() && start_ns[cell] != kNoTheory; }
 };
 
-// Warm-up lasts from a rank's first compute cell to its first backward (B or I), cool-down from the end of its last
-// forward (no earlier than that) to the end of its last compute cell; steady is between. A rank without backwards, or
-// without forwards, has no phases.
+// The phases of one rank in one step. Warm-up lasts from the rank's first compute cell to its first backward (B or I).
+// Cool-down lasts from the end of its last forward (or from that first backward, if later) to the end of its last
+// compute cell. Steady is between the two. A rank without backwards or without forwards has no phases.
 struct RankPhases {
   int32_t step = 0, part = 0;
   int64_t start_ns = 0, steady_ns = 0, cool_down_ns = 0, end_ns = 0;
 };
 std::vector<RankPhases> rank_phases(const Trace& trace);  // by step, then part. Expects sorted cells; O(cells)
 
-// The same of a whole pipeline: first start, first backward of any rank, end of the last forward of any rank, last end.
-// By step, then replica; on common time of an aligned trace, meaningless between ranks that share no clock.
+// The phases of a whole pipeline in one step: they begin with the first start, the first backward of any rank, the end
+// of the last forward of any rank, and end with the last end. Ordered by step, then replica. Times are common times;
+// they mean nothing where ranks share no clock.
 struct PipelinePhases {
   int32_t step = 0, dp = 0;
   int64_t start_ns = 0, steady_ns = 0, cool_down_ns = 0, end_ns = 0;

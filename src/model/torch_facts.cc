@@ -13,7 +13,7 @@ namespace {
 
 bool has_meta(const Part& part, std::string_view key) { return !meta_json(part, key).empty(); }
 
-// Spellings that torch stopped using with 1.12.
+// True for category spellings that torch stopped using with 1.12.
 bool is_old_category(std::string_view text) {
   for (const std::string_view old : {"Operator", "Kernel", "Runtime", "Memcpy", "Memset", "Python"})
     if (text == old) return true;
@@ -43,7 +43,8 @@ std::string device_name(const Part& part) {
 }
 
 std::string torch_era(const Trace& trace, const Part& part) {
-  // Kineto's words in a file of another kind (torch_npu's rows, a recording's, Perfetto's, Nsight's) say nothing of torch.
+  // Other writers use Kineto's categories too (torch_npu, recordings, Perfetto, Nsight); their files say nothing of
+  // torch.
   if (trace.device_family == DeviceFamily::kNpu || trace.format != "kineto" || !trace.writer.empty()) return {};
   std::vector<bool> used(trace.categories.size());
   for (const uint8_t id : part.slices.category_id)
@@ -58,19 +59,20 @@ std::string torch_era(const Trace& trace, const Part& part) {
     syncs |= trace.categories[c].text == "xpu_sync" || trace.categories[c].text == "hardware_counters";
   }
   if (old) return "1.8–1.11";
-  if (!known) return {};  // any tool can write a Chrome trace with Kineto's categories
+  if (!known) return {};  // any tool can write a Chrome trace with Kineto's categories, so nothing is known
   const bool numbered = std::any_of(part.collectives.begin(), part.collectives.end(),
                                     [](const CollectiveFact& fact) { return fact.seq >= 0 || fact.comms_id != 0; });
-  // Forks wrote some of these earlier; no release did before 2026.
+  // Forks wrote some of these fields earlier; no release of torch did before 2026.
   constexpr int64_t kYear2026 = 1'767'225'600'000'000'000;
   const bool recent = part.slices.start_ns.empty() || part.slices.start_ns[0] >= kYear2026;
   if (recent && (numbered || syncs || has_meta(part, "host_name"))) return "2.11+";
-  // The base time moved before the events and the versions of the drivers came with 2.7.
+  // With 2.7 the base time moved to before the events, and the versions of the drivers were added.
   const bool versions = has_meta(part, "cuda_driver_version") || has_meta(part, "cupti_version") ||
                         has_meta(part, "hip_driver_version") || has_meta(part, "roctracer_version");
   if (has_meta(part, "baseTimeNanoseconds")) return versions || overhead ? "2.7–2.10" : "2.4–2.6";
   if (!part.fractional_time) return "1.12–2.2";
-  // Decimals that count from the epoch were written for two months only; others lost their base time to a tool.
+  // Decimal times that count from the epoch were written for two months only; in other files with such times, a tool
+  // removed the base time.
   constexpr int64_t kThisCentury = 1'000'000'000'000'000'000;
   return !part.slices.start_ns.empty() && part.slices.start_ns[0] > kThisCentury ? "2.3" : "2.4–2.6";
 }
@@ -117,7 +119,8 @@ SliceCounts count_slices(const Trace& trace) {
       out.parts.push_back(p);
   const auto wanted = [&](int64_t step) { return step >= filter.first_step && step <= filter.last_step; };
   std::vector<SliceCounts> ranks(out.parts.size());
-  // Of names of communication kernels: 1 message, 2 collective. Whichever rank asks first, the answer is the same.
+  // For each name of a communication kernel, 1 for a message and 2 for a collective. Threads may compute an entry
+  // twice, but they get the same answer.
   std::vector<int8_t> communication(trace.names.size(), 0);
   const auto is_message = [&](StringId name) {
     const std::atomic_ref<int8_t> known(communication[name]);

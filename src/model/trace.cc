@@ -73,7 +73,7 @@ int64_t Trace::alignment_half_ns() const { return clock_summary(*this).half_ns; 
 ClockSummary clock_summary(const Trace& trace) {
   ClockSummary out;
   if (trace.alignment == AlignState::kRaw) return out;
-  std::map<int32_t, int64_t> ranks_of;  // reference → how many
+  std::map<int32_t, int64_t> ranks_of;  // reference → number of ranks on its clock
   const auto reference = [](const Part& part) {
     int32_t of = part.clock_map.segments.empty() ? -1 : part.clock_map.segments.front().reference_rank;
     for (const ClockSegment& s : part.clock_map.segments)
@@ -165,7 +165,7 @@ Extent extent_of(const Trace& trace) {
   }
   extent.start_ns = all.start_ns;
   extent.end_ns = all.end_ns;
-  extent.chunk_count = std::min(all.chunk, INT32_MAX - 1) + 1;  // labels may be any number
+  extent.chunk_count = std::min(all.chunk, INT32_MAX - 1) + 1;  // labels may be any number, so + 1 must not overflow
   extent.micro_batch_count = std::min(all.micro_batch, INT32_MAX - 1) + 1;
   std::set<int32_t> steps;
   for (size_t i = 0; i < cells.size(); ++i)

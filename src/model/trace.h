@@ -34,17 +34,19 @@ struct Slices {
   std::vector<StringId> name_id;
   std::vector<uint32_t> file_index;  // position in the source's own order
 
-  std::vector<uint32_t> parent;           // enclosing slice of the thread; of device work the owning operator
-  std::vector<uint32_t> correlation;      // CUPTI's number; kNoCorrelation
-  std::vector<uint32_t> partner;          // device work: its launch; a launch: its last device work; kNoSliceIndex
-  std::vector<uint32_t> args_offset_low;  // decompressed position of the event in Part::files, low 32 bits
-  std::vector<uint8_t> args_offset_high;  // and the 8 above
-  std::vector<uint16_t> stream_id;        // into Part::streams; 0: the event names no stream
-  std::vector<uint16_t> step;             // into Part::steps, 1-based; 0: outside every step
-  std::vector<uint8_t> category_id;       // into Trace::categories
-  std::vector<uint8_t> kernel_class;      // a KernelClass, and kJoinedBit
+  std::vector<uint32_t> parent;  // the enclosing slice of the thread; for device work, the operator that owns it
+  // CUPTI's number, which a launch and its device work share; kNoCorrelation when there is none
+  std::vector<uint32_t> correlation;
+  // For device work its launch; for a launch the last work it launched; else kNoSliceIndex.
+  std::vector<uint32_t> partner;
+  std::vector<uint32_t> args_offset_low;  // where the event's text stands in Part::files, decompressed: the low 32 bits
+  std::vector<uint8_t> args_offset_high;  // and the 8 bits above
+  std::vector<uint16_t> stream_id;        // index into Part::streams; 0 when the event names no stream
+  std::vector<uint16_t> step;             // index + 1 into Part::steps; 0 outside every step
+  std::vector<uint8_t> category_id;       // index into Trace::categories
+  std::vector<uint8_t> kernel_class;      // a KernelClass in the low bits, and kJoinedBit
 
-  static constexpr uint8_t kJoinedBit = 0x80;  // made of a B and an E (or b and e) event
+  static constexpr uint8_t kJoinedBit = 0x80;  // the slice was made of two events: B and E, or b and e
 
   size_t size() const { return start_ns.size(); }
   bool has_facts() const { return !category_id.empty() || start_ns.empty(); }
@@ -68,11 +70,11 @@ struct Lane {
       tid = {};  // NOLINT(readability-redundant-member-init): Chrome JSON: as the events say, "" for other sources
 };
 
-struct SourceRef {  // one file of a part, in the order of reading
+struct SourceRef {  // one file of a part; files stand in the order of reading
   std::string path;
-  int64_t first_offset = 0;  // position of its first byte on the part's axis of decompressed bytes
-  uint32_t first_index = 0;  // file_index of its first event
-  int64_t size_bytes = 0;    // as it was when read: a file that changed since is refused
+  int64_t first_offset = 0;  // position of its first byte, counting the decompressed bytes of all files of the part
+  uint32_t first_index = 0;  // Slices::file_index of its first event
+  int64_t size_bytes = 0;    // its size when read: a file that has changed since is refused
   int64_t modified_ns = 0;
 };
 
@@ -83,7 +85,7 @@ struct ProfilerStep {  // ProfilerStep#N of the host
 };
 
 enum class SliceLinkKind : uint8_t { kForwardBackward, kFlow };
-struct SliceLink {  // flow arrows that no column says already
+struct SliceLink {  // a flow arrow that no column expresses
   uint32_t from = 0, to = 0;
   SliceLinkKind kind = SliceLinkKind::kFlow;
 };
@@ -94,20 +96,21 @@ struct CounterSeries {
   std::vector<double> value;
 };
 
-struct Mark {  // an instant
+struct Mark {  // an event without duration
   int64_t time_ns = 0;
   StringId name = 0;
   uint32_t lane = 0;
   uint32_t file_index = 0;
 };
 
-struct MetaField {  // a top-level member of the JSON, or a row of an Ascend database's META_DATA, as written
+struct MetaField {  // a top-level member of the JSON, or a row of META_DATA in an Ascend database, as written
   std::string key, json;
 };
 
-// One step of one rank as its own profiler summed it up (Ascend's analysis.db or step_trace_time.csv); −1: not said.
+// One step of one rank as its own profiler summed it up (Ascend's analysis.db or step_trace_time.csv); −1 where it does
+// not say.
 struct StepSummary {
-  int64_t step = -1;  // −1: the profile has no steps
+  int64_t step = -1;  // −1 when the profile has no steps
   int64_t computing_ns = -1, communication_ns = -1, overlapped_ns = -1, communication_not_overlapped_ns = -1;
   int64_t free_ns = -1, stage_ns = -1, bubble_ns = -1, not_overlapped_without_receive_ns = -1, preparing_ns = -1;
 };
@@ -116,12 +119,13 @@ struct StepSummary {
 struct LinkSummary {
   int64_t step = -1;
   std::string op, group, type, transport;  // "hcom_allReduce__377_4_1", …, "collective" or "p2p", "HCCS"
-  int32_t src_rank = -1, dst_rank = -1;    // global
+  int32_t src_rank = -1, dst_rank = -1;    // global ranks
   double bytes = 0;
   int64_t transit_ns = 0;
 };
 
-// One step of one host as XProf's step graph splits it (XPlane alone): what its instants were spent on, in picoseconds.
+// One step of one host as XProf's step graph splits it (XPlane only): what the step's time was spent on, in
+// picoseconds.
 struct XlaStep {
   int64_t number = -1;
   std::string name;  // "train 0"
@@ -138,14 +142,14 @@ struct Part {
   int32_t dp = kUnknown;       // data-parallel index
   std::string machine_name;    // folder or host name, may be empty
   std::string source;          // the file it was read from
-  ClockMap clock_map;          // of a trace whose clocks were aligned
+  ClockMap clock_map;          // filled when the clocks of the run have been aligned
   std::vector<Lane> lanes;
   Slices slices;
 
-  // Profiler traces only; sparse facts are ordered by slice.
+  // The following are filled for profiler traces only; sparse facts are ordered by slice.
   std::vector<SourceRef> files;
-  std::vector<int64_t> streams = {-1};  // stream_id → what the event said
-  std::vector<ProfilerStep> steps;      // by start
+  std::vector<int64_t> streams = {-1};  // by stream_id: the number that the events gave
+  std::vector<ProfilerStep> steps;      // ordered by start
   std::vector<CopyFact> copies;
   std::vector<SyncFact> syncs;
   std::vector<CollectiveFact> collectives;
@@ -167,61 +171,62 @@ struct Part {
   std::vector<MetaField> metadata;
   std::vector<StepSummary> step_summaries;
   std::vector<LinkSummary> link_summaries;
-  std::vector<XlaStep> xla_steps;        // of the host, at the first of its ranks
-  AllocatorSnapshot allocator;           // of snapshots alone
-  std::vector<FlightCall> flight_calls;  // of flight recorders alone, which have no other facts
-  std::vector<int64_t> reader_numbers;   // of a rank read apart: what RankReading::settle needs and no column says
-  int64_t base_time_ns = 0;              // baseTimeNanoseconds: start_ns counts from the epoch, the file from here
-  int64_t event_count = 0;               // entries of traceEvents, of every kind
-  bool fractional_time = false;          // some event has a fractional or no ts (HTA then rounds every event)
+  std::vector<XlaStep> xla_steps;        // of the whole host; kept with the first of its ranks
+  AllocatorSnapshot allocator;           // filled from memory snapshots only
+  std::vector<FlightCall> flight_calls;  // filled from flight recorders only, which have no other facts
+  // For ranks that are read one by one: what RankReading::settle needs and no column holds.
+  std::vector<int64_t> reader_numbers;
+  int64_t base_time_ns = 0;  // baseTimeNanoseconds: times in the file count from here, start_ns counts from the epoch
+  int64_t event_count = 0;   // entries of traceEvents, of every kind
+  bool fractional_time = false;  // some event has a fractional ts or none; HTA then rounds every event
 
-  // Appends a lane from unordered columns and puts it in order. Returns the permutation:
-  // new slice index (within the part) of each given row.
+  // Appends a lane from columns in any order and puts it in order. Returns for each given row its new slice index
+  // within the part.
   std::vector<uint32_t> add_lane(std::string name, const Slices& rows);
 };
 
-// Which cell has to wait for which: "F3 of stage 0 → F3 of stage 1".
+// One cell waits for another: "F3 of stage 0 → F3 of stage 1".
 struct Link {
   uint32_t from_cell, to_cell;
 };
 
 enum class ClockState : uint8_t {
   kShared,         // all parts are stamped by one clock
-  kUnaligned,      // several clocks, trusted as they are
-  kPerRank,        // every rank counts from its own zero: ranks cannot be compared
-  kPartlyAligned,  // as kAligned, but nothing ties some ranks to the others
-  kAligned,        // the columns hold times of one clock: AlignState::kDrawn
+  kUnaligned,      // there are several clocks, and their stamps are trusted as they are
+  kPerRank,        // every rank counts from its own zero, so ranks cannot be compared
+  kPartlyAligned,  // as kAligned, but nothing connects some of the ranks to the others
+  kAligned,        // the columns hold times of one clock (AlignState::kDrawn)
 };
 
 std::string_view clock_name(ClockState clock);  // "shared", "unaligned", "per-rank", "partly-aligned", "aligned"
 
 enum class AlignState : uint8_t {
-  kRaw,     // stamps as recorded, no maps
-  kMapped,  // stamps as recorded, and Part::clock_map leads to common time
-  kDrawn,   // the columns hold common time: a copy that is drawn (DrawnRun), never what was recorded
+  kRaw,     // stamps as recorded, and no maps
+  kMapped,  // stamps as recorded, and Part::clock_map turns them into common time
+  kDrawn,   // the columns hold common time: a copy made for drawing (DrawnRun), never the recording itself
 };
 
 struct CategoryInfo {
   std::string text;  // as the source spells it; "" for events without one
   Category kind = Category::kOther;
 };
-inline constexpr size_t kMaxCategories = 255;  // ids above are shared by "(more categories)"
+inline constexpr size_t kMaxCategories = 255;  // categories beyond this number share one entry, "(more categories)"
 
-// Which slices analyses look at; readers fill whole parts, whatever was asked.
+// Which slices analyses look at. Readers fill whole parts, whatever was asked.
 struct SliceFilter {
   int64_t first_step = INT64_MIN, last_step = INT64_MAX;  // ProfilerStep numbers
-  int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;         // from the first slice of the run
-  std::vector<int32_t> ranks;                             // sorted; empty: all
-  // Times and steps; ranks choose parts, not slices.
+  int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;         // counted from the first slice of the run
+  std::vector<int32_t> ranks;                             // sorted; when empty, all ranks
+  // True where times or steps are restricted; ranks choose parts, not slices.
   bool any() const {
     return first_step != INT64_MIN || last_step != INT64_MAX || from_ns != INT64_MIN || to_ns != INT64_MAX;
   }
 };
 
-// Whose devices these are, where that decides what their names and numbers mean.
+// The family of the devices, where it decides what names and numbers mean.
 enum class DeviceFamily : uint8_t {
-  kUnsaid,  // GPUs and whatever else Kineto's categories fit
-  kNpu,     // Ascend: HCCL's names, levels of recording, cube and vector cores
+  kUnsaid,  // GPUs, and whatever else fits Kineto's categories
+  kNpu,     // Ascend, with HCCL's names, its levels of recording, and cube and vector cores
 };
 
 struct Trace {
@@ -231,12 +236,12 @@ struct Trace {
   Trace& operator=(Trace&&) = default;  // NOLINT(performance-noexcept-move-constructor)
   Trace& operator=(const Trace&) = delete;
   ~Trace() = default;
-  // Everything once more, under the same ids: as much memory again, so it is asked for by name.
+  // Returns a copy under the same ids. It takes as much memory again, so a copy is made only by this name.
   Trace copy() const { return *this; }
 
   std::string format;       // name of the reader
-  std::string writer;       // the program that wrote it, where that is neither torch nor a framework of pipelines
-  std::string description;  // "2 machines × 4 workerlogs", for people
+  std::string writer;       // the program that wrote it, when that is neither torch nor a framework with pipelines
+  std::string description;  // for people: "2 machines × 4 workerlogs"
   StringPool names;
   std::vector<CategoryInfo> categories;
   std::vector<Part> parts;  // ordered by rank
@@ -248,65 +253,67 @@ struct Trace {
   ClockState clock = ClockState::kUnaligned;
   AlignState alignment = AlignState::kRaw;
   bool steps_laid_end_to_end = false;  // the source restarts its time at every step
-  // Chunk numbers tell pieces of one forward or backward apart (Paddle's overlap mode cuts them into
-  // slices), not virtual stages.
+  // Chunk numbers tell apart the pieces of one forward or backward (Paddle's overlap mode cuts them into slices); they
+  // are no virtual stages.
   bool chunks_are_pieces = false;
-  // Cells of messages are calls of the host, which may return before the message is through (isend, irecv): they say
-  // who sends what, not when it arrived.
+  // Cells of messages are calls of the host, which may return before the message is through (isend, irecv). They say
+  // who sends what, and not when it arrived.
   bool messages_are_calls = false;
-  // Sequence numbers of sends and receives count on each rank apart: the third receive of two ranks are two messages.
+  // Sequence numbers of sends and receives count on each rank by itself, so number 3 on two ranks is not one message.
   bool numbers_messages_per_rank = false;
   DeviceFamily device_family = DeviceFamily::kUnsaid;
-  // Of the pipelines side by side (Part::dp) as many work on parts of the same micro-batches; the rest are replicas.
+  // So many of the pipelines side by side (Part::dp) work on parts of the same micro-batches; the others are replicas.
   int32_t context_parallel = 1;
-  int32_t pipeline_stages = 0;  // of the whole run, whatever ranks were filtered out; 0: places are guesses
+  // Stages of the whole run, whatever ranks were filtered out; 0 when the places of ranks are guesses.
+  int32_t pipeline_stages = 0;
 
   size_t slice_count() const;
   int32_t machine_count() const;
   std::string_view slice_name(const Cell& cell) const;  // "" for a cell without source slice
 
-  // A stamp of a part as a time that all parts share, as far as anybody knows.
+  // Returns a stamp of a part as common time, which all parts share; unmapped clocks are taken as they are.
   int64_t common_ns(int32_t part, int64_t stamp_ns) const {
     return alignment == AlignState::kMapped ? parts[static_cast<size_t>(part)].clock_map.common_ns(stamp_ns) : stamp_ns;
   }
-  // Times of different ranks mean something beside each other.
+  // True where times of different ranks can be compared.
   bool comparable() const { return clock != ClockState::kPerRank || alignment != AlignState::kRaw; }
-  // A cell, and its start and end, by times that all parts share; of a trace whose clocks are not mapped its own.
+  // A cell, its start and its end in common time; where clocks are not mapped these are the recorded ones.
   int64_t common_start_ns(size_t cell) const { return common_ns(cells.part[cell], cells.start_ns[cell]); }
   int64_t common_end_ns(size_t cell) const { return common_ns(cells.part[cell], cells.end_ns[cell]); }
   Cell common_cell(size_t cell) const;
-  Cells common_cells() const;  // all, in the same order: a copy of 37 B a cell
-  // How far the clocks that were measured may be off; −1: unknown, or none was.
+  Cells common_cells() const;  // all cells in the same order; the copy takes 37 B a cell
+  // Returns the bound of the worst measured offset; −1 when some have no bound or nothing was measured.
   int64_t alignment_half_ns() const;
 
  private:
   Trace(const Trace&) = default;
 };
 
-// What alignment came to, for outputs to say in their own words.
+// What aligning the clocks led to; each output says it in its own words.
 struct ClockSummary {
-  std::vector<ClockEvidence> by;  // what clocks were measured by, the best first; empty: nothing was aligned
-  std::vector<int32_t> untied;    // ranks that are not on the clock of most others, where others are on one
-  int64_t half_ns = -1;           // bound of the worst offset; −1: some have none
-  double error_ns = -1;           // its likely error; −1: unknown
+  std::vector<ClockEvidence> by;  // what the clocks were measured by, the best first; empty when nothing was aligned
+  // Ranks that nothing connects to the clock that most ranks share; empty where no ranks share one.
+  std::vector<int32_t> untied;
+  int64_t half_ns = -1;  // bound of the worst offset; −1 when some have none
+  double error_ns = -1;  // likely error of that offset; −1 when unknown
 };
 ClockSummary clock_summary(const Trace& trace);
-// "messages", "compute gaps and collectives".
+// Returns the list in words: "messages", "compute gaps and collectives".
 std::string evidence_list(const std::vector<ClockEvidence>& evidence);
 
-// Trace-wide sizes, computed from the cells. kUnknown entries do not count.
+// Sizes of the whole trace, computed from its cells. Cells whose number is kUnknown do not count.
 struct Extent {
-  int64_t start_ns = 0, end_ns = 0;  // first start and last end of all cells; 0,0 without cells
+  int64_t start_ns = 0, end_ns = 0;  // first start and last end of all cells; 0 and 0 without cells
   int32_t stage_count = 0, dp_count = 0, step_count = 0;
   int32_t chunk_count = 0, micro_batch_count = 0;  // highest value + 1
 };
 Extent extent_of(const Trace& trace);
 
-// "F3", "B1", and with several chunks "F3.c1": what people call a cell.
+// Returns what people call a cell: "F3", "B1", and with several chunks "F3.c1".
 std::string cell_label(const Cell& cell, bool with_chunk);
 
-// Keeps only the given ranks and steps; empty lists keep everything. Parts without cells stay
-// unless excluded by `ranks`. Links are dropped (they are filled after filtering).
+// Keeps only the given ranks and steps; empty lists keep everything. Parts without cells stay unless `ranks` excludes
+// them. Links are dropped, since they are made after filtering.
 void filter_trace(Trace& trace, const std::vector<int32_t>& ranks, int64_t first_step, int64_t last_step);
 
 }  // namespace stageline

@@ -1,8 +1,7 @@
-// TraceOverlay: marks on a source trace, to be written as a trace of its own: events gain arguments,
-// lose them, get other names, or leave, and new events are appended. engine/write_overlay.h streams the source
-// through it.
+// TraceOverlay: what to change in a source trace to write it as a new trace. Events gain arguments, lose them, get
+// other names or are left out, and new events are appended. engine/write_overlay.h streams the source through it.
 //
-// Positions are those in traceEvents, counted over all files of the part: Slices::file_index.
+// A position is one in traceEvents, counted over all files of the part (Slices::file_index).
 #pragma once
 
 #include <cstdint>
@@ -13,14 +12,14 @@
 namespace stageline {
 
 struct TraceOverlay {
-  size_t part = 0;  // of Trace::parts
-  // By position in traceEvents: JSON members to put at the end of `args` ("\"critical\":1").
+  size_t part = 0;  // index into Trace::parts
+  // For each position, JSON members to put at the end of `args` ("\"critical\":1").
   std::map<uint32_t, std::string> extra_args = {};
-  std::vector<bool> leave_out = {};          // by position; what is past the end, or all when empty, is kept
-  std::vector<std::string> new_events = {};  // whole JSON objects
-  // By position, as leave_out: the event's own arguments are dropped before extra_args are added.
+  std::vector<bool> leave_out = {};          // for each position; positions past the end (all, when empty) are kept
+  std::vector<std::string> new_events = {};  // whole JSON objects, appended at the end
+  // For each position, as leave_out: the event's own arguments are dropped before extra_args are added.
   std::vector<bool> drop_args = {};
-  // By position: the event's new name, a JSON string with its quotes.
+  // For each position, the event's new name: a JSON string with its quotes.
   std::map<uint32_t, std::string> new_names = {};
 };
 
