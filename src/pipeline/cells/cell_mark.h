@@ -1,4 +1,4 @@
-// What the host saw of pipeline work, whoever found it: by names (torch_marks.h) or inferred (infer_cells.h).
+// CellMark: pipeline work as the host saw it, whether found by names (torch_marks.h) or inferred (infer_cells.h).
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,20 @@
 
 namespace stageline {
 
-// One piece of pipeline work as the host saw it. An overlapped forward and backward are two marks with the same
-// times and slice.
+// One piece of pipeline work on the host. An overlapped forward and backward are two marks with the same times and the
+// same slice.
 struct CellMark {
   uint32_t part = 0;          // index of Trace::parts
-  uint32_t lane = 0;          // of the part: the thread it ran on
-  uint32_t slice = kNoSlice;  // annotation, frame or operator that says it, for click-through
-  int64_t start_ns = 0;       // on the host
-  int64_t end_ns = 0;         // not before start
+  uint32_t lane = 0;          // lane of the part: the thread that the work ran on
+  uint32_t slice = kNoSlice;  // the annotation, frame or operator that shows the work; a click on the cell leads there
+  int64_t start_ns = 0;       // on the host's clock
+  int64_t end_ns = 0;         // never before start_ns
   CellKind kind = CellKind::kOther;
   int32_t stage = kUnknown;  // virtual stage, 0 … p·v − 1, where the source names it
-  int32_t chunk = kUnknown;  // of the rank, where the source names that instead
+  int32_t chunk = kUnknown;  // the rank's chunk, where the source names that and no virtual stage
   int32_t micro_batch = kUnknown;
-  int32_t step = kUnknown;  // only where the source names one; else ProfilerStep or repetition decides
-  bool piece = false;       // one of several slices of a piece of work: never counted as a micro-batch
+  int32_t step = kUnknown;  // set only where the source names a step; else ProfilerStep or repetition decides later
+  bool piece = false;       // one of several slices of the same work, so it must not be counted as a micro-batch
 };
 
 }  // namespace stageline

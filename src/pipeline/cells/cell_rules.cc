@@ -9,15 +9,15 @@
 
 namespace stageline {
 
-// One step of a pattern. Numbers take all digits there are, so each piece fits at one place in one way; only a *
-// has a choice, and of several the last one alone is moved.
+// One piece of a pattern. A number takes all digits there are, so every piece but * fits at one place in one way only.
+// Where there are several *, only the last one is ever moved.
 struct RulePatternPiece {
   enum class What : uint8_t { kText, kNumber, kAny, kOneOf };
   enum class Slot : uint8_t { kNone, kStage, kChunk, kMicroBatch, kStep };
   What what = What::kText;
   Slot slot = Slot::kNone;
   uint8_t half = 0;
-  std::vector<std::string> texts;  // one; several of kOneOf
+  std::vector<std::string> texts;  // one text; for kOneOf several
 };
 
 namespace {
@@ -47,7 +47,8 @@ void put_text(std::vector<Piece>& pieces, char c) {
   pieces.back().texts[0] += c;
 }
 
-// "" or what is wrong with the pattern. The second {stage} (or {mb} …) of a pattern is that of the second half.
+// Parses a pattern; returns "" or what is wrong with it. The second {stage} (or {mb} …) of a pattern belongs to the
+// second half.
 std::string parse_pattern(std::string_view text, uint8_t half_count, std::vector<Piece>& pieces) {
   std::array<uint8_t, kSlots.size()> seen{};
   for (size_t i = 0; i < text.size(); ++i) {
@@ -84,11 +85,11 @@ std::string parse_pattern(std::string_view text, uint8_t half_count, std::vector
       return "two numbers without anything between them";
     pieces.push_back({Piece::What::kNumber, slot->second, times++, {}});
   }
-  // One number for an overlapped pair is that of both.
+  // Where an overlapped pair has a number only once, it is the number of both halves.
   return {};
 }
 
-struct Reading {  // numbers as far as matching has come
+struct Reading {  // the numbers read so far
   std::array<std::array<int64_t, kMaxRuleHalves>, kSlots.size()> number{};
   bool out_of_range = false;
   Reading() {
@@ -96,7 +97,8 @@ struct Reading {  // numbers as far as matching has come
   }
 };
 
-// Fits pieces [first, last) at `at`; the end in `at`. False: they do not fit there.
+// Matches pieces [first, last) from position `at` on, and sets `at` to where they end. False when they do not match
+// there.
 bool fit_at(const std::vector<Piece>& pieces, size_t first, size_t last, std::string_view name, size_t& at,
             Reading& reading) {
   for (size_t p = first; p < last; ++p) {
@@ -139,7 +141,7 @@ bool fit(const std::vector<Piece>& pieces, std::string_view name, Reading& readi
     } else if (first == last && to_end) {
       return true;  // the pattern ends in *
     } else {
-      // The first place where the pieces up to the next * fit; for the last ones, where they also end the name.
+      // Takes the first place where the pieces up to the next * match; for the last pieces they must also end the name.
       bool found = false;
       for (size_t from = at; from <= name.size() && !found; ++from) {
         size_t end = from;
@@ -171,7 +173,7 @@ std::string_view next_word(std::string_view& text) {
 
 std::string quoted(std::string_view text) { return "\"" + valid_utf8(text.substr(0, 80)) + "\""; }
 
-// "" or what is wrong.
+// Parses the kinds of a rule; returns "" or what is wrong.
 std::string parse_kinds(std::string_view what, CellRule& rule) {
   for (const auto& [word, role] : kRoles)
     if (word == what) {
@@ -271,7 +273,7 @@ Status CellRules::add(std::string_view text, const std::string& file, bool from_
     rule.set = static_cast<uint32_t>(sets.size() - 1);
     rules.back().push_back(std::move(rule));
   }
-  // What is added goes before what is there.
+  // New sets go before those that are already there.
   const auto first = static_cast<uint32_t>(sets.size());
   std::vector<CellRule> all;
   for (std::vector<CellRule>& of_set : rules)
@@ -297,7 +299,7 @@ std::optional<RuleMatch> CellRules::match(uint32_t set, RuleWhere where, std::st
   for (uint32_t r = sets_[set].begin; r < sets_[set].end; ++r) {
     const CellRule& rule = rules_[r];
     if (rule.where != where) continue;
-    // Most names fail at their first or last characters.
+    // Most names already fail at their first or last characters.
     const Piece &head = rule.pieces.front(), &tail = rule.pieces.back();
     if (head.what == Piece::What::kText && !name.starts_with(head.texts[0])) continue;
     if (tail.what == Piece::What::kText && !name.ends_with(tail.texts[0])) continue;

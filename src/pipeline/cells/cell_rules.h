@@ -23,17 +23,17 @@ namespace stageline {
 
 enum class RuleWhere : uint8_t { kAnnotation, kFrame, kOperator };
 
-// Besides cells, a rule can say what a slice proves.
+// What a slice that a rule matches stands for; most rules find cells.
 enum class RuleRole : uint8_t {
-  kCell,         // its slice is a piece of work of `kinds`
-  kStep,         // its slice is one step
-  kPipeline,     // its slice is one step, and shows that there is a pipeline
-  kInterleaved,  // the same, of a rank with several chunks that the other names do not tell apart
+  kCell,         // the slice is a piece of work of the rule's `kinds`
+  kStep,         // the slice is one step
+  kPipeline,     // the slice is one step, and proves that there is a pipeline
+  kInterleaved,  // as kPipeline, on ranks with several chunks that the other names do not tell apart
 };
 
 inline constexpr size_t kMaxRuleHalves = 4;
 
-struct RuleHalf {  // numbers are kUnknown (−1) where the name does not say them
+struct RuleHalf {  // numbers are kUnknown (−1) where the name does not contain them
   CellKind kind = CellKind::kOther;
   int32_t stage = -1, chunk = -1, micro_batch = -1;
 };
@@ -41,8 +41,8 @@ struct RuleHalf {  // numbers are kUnknown (−1) where the name does not say th
 struct RuleMatch {
   uint32_t rule = 0;
   int32_t step = -1;
-  bool out_of_range = false;        // a number beyond the limits of model/ops.h
-  RuleHalf halves[kMaxRuleHalves];  // as many as the rule's half_count
+  bool out_of_range = false;        // a number was beyond the limits of model/ops.h
+  RuleHalf halves[kMaxRuleHalves];  // the first half_count of them are filled
 };
 
 struct RulePatternPiece;
@@ -50,20 +50,20 @@ struct CellRule {
   uint32_t set = 0;
   RuleWhere where = RuleWhere::kAnnotation;
   RuleRole role = RuleRole::kCell;
-  bool piece = false;      // one piece of work has several slices of this rule: they are not numbered
-  uint8_t half_count = 1;  // kinds: two for an overlapped forward and backward, more for fused messages
+  bool piece = false;      // several slices of this rule are one piece of work, so they are not numbered
+  uint8_t half_count = 1;  // number of kinds: two for an overlapped forward and backward, more for fused messages
   CellKind kinds[kMaxRuleHalves] = {};
-  std::string pattern;  // as written
+  std::string pattern;  // the pattern as written
   std::vector<RulePatternPiece> pieces;
 };
 
 struct RuleSet {
   std::string name;
   bool from_user = false;
-  bool needs_stages = false;    // its names are in use outside of pipelines too
-  bool split_b = false;         // where there is W, B is its input half I
-  bool always = false;          // goes with every other set (optimizer steps)
-  uint32_t begin = 0, end = 0;  // its rules
+  bool needs_stages = false;    // the names of this set are used outside of pipelines too
+  bool split_b = false;         // where the set finds W, its B is the input half, I
+  bool always = false;          // the set is used together with whichever set is chosen (optimizer steps)
+  uint32_t begin = 0, end = 0;  // its rules are CellRules::rules() [begin, end)
 };
 
 class CellRules {
@@ -73,26 +73,27 @@ class CellRules {
   CellRules& operator=(CellRules&&) noexcept;
   ~CellRules();
 
-  // Adds the rules of a text; sets of one text keep their order and come before those that are there already.
-  // Errors: kBadInput with file and line, what was found and what to write.
+  // Adds the rules of a text. Sets of one text keep their order and come before those that were added earlier. Errors:
+  // kBadInput with file and line, what was found there and what to write instead.
   Status add(std::string_view text, const std::string& file, bool from_user);
 
-  const std::vector<RuleSet>& sets() const { return sets_; }  // by priority
+  const std::vector<RuleSet>& sets() const { return sets_; }  // in order of priority
   const std::vector<CellRule>& rules() const { return rules_; }
 
-  // The first rule of the set that fits; nullopt. Names longer than kLongestRuleName fit nothing.
+  // Returns the first rule of the set that matches the name; nullopt when none does. Names longer than kLongestRuleName
+  // match nothing.
   std::optional<RuleMatch> match(uint32_t set, RuleWhere where, std::string_view name) const;
 
  private:
   std::vector<RuleSet> sets_;
-  std::vector<CellRule> rules_;  // by set
+  std::vector<CellRule> rules_;  // in order of their sets
 };
 
 inline constexpr size_t kLongestRuleName = 4096;
 inline constexpr size_t kMaxRules = 4096;
 inline constexpr size_t kLongestRulePattern = 512;
 
-// The rules that come with Stageline, as text and parsed.
+// The rules that come with Stageline: as text, and parsed.
 std::string_view shipped_cell_rules_text();
 CellRules shipped_cell_rules();
 

@@ -1,4 +1,5 @@
-// Links whose cell begins before what it waits for has ended: clocks that disagree, or cells under a wrong label.
+// Finds links whose cell begins before the cell it waits for has ended. Either clocks disagree, or cells have wrong
+// labels.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +9,11 @@
 namespace stageline {
 
 struct EarlyLinks {
-  int64_t count = 0, worst_ns = 0;  // those that are early by more than asked; by how much at most
-  const Link* first = nullptr;      // of Trace::links; nullptr: none
+  int64_t count = 0, worst_ns = 0;  // how many links are early by more than was asked, and by how much the worst one is
+  const Link* first = nullptr;      // the first of them in Trace::links; nullptr when there is none
 };
 
-// On common time. O(links), in parallel.
+// Compares common times. O(links), in parallel.
 EarlyLinks early_links(const Trace& trace, int64_t beyond_ns);
 
 }  // namespace stageline

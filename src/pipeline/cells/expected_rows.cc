@@ -8,7 +8,7 @@ namespace stageline {
 namespace {
 
 constexpr int32_t kMostChunksTried = 8;
-constexpr int64_t kMostRows = int64_t{1} << 20;  // forwards of one hypothesis, over all stages
+constexpr int64_t kMostRows = int64_t{1} << 20;  // limit on the forwards of one hypothesis, over all stages
 constexpr int64_t kMostPlanned = 1 << 14;
 
 CellKind shown_kind(const ScheduleCell& cell) {
@@ -24,7 +24,7 @@ bool number_fits(int32_t said, const Action& action, bool offset, int32_t micro_
   return int64_t{said} == int64_t{action.micro_batch} + (offset ? int64_t{action.chunk} * micro_batches : 0);
 }
 
-// F, B … of each kind, to pass over schedules that cannot be it.
+// Which kinds of work there are, to skip schedules that have others.
 struct Kinds {
   bool overlaps = false, weights = false;
 };
@@ -78,7 +78,8 @@ std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
   std::vector<RowHypothesis> out;
   const auto add = [&](const char* name, const ScheduleSizes& sizes, bool logits) {
     const int64_t size = int64_t{sizes.stages} * sizes.micro_batches * sizes.chunks;
-    const bool planned = std::string_view(name) == "zbvpp";  // its order is searched for
+    // The order of this schedule is found by a search, which takes longer.
+    const bool planned = std::string_view(name) == "zbvpp";
     if (size > (planned ? kMostPlanned : kMostRows) || (planned && !facts.weights)) return;
     Result<Schedule> made = make_schedule(name, sizes);
     if (!made) return;
@@ -97,7 +98,7 @@ std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
     for (int32_t chunks = least; chunks <= std::min(def->most_chunks, std::max(least, kMostChunksTried)); ++chunks) {
       if (facts.forwards % chunks != 0 || (facts.chunks_said > 0 && facts.chunks_said > chunks)) continue;
       ScheduleSizes sizes{.stages = facts.stages, .micro_batches = facts.forwards / chunks, .chunks = chunks};
-      // Each micro-batch passes a rank in one of the two directions.
+      // Each micro-batch passes a rank in one direction only, so it has one forward there.
       if (std::string_view(def->name) == "dualpipe") sizes.micro_batches = facts.forwards;
       const bool mindspeed = std::string_view(def->name) == "dualpipe-v-mindspeed";
       for (const bool detach : {false, true}) {

@@ -1,4 +1,4 @@
-// The rows that ranges of a schedule's run would show, rank by rank.
+// Which rows the ranges of a run that follows a schedule would show, on each rank.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,33 @@
 namespace stageline {
 
 struct ExpectedRow {
-  CellKind kind = CellKind::kForward;  // F, B (also I), W or F&B: what a range's name can tell
-  bool head = false;                   // the backward of the loss, a range of its own before its micro-batch's B
+  CellKind kind = CellKind::kForward;  // F, B (which also stands for I), W or F&B: all that a range's name can tell
+  bool head = false;  // the row is the backward of the loss, a range of its own before the B of its micro-batch
   Action actions[2] = {};
   int32_t action_count = 1;
 };
 
-// A schedule as a hypothesis about ranges.
+// A schedule, and how its ranges may be written: a hypothesis to compare recorded ranges with.
 struct RowHypothesis {
   Schedule schedule;
-  bool logits = false;  // MindSpeed's DualPipeV: stage 0 marks the backward of the loss apart
-  bool offset = false;  // chunk c's micro-batch i is written c·m + i
+  bool logits = false;  // MindSpeed's DualPipeV: stage 0 marks the backward of the loss with a range of its own
+  bool offset = false;  // micro-batch i of chunk c is written as c·m + i
   std::vector<std::vector<ExpectedRow>> stages;
 };
 
-// Forwards of a micro-batch on one rank: where micro-batches run both ways, each passes a rank once.
+// Returns how many forwards a micro-batch has on one rank. Where micro-batches run in both directions, each passes a
+// rank once.
 int32_t chunks_of_a_micro_batch(const Schedule& schedule);
 
 std::vector<ExpectedRow> expected_rows(const Schedule& schedule, int32_t stage, bool logits);
 
-// Whether a recorded row can be this one, by kind and by the numbers it says.
+// True when the recorded row can be the expected one, judged by its kind and the numbers it gives.
 bool can_be(const RangeRow& found, const ExpectedRow& expected, bool offset, int32_t micro_batches);
 
-// What may have run: schedules whose chunks, kinds and number of forwards per step fit. `forwards`: of a step of one
-// rank, `largest`: micro-batch number said anywhere (kUnknown: none). `named`: the schedule that metadata name, put
-// first. `chunks_said`: by messages, 0: unknown.
+// What is known of a run, to list the schedules that it may have followed: those whose chunks, kinds and number of
+// forwards per step fit. `forwards` is the number of forwards of one rank in a step, `largest` the largest micro-batch
+// number that any row gives (kUnknown when none does). `named` is the schedule that metadata name; it comes first.
+// `chunks_said` is the number of chunks that messages give, 0 when unknown.
 struct HypothesisFacts {
   int32_t stages = 0;
   int32_t forwards = 0;
@@ -46,7 +48,7 @@ struct HypothesisFacts {
 };
 std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts);
 
-// "F3", "B1.c1", "the loss's backward of 3", "W0.c1", "F3.c0&B1.c1".
+// Returns a row as text: "F3", "B1.c1", "the loss's backward of 3", "W0.c1", "F3.c0&B1.c1".
 std::string row_text(const ExpectedRow& row, bool with_chunk);
 
 }  // namespace stageline

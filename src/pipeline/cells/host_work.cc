@@ -32,18 +32,18 @@ enum class ItemKind : uint8_t { kForward, kNode, kSend, kReceive };
 // One event of the host that decides where stretches begin and end.
 struct Item {
   int64_t start_ns = 0, end_ns = 0;
-  int64_t sequence = -1;  // of forward operators and nodes
-  uint32_t slice = 0;     // forward: the outermost operator around
+  int64_t sequence = -1;  // for forward operators and nodes
+  uint32_t slice = 0;     // for forward operators the outermost operator around it
   uint32_t lane = 0;
   ItemKind kind = ItemKind::kForward;
 };
 
-struct Sequence {  // which stretch made a node
+struct Sequence {  // says which stretch made the node with this number
   int64_t number = 0;
   uint32_t forward = kNoStretch;
 };
 
-// One thread after the other comes in order already, most of the time.
+// Items come thread after thread, so most of the time they are in order already.
 template <class Less>
 void sort_unless_sorted(std::vector<Item>& items, Less less) {
   if (!std::is_sorted(items.begin(), items.end(), less)) std::stable_sort(items.begin(), items.end(), less);
@@ -67,16 +67,17 @@ class PartReader {
   }
 
  private:
-  // Items of all threads by start. An operator makes a node when it is the last with a sequence number that the
-  // engine runs later; what runs inside a node (recomputation) is part of that node.
+  // Collects the items of all threads in order of start. An operator makes a node when it is the last one with a
+  // sequence number that the engine runs later. What runs inside a node (recomputation) is part of that node.
   void collect() {
     const Slices& slices = part_.slices;
     if (slices.category_id.empty()) return;
-    std::vector<Item> made;  // of operators with sequence numbers
+    std::vector<Item> made;  // operators with sequence numbers
     std::vector<int64_t> run;
     std::vector<int64_t> optimizer_ends;
     size_t fact = 0;
-    std::array<Category, 256> kinds;  // by category id: a row of text each would fill the cache
+    // Kind of each category id, since comparing the text of every row would go through the cache.
+    std::array<Category, 256> kinds;
     kinds.fill(Category::kOther);
     for (size_t c = 0; c < trace_.categories.size() && c < kinds.size(); ++c) kinds[c] = trace_.categories[c].kind;
     for (uint32_t l = 0; l < part_.lanes.size(); ++l) {
@@ -121,7 +122,7 @@ class PartReader {
       return std::tuple(a.sequence, a.start_ns) < std::tuple(b.sequence, b.start_ns);
     });
     items_.reserve(items_.size() + made.size());
-    auto runs = run.begin();  // both ascend
+    auto runs = run.begin();  // both lists ascend
     for (size_t i = 0; i < made.size(); ++i) {
       while (runs != run.end() && *runs < made[i].sequence) ++runs;
       if ((i + 1 == made.size() || made[i + 1].sequence != made[i].sequence) && runs != run.end() &&
@@ -137,8 +138,8 @@ class PartReader {
     }
   }
 
-  // ProfilerStep's number, so that ranks agree even if one's trace begins later; else how many optimizer steps are
-  // over.
+  // Returns ProfilerStep's number, so that ranks agree even if the trace of one begins later; without ProfilerSteps,
+  // how many optimizer steps are over.
   int64_t step_at(int64_t time_ns) const {
     const auto over = std::upper_bound(borders_.begin(), borders_.end(), time_ns) - borders_.begin();
     if (part_.steps.empty()) return over;
@@ -185,7 +186,8 @@ class PartReader {
                                                           : made_by_.size();
   }
 
-  // Nodes between other events, split where another forward's begin or where nodes run that ran in an earlier stretch.
+  // Backward stretches are the nodes between other events. They are split where nodes of another forward begin, and
+  // where nodes run again that ran in an earlier stretch.
   void cut_backward() {
     backward_.clear();
     first_run_.assign(made_by_.size(), kNoStretch);
@@ -196,7 +198,7 @@ class PartReader {
         open = kNoStretch;
         continue;
       }
-      if (item.sequence < 0) {  // gradients are added up: part of what runs
+      if (item.sequence < 0) {  // adding up gradients, which is part of the stretch that runs
         if (open != kNoStretch) backward_[open].end_ns = std::max(backward_[open].end_ns, item.end_ns);
         continue;
       }
@@ -215,7 +217,8 @@ class PartReader {
     }
   }
 
-  // Two stages of one rank may run forward with nothing between; their backward runs are apart.
+  // Two stages of one rank may run their forwards with nothing between. They are told apart by their backwards, which
+  // run apart.
   void split_forward() {
     std::vector<uint32_t> by_place(made_by_.size(), kNoStretch);
     bool any = false;
@@ -225,7 +228,7 @@ class PartReader {
     }
     std::vector<uint32_t> last_run(forward_.size(), kNoStretch), now(forward_.size());
     for (uint32_t f = 0; f < now.size(); ++f) now[f] = f;
-    for (size_t i = 0; i < made_by_.size(); ++i) {  // ascending numbers: the order in which they were made
+    for (size_t i = 0; i < made_by_.size(); ++i) {  // ascending numbers give the order in which nodes were made
       const uint32_t f = made_by_[i].forward;
       if (by_place[i] != kNoStretch && last_run[f] != kNoStretch && by_place[i] != last_run[f]) {
         now[f] = static_cast<uint32_t>(forward_.size());
@@ -249,10 +252,11 @@ class PartReader {
     cut_backward();
   }
 
-  // Work goes on behind the last operator that makes a node – a cast, a copy for the send –: up to the send it is the
-  // forward's. Before a backward there is no such end: what follows the last stage's forward is the loss and the loop.
+  // Work may go on after the last operator that makes a node: a cast, or a copy for the send. Up to the send it belongs
+  // to the forward. Before a backward there is no such limit, since the loss and the training loop follow the last
+  // stage's forward.
   void reach_forward() {
-    const Item* last = nullptr;  // forward operator of the stretch that is open
+    const Item* last = nullptr;  // the last forward operator of the stretch that is open
     for (const Item& item : items_) {
       if (item.kind == ItemKind::kForward) {
         last = &item;
@@ -316,7 +320,7 @@ class PartReader {
     }
   }
 
-  // A send follows the work whose result it carries; weight gradients are not sent.
+  // A send carries the result of the work before it; weight gradients are not sent.
   void attach_sends() {
     size_t next = 0;
     uint32_t last = kNoStretch;
@@ -338,7 +342,7 @@ class PartReader {
   const std::vector<NameKind>& names_;
   const MessagePeers& peers_;
   HostWork out_;
-  struct Top {  // an operator that no other holds
+  struct Top {  // an operator inside no other
     int64_t start_ns, end_ns;
     uint32_t lane;
   };
@@ -346,10 +350,11 @@ class PartReader {
   std::vector<Top> tops_;  // by lane, then start
   std::vector<int64_t> borders_;
   std::vector<Stretch> forward_, backward_;
-  std::vector<uint32_t> owner_;      // by backward stretch: the one that ran its nodes before; none: it is the first
-  std::vector<Sequence> made_by_;    // ascending numbers
-  std::vector<uint32_t> first_run_;  // by place in made_by_: the backward stretch that ran it first
-  std::vector<Sequence> forward_items_;  // number → item
+  // For each backward stretch the one that ran its nodes before; kNoStretch for a first run.
+  std::vector<uint32_t> owner_;
+  std::vector<Sequence> made_by_;        // in order of ascending numbers
+  std::vector<uint32_t> first_run_;      // for each place in made_by_ the backward stretch that ran it first
+  std::vector<Sequence> forward_items_;  // sequence number → item
 };
 
 }  // namespace
@@ -357,7 +362,7 @@ class PartReader {
 std::vector<HostWork> find_host_work(const Trace& trace) {
   std::vector<HostWork> out(trace.parts.size());
   const std::vector<NameKind> names = kinds_of_names(trace);
-  // Most traces send nothing: no slice of theirs is looked at.
+  // Most traces send nothing, and then no slice is looked at.
   if (std::none_of(names.begin(), names.end(),
                    [](NameKind kind) { return kind == NameKind::kSend || kind == NameKind::kReceive; }))
     return out;

@@ -1,12 +1,13 @@
-// What the host of one rank did, cut into forward and backward work and messages, by evidence alone: sequence numbers
-// of autograd, runs of its engine, sends and receives.
+// Cuts what the host of one rank did into forward work, backward work and messages. Names of ranges are not needed; the
+// evidence is autograd's sequence numbers, the runs of its engine, and sends and receives.
 //
 //   main thread      recv |aten::linear aten::relu| send   recv |evaluate_function: ReluBackward0, AddmmBackward0| send
 //                         '- seq 110 … 113 -------'             '- seq 113 … 110 -------------------------------'
 //                         forward stretch                       backward stretch of that forward (same numbers)
 //
-// A forward stretch is what makes autograd nodes between two events of another kind; a backward stretch is a run of
-// nodes that one forward made. Nodes that run again (zero-bubble schedules ask autograd twice) are weight gradients.
+// A forward stretch is the operators that make autograd nodes between two events of another kind. A backward stretch is
+// a run of nodes that one forward made. When nodes run a second time (zero-bubble schedules call autograd twice), the
+// second run computes weight gradients.
 #pragma once
 
 #include <cstdint>
@@ -25,21 +26,24 @@ struct Stretch {
   uint32_t lane = 0;                   // thread of its first operator
   uint32_t slice = 0;                  // its first operator
   int64_t start_ns = 0, end_ns = 0;
-  int64_t step = 0;                // ProfilerStep's number, kOutside them; without them, optimizer steps before it
-  uint32_t forward = kNoStretch;   // whose work it is; of a forward stretch itself; none: made before the trace began
-  uint32_t backward = kNoStretch;  // of a forward stretch: its B or I
-  bool sends = false;              // a send follows it
-  int32_t to_part = -1;            // index of Trace::parts that it sends to; kNoPeer, kAbsentPeer
+  // ProfilerStep's number, kOutside between them; without ProfilerSteps, how many optimizer steps are over.
+  int64_t step = 0;
+  // The forward it belongs to (a forward stretch: itself); kNoStretch when that came before the trace began.
+  uint32_t forward = kNoStretch;
+  uint32_t backward = kNoStretch;  // for a forward stretch: its B or I
+  bool sends = false;              // whether a send follows it
+  int32_t to_part = -1;            // the part that it sends to, as index of Trace::parts; or kNoPeer, kAbsentPeer
 };
 
 struct HostWork {
-  std::vector<Stretch> stretches;  // by start
+  std::vector<Stretch> stretches;  // in order of start
   int64_t sends = 0, receives = 0;
-  int64_t nodes = 0;       // top-level runs of autograd's engine
-  bool has_peers = false;  // every send that follows a stretch names its peer
+  int64_t nodes = 0;       // how many nodes autograd's engine ran that are inside no other node
+  bool has_peers = false;  // every send that follows a stretch names its receiver
 };
 
-// Parts whose host sent or received nothing come back without stretches. O(slices + facts log facts), by part.
+// Returns the work of each part. Parts whose host sent and received nothing have no stretches. O(slices + facts log
+// facts).
 std::vector<HostWork> find_host_work(const Trace& trace);
 
 }  // namespace stageline

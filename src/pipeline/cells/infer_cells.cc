@@ -14,29 +14,30 @@
 namespace stageline {
 namespace {
 
-constexpr int32_t kNobody = -1, kUnsaid = -2;  // of peers: no message; a message to an unknown or absent rank
+// Values for peers: there is no message; there is one, to a rank that is unknown or not in the input.
+constexpr int32_t kNobody = -1, kUnsaid = -2;
 
-// A forward stretch in the flow of activations.
+// A forward stretch as a node in the flow of activations.
 struct Node {
   uint32_t part = 0, stretch = 0;
   int64_t step = 0;
-  int32_t to = kNobody;    // part that its result goes to
-  int32_t from = kNobody;  // part that its gradient goes to, so that its input came from
+  int32_t to = kNobody;    // the part that its result is sent to
+  int32_t from = kNobody;  // the part that its gradient is sent to, which is where its input came from
   bool has_backward = false;
   int64_t start_ns = 0;
-  uint32_t next = kNoStretch;  // node that its result feeds
+  uint32_t next = kNoStretch;  // the node that its result feeds
   bool fed = false;
   int32_t stage = kUnknown, micro_batch = kUnknown;
 };
 
 struct Flow {
-  std::vector<Node> nodes;  // by part, then start
-  int32_t stages = 0;       // virtual stages; 0: not told
+  std::vector<Node> nodes;  // ordered by part, then start
+  int32_t stages = 0;       // number of virtual stages; 0 when not found
   int64_t known = 0;
 };
 
-// Ranks of each pipeline in the order of stages: by process groups, else all ranks by number. Gives every part its
-// neighbours in the ring.
+// The neighbours of every part in the ring of its pipeline. The order of stages is that of process groups, else that of
+// rank numbers.
 struct Ring {
   std::vector<int32_t> next, previous;
   bool from_groups = false;
@@ -105,8 +106,9 @@ class FlowFinder {
  private:
   using Ids = std::vector<uint32_t>;
 
-  // Ranks with forwards that send nothing and forwards that got nothing: the bend of a V when the results kept come
-  // before the inputs that nobody sent; else first and last stage are on one rank.
+  // Looks at ranks that have both forwards whose result was kept (sent to nobody) and forwards whose input nobody sent.
+  // They are the bend of a V when each result was kept before the input that it becomes; otherwise the rank holds both
+  // the first and the last stage.
   void bend() {
     std::map<std::pair<uint32_t, int64_t>, std::pair<Ids, Ids>> ends;  // (part, step) → kept results, own inputs
     for (uint32_t n = 0; n < flow_.nodes.size(); ++n) {
@@ -128,7 +130,8 @@ class FlowFinder {
   }
 
   void join() {
-    std::map<std::tuple<int64_t, uint32_t, uint32_t>, std::pair<Ids, Ids>> roads;  // (step, from, to)
+    // (step, from, to) → forwards sent on this road, forwards that came by it.
+    std::map<std::tuple<int64_t, uint32_t, uint32_t>, std::pair<Ids, Ids>> roads;
     for (uint32_t n = 0; n < flow_.nodes.size(); ++n) {
       const Node& node = flow_.nodes[n];
       if (node.to >= 0) roads[{node.step, node.part, static_cast<uint32_t>(node.to)}].first.push_back(n);
@@ -136,7 +139,7 @@ class FlowFinder {
     }
     for (const auto& [where, lists] : roads) {
       const auto& [sent, got] = lists;
-      if (sent.size() != got.size()) continue;  // a message is missing: nothing of this road is certain
+      if (sent.size() != got.size()) continue;  // a message is missing, so no pair on this road is certain
       for (size_t k = 0; k < sent.size(); ++k) feed(sent[k], got[k]);
     }
   }
@@ -146,10 +149,11 @@ class FlowFinder {
     flow_.nodes[to].fed = true;
   }
 
-  // Micro-batches of the first stage are numbered by time, in each step; paths of one length carry them on.
+  // Numbers the micro-batches of the first stage in each step by time, and carries the numbers along paths of full
+  // length.
   void label() {
     std::map<std::pair<uint32_t, int64_t>, int32_t> counted;
-    std::vector<std::pair<uint32_t, int32_t>> paths;  // first node, stages
+    std::vector<std::pair<uint32_t, int32_t>> paths;  // first node, and how many stages its path has
     std::map<int32_t, int64_t> lengths;
     for (uint32_t n = 0; n < flow_.nodes.size(); ++n) {
       Node& node = flow_.nodes[n];
@@ -157,8 +161,9 @@ class FlowFinder {
       node.micro_batch = counted[{node.part, node.step}]++;
       int32_t length = 1;
       uint32_t at = n;
-      while (flow_.nodes[at].next != kNoStretch) at = flow_.nodes[at].next, ++length;  // a node is fed once: no circle
-      // The way ends in a message that reached nobody here, or the work was for nobody.
+      // A node is fed once at most, so a path has no circle.
+      while (flow_.nodes[at].next != kNoStretch) at = flow_.nodes[at].next, ++length;
+      // Skips paths that end in a message to a rank that is not in the input, and work that was for nobody.
       if (flow_.nodes[at].to != kNobody || length < 2) continue;
       paths.emplace_back(n, length);
       ++lengths[length];
@@ -179,8 +184,8 @@ class FlowFinder {
       if (node.stage == kUnknown) node.micro_batch = kUnknown;
   }
 
-  // Where a stage is does not change from one micro-batch to the next, and a rank is part of one pipeline: rings of
-  // attention, in which everyone begins, are neither.
+  // True where a stage stays on its rank from one micro-batch to the next and every rank belongs to one pipeline. In
+  // rings of attention every rank begins paths, so neither holds.
   bool stages_stand_still(const std::vector<std::pair<uint32_t, int32_t>>& paths) const {
     std::map<uint32_t, std::vector<uint32_t>> ways;  // first part → parts by stage
     std::map<uint32_t, uint32_t> pipeline_of;        // part → first part
@@ -199,8 +204,8 @@ class FlowFinder {
   Flow flow_;
 };
 
-// A hypothesis about peers holds in the steps that it explains whole: every forward has its place, and none starts
-// before the one that feeds it. What it says of other steps is taken back.
+// Assumed peers count only in the steps that they explain completely: every forward has its place, and none starts
+// before the forward that feeds it. In all other steps what was found from them is taken back.
 void keep_explained_steps(Flow& flow) {
   std::set<int64_t> bad;
   for (const Node& node : flow.nodes)
@@ -261,7 +266,7 @@ std::vector<CellMark> infer_cells(const Trace& trace, Diagnostics& diagnostics) 
     flow = FlowFinder(nodes_of(work, &ring)).find();
     keep_explained_steps(flow);
   }
-  // Work between messages is no pipeline yet: rings of attention send and receive too.
+  // Work between messages does not make a pipeline, for rings of attention send and receive too.
   if (flow.stages < 2 && layout_from_groups(trace).stages < 2) {
     diagnostics.add("cells.no_flow", Severity::kInfo,
                     "there are sends and receives, but no chain of stages follows from them: no pipeline is assumed",

@@ -1,13 +1,14 @@
-// Pipeline work where nothing is annotated: from autograd's sequence numbers, sends and receives (host_work.h), and
-// from whom the results went to.
+// Infers pipeline work where nothing is annotated, from autograd's sequence numbers, sends and receives (host_work.h),
+// and from the ranks to which results were sent.
 //
-//   rank 0   F . . F . .        a forward whose gradient is sent to nobody is of the first stage: k-th → micro-batch k
+// rank 0   F . . F . .        sends its gradient to nobody, so it is the first stage: its k-th F is micro-batch k
 //             \.    \.          the k-th forward that rank 0 sends to rank 1 feeds the k-th forward of rank 1
 //   rank 1      F .   F .       whose gradient goes back to rank 0: same micro-batch, next stage
 //
-// A rank that keeps a result (the bend of a V: two neighbouring stages on one rank) hands the k-th kept one to its own
-// k-th forward that sends no gradient. Where peers are not recorded (gloo without record_shapes), ranks in the order
-// of their numbers in a loop is a hypothesis, kept only when every count, order and path agrees with it.
+// At the bend of a V, two neighbouring stages are on one rank, and a result is kept instead of sent. There the k-th
+// kept result feeds the k-th forward of the same rank that sends no gradient. Where peers are not recorded (gloo
+// without record_shapes), it is assumed that the ranks form a ring in the order of their numbers; this is kept only
+// where every count, order and path agrees with it.
 // What does not fit stays kUnknown and is counted.
 #pragma once
 
@@ -18,9 +19,9 @@
 
 namespace stageline {
 
-// Marks of compute cells of all parts, with stage and micro-batch where they follow; empty when no part has sends,
-// receives and backward work. Diagnostics "cells.inferred_*" say by what evidence, and what stayed unknown.
-// O(slices + work log work).
+// Returns marks of the compute cells of all parts, with stage and micro-batch where these follow. The result is empty
+// when no part has sends, receives and backward work. Diagnostics "cells.inferred_*" say what the marks rest on and
+// what stayed unknown. O(slices + work log work).
 std::vector<CellMark> infer_cells(const Trace& trace, Diagnostics& diagnostics);
 
 }  // namespace stageline

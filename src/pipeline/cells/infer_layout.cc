@@ -11,8 +11,8 @@ namespace stageline {
 namespace {
 
 struct LayoutFacts {
-  int32_t warm_up = -1;          // forwards before the first backward, median over steps; −1: no backward seen
-  int64_t first_forward_ns = 0;  // start of the first forward after the step's first start, median over steps
+  int32_t warm_up = -1;          // forwards before the first backward, median over steps; −1 when no backward was seen
+  int64_t first_forward_ns = 0;  // how long after the step's first start its first forward starts, median over steps
   int64_t forward_ns = 0;        // median duration of a forward
 };
 
@@ -59,7 +59,8 @@ std::vector<LayoutFacts> facts_of(const Trace& trace) {
   return facts;
 }
 
-// Smallest p dividing the list such that the list repeats with period p and never rises within one.
+// Returns the smallest p that divides the list's length such that the list repeats with period p and never rises within
+// one period.
 size_t falling_period(const std::vector<int32_t>& list) {
   for (size_t p = 1; p <= list.size(); ++p) {
     if (list.size() % p != 0) continue;
@@ -96,23 +97,24 @@ Layout from_warm_up(const std::vector<LayoutFacts>& facts) {
   return {static_cast<int32_t>(period), static_cast<int32_t>(peers), "the number of warm-up forwards of each rank"};
 }
 
-// Machines by the warm-up of their first rank, the longest first: names of folders (odd, even; 10.0.0.12, 10.0.0.3) say
-// nothing of stages, and warm-ups fall from stage to stage. By rank: where it stands.
+// Orders machines by the warm-up of their first rank, the longest first. Names of folders (odd, even; 10.0.0.12,
+// 10.0.0.3) say nothing of stages, whereas warm-ups fall from stage to stage. Returns for each rank where it then
+// stands.
 //
 //     folder     even        odd             warm-up forwards by name   2 1 4 3    no pipeline has these
 //     warm-up    2 1         4 3             machines by their first    4 3 2 1    stages 0 to 3
 std::vector<size_t> by_machines(const Trace& trace, const std::vector<LayoutFacts>& facts) {
   std::vector<size_t> order(facts.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::vector<int32_t> warm_up(facts.size());  // of the first rank of a rank's machine
+  std::vector<int32_t> warm_up(facts.size());  // for each rank the warm-up of the first rank of its machine
   for (size_t i = 0; i < order.size(); ++i)
     warm_up[i] = i > 0 && trace.parts[i].machine == trace.parts[i - 1].machine ? warm_up[i - 1] : facts[i].warm_up;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return warm_up[a] > warm_up[b]; });
   return order;
 }
 
-// By the numbers of warm-up forwards: in the order of ranks, or, where no pipeline has them in that order, in that of
-// machines which has. `order` becomes the one that fits.
+// Finds stages from the numbers of warm-up forwards: with ranks in their own order or, where no pipeline has such
+// numbers in that order, with machines in the order of by_machines(). `order` becomes the order that fits.
 Layout from_warm_up(const Trace& trace, const std::vector<LayoutFacts>& facts, std::vector<size_t>& order) {
   if (const Layout layout = from_warm_up(facts); layout.stages > 0) return layout;
   const std::vector<size_t> machines = by_machines(trace, facts);
@@ -126,27 +128,28 @@ Layout from_warm_up(const Trace& trace, const std::vector<LayoutFacts>& facts, s
 }
 
 Layout from_time(const std::vector<LayoutFacts>& facts) {
-  // Stages start one forward apart; half of one tells neighbours from peers.
+  // Neighbouring stages start one forward apart, so half of that tells neighbours from tensor-parallel peers.
   std::vector<int64_t> forwards;
   for (const LayoutFacts& f : facts) forwards.push_back(f.forward_ns);
   const int64_t apart = median(forwards) / 2;
   if (apart <= 0) return {};
-  std::vector<int32_t> level;  // per rank: which group of starts it belongs to, earliest first
+  std::vector<int32_t> level;  // for each rank its group of starts, the earliest group first
   std::vector<int64_t> starts;
   for (const LayoutFacts& f : facts) starts.push_back(f.first_forward_ns);
   std::vector<int64_t> sorted = starts;
   std::sort(sorted.begin(), sorted.end());
-  std::vector<int32_t> group_of(sorted.size());  // by position in `sorted`
+  std::vector<int32_t> group_of(sorted.size());  // for each position in `sorted`
   for (size_t i = 1; i < sorted.size(); ++i)
     group_of[i] = group_of[i - 1] + (sorted[i] - sorted[i - 1] > apart ? 1 : 0);
   for (const int64_t start : starts) {
     const auto at = std::lower_bound(sorted.begin(), sorted.end(), start) - sorted.begin();
-    level.push_back(-group_of[static_cast<size_t>(at)]);  // falls from stage to stage, like a warm-up count
+    // negated, so that it falls from stage to stage as a number of warm-up forwards does.
+    level.push_back(-group_of[static_cast<size_t>(at)]);
   }
   std::vector<LayoutFacts> as_facts(facts.size());
   for (size_t i = 0; i < facts.size(); ++i) as_facts[i].warm_up = level[i] + 1'000'000;
   Layout layout = from_warm_up(as_facts);
-  // Rising groups in the order of ranks only: a pipeline never starts at its last rank.
+  // Starts must come later from rank to rank, for a pipeline never starts at its last rank.
   layout.how = "the order in which the ranks begin";
   return layout;
 }
@@ -162,11 +165,11 @@ bool fill_layout(Trace& trace, int32_t stages) {
   if (count == 0 || (known && stages <= 0)) return true;
   bool told = true;
   Layout layout;
-  std::vector<size_t> order(trace.parts.size());  // ranks as stages lie on them
+  std::vector<size_t> order(trace.parts.size());  // the ranks in the order in which stages lie on them
   std::iota(order.begin(), order.end(), size_t{0});
   if (stages > 0 && count % stages == 0) {
     layout = {stages, 1, "--stages"};
-    // Ranks beyond one pipeline are replicas unless the warm-up shows tensor-parallel peers.
+    // Ranks beyond one pipeline are replicas, unless warm-ups show that they are tensor-parallel peers.
     const Layout seen = from_warm_up(trace, facts_of(trace), order);
     if (seen.stages == stages)
       layout.peers = seen.peers;

@@ -17,7 +17,8 @@ namespace {
 
 constexpr int64_t kMostScheduleCells = int64_t{1} << 24;
 
-// Blocks of one step of one replica, by stage; each list by start. Cells are indices of trace.cells-to-be.
+// The blocks of one step of one replica: stage → its blocks in order of start. A cell number is an index of the
+// trace.cells to come.
 using StepStages = std::map<int32_t, std::vector<KernelBlock*>>;
 
 bool same_order(const std::vector<KernelBlock*>& blocks, const RankOrder& order) {
@@ -30,7 +31,7 @@ bool same_order(const std::vector<KernelBlock*>& blocks, const RankOrder& order)
   return at == order.size();
 }
 
-// The blocks' micro-batches by a schedule that every stage here follows; false when none fits.
+// Numbers the blocks' micro-batches by a schedule that all stages follow; false when no known schedule fits.
 bool number_by_schedule(const StepStages& stages, int32_t stage_count) {
   int32_t forwards = 0;
   for (const KernelBlock* block : stages.begin()->second) forwards += block->kind == CellKind::kForward;
@@ -52,7 +53,8 @@ bool number_by_schedule(const StepStages& stages, int32_t stage_count) {
       for (KernelBlock* block : blocks)
         if (is_compute(block->kind))
           block->micro_batch = schedule->ranks[static_cast<size_t>(stage)][at++].actions()[0].micro_batch;
-      // Backwards after all forwards may run in their order or against it: the order of kinds does not tell.
+      // When all forwards come first, backwards may run in the same order or in reverse, and the order of kinds does
+      // not tell which.
       if (def->name == std::string_view("fthenb") && forwards > 1)
         for (KernelBlock* block : blocks)
           if (block->kind == CellKind::kBackward) block->micro_batch = kUnknown;
@@ -62,9 +64,10 @@ bool number_by_schedule(const StepStages& stages, int32_t stage_count) {
   return false;
 }
 
-// No forward starts before the stage before began the same one, no backward before the stage after.
+// True when no forward starts before the same forward of the previous stage did, and no backward before that of the
+// next stage.
 bool in_causal_order(const StepStages& stages) {
-  std::map<std::pair<CellKind, int32_t>, int64_t> last;  // of the stage looked at before
+  std::map<std::pair<CellKind, int32_t>, int64_t> last;  // the starts on the stage looked at before
   for (const auto& [stage, blocks] : stages) {
     std::map<std::pair<CellKind, int32_t>, int64_t> here;
     for (const KernelBlock* block : blocks) {
@@ -91,7 +94,7 @@ struct Proof {
 };
 
 Proof number_blocks(const Trace& trace, std::vector<PartBlocks>& parts, const RankLayout& layout) {
-  std::map<std::pair<int32_t, int32_t>, StepStages> steps;  // (replica, step)
+  std::map<std::pair<int32_t, int32_t>, StepStages> steps;  // key: (replica, step)
   for (size_t p = 0; p < parts.size(); ++p)
     for (KernelBlock& block : parts[p].blocks) steps[{layout.dp[p], block.step}][layout.stage[p]].push_back(&block);
   Proof proof;
@@ -106,7 +109,8 @@ Proof number_blocks(const Trace& trace, std::vector<PartBlocks>& parts, const Ra
   return proof;
 }
 
-// What an operation carried follows from the blocks around it: the result of the one before, the input of the next.
+// What a message carried follows from the blocks around it: the result of the block before, or the input of the block
+// after.
 void add_messages(const PartBlocks& part, int32_t part_index, int32_t stage, int32_t stages, Cells& cells) {
   std::vector<const KernelBlock*> work;
   for (const KernelBlock& block : part.blocks)
@@ -115,7 +119,8 @@ void add_messages(const PartBlocks& part, int32_t part_index, int32_t stage, int
   for (size_t m = 0; m < part.messages.size(); ++m) {
     const PipelineMessage& message = part.messages[m];
     while (next < work.size() && work[next]->start_ns < message.start_ns) ++next;
-    // Of several operations in a row, sends belong to the block before and receives to the block after.
+    // Of several operations in a row, sends carry the result of the block before, and receives bring the input of the
+    // block after.
     const KernelBlock* const before = next > 0 ? work[next - 1] : nullptr;
     const KernelBlock* const after = next < work.size() ? work[next] : nullptr;
     Cell cell;

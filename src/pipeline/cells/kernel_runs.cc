@@ -8,11 +8,13 @@
 namespace stageline {
 namespace {
 
-// A share of the time of messages that may lie beside kernels: clocks of tasks end a little early or late.
+// At most this share of the messages' time may overlap kernels: the stamps of tasks are a little early or late.
 constexpr double kMostOverlap = 0.05;
-// Of the median run: what is shorter is no block (scales of losses, norms of gradients between two messages).
+// Runs shorter than this share of the median run are no blocks; they are small work between two messages, as scaling a
+// loss or taking the norm of gradients.
 constexpr double kSmallShare = 0.05;
-// Of a forward block: kernels after the last gradient of a run are one from here on.
+// The kernels after the last gradient of a run are a forward block if they take more than this share of the median
+// forward.
 constexpr double kForwardShare = 0.5;
 constexpr int kOwnersClimbed = 64;
 
@@ -38,8 +40,8 @@ Talk talk_of(std::string_view name) {
   return low.starts_with("recv") || low.starts_with("receive") ? Talk::kReceive : Talk::kNone;
 }
 
-// "pp", "mesh_pp", "pipeline_model_parallel_group": a word of the description; nothing said counts as one, since the
-// caller knows that there are stages.
+// True when the description contains a pipeline's name: "pp", "mesh_pp", "pipeline_model_parallel_group". An empty
+// description counts as well, since the caller knows that there are stages.
 bool is_pipeline_group(std::string_view description) {
   return description.empty() || description == "pp" || description.ends_with("_pp") || description.starts_with("pp_") ||
          has(description, "pipeline") || has(description, "PIPELINE");
@@ -74,7 +76,7 @@ class BlockFinder {
 
  private:
   struct Run {
-    size_t begin = 0, end = 0;  // of kernels_
+    size_t begin = 0, end = 0;  // positions in kernels_
     int32_t step = 0;
   };
 
@@ -84,7 +86,7 @@ class BlockFinder {
     return static_cast<int32_t>(part_.steps[step - 1u].number);
   }
 
-  // By its name, else by the operators that own it.
+  // Tells by the kernel's name, else by the operators that own it.
   bool gradient_of(size_t slice) {
     const auto [known, added] = gradient_name_.try_emplace(s_.name_id[slice]);
     if (added) known->second = makes_gradients(trace_.names.text(s_.name_id[slice]));
@@ -125,11 +127,11 @@ class BlockFinder {
     for (const Kernel& kernel : kernels_) out_.gradients |= kernel.gradient;
   }
 
-  // Both lists are in order; a message is long and kernels are short, so each is looked at a few times.
+  // Both lists are in order, so each kernel is looked at a few times at most: a message is long and kernels are short.
   bool messages_overlap() {
     int64_t total = 0, beside = 0;
     size_t k = 0;
-    int64_t reached = INT64_MIN;  // of messages so far: they may overlap each other
+    int64_t reached = INT64_MIN;  // end of the messages so far, which may overlap each other
     for (const PipelineMessage& message : out_.messages) {
       const int64_t from = std::max(message.start_ns, reached);
       if (message.end_ns <= from) continue;
@@ -169,7 +171,7 @@ class BlockFinder {
     return static_cast<double>(busy(begin, end)) < kSmallShare * static_cast<double>(median_ns_);
   }
 
-  // The median of what is certainly forward work: runs without gradients.
+  // Sets forward_ns_ to the median of what is certainly forward work: runs without gradient or optimizer kernels.
   void measure_forward() {
     std::vector<int64_t> lengths;
     for (const Run& run : runs_) {
@@ -195,10 +197,10 @@ class BlockFinder {
   }
 
   void take(const Run& run) {
-    size_t end = run.end;  // of the work before the optimizer
+    size_t end = run.end;  // where the optimizer begins
     for (size_t k = run.begin; k < run.end && end == run.end; ++k)
       if (kernels_[k].optimizer) end = k;
-    size_t first = end, last = end;  // gradients
+    size_t first = end, last = end;  // the first and the last gradient kernel
     for (size_t k = run.begin; k < end; ++k) {
       if (!kernels_[k].gradient) continue;
       if (first == end) first = k;
@@ -229,7 +231,7 @@ class BlockFinder {
   int32_t stage_, stages_;
   std::vector<Kernel> kernels_;
   std::vector<Run> runs_;
-  std::unordered_map<uint32_t, bool> gradient_name_, backward_name_;  // by name
+  std::unordered_map<uint32_t, bool> gradient_name_, backward_name_;  // for each name
   int64_t median_ns_ = 0, forward_ns_ = 0;
   PartBlocks out_;
 };

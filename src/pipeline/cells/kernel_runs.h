@@ -1,5 +1,5 @@
-// Runs of kernels between the messages of a pipeline, cut into blocks of forward, backward and optimizer work, on one
-// rank: the first half of pipeline/cells/kernel_blocks.h, which says how.
+// The first half of pipeline/cells/kernel_blocks.h, which explains the method: cuts the kernels of one rank into blocks
+// of forward, backward and optimizer work.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,17 @@ struct PipelineMessage {
   uint32_t slice = 0;
   int32_t step = 0;
   int64_t start_ns = 0, end_ns = 0;
-  bool may_send = true, may_receive = true;  // both of a batched one
+  bool may_send = true, may_receive = true;  // a batched operation may do both
 };
 
 struct PartBlocks {
-  std::vector<KernelBlock> blocks;        // by start
-  std::vector<PipelineMessage> messages;  // by start
+  std::vector<KernelBlock> blocks;        // in order of start
+  std::vector<PipelineMessage> messages;  // in order of start
   int64_t kernels = 0;
-  int64_t small = 0;       // runs that are too short for a block
-  int64_t cut = 0;         // blocks that end where no message is
-  int64_t overlapped = 0;  // messages beside kernels: then there are no blocks
-  bool gradients = false;  // some kernel makes gradients
+  int64_t small = 0;       // runs too short to be a block
+  int64_t cut = 0;         // blocks that end where there is no message
+  int64_t overlapped = 0;  // messages that overlap kernels; where this is not 0 there are no blocks
+  bool gradients = false;  // whether any kernel computes gradients
 };
 
 PartBlocks find_part_blocks(const Trace& trace, size_t part, int32_t stage, int32_t stages);

@@ -1,4 +1,4 @@
-// Whether what the user says of ranks and stages can be.
+// Checks whether what the user says about ranks and stages can be true.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace stageline {
 
-// Errors: kUsage for an order that leaves out a dimension whose size is said to be above 1; what else it leaves out
-// counts as 1. check_rank_order() judges its words.
+// Errors: kUsage where `order` leaves out a dimension whose size the user gives as above 1; other dimensions left out
+// count as 1. Whether the words of the order are dimensions at all is checked by check_rank_order().
 Status check_rank_layout(const RankLayoutOptions& options);
 
-// Why a layout cannot be that of these ranks, by process groups and messages: "" when nothing speaks against it.
-// known_layout() passes over options that this speaks against; whoever shows a layout says so.
+// Returns the reason why these ranks cannot have this layout, told by process groups and messages; "" when nothing
+// speaks against it. known_layout() ignores options with such a reason, and outputs that show a layout give the reason.
 std::string contradiction_of(const Trace& trace, const RankLayout& said);
 
 }  // namespace stageline

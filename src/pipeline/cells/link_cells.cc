@@ -14,8 +14,9 @@ namespace {
 
 enum class Direction : uint8_t { kDown, kUp };
 
-// A cell as a stop on the way of its micro-batch, which begins and ends in one step. Sorted by (way, vstage), neighbours on
-// one way stand side by side, so the search in a step is one sort and one sweep, and steps are searched in parallel.
+// A cell as a stop on the way of its micro-batch, which begins and ends in one step. When stops are sorted by (way,
+// vstage), neighbours on a way stand side by side. So a step takes one sort and one sweep, and steps are done in
+// parallel.
 struct Stop {
   int32_t dp, position, micro_batch;
   Direction direction;
@@ -25,7 +26,7 @@ struct Stop {
   auto way() const { return std::tie(dp, position, direction, micro_batch); }
 };
 
-// Position of each part among the parts of its (dp, stage), in rank order: the tensor-parallel index.
+// Returns each part's position among the parts of its (dp, stage), in rank order; this is its tensor-parallel index.
 std::vector<int32_t> positions_in_stage(const std::vector<Part>& parts) {
   std::vector<int32_t> position(parts.size());
   std::map<std::pair<int32_t, int32_t>, int32_t> seen;
@@ -33,7 +34,7 @@ std::vector<int32_t> positions_in_stage(const std::vector<Part>& parts) {
   return position;
 }
 
-// Of the cells in one step, on which every micro-batch goes by the virtual stages of `shape`.
+// Returns the stops of the cells of one step; `shape` says which virtual stages a micro-batch passes.
 std::vector<Stop> stops_of(const Trace& trace, const Schedule& shape, const std::vector<int32_t>& position,
                            const StepRange& step) {
   const Cells& cells = trace.cells;
@@ -47,10 +48,9 @@ std::vector<Stop> stops_of(const Trace& trace, const Schedule& shape, const std:
     const Part& part = trace.parts[part_index];
     if ((!down && !up) || cells.micro_batch[i] == kUnknown || part.stage == kUnknown) continue;
     const int32_t chunk = trace.chunks_are_pieces ? 0 : std::max(cells.chunk[i], 0);
-    if ((int64_t{chunk} + 1) * shape.sizes.stages > INT32_MAX) continue;  // no model has as many virtual stages
+    if ((int64_t{chunk} + 1) * shape.sizes.stages > INT32_MAX) continue;  // no model has so many virtual stages
     const int32_t vstage = virtual_stage(shape, part.stage, chunk);
-    Stop stop{part.dp,          position[part_index], cells.micro_batch[i],
-              Direction::kDown, vstage,               static_cast<uint32_t>(i)};
+    Stop stop{part.dp, position[part_index], cells.micro_batch[i], Direction::kDown, vstage, static_cast<uint32_t>(i)};
     if (down) stops.push_back(stop);
     stop.direction = Direction::kUp;
     if (up) stops.push_back(stop);
@@ -58,13 +58,14 @@ std::vector<Stop> stops_of(const Trace& trace, const Schedule& shape, const std:
   std::sort(stops.begin(), stops.end(), [&](const Stop& a, const Stop& b) {
     if (a.way() != b.way()) return a.way() < b.way();
     if (a.vstage != b.vstage) return a.vstage < b.vstage;
-    const int64_t a_start = cells.start_ns[a.cell], b_start = cells.start_ns[b.cell];  // far apart in memory
+    // Read once, as the two lie far apart in memory.
+    const int64_t a_start = cells.start_ns[a.cell], b_start = cells.start_ns[b.cell];
     return std::tie(a_start, a.cell) < std::tie(b_start, b.cell);
   });
   return stops;
 }
 
-// Calls take(from, to) for every pair of neighbours, as documented in the header.
+// Calls take(from, to) for every pair of neighbours, as the header defines them.
 template <class Take>
 void for_each_link(const Cells& cells, const std::vector<Stop>& stops, Take take) {
   struct Place {  // all pieces of one job
@@ -87,11 +88,12 @@ void for_each_link(const Cells& cells, const std::vector<Stop>& stops, Take take
   }
 }
 
-// Calls take(step, from, to) for every link of every step: of one step in order, of several at the same time.
+// Calls take(step, from, to) for every link of every step. Links of one step come in order; several steps run at the
+// same time.
 template <class Take>
 void for_each_link(const Trace& trace, const Extent& extent, ChunkLayout layout, const std::vector<StepRange>& steps,
                    const Take& take) {
-  Schedule shape;  // only what virtual_stage() looks at
+  Schedule shape;  // filled as far as virtual_stage() needs it
   shape.sizes.stages = std::max(extent.stage_count, trace.pipeline_stages);
   shape.layout = layout;
   const std::vector<int32_t> position = positions_in_stage(trace.parts);
@@ -101,7 +103,7 @@ void for_each_link(const Trace& trace, const Extent& extent, ChunkLayout layout,
   });
 }
 
-// Links whose successor starts no earlier than its predecessor ends.
+// Counts links whose successor starts no earlier than its predecessor ends.
 size_t causal_links(const Trace& trace, const Extent& extent, ChunkLayout layout) {
   const std::vector<StepRange> steps = step_ranges(trace.cells);
   std::vector<size_t> counts(steps.size(), 0);
@@ -141,7 +143,7 @@ void link_cells(Trace& trace) {
   size_t count = 0;
   for (const std::vector<Link>& of_step : links) count += of_step.size();
   trace.links.reserve(count);
-  // Both ends lie in the step, so whole steps one after the other are in order.
+  // Both ends of a link lie in one step, so the steps' links one after another are in order.
   for (const std::vector<Link>& of_step : links) trace.links.insert(trace.links.end(), of_step.begin(), of_step.end());
 }
 

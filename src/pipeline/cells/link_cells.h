@@ -1,4 +1,4 @@
-// Links: which cell's result which other cell was waiting for. Exporters draw them as arrows.
+// Links: which cell waited for the result of which other cell. Exporters draw them as arrows.
 #pragma once
 
 #include "model/schedule.h"
@@ -19,9 +19,9 @@ namespace stageline {
 // whatever the order of the cells' ties.
 void link_cells(Trace& trace);
 
-// How several chunks lie on the ranks; logs do not say. The layout under which more cells start
-// after the end of the cell they wait for; the loop when both explain the times equally well, with
-// one chunk, or when the ranks' clocks cannot be compared.
+// Guesses how several chunks lie on the ranks, since logs do not say it. Returns the layout under which more cells
+// start after the end of the cell they wait for; the loop when both layouts explain the times equally well, when there
+// is one chunk, or when the ranks' clocks cannot be compared.
 ChunkLayout guess_chunk_layout(const Trace& trace);
 
 }  // namespace stageline

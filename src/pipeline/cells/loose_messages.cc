@@ -5,10 +5,12 @@
 namespace stageline {
 namespace {
 
-constexpr uint32_t kFarthestBefore = 256;  // slices of operators that one kernel carries
-constexpr int kFarthestOwner = 8;          // operators above a kernel: c10d::send, record_param_comms, nccl:coalesced …
+// How far before a kernel's launch the operators of its messages may stand, in slices.
+constexpr uint32_t kFarthestBefore = 256;
+// How many operators above a kernel are looked at: c10d::send, record_param_comms, nccl:coalesced …
+constexpr int kFarthestOwner = 8;
 
-// The collective's arguments: the kernel's own, else those of an operator around its launch.
+// Returns the arguments of the collective: the kernel's own, else those of an operator around its launch.
 const CollectiveFact* collective_of(const Part& part, uint32_t kernel) {
   const Slices& s = part.slices;
   if (const CollectiveFact* own = fact_of(part.collectives, kernel)) return own;
@@ -28,7 +30,7 @@ MessageKind kind_of(const Trace& trace, const Part& part, const CollectiveFact* 
                     const CellMark* around, int32_t chunks) {
   const bool send = fact != nullptr && name == "send", receive = fact != nullptr && name == "recv";
   if (!send && !receive) {
-    // All-to-all runs in SendRecv kernels too: without arguments they may be either.
+    // SendRecv kernels also run all-to-all, so without arguments a kernel of this name may be either.
     const bool either = fact == nullptr && name.find("SendRecv") != std::string_view::npos;
     return {CellKind::kCollective, !either && name != "wait" && name != "coalesced"};
   }
@@ -42,13 +44,13 @@ MessageKind kind_of(const Trace& trace, const Part& part, const CollectiveFact* 
   const int32_t peer = stage_of_rank(trace, send ? fact->dst_rank : fact->src_rank);
   if (peer == kUnknown || part.stage == kUnknown || peer == part.stage) return {};
   const bool wraps = chunks > 1 && std::abs(peer - part.stage) == trace.pipeline_stages - 1;
-  if (wraps && trace.pipeline_stages == 2) return {};  // the next stage is also the one before
+  if (wraps && trace.pipeline_stages == 2) return {};  // the next stage is also the previous one
   const bool to_later = wraps ? peer < part.stage : peer > part.stage;
   return directed(send == to_later);
 }
 
-// Sends and receives that were put together (batch_isend_irecv): their operators stand right before the
-// "nccl:coalesced" that launched the one kernel of them all.
+// Returns sends and receives that were batched (batch_isend_irecv). Their operators stand right before the
+// "nccl:coalesced" that launched one kernel for all of them.
 std::vector<const CollectiveFact*> coalesced(const Trace& trace, const Part& part, uint32_t kernel) {
   const Slices& s = part.slices;
   uint32_t at = s.parent[kernel] != kNoSliceIndex ? s.parent[kernel] : s.partner[kernel];
@@ -82,7 +84,7 @@ std::vector<MessageKind> message_kinds(const Trace& trace, size_t part_index, ui
   std::vector<MessageKind> kinds;
   if (fact == nullptr || name == "coalesced")
     for (const CollectiveFact* one : coalesced(trace, part, kernel)) {
-      // Both directions may share the kernel, so that peers know better than the work around it.
+      // Messages of both directions may share the kernel, so the peer is asked first and the work around it second.
       MessageKind kind = kind_of(trace, part, one, trace.names.text(one->name), nullptr, chunks);
       if (!kind.known) kind = kind_of(trace, part, one, trace.names.text(one->name), around, chunks);
       const auto same = [&](const MessageKind& k) { return k.kind == kind.kind; };

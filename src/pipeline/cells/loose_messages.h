@@ -1,4 +1,5 @@
-// What a communication kernel is in the pipeline, when no annotation says it: message or collective, and which way.
+// Tells what a communication kernel is in the pipeline where no annotation does: a message or a collective, and in
+// which direction.
 #pragma once
 
 #include <vector>
@@ -10,13 +11,13 @@ namespace stageline {
 
 struct MessageKind {
   CellKind kind = CellKind::kCollective;
-  bool known = false;  // false: a message whose peer or direction nothing tells
+  bool known = false;  // false for a message of which neither peer nor direction is known
 };
 
-// `around`: the compute mark that launched it; nullptr: none. A message goes with the mark's direction, else with
-// its peer's: to a later stage is forward, and from the last to the first too where ranks have several chunks.
-// Part::stage must be there. At least one: a kernel that carries several (batch_isend_irecv) is each of them, every
-// kind once. O(log facts).
+// `around` is the compute mark that launched the kernel; nullptr when none did. A message has the direction of that
+// mark. Without one, the peer decides: a message to a later stage is forward, and so is one from the last stage to the
+// first where ranks have several chunks. Expects Part::stage. Returns at least one kind: a kernel that carries several
+// messages (batch_isend_irecv) has all their kinds, each once. O(log facts).
 std::vector<MessageKind> message_kinds(const Trace& trace, size_t part, uint32_t kernel, const CellMark* around,
                                        int32_t chunks);
 

@@ -8,10 +8,10 @@
 namespace stageline {
 namespace {
 
-// B and I are one count: both go backward through the micro-batch.
+// B and I are counted together, since both are the micro-batch's way back.
 CellKind family(CellKind kind) { return kind == CellKind::kInputGrad ? CellKind::kBackward : kind; }
 
-// The range around a time; nullptr outside.
+// Returns the range that contains the time; nullptr when none does.
 template <class Range>
 const Range* range_at(const std::vector<Range>& ranges, int64_t time_ns) {
   const auto after = std::upper_bound(ranges.begin(), ranges.end(), time_ns,

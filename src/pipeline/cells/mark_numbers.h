@@ -1,4 +1,4 @@
-// Steps and micro-batches of marks, where names do not say them.
+// Finds steps and micro-batches of marks whose names do not give them.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@ namespace stageline {
 
 enum class StepSource : uint8_t { kProfiler, kNamed, kRepetition, kOptimizer, kOne };
 
-// Gives every mark of a part its step, by the first of: ProfilerStep rows; step marks (`steps`, by start) – their
-// own numbers, else their positions –; micro-batches that come again; optimizer steps between; else all are step 0.
-// Marks outside of the steps there are get kUnknown. `order`: the part's marks by start.
+// Gives every mark of a part its step by the first of these that there is: ProfilerStep rows; step marks (`steps`, in
+// order of start) by their own numbers or else their positions; micro-batches that come again; optimizer steps between.
+// Without any of them all marks are step 0. Marks outside the steps found get kUnknown. `order` is the part's marks in
+// order of start.
 StepSource number_steps(const Part& part, const std::vector<StepMark>& steps, const std::vector<uint32_t>& order,
                         std::vector<CellMark>& marks);
 
-// Counts micro-batches within (step, forward or backward or weight …, stage, chunk) where none of them has a number:
-// the k-th is k. Pieces stay without. Returns how many were counted. O(n log n).
+// Numbers micro-batches within each (step, direction, stage, chunk) where no mark of it has a number: the k-th becomes
+// k. Pieces (CellMark::piece) get none. Returns how many marks were numbered. O(n log n).
 int64_t number_micro_batches(const std::vector<uint32_t>& order, std::vector<CellMark>& marks);
 
 }  // namespace stageline

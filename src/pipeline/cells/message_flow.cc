@@ -8,13 +8,13 @@
 namespace stageline {
 namespace {
 
-// "c10d::send", "gloo:send", "nccl:send 0->1".
+// True for "c10d::send", "gloo:send" and "nccl:send 0->1".
 bool is_send(std::string_view name) {
   const size_t colon = name.find(':');
   return name == "c10d::send" || (colon != std::string_view::npos && colon <= 8 && name.substr(colon + 1, 4) == "send");
 }
 
-// When the host sent: by names, and by the arguments of collectives (of kernels: when they were launched).
+// Returns when the host sent, told by names and by arguments of collectives (for kernels: when they were launched).
 std::vector<int64_t> send_times(const Trace& trace, const Part& part, const std::vector<uint8_t>& sends) {
   std::vector<int64_t> times;
   const Slices& s = part.slices;
@@ -29,7 +29,7 @@ std::vector<int64_t> send_times(const Trace& trace, const Part& part, const std:
   return times;
 }
 
-struct Sent {  // of one part: pieces of work, and those that a send follows
+struct Sent {  // of one part: how many pieces of work there are, and how many of them a send follows
   int64_t forwards = 0, forwards_sent = 0, backwards = 0, backwards_sent = 0;
   bool sends_forward() const { return forwards > 0 && forwards_sent * 2 >= forwards; }
   bool sends_backward() const { return backwards > 0 && backwards_sent * 2 >= backwards; }

@@ -1,4 +1,5 @@
-// Whether messages flow as in a pipeline, where names that are in use elsewhere too are all there is.
+// Decides whether messages flow as in a pipeline. It is asked where the only names found are in use outside of
+// pipelines too.
 #pragma once
 
 #include <vector>
@@ -8,11 +9,12 @@
 
 namespace stageline {
 
-// A send carries the result of the work that began last before it. In a pipeline there is an end: a rank whose forwards
-// send and whose backwards do not (the first stage), or the other way round (the last one), and both directions are
-// sent by somebody; without backward work, one rank sends and another does not. Rings of attention, exchanges between
-// pairs and gradients send after both on every rank. False too where that cannot be told: one middle rank alone,
-// several chunks a rank. `marks`: by part, any order within. O(slices + marks log marks).
+// A send carries the result of the work that began last before it. A pipeline has ends: on the first stage forwards
+// send and backwards do not, on the last stage the other way round, and over all ranks both directions are sent.
+// Without backward work it is enough that one rank sends and another does not. Rings of attention, exchanges between
+// pairs and reductions of gradients send after both directions on every rank. Also returns false where this cannot be
+// told: for one middle rank alone, or several chunks a rank. `marks`: part after part, in any order within. O(slices +
+// marks log marks).
 bool sends_flow(const Trace& trace, const std::vector<CellMark>& marks);
 
 }  // namespace stageline

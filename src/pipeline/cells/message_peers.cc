@@ -10,11 +10,11 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMaxArguments = 16;
-constexpr uint32_t kMaxInside = 16;  // slices of a send operator that are looked at
+constexpr uint32_t kMaxInside = 16;  // how many slices inside a send operator are looked at
 
 int64_t key_of(int32_t replica, int64_t stage) { return static_cast<int64_t>(replica) << 32 | (stage & 0xffffffff); }
 
-// "nccl:send 0->1" → 1.
+// Returns the receiver in a label: "nccl:send 0->1" → 1.
 std::optional<int64_t> member_of_label(std::string_view name) {
   const size_t send = name.find(":send "), arrow = name.rfind("->");
   if (send == std::string_view::npos || arrow == std::string_view::npos || arrow < send) return std::nullopt;
@@ -42,7 +42,7 @@ int32_t MessagePeers::to_part(size_t part, uint32_t lane, uint32_t slice) const 
   const Part& p = trace_.parts[part];
   const Slices& slices = p.slices;
   const int64_t end = slices.end_ns(slice);
-  uint32_t last = slice;  // slices of the operator itself follow it in its lane
+  uint32_t last = slice;  // slices inside the operator follow it in its lane
   while (last - slice < kMaxInside && last + 1 < p.lanes[lane].end && slices.end_ns(last + 1) <= end) ++last;
   auto fact = std::lower_bound(p.collectives.begin(), p.collectives.end(), slice,
                                [](const CollectiveFact& f, uint32_t wanted) { return f.slice < wanted; });
@@ -52,7 +52,7 @@ int32_t MessagePeers::to_part(size_t part, uint32_t lane, uint32_t slice) const 
   }
   if (const InputFact* input = fact_of(p.inputs, slice); input != nullptr && input->concrete != 0) {
     const auto values = json_members(trace_.names.text(input->concrete), kMaxArguments);
-    if (values.size() > 2)  // tensors, group, peer, tag
+    if (values.size() > 2)  // the arguments are tensors, group, peer, tag
       if (const auto member = json_integer(values[2].value)) return part_of_member(part, *member);
   }
   for (uint32_t i = slice + 1; i <= last; ++i)

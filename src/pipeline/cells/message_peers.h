@@ -1,4 +1,4 @@
-// To whom a send operator of the host went.
+// Finds the rank that a send operator of the host sent to.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,17 @@
 
 namespace stageline {
 
-inline constexpr int32_t kNoPeer = -1;      // not recorded
-inline constexpr int32_t kAbsentPeer = -2;  // a rank whose trace is not here
+inline constexpr int32_t kNoPeer = -1;      // the peer was not recorded
+inline constexpr int32_t kAbsentPeer = -2;  // the peer is a rank whose trace is not part of the input
 
-// By the first that the trace has: the global rank in the collective arguments of the operator (NCCL); its own
-// argument with the peer's number in the group (record_shapes); "nccl:send 0->1" inside it, numbers in the group.
-// Numbers in a group are read as stages where process groups say which rank is which, else as ranks.
+// Uses the first of these that the trace has: the global rank in the operator's collective arguments (NCCL); the
+// operator's own argument, which is the peer's number in the group (record_shapes); the text "nccl:send 0->1" inside
+// it, again with numbers in the group. Numbers in a group are stages where process groups say which rank is which
+// stage, and ranks otherwise.
 class MessagePeers {
  public:
   explicit MessagePeers(const Trace& trace);
-  // Index of Trace::parts, kNoPeer or kAbsentPeer. `slice`: a c10d::send of that lane. O(log facts).
+  // Returns the index of Trace::parts, kNoPeer or kAbsentPeer. `slice` is a c10d::send in lane `lane`. O(log facts).
   int32_t to_part(size_t part, uint32_t lane, uint32_t slice) const;
 
  private:
@@ -27,7 +28,9 @@ class MessagePeers {
   const Trace& trace_;
   RankLayout layout_;
   std::unordered_map<int64_t, int32_t> part_of_rank_;
-  std::unordered_map<int64_t, int32_t> part_of_place_;  // replica << 32 | stage; kNoPeer: several ranks
+  // key: replica << 32
+  // stage; value kNoPeer where several ranks have that place.
+  std::unordered_map<int64_t, int32_t> part_of_place_;
 };
 
 }  // namespace stageline

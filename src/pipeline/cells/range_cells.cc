@@ -18,7 +18,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostOffRanks = 16;  // ranks whose deviation is told one by one
+constexpr size_t kMostOffRanks = 16;  // so many ranks' deviations are reported one by one
 
 class RangeCellMaker {
  public:
@@ -41,7 +41,8 @@ class RangeCellMaker {
  private:
   RangeRows& rows() { return found_.rows; }
 
-  // Nothing says which rank is which stage: by what a message says of its own, else by the order of the rows.
+  // Nothing says which rank is which stage. What messages say about their own ranks is used, else the order of the
+  // rows.
   void lay_out_by_rows() {
     bool said = true;
     std::map<int32_t, int32_t> replicas;
@@ -75,7 +76,7 @@ class RangeCellMaker {
     trace_.cells = {};
   }
 
-  // What lies outside of the recorded steps and is no step of the schedule keeps none.
+  // A list outside the recorded steps that is not a whole step of the schedule loses its step number.
   void forget_doubtful_steps() {
     for (size_t l = 0; l < found_.lists.lists.size(); ++l) {
       RowList& list = found_.lists.lists[l];
@@ -127,7 +128,7 @@ class RangeCellMaker {
           cell.chunk = row.other_chunk;
           cell.micro_batch = row.other_micro_batch;
         } else if (!row.whole && i + 1 < list.end && own[i + 1].kind == CellKind::kWeightGrad) {
-          cell.kind = CellKind::kInputGrad;  // its weights' half follows it
+          cell.kind = CellKind::kInputGrad;  // the half that computes weight gradients follows it
         }
         trace_.cells.add(cell);
       }
@@ -148,7 +149,7 @@ class RangeCellMaker {
     for (const Cell& cell : messages_.cells) trace_.cells.add(cell);
   }
 
-  // Collectives beside the work; those within it are part of its time.
+  // Adds collectives that run beside the work; those within a piece of work are part of its time.
   void add_collectives() {
     std::vector<std::vector<RowList>> lists(trace_.parts.size());
     for (const RowList& list : found_.lists.lists)
@@ -271,7 +272,7 @@ class RangeCellMaker {
     say_lost(off);
   }
 
-  // Work without a mark is no waiting, though nothing is drawn there.
+  // Reports work without a mark: nothing is drawn at its time, but its rank was not waiting.
   void say_lost(const std::vector<OffSchedule>& off) {
     int64_t lost = 0, lost_ns = 0;
     const OffSchedule* first = nullptr;
@@ -297,7 +298,7 @@ class RangeCellMaker {
   RangeMessages messages_;
   int32_t chunks_ = 1;
   int64_t outside_ = 0;    // rows without a step
-  int64_t own_steps_ = 0;  // lists outside the recorded steps that are one
+  int64_t own_steps_ = 0;  // lists outside the recorded steps that are a whole step
 };
 
 }  // namespace

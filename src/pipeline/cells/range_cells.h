@@ -1,10 +1,10 @@
-// Cells of ranges that say what they are and have a device side (Ascend's mstx; docs/formats/ascend-cells.md).
+// Makes cells from ranges that say what they are and have a device side (Ascend's mstx; docs/formats/ascend-cells.md).
 //
 //   ranges ──rules──▶ rows on the device ──▶ layout ──▶ steps ──▶ labels, proven ──▶ messages ──▶ trace.cells
 //   (range_rows.h)                       (rank_layout.h) (range_steps.h) (range_labels.h) (range_messages.h)
 //
-// A cell lasts as long as its range on the device. A forward and backward that overlap are two cells with the times
-// and the slice of their one range.
+// A cell lasts as long as its range does on the device. An overlapped forward and backward, which is one range, becomes
+// two cells with the times and the slice of that range.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,8 @@
 
 namespace stageline {
 
-// What rows became, for those who ask more than the cells say (pp-chart: phases, why a step leaves its schedule).
+// What became of the rows, for callers that need more than the cells (pp-chart shows phases, and why a step leaves its
+// schedule).
 struct RangeFindings {
   RangeRows rows;
   RowLists lists;
@@ -25,12 +26,12 @@ struct RangeFindings {
 };
 
 // Fills trace.cells, Part::stage and dp, trace.pipeline_stages and diagnostics ("cells.from_ranges", "cells.schedule",
-// "cells.off_schedule.rank_N", "cells.empty_pop", "cells.no_device", …). False, and nothing but diagnostics touched,
-// where no range is pipeline work. `findings`: may be nullptr.
+// "cells.off_schedule.rank_N", "cells.empty_pop", "cells.no_device", …). Returns false, having added diagnostics at
+// most, where no range is pipeline work. `findings` may be nullptr.
 bool find_range_cells(Trace& trace, const CellRules& rules, const TorchCellOptions& options,
                       RangeFindings* findings = nullptr);
 
-// The schedule that metadata name (pp_info.pp_type), as this program spells it; "" for none.
+// Returns the schedule that metadata name (pp_info.pp_type), spelt as this program spells it; "" when they name none.
 std::string named_schedule(const Trace& trace);
 
 }  // namespace stageline

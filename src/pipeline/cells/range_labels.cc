@@ -14,11 +14,11 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostSampled = 256;                 // lists that schedules are compared with where none fits all
-constexpr size_t kMostTied = 32;                     // schedules that fit equally well
-constexpr int64_t kMostEditShare = 4;                // a quarter of a list's rows may be edits
-constexpr int64_t kMostWrongShare = 50;              // a fiftieth of the neighbours may be out of order
-constexpr int64_t kMostForwards = int64_t{1} << 21;  // of all sizes of one schedule, over all stages
+constexpr size_t kMostSampled = 256;     // where no schedule fits all lists, each is compared with so many of them
+constexpr size_t kMostTied = 32;         // at most so many schedules that fit equally well are kept
+constexpr int64_t kMostEditShare = 4;    // at most a quarter of a list's rows may be edits
+constexpr int64_t kMostWrongShare = 50;  // at most a fiftieth of the neighbours may be out of order
+constexpr int64_t kMostForwards = int64_t{1} << 21;  // limit for one schedule over all its sizes and stages
 constexpr ExpectedRow kNoLabel{.action_count = 0};
 
 bool same_label(const ExpectedRow& a, const ExpectedRow& b) {
@@ -35,7 +35,7 @@ class Labeller {
     for (const auto& [step, counts] : forwards) own_forwards_[step] = counts.size() == 1 ? *counts.begin() : 0;
   }
 
-  // Adds the hypothesis for the number of micro-batches of this list's step, if it is another one.
+  // Adds the hypothesis for the number of micro-batches that this list's step has, unless `made` has it already.
   void prepare(const RowList& list, std::vector<RowHypothesis>& made) const {
     constexpr size_t kMostSizes = 16;
     const int32_t m = own_micro_batches(list, made.front());
@@ -73,7 +73,7 @@ class Labeller {
     return can_be(rows_.parts[list.part][list.begin + i], expected[j], h.offset, h.schedule.sizes.micro_batches);
   }
 
-  // Rows `shift`, `shift` + 1, … of the schedule, to its end where `whole`.
+  // True when the list is the rows `shift`, `shift` + 1, … of the schedule, and with `whole` up to its end.
   bool equals(const RowHypothesis& h, const RowList& list, size_t shift) const {
     const std::vector<ExpectedRow>* expected = expected_of(h, list);
     const size_t n = list.end - list.begin;
@@ -90,14 +90,15 @@ class Labeller {
 
   RowAlignment align(const RowHypothesis& h, const RowList& list) const {
     const std::vector<ExpectedRow>* expected = expected_of(h, list);
-    // What lies outside the recorded steps is a step only if it is exactly one.
+    // A list outside the recorded steps is a step only if it is exactly one, so no edits are allowed.
     if (expected == nullptr || (list.guessed && lists_.any_recorded)) return {};
     const size_t n = list.end - list.begin;
     RowAlignment out =
         align_rows(n, expected->size(), [&](size_t i, size_t j) { return can_be_at(h, list, *expected, i, j); });
     const auto longer = static_cast<int64_t>(std::max(n, expected->size()));
     if (out.close && int64_t{out.edits} * kMostEditShare <= longer) return out;
-    // A window of the recording that began (or ended) in mid-step may lack most of it.
+    // A recording that began or ended in mid-step may lack most of the step; then the list must be exactly its end or
+    // its beginning.
     out = {};
     for (const bool head : {true, false}) {
       if ((head ? !list.first : !list.last) || n >= expected->size() || n * kMostEditShare < expected->size()) continue;
@@ -112,7 +113,8 @@ class Labeller {
     return out;
   }
 
-  // Rows that lists lack or have too many, over some of them; a list far from it counts as a whole.
+  // Returns how many rows the lists of the sample lack or have too many; a list far from the schedule counts with all
+  // its rows.
   int64_t cost(const RowHypothesis& h, const std::vector<size_t>& sample) const {
     std::vector<RowHypothesis> made = {h};
     for (const size_t l : sample) prepare(lists_.lists[l], made);
@@ -132,7 +134,8 @@ class Labeller {
   RangeLabels label(const RowHypothesis& h) const;
 
  private:
-  // Of this list's step where every rank has as many forwards, else of most steps.
+  // The micro-batches of this list's step where every rank has the same number of forwards in it, else those of most
+  // steps.
   int32_t own_micro_batches(const RowList& list, const RowHypothesis& usual) const {
     const auto own = own_forwards_.find(list.step);
     const int32_t forwards = own == own_forwards_.end() ? 0 : own->second;
@@ -147,15 +150,16 @@ class Labeller {
   const Trace& trace_;
   const RangeRows& rows_;
   const RowLists& lists_;
-  std::map<int32_t, int32_t> own_forwards_;  // by step, where all ranks have as many; 0: they do not
+  std::map<int32_t, int32_t> own_forwards_;  // for each step; 0 where the ranks have different numbers
 };
 
-// What a row takes is what rows of its kind in this step take; of a kind that has none left nothing is known.
+// Estimates how long the missing rows took from the rows of their kind in this step. Where no row of that kind is left,
+// nothing is known.
 void Labeller::count_lost(const RowHypothesis& h, const RowList& list, const RowAlignment& way,
                           OffSchedule& off) const {
   const std::vector<ExpectedRow>& expected = *expected_of(h, list);
   const std::vector<RangeRow>& rows = rows_.parts[list.part];
-  std::map<CellKind, std::pair<int64_t, int64_t>> seen;  // kind → rows and their time
+  std::map<CellKind, std::pair<int64_t, int64_t>> seen;  // kind → number of rows and their time
   for (size_t i = list.begin; i < list.end; ++i) {
     auto& [count, sum_ns] = seen[rows[i].kind];
     ++count;
@@ -200,8 +204,9 @@ void Labeller::say_off(const RowHypothesis& h, const RowList& list, const RowAli
   out.off.push_back(std::move(off));
 }
 
-// What a row within an edit can be lies between the two ways to put it. It gets a label when time contradicts all
-// others: too early a label would have its taker begin before it ends, too late a one its maker end after it begins.
+// A row within an edit can be any of the expected rows between the two alignments. It gets a label when time excludes
+// all but one: with too early a label the work that takes its result would begin before it ends, with too late a label
+// the work that makes its input would end after it begins.
 void Labeller::decide(const RowHypothesis& h, const RowOrder& order, const RowList& list, const RowAlignment& way,
                       std::vector<ExpectedRow>& labels) const {
   const std::vector<ExpectedRow>& expected = *expected_of(h, list);
@@ -222,7 +227,7 @@ void Labeller::decide(const RowHypothesis& h, const RowOrder& order, const RowLi
     }
     if (count == 1) decided[i] = left;
   }
-  // Rows keep their order: labels that would not are none.
+  // Rows keep their order, so a label that would break it is not given.
   int32_t before = kNoRow;
   for (size_t i = 0; i < n; ++i) {
     if (decided[i] == kNoRow) continue;
@@ -239,7 +244,7 @@ RangeLabels Labeller::label(const RowHypothesis& h) const {
   for (size_t p = 0; p < out.rows.size(); ++p) out.rows[p].assign(rows_.parts[p].size(), kNoLabel);
   out.list_proven.assign(lists_.lists.size(), 0);
   for (const RowList& list : lists_.lists) prepare(list, out.made);
-  std::vector<std::pair<size_t, RowAlignment>> open;  // lists with rows that two ways claim
+  std::vector<std::pair<size_t, RowAlignment>> open;  // lists with rows that the two alignments place differently
   std::vector<RowAlignment> ways(lists_.lists.size());
   parallel_for(lists_.lists.size(), [&](size_t l) {
     const RowList& list = lists_.lists[l];
@@ -254,7 +259,7 @@ RangeLabels Labeller::label(const RowHypothesis& h) const {
           out.rows[list.part][list.begin + i] = (*expected_of(own, list))[static_cast<size_t>(j)];
     }
   });
-  std::set<int32_t> doubtful;  // steps outside the recorded ones that are not a step on every rank
+  std::set<int32_t> doubtful;  // steps outside the recorded ones that are not a whole step on every rank
   for (size_t l = 0; l < ways.size() && lists_.any_recorded; ++l)
     if (lists_.lists[l].guessed && !ways[l].close) doubtful.insert(lists_.lists[l].step);
   for (size_t l = 0; l < ways.size(); ++l) {
@@ -290,7 +295,7 @@ RangeLabels Labeller::label(const RowHypothesis& h) const {
   out.checked = verdict.checked;
   out.wrong = verdict.wrong;
   for (const auto& [part, row] : verdict.rows) out.rows[part][row] = kNoLabel;
-  // What stands at the gap is named as it is named everywhere: by what it was found to be, else by its kind.
+  // The row at the gap is named by its label, or by its kind where it has none.
   for (OffSchedule& off : out.off) {
     if (off.found_row == UINT32_MAX) continue;
     const ExpectedRow& label = out.rows[off.part][off.found_row];
@@ -332,7 +337,7 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
   const HypothesisFacts facts = facts_of(trace, rows, lists, named);
   std::vector<RowHypothesis> hypotheses = row_hypotheses(facts);
   const Labeller labeller(trace, rows, lists);
-  std::vector<size_t> sample;  // recorded steps where there are some
+  std::vector<size_t> sample;  // lists of recorded steps where there are any
   const auto counts = [&](const RowList& list) { return !list.guessed || !lists.any_recorded; };
   const size_t every = std::max<size_t>(1, lists.lists.size() / kMostSampled);
   for (size_t l = 0; l < lists.lists.size(); l += every)
@@ -355,7 +360,7 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
   std::vector<size_t> tied;
   for (size_t h = 0; h < costs.size() && tied.size() < kMostTied; ++h)
     if (costs[h] == least) tied.push_back(h);
-  // What the job says of itself decides between schedules that fit equally well.
+  // Where the job names its schedule, that decides between schedules that fit equally well.
   if (hypotheses[tied.front()].schedule.name == named)
     std::erase_if(tied, [&](size_t h) { return hypotheses[h].schedule.name != named; });
   RangeLabels out;

@@ -11,7 +11,7 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kSlackNs = 50'000;  // within one device's stamps
+constexpr int64_t kSlackNs = 50'000;  // tolerance within the stamps of one device
 constexpr int32_t kAnyPeer = -1, kAbsent = -2;
 constexpr uint64_t kUp = uint64_t{1} << 63, kOrderMask = (uint64_t{1} << 31) - 1;
 
@@ -22,15 +22,15 @@ struct Operation {
   int64_t start_ns = 0, end_ns = 0;
   Way way = Way::kSend;
   int32_t peer = kAnyPeer;
-  int32_t list = -1;  // of the part: which step
+  int32_t list = -1;  // list of the part, which gives the step
 };
 
-// A result that one rank makes and another waits for.
+// A result that one rank makes and another one waits for.
 struct Need {
   int32_t step = kUnknown, micro_batch = 0, maker_chunk = 0, taker_chunk = 0;
   bool up = false;
   uint32_t maker = 0, taker = 0;       // parts
-  int64_t made_ns = 0, needed_ns = 0;  // each on its own clock
+  int64_t made_ns = 0, needed_ns = 0;  // each on its own rank's clock
 };
 
 std::vector<Need> needs_of(const RowOrder& order, int32_t stages) {
@@ -55,9 +55,9 @@ class PartMessages {
   PartMessages(const Trace& trace, size_t part, std::vector<RowList> lists, const RangeRows& rows, int32_t chunks)
       : trace_(trace), part_(part), lists_(std::move(lists)), rows_(rows.parts[part]), chunks_(chunks) {}
 
-  // Needs whose maker (taker) this part is.
+  // `made` are the needs whose result this part makes, `taken` those that it waits for.
   RangeMessages find(std::vector<const Need*> made, std::vector<const Need*> taken) {
-    // In the order of need; of what one row needs, or makes for one other row, the forward's first.
+    // Needs go in the order in which they are needed; what one row needs, or makes for one other row, forward first.
     const auto before = [](const Need* a, const Need* b) {
       const auto key = [](const Need* n) {
         return std::tuple(n->step, n->needed_ns, n->made_ns, n->up, n->micro_batch);
@@ -79,7 +79,7 @@ class PartMessages {
     return at != trace_.parts.end() && at->rank == rank ? static_cast<int32_t>(at - trace_.parts.begin()) : kAbsent;
   }
 
-  // Each list is parsed once: it may be long, and all operations of a group have the same.
+  // Each list is parsed once, for it may be long and all operations of a group have the same one.
   const std::vector<int64_t>& members_of(StringId group_ranks) {
     const auto [at, fresh] = members_.try_emplace(group_ranks);
     if (fresh && group_ranks != 0)
@@ -121,7 +121,8 @@ class PartMessages {
     out_.messages = static_cast<int64_t>(operations_.size());
   }
 
-  // A receive belongs to the first step whose last row it can serve, a send to the last whose first row it can carry.
+  // A receive belongs to the first step whose last row can still use it, a send to the last step whose first row is
+  // already over.
   int32_t list_of(const Operation& op) const {
     int32_t found = -1;
     if (op.way == Way::kReceive) {
@@ -152,7 +153,7 @@ class PartMessages {
     out_.cells.push_back(cell);
   }
 
-  // By the peer's stage alone.
+  // Adds a message of which only the peer's stage is known.
   void add_plain(const Operation& op) {
     const bool send = op.way == Way::kSend;
     const int32_t own = trace_.parts[part_].stage;
@@ -173,7 +174,8 @@ class PartMessages {
     return op.way == Way::kSend ? need.made_ns <= op.start_ns + kSlackNs : op.end_ns <= need.needed_ns + kSlackNs;
   }
 
-  // Whether operation k could not as well be that of the need before or after, where nobody says with whom it was.
+  // True when operation k cannot trade places with a neighbour that belongs to another peer; asked where operations do
+  // not name their peers.
   static bool only_one(const std::vector<const Operation*>& ops, const std::vector<const Need*>& needs, size_t k,
                        size_t n) {
     const auto same = [&](size_t a, size_t b) {
@@ -186,9 +188,10 @@ class PartMessages {
            !(k + 1 < ops.size() && n + 1 < needs.size() && swap(k, k + 1, n, n + 1));
   }
 
-  // Pairs of one step and peer, from the end, or where time forbids that from the front.
+  // Pairs the operations with the needs of one step and peer, from the end; from the front where time forbids that.
   void pair(const std::vector<const Operation*>& ops, const std::vector<const Need*>& needs, bool said) {
-    // Where nobody says with whom a message was, one too many may be with a rank that is not here: any of them.
+    // Where operations do not name their peers, each of a surplus could be with a rank that is not in the input, so
+    // none is paired.
     const size_t n = said || ops.size() == needs.size() ? std::min(ops.size(), needs.size()) : 0;
     for (const bool back : {true, false}) {
       const size_t o = back ? ops.size() - n : 0, d = back ? needs.size() - n : 0;
@@ -214,8 +217,8 @@ class PartMessages {
     return op.list < 0 ? kUnknown : lists_[static_cast<size_t>(op.list)].step;
   }
 
-  // At an end of the pipeline every message is with the one neighbour, whether operations say it or not. As many of
-  // them in every step as are needed: else there are others, with a rank that is not here.
+  // At an end of the pipeline every message is with the one neighbour, whether operations say so or not. This requires
+  // that every step has as many operations as needs; otherwise some are with a rank that is not in the input.
   bool only_one_peer(Way way, const std::vector<const Need*>& needs) {
     const auto peer = [&](const Need* need) {
       return static_cast<int32_t>(way == Way::kSend ? need->taker : need->maker);
@@ -239,7 +242,7 @@ class PartMessages {
   }
 
   void match(Way way, const std::vector<const Need*>& needs) {
-    // Where some peers are not said, all messages of the rank are one sequence.
+    // Where some operations do not name their peers, all messages of the rank are taken as one sequence.
     bool all_said = true;
     for (const Operation& op : operations_) all_said = all_said && (op.way != way || op.peer != kAnyPeer);
     if (!all_said) all_said = only_one_peer(way, needs);
@@ -258,7 +261,8 @@ class PartMessages {
       groups[{need->step, all_said ? peer : kAnyPeer}].second.push_back(need);
     }
     for (auto& [key, group] : groups) {
-      if (!all_said && way == Way::kSend)  // one device's order of making is known, several takers' clocks may not be
+      // The order in which one device made results is known, while the clocks of several receivers may differ.
+      if (!all_said && way == Way::kSend)
         std::stable_sort(group.second.begin(), group.second.end(),
                          [](const Need* a, const Need* b) { return a->made_ns < b->made_ns; });
       pair(group.first, group.second, all_said);
@@ -274,7 +278,7 @@ class PartMessages {
     const auto reaches = [](const Operation& op, uint32_t peer) {
       return op.peer == kAnyPeer || op.peer == static_cast<int32_t>(peer);
     };
-    constexpr size_t kFarthest = 8;  // operations with other peers between
+    constexpr size_t kFarthest = 8;  // at most so many operations with other peers are passed over
     for (const Need* need : made) {
       auto at = std::partition_point(batches.begin(), batches.end(),
                                      [&](const Operation* op) { return op->start_ns + kSlackNs < need->made_ns; }) -
@@ -305,7 +309,7 @@ class PartMessages {
   std::vector<RowList> lists_;
   const std::vector<RangeRow>& rows_;
   int32_t chunks_;
-  std::map<StringId, std::vector<int64_t>> members_;  // by the text of the list
+  std::map<StringId, std::vector<int64_t>> members_;  // key: the text of the list
   std::vector<Operation> operations_;
   RangeMessages out_;
 };

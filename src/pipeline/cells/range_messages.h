@@ -1,4 +1,4 @@
-// Sends and receives of a trace whose rows of work are labelled, as message cells.
+// Makes message cells of the sends and receives of a trace whose rows of work have labels.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,19 @@ namespace stageline {
 
 struct RangeMessages {
   std::vector<Cell> cells;
-  int64_t messages = 0;    // sends and receives that were recorded
-  int64_t unknown = 0;     // of them: no peer or direction, so no cell
-  int64_t unlabelled = 0;  // cells whose micro-batch stays unknown
+  int64_t messages = 0;    // how many sends and receives were recorded
+  int64_t unknown = 0;     // how many of them became no cell, as peer or direction is not known
+  int64_t unlabelled = 0;  // how many cells have no micro-batch
 };
 
-// Every send carries the result of a labelled row, every receive what one waits for. Between two ranks messages arrive
-// in the order in which the receiver needs them; the k-th of a step is the k-th needed, counted from the step's end
-// where a recording lost its first ones, as long as no receive ends after the work that waits for it begins and no
-// send begins before what it carries is made. Where operations do not say with whom they were, the ends of a pipeline
-// have one neighbour, and elsewhere those are matched that no other order explains. batchSendRecv: a result leaves with
-// the first operation after it, an input comes with the last one before the work. Where rows have no labels and ranks
-// one chunk, the peer's stage tells the direction. `order`: finished. O(messages log messages + stops).
+// Every send carries the result of a labelled row, and every receive brings what a labelled row waits for. Between two
+// ranks, messages arrive in the order in which the receiver needs them, so the k-th message of a step is the k-th
+// needed. Counting starts from the step's end where the recording lost its first messages. A pair must be possible in
+// time: no receive ends after the work that waits for it begins, and no send begins before its result is made.
+// Where operations do not name their peer, the first and the last stage have only one neighbour; elsewhere a pair is
+// made only where no other order explains the operations as well. For batchSendRecv, a result leaves with the first
+// operation after it, and an input comes with the last operation before its work. Where rows have no labels and ranks
+// have one chunk, the peer's stage tells the direction. `order` must be finished. O(messages log messages + stops).
 RangeMessages find_range_messages(const Trace& trace, const RowLists& lists, const RangeRows& rows,
                                   const RowOrder& order, int32_t chunks);
 

@@ -12,13 +12,13 @@ namespace stageline {
 namespace {
 
 constexpr int64_t kShortestPopNs = 5'000;
-constexpr int64_t kEmptyShare = 50;  // a fiftieth: 2 %
+constexpr int64_t kEmptyShare = 50;  // a fiftieth, 2 %
 
 bool is_described(const Trace& trace, const RangeFact& fact) {
   return trace.names.text(fact.domain) != "communication";
 }
 
-// Names of ranges, once each.
+// Returns the names of ranges, each once.
 std::vector<StringId> range_names(const Trace& trace) {
   std::vector<char> seen(trace.names.size(), 0);
   std::vector<StringId> names;
@@ -109,7 +109,7 @@ RangeRow row_of(const CellRules& rules, const NameRules& names, const RangeFact&
   return row;
 }
 
-// Rows that lie within the row before are one with it.
+// Drops rows that lie within the row before, of which they are a part.
 int64_t drop_nested(std::vector<RangeRow>& rows) {
   size_t kept = 0;
   const size_t before = rows.size();
@@ -157,7 +157,7 @@ PartRows part_rows(const Trace& trace, const Part& part, const CellRules& rules,
     const auto match = names.match.find(s.name_id[fact.slice]);
     if (match == names.match.end() || !is_described(trace, fact)) continue;
     ++out.ranges;
-    // A recorded range has the device's times itself, where they are known.
+    // A range of a recording has the device's times itself, where those are known.
     const uint32_t device = !s.has_facts() || trace.format == "recording" ? fact.slice : s.partner[fact.slice];
     if (device == kNoSliceIndex) {
       ++out.without_device;

@@ -12,7 +12,7 @@ bool is_forward(const RangeRow& row) {
   return row.kind == CellKind::kForward || row.kind == CellKind::kForwardBackward;
 }
 
-// By part and row: the step that is recorded; kUnknown.
+// Returns for each row the recorded step; kUnknown where there is none.
 std::vector<int32_t> recorded_steps(const Part& part, const std::vector<RangeRow>& rows) {
   std::vector<int32_t> steps;
   steps.reserve(rows.size());
@@ -37,12 +37,13 @@ int32_t count_forwards(const std::vector<RangeRow>& rows, size_t begin, size_t e
                                             rows.begin() + static_cast<std::ptrdiff_t>(end), is_forward));
 }
 
-// Forwards from one row to the next like it, where the whole list repeats; else from a said forward to the next with
-// its number, as most have it; else all of them.
+// Returns how many forwards a step has. Where the whole list of rows repeats, that is the forwards of one period. Else
+// it is the most common distance, in forwards, from a forward with a given number to the next with the same number;
+// else all forwards.
 int32_t forwards_of_period(const std::vector<RangeRow>& rows) {
   const auto key = [](const RangeRow& r) { return std::tuple(r.kind, r.micro_batch, r.chunk); };
   const size_t n = rows.size();
-  std::vector<uint32_t> border(n, 0);  // of every prefix, after Knuth, Morris and Pratt
+  std::vector<uint32_t> border(n, 0);  // for each prefix the length of its border (Knuth, Morris and Pratt)
   for (size_t i = 1, k = 0; i < n; ++i) {
     while (k > 0 && key(rows[i]) != key(rows[k])) k = border[k - 1];
     if (key(rows[i]) == key(rows[k])) ++k;
@@ -68,7 +69,7 @@ int32_t forwards_of_period(const std::vector<RangeRow>& rows) {
   return best;
 }
 
-// The most common value; of equally common ones the largest.
+// Returns the most common value; of equally common values the largest.
 int32_t most_common(const std::vector<int32_t>& values) {
   std::map<int32_t, int64_t> counts;
   for (const int32_t value : values)
@@ -80,7 +81,7 @@ int32_t most_common(const std::vector<int32_t>& values) {
   return best;
 }
 
-// Cuts rows [begin, end) where `forwards` forwards are full, from the front or from the back.
+// Cuts rows [begin, end) wherever `forwards` forwards are reached, counting from the front or from the back.
 void cut_stretch(const std::vector<RangeRow>& rows, RowList stretch, int32_t forwards, bool from_back,
                  std::vector<RowList>& out) {
   std::vector<size_t> cuts;
@@ -109,7 +110,7 @@ void cut_stretch(const std::vector<RangeRow>& rows, RowList stretch, int32_t for
   }
 }
 
-// Numbers lists that nobody numbers, from the recorded ones around them.
+// Numbers lists without a recorded step from the recorded ones around them.
 void number_lists(std::vector<RowList>& lists, int32_t most_lists) {
   size_t known = lists.size();
   for (size_t i = lists.size(); i-- > 0;)
@@ -124,7 +125,7 @@ void number_lists(std::vector<RowList>& lists, int32_t most_lists) {
     if (!lists[i].guessed || lists[i - 1].step >= INT32_MAX - 1) continue;
     size_t next = i;
     while (next < lists.size() && lists[next].guessed) ++next;
-    // Between two recorded steps only as many as are missing.
+    // Lists between two recorded steps are numbered only where there are as many of them as step numbers are missing.
     const int64_t gap = next < lists.size() ? int64_t{lists[next].step} - lists[i - 1].step - 1 : INT64_MAX;
     const bool fits = next == lists.size() || gap == static_cast<int64_t>(next - i);
     for (size_t k = i; k < next; ++k) lists[k].step = fits ? lists[k - 1].step + 1 : kUnknown;

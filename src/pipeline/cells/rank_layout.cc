@@ -32,8 +32,8 @@ RankLayout empty_layout(const Trace& trace, std::string how) {
 
 enum class GroupKind : uint8_t { kOther, kPipeline, kTensor, kData };
 
-// By the words of a group's description: "mesh_pp", "pp", "PIPELINE_MODEL_PARALLEL_GROUP"; groups of several
-// dimensions ("EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP", "mesh_dp_cp") are none of them.
+// Tells the kind of a group by the words of its description: "mesh_pp", "pp", "PIPELINE_MODEL_PARALLEL_GROUP". Groups
+// over several dimensions ("EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP", "mesh_dp_cp") are of none of these kinds.
 GroupKind group_kind(std::string_view description) {
   std::set<std::string, std::less<>> words;
   std::string word;
@@ -54,7 +54,7 @@ GroupKind group_kind(std::string_view description) {
   return pipeline ? GroupKind::kPipeline : tensor ? GroupKind::kTensor : GroupKind::kData;
 }
 
-// "[0, 1, 2]"; empty when it is cut (", ...") or no list of ranks.
+// Parses "[0, 1, 2]"; returns an empty list when the text was cut (", ...") or is no list of ranks.
 std::vector<int32_t> rank_list(std::string_view text) {
   std::vector<int32_t> ranks;
   for (const JsonMember& item : json_members(text, kMaxGroupRanks)) {
@@ -65,7 +65,7 @@ std::vector<int32_t> rank_list(std::string_view text) {
   return ranks;
 }
 
-struct OwnGroups {  // of one part: the group of each kind that holds its rank
+struct OwnGroups {  // of one part: the groups that hold its rank, by kind
   std::vector<int32_t> pipeline, tensor;
 };
 
@@ -85,7 +85,7 @@ OwnGroups groups_of(const Trace& trace, const Part& part) {
   for (const JsonMember& group : json_members(meta_json(part, "parallel_group_info"), kMaxGroups))
     take(json_text(json_member(group.value, "group_name")), json_member(group.value, "global_ranks"));
   if (!out.pipeline.empty()) return out;
-  // Collectives say it too, in lists that Kineto cuts after 30 ranks.
+  // Collectives name their groups too, in lists that Kineto cuts after 30 ranks.
   std::set<std::pair<StringId, StringId>> seen;
   for (const CollectiveFact& fact : part.collectives)
     if (fact.group_description != 0 && fact.group_ranks != 0 &&
@@ -100,7 +100,7 @@ std::optional<int32_t> position_in(const std::vector<int32_t>& ranks, int32_t ra
   return static_cast<int32_t>(at - ranks.begin());
 }
 
-class RankGroups {  // ranks that are joined, by number
+class RankGroups {  // sets of ranks that are connected, by rank number
  public:
   int32_t root(int32_t rank) {
     auto at = parent_.try_emplace(rank, rank).first;
@@ -114,7 +114,7 @@ class RankGroups {  // ranks that are joined, by number
     const int32_t x = root(a), y = root(b);
     parent_[std::max(x, y)] = std::min(x, y);
   }
-  std::map<int32_t, std::vector<int32_t>> members() {  // by the smallest rank, ascending
+  std::map<int32_t, std::vector<int32_t>> members() {  // key: the smallest rank of the set; members ascend
     std::map<int32_t, std::vector<int32_t>> out;
     for (const auto& [rank, unused] : parent_) out[root(rank)].push_back(rank);
     return out;
@@ -124,7 +124,7 @@ class RankGroups {  // ranks that are joined, by number
   std::map<int32_t, int32_t> parent_;
 };
 
-// Pairs of ranks, the smaller first, of which one sends to the other.
+// Returns pairs of ranks, the smaller first, of which one sends to the other.
 std::set<std::pair<int32_t, int32_t>> message_edges(const Trace& trace) {
   std::set<std::pair<int32_t, int32_t>> edges;
   for (const Part& part : trace.parts)
@@ -195,7 +195,8 @@ RankLayout layout_from_options(const Trace& trace, const RankLayoutOptions& opti
       if (word == "cp") context = at;
     }
     if (cp > 1) out.dp[p] = std::max(out.dp[p], 0) * static_cast<int32_t>(cp) + context;
-    if (rest > 0) return empty_layout(trace, "");  // more ranks than the sizes make: they are not this job's
+    // There are more ranks than the sizes make, so the sizes are not this job's.
+    if (rest > 0) return empty_layout(trace, "");
   }
   out.stages = options.pp;
   return out;
@@ -230,7 +231,7 @@ std::optional<SaidSizes> said_sizes(const Trace& trace) {
     const int64_t model = int64_t{out.tp} * out.cp * out.pp;
     if (!said_dp && out.world > 0 && out.world % model == 0 && out.world / model <= kMaxRankNumber)
       out.dp = static_cast<int32_t>(out.world / model);
-    // Some write the data-parallel size with the context-parallel ranks in it.
+    // Some jobs state a data-parallel size that includes the context-parallel ranks.
     if (out.world > 0 && model * out.dp != out.world && out.dp % out.cp == 0) out.dp /= out.cp;
     if (out.world > 0 && model * out.dp != out.world) return std::nullopt;
     out.world = model * out.dp;
@@ -251,7 +252,7 @@ RankLayout layout_from_sizes(const Trace& trace) {
 RankLayout layout_from_groups(const Trace& trace) {
   RankLayout out = empty_layout(trace, "process groups");
   std::vector<OwnGroups> own;
-  std::unordered_map<int32_t, size_t> told_by;  // rank → a part whose pipeline it is in
+  std::unordered_map<int32_t, size_t> told_by;  // rank → a part whose pipeline contains it
   for (const Part& part : trace.parts) {
     own.push_back(groups_of(trace, part));
     for (const int32_t rank : own.back().pipeline) told_by.emplace(rank, own.size() - 1);
@@ -266,11 +267,11 @@ RankLayout layout_from_groups(const Trace& trace) {
     stages = groups.pipeline.size();
   }
   if (stages == 0) return empty_layout(trace, "");
-  // Pipelines side by side are replicas; those of one tensor-parallel group are one replica.
-  std::map<int32_t, std::set<int32_t>> pipelines;  // by tensor-parallel index: first ranks
+  // Pipelines side by side are replicas, but those of one tensor-parallel group are one replica.
+  std::map<int32_t, std::set<int32_t>> pipelines;  // tensor-parallel index → first ranks of its pipelines
   std::vector<int32_t> tensor(own.size());
   for (size_t p = 0; p < own.size(); ++p) {
-    // Tensor-parallel ranks follow each other in every order that is in use.
+    // In every order that is in use, tensor-parallel ranks follow each other.
     const int32_t by_number = sizes ? trace.parts[p].rank % sizes->tp : 0;
     tensor[p] = position_in(own[p].tensor, trace.parts[p].rank).value_or(by_number);
     out.stage[p] = *position_in(own[p].pipeline, trace.parts[p].rank);
@@ -293,7 +294,7 @@ RankLayout layout_from_messages(const Trace& trace) {
   if (edges.empty()) return empty_layout(trace, "");
   const auto members = groups.members();
   const size_t stages = members.begin()->second.size();
-  std::map<int32_t, std::pair<int32_t, int32_t>> place;  // by rank: stage, dp
+  std::map<int32_t, std::pair<int32_t, int32_t>> place;  // rank → stage, dp
   int32_t dp = 0;
   for (const auto& [first, ranks] : members) {
     if (ranks.size() != stages) return empty_layout(trace, "");
@@ -312,7 +313,7 @@ RankLayout layout_from_messages(const Trace& trace) {
     out.stage[p] = at->second.first;
     out.dp[p] = at->second.second;
   }
-  for (const auto& [rank, unused] : place)  // a rank that is not here may have further neighbours
+  for (const auto& [rank, unused] : place)  // a rank that is not in the input may have further neighbours
     if (present.count(rank) == 0) return empty_layout(trace, "");
   out.stages = static_cast<int32_t>(stages);
   return out;

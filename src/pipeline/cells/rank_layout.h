@@ -1,4 +1,4 @@
-// Which rank of a job is which pipeline stage, by what traces say about it.
+// Finds out which rank of a job is which pipeline stage, by what the traces say about it.
 #pragma once
 
 #include <cstdint>
@@ -13,37 +13,39 @@
 
 namespace stageline {
 
-// Errors: kUsage for an order with unknown, repeated or missing dimensions.
+// Checks an order of dimensions. Errors: kUsage for unknown, repeated or missing dimensions.
 Status check_rank_order(std::string_view order);
 
-// By the options: rank number → coordinates in the order given (default tp-cp-ep-dp-pp, Megatron's), ep 1. Every
-// context-parallel index is a replica of its own: RankLayout::dp counts both.
+// Uses the options: a rank's number gives its coordinates in the given order (default tp-cp-ep-dp-pp, Megatron's), with
+// ep 1. Every context-parallel index counts as a replica of its own, so RankLayout::dp counts both.
 RankLayout layout_from_options(const Trace& trace, const RankLayoutOptions& options);
-// By distributedInfo.pg_config and the groups of collectives: a group whose description is that of a pipeline
-// ("pp", "mesh_pp", "pipeline_model_parallel_group" …) and holds the rank; its position there is the stage. Ascend's
-// parallel_group_info says the same, of any order of ranks; a rank that says nothing itself is found in others' groups.
+// Uses distributedInfo.pg_config and the groups of collectives: a group that holds the rank and whose description is
+// that of a pipeline ("pp", "mesh_pp", "pipeline_model_parallel_group" …); the rank's position in the group is its
+// stage. Ascend's parallel_group_info says the same, whatever the order of ranks. A rank that says nothing itself is
+// looked for in the groups of others.
 RankLayout layout_from_groups(const Trace& trace);
 
-// The sizes that a job states of itself (Ascend's distributed_args); 1 where it leaves one out.
+// The sizes that a job states about itself (Ascend's distributed_args); 1 where it leaves one out.
 struct SaidSizes {
   int32_t tp = 1, cp = 1, ep = 1, dp = 1, pp = 1;
-  int64_t world = 0;  // ranks of the job
+  int64_t world = 0;  // number of ranks of the job
 };
-// Of the first rank that states them; nullopt where none does, or where they do not make `world` ranks.
+// Returns the sizes of the first rank that states them; nullopt where none does, or where they do not multiply to
+// `world` ranks.
 std::optional<SaidSizes> said_sizes(const Trace& trace);
-// By said_sizes() in Megatron's order.
+// Uses said_sizes() and Megatron's order.
 RankLayout layout_from_sizes(const Trace& trace);
-// By who sends to whom: ranks joined by messages, in the order of their numbers, where only neighbours (and the two
-// ends, of interleaved pipelines) talk to each other.
+// Uses who sends to whom: ranks that messages connect are a pipeline in the order of their numbers, provided that only
+// neighbours (and the two ends, in interleaved pipelines) send to each other.
 RankLayout layout_from_messages(const Trace& trace);
-// Where the groups of one rank's metadata are, each with what it is for ("pp", "tp", "dp_cp").
+// A group in one rank's metadata, with what it is for ("pp", "tp", "dp_cp").
 struct RankGroup {
   std::string purpose;
-  std::vector<int32_t> ranks;  // global, in the group's order
+  std::vector<int32_t> ranks;  // global ranks in the group's own order
 };
 std::vector<RankGroup> groups_of_metadata(const Part& part);
 
-// The first of these that knows, as far as it agrees with options.pp; stages 0 when none does.
+// Returns the first of these layouts that is known and agrees with options.pp; `stages` is 0 when there is none.
 RankLayout known_layout(const Trace& trace, const RankLayoutOptions& options);
 
 }  // namespace stageline

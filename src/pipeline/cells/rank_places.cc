@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kMostMissing = 4096;
 
-// "pp", "tp", "cp", "dp", "ep" of what people and Megatron call a group; "" for groups of several dimensions.
+// Returns "pp", "tp", "cp", "dp" or "ep" for what people and Megatron call a group; "" for groups over several
+// dimensions.
 std::string_view dimension_of(const std::string& purpose) {
   static const std::map<std::string, std::string_view, std::less<>> known = {
       {"pp", "pp"}, {"pipeline", "pp"}, {"tp", "tp"}, {"tensor", "tp"}, {"cp", "cp"}, {"context", "cp"},
@@ -38,11 +39,12 @@ int32_t* size_of(RankMap& map, std::string_view dimension) {
                              : &map.pp;
 }
 
-// The order in which rank numbers make these places, the fastest first: Megatron's by default.
+// Returns the order of dimensions, the fastest first, in which rank numbers give these places. Megatron's is tried
+// first.
 std::string order_of(const Trace& trace, const RankMap& map) {
   if (map.tp < 1 || map.cp < 1 || map.dp < 1 || map.pp < 1) return {};
   std::array<std::string_view, 4> words = {"tp", "cp", "dp", "pp"};
-  std::array<int, 4> index = {0, 1, 2, 3};  // in this order first, then by permutation
+  std::array<int, 4> index = {0, 1, 2, 3};  // this order first, then the other permutations
   do {
     bool fits = true;
     for (size_t p = 0; p < trace.parts.size() && fits; ++p) {
@@ -134,7 +136,7 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
         *index_of(place, word) = static_cast<int32_t>(rest % *size_of(map, word));
         rest /= *size_of(map, word);
       }
-      // Experts are spread over the ranks of a stage that hold the same tensor slice.
+      // Experts are spread over those ranks of a stage that hold the same tensor slice.
       if (place.ep == kUnknown && map.ep > 0) place.ep = (place.dp * map.cp + place.cp) % map.ep;
     }
   std::set<int32_t> present;
@@ -152,7 +154,8 @@ int32_t context_parallel_of(const Trace& trace, const RankLayoutOptions& options
   }
   if (pipelines < 2) return 1;
   const RankMap map = rank_map(trace, options);
-  // Without an order some rank has no place in these sizes; other stages than theirs were found against them.
+  // Without an order some rank does not fit these sizes; and other stages than these sizes give were found against
+  // them.
   if (map.cp < 2 || map.order.empty() || map.pp != stages || pipelines % map.cp != 0) return 1;
   return map.cp;
 }
@@ -173,7 +176,7 @@ bool place_ranks(Trace& trace, const RankLayoutOptions& options) {
   trace.pipeline_stages = known.stages;
   trace.diagnostics.add("cells.stages", Severity::kInfo,
                         counted(known.stages, "stage follows from ", "stages follow from ") + known.how);
-  // Pipelines of which a rank is here and another is not.
+  // Looks for pipelines of which some ranks are in the input and others are not.
   std::set<int32_t> present, missing;
   for (const Part& part : trace.parts) present.insert(part.rank);
   for (const Part& part : trace.parts)

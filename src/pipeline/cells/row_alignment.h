@@ -1,4 +1,4 @@
-// Which row of a schedule is which row that was recorded, when some are missing or too many.
+// Aligns the rows that were recorded with the rows of a schedule, when some are missing or too many.
 #pragma once
 
 #include <algorithm>
@@ -9,25 +9,26 @@
 namespace stageline {
 
 inline constexpr int32_t kNoRow = -1;
-inline constexpr int32_t kMostRowEdits = 96;  // insertions and deletions; beyond, lists are taken as unrelated
+inline constexpr int32_t kMostRowEdits = 96;  // insertions and deletions; lists that need more are taken as unrelated
 
-// By recorded row: the expected one it is. Where several shortest ways lead from one list to the other, `early` puts
-// the edits as late as it can and `late` as early: a row on which both agree lies outside every edit.
+// For each recorded row, the expected row that it is, or kNoRow. Several shortest sequences of edits may lead from one
+// list to the other: `early` puts the edits as late as possible, `late` as early as possible. So a row on which both
+// agree is outside every edit, and its label is sure.
 struct RowAlignment {
-  bool close = false;  // at most kMostRowEdits apart; else everything below is empty
+  bool close = false;  // at most kMostRowEdits edits apart; otherwise everything below is empty
   int32_t edits = 0;
   std::vector<int32_t> early, late;
 };
 
 namespace detail {
 
-// Myers' greedy walk: for every number of edits the farthest row of `found` on each diagonal.
-// O((n + m) + edits · (n + m)) comparisons at worst, O(edits²) memory. Empty: too far apart.
+// Myers' greedy algorithm: for every number of edits, how far into `found` each diagonal reaches. At most O((n + m) +
+// edits · (n + m)) comparisons and O(edits²) memory. Returns an empty list when the two are too far apart.
 template <class Same>
 std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32_t& edits) {
-  std::vector<std::vector<int32_t>> reached;  // by d: x on diagonal k at k + d
+  std::vector<std::vector<int32_t>> reached;  // for d edits: the x reached on diagonal k, at position k + d
   const auto at = [&](int32_t d, int32_t k) { return reached[static_cast<size_t>(d)][static_cast<size_t>(k + d)]; };
-  const auto from_above = [&](int32_t d, int32_t k) {  // an expected row that was not found
+  const auto from_above = [&](int32_t d, int32_t k) {  // the step that skips an expected row, which was not found
     return k == -d || (k != d && at(d - 1, k - 1) < at(d - 1, k + 1));
   };
   const int32_t most = std::min(kMostRowEdits, found + expected);
@@ -50,7 +51,7 @@ std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32
     const int32_t k = x - y;
     const bool above = d > 0 && from_above(d, k);
     const int32_t before = d == 0 ? 0 : above ? at(d - 1, k + 1) : at(d - 1, k - 1);
-    const int32_t first = d == 0 ? 0 : above ? before : before + 1;  // the snake begins here
+    const int32_t first = d == 0 ? 0 : above ? before : before + 1;  // where the diagonal run of equal rows begins
     while (x > first) --x, --y, row[static_cast<size_t>(x)] = y;
     if (d == 0) break;
     x = before;
@@ -61,7 +62,7 @@ std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32
 
 }  // namespace detail
 
-// `same(i, j)`: recorded row i can be expected row j.
+// `same(i, j)` says whether recorded row i can be expected row j.
 template <class Same>
 RowAlignment align_rows(size_t found, size_t expected, Same same) {
   RowAlignment out;

@@ -7,14 +7,14 @@
 namespace stageline {
 namespace {
 
-constexpr uint64_t kUp = uint64_t{1} << 63;  // backward work; places of one direction follow each other in time
+constexpr uint64_t kUp = uint64_t{1} << 63;  // set for backward work; within one direction, places ascend in time
 constexpr int kPlaceBits = 31;
 
 uint64_t place_of(bool up, int32_t micro_batch, int32_t order) {
   return (up ? kUp : 0) | static_cast<uint64_t>(micro_batch) << kPlaceBits | static_cast<uint64_t>(order);
 }
 
-// Parts by their clock: of one machine, or of all.
+// Returns a number for the clock of a part: one clock for all parts, for a machine, or for the part alone.
 int32_t clock_of(const Trace& trace, size_t part) {
   if (trace.clock == ClockState::kShared) return 0;
   const int32_t machine = trace.parts[part].machine;
@@ -27,7 +27,7 @@ bool share_clock(const Trace& trace, size_t a, size_t b) { return clock_of(trace
 
 std::vector<int32_t> pipeline_of_parts(const Trace& trace) {
   std::vector<int32_t> out(trace.parts.size(), kUnknown);
-  std::map<std::pair<int32_t, int32_t>, int32_t> seen;    // (dp, stage) → ranks so far
+  std::map<std::pair<int32_t, int32_t>, int32_t> seen;    // (dp, stage) → how many ranks were seen
   std::map<std::pair<int32_t, int32_t>, int32_t> number;  // (dp, position) → pipeline
   for (size_t p = 0; p < out.size(); ++p) {
     const Part& part = trace.parts[p];
@@ -70,11 +70,11 @@ const RowStop* RowOrder::find(uint64_t way, uint64_t place) const {
 }
 
 RowOrder::Verdict RowOrder::check() const {
-  struct Bounds {  // of how far the second clock is ahead of the first
+  struct Bounds {  // bounds on how far the second clock is ahead of the first
     int64_t least = INT64_MIN, most = INT64_MAX, pairs = 0;
   };
   Verdict out;
-  std::map<std::tuple<int32_t, int32_t, uint32_t>, Bounds> between;  // clocks, step
+  std::map<std::tuple<int32_t, int32_t, uint32_t>, Bounds> between;  // key: both clocks and the step
   for (size_t i = 1; i < stops_.size(); ++i) {
     const RowStop &before = stops_[i - 1], &after = stops_[i];
     if (before.way != after.way || before.place + 1 != after.place) continue;
@@ -89,7 +89,7 @@ RowOrder::Verdict RowOrder::check() const {
     }
     Bounds& bounds = between[{std::min(a, b), std::max(a, b), static_cast<uint32_t>(after.way)}];
     ++bounds.pairs;
-    const int64_t room = after.start_ns - before.end_ns;  // sane times: no overflow
+    const int64_t room = after.start_ns - before.end_ns;  // cannot overflow, since times are sane
     if (a < b)
       bounds.most = std::min(bounds.most, room);
     else

@@ -1,4 +1,4 @@
-// Whether labels put on rows can be true: no work begins before what it waits for has ended.
+// Checks whether the labels put on rows can be true: no work begins before what it waits for has ended.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,22 @@
 
 namespace stageline {
 
-// One direction of one labelled row: a stop on the way of its micro-batch.
+// One direction of one labelled row, as a stop on the way of its micro-batch.
 struct RowStop {
-  uint64_t way = 0;    // pipeline and step
-  uint64_t place = 0;  // direction, micro-batch, virtual stage
+  uint64_t way = 0;    // the pipeline and the step
+  uint64_t place = 0;  // the direction, micro-batch and virtual stage
   int64_t start_ns = 0, end_ns = 0;
   uint32_t part = 0, row = 0;
 };
 
-// Pipelines of a trace: parts with one (dp, position within the stage) by stage; kUnknown where the stage is.
+// Returns the pipeline of each part: parts with the same (dp, position within the stage), one for each stage. kUnknown
+// where the stage is.
 std::vector<int32_t> pipeline_of_parts(const Trace& trace);
 
-// How far two devices of one machine may disagree about the time.
+// How far the clocks of two devices of one machine may disagree.
 inline constexpr int64_t kSameHostSlackNs = 100'000;
 
-// Parts whose stamps are of one clock.
+// True when both parts are stamped by one clock.
 bool share_clock(const Trace& trace, size_t a, size_t b);
 
 class RowOrder {
@@ -33,19 +34,19 @@ class RowOrder {
   RowOrder(const Trace& trace, const RangeRows& rows, const Schedule& shape)
       : trace_(trace), rows_(rows), shape_(shape), pipeline_(pipeline_of_parts(trace)) {}
 
-  // Adds the stops of a row with a label. `shape`: the schedule whose layout of chunks counts.
+  // Adds the stops of a labelled row. The constructor's `shape` is the schedule whose layout of chunks is used.
   void add(const RowList& list, uint32_t row, const ExpectedRow& label);
   void finish();
 
   struct Verdict {
     int64_t checked = 0, wrong = 0;
-    std::vector<std::pair<uint32_t, uint32_t>> rows;  // (part, row) of pairs that cannot be
+    std::vector<std::pair<uint32_t, uint32_t>> rows;  // (part, row) of the pairs that contradict the order
   };
-  // Every pair of neighbours on one way. On one clock the second must not begin before the first ends; between two
-  // clocks some offset must let all pairs of a step be in order. O(stops).
+  // Checks every pair of neighbours on the way of a micro-batch. On one clock, the second must not begin before the
+  // first ends. Between two clocks there must be some offset with which all pairs of a step are in order. O(stops).
   Verdict check() const;
 
-  // How many neighbours on one clock speak against a label for this row, and how many are there at all.
+  // Returns how many neighbours on the same clock contradict this label for this row, and how many there are.
   std::pair<int, int> against(const RowList& list, uint32_t row, const ExpectedRow& label) const;
 
   const std::vector<RowStop>& stops() const { return stops_; }

@@ -12,11 +12,11 @@ int32_t rank_of(int32_t virtual_stage, int32_t stages, ChunkLayout layout) {
   return layout == ChunkLayout::kV && virtual_stage / stages % 2 == 1 ? stages - 1 - at : at;
 }
 
-// Every rank's virtual stages are on one rank of the pipeline, no two chunks of it are one, and ranks of one place
-// have some stage in common.
+// True when the layout places all virtual stages of each rank on one rank of the pipeline, as different chunks, and
+// ranks of the same place have some stage in common.
 bool fits(const std::vector<std::vector<int32_t>>& own, int32_t stages, ChunkLayout layout) {
   if (stages < 1) return false;
-  std::map<int32_t, const std::vector<int32_t>*> at;  // by place in the pipeline: the first list of it
+  std::map<int32_t, const std::vector<int32_t>*> at;  // place in the pipeline → the first list there
   for (const std::vector<int32_t>& list : own)
     for (size_t i = 1; i < list.size(); ++i)
       if (rank_of(list[i], stages, layout) != rank_of(list[0], stages, layout) ||
@@ -92,7 +92,7 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
     if (!map.own[p].empty())
       map.stage[p] = map.regular ? rank_of(map.own[p][0], map.stages, map.layout) : map.own[p][0];
   if (map.regular) return map;
-  // Neither: the ranks in the order of their first virtual stages.
+  // Neither a loop nor a V: the ranks are taken in the order of their first virtual stages.
   std::vector<int32_t> firsts;
   for (const int32_t stage : map.stage)
     if (stage != kUnknown) firsts.push_back(stage);

@@ -21,21 +21,21 @@
 namespace stageline {
 namespace {
 
-// What the marks of one part became.
+// What was made of the marks of one part.
 struct PartCells {
   std::vector<Cell> cells;
   StepSource steps = StepSource::kOne;
-  int64_t counted = 0;       // micro-batches that no name says
-  int64_t without_work = 0;  // marks without device work, on a rank that has some
-  int64_t empty = 0;         // compute marks without an operator, on a rank that records them
+  int64_t counted = 0;       // micro-batches that were counted, as no name gives them
+  int64_t without_work = 0;  // marks without device work, on a rank where other marks have some
+  int64_t empty = 0;         // compute marks without an operator, on a rank that records operators
   int64_t clipped = 0;       // cells that ended after the next one of their lane began
   int64_t unknown_messages = 0;
   bool on_device = false;
-  bool calls = false;  // some message has the times of the host's call
+  bool calls = false;  // some message has the times of the call on the host
 };
 
-// Overlap on the compute lane where one cell's last kernels run beside the next cell's first: the later start is
-// the border, so that no time counts for two. Halves of an overlapped pair keep their common times.
+// Cuts overlaps on the compute lane, where the last kernels of one cell run beside the first of the next. The later
+// start becomes the border, so that no time counts for two cells. Halves of an overlapped pair keep their common times.
 int64_t clip_overlaps(std::vector<Cell>& cells) {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < cells.size(); ++i)
@@ -67,7 +67,8 @@ class CellMaker {
     if (!std::is_sorted(marks_.begin(), marks_.end(), before)) std::stable_sort(marks_.begin(), marks_.end(), before);
   }
 
-  // `number`: count micro-batches that are not said. `unsure`: chunks are not told apart, so nothing is counted.
+  // With `number`, micro-batches that no name gives are counted. With `unsure`, chunks cannot be told apart, so nothing
+  // is counted.
   bool make(const RankLayoutOptions& options, bool number, bool unsure) {
     lay_out(options);
     std::vector<std::pair<size_t, size_t>> ranges(trace_.parts.size());  // marks of each part
@@ -95,12 +96,13 @@ class CellMaker {
   void lay_out(const RankLayoutOptions& options) {
     const RankLayout said = layout_from_options(trace_, options), evidence = known_layout(trace_, {});
     map_ = map_stages(trace_, marks_, evidence.stages > 0 ? evidence.stages : options.pp);
-    // Inferred work was followed to the end: no further stage is missing.
+    // Inference follows work to its end, so no stage beyond those found is missing.
     if (inferred_ && options.pp > 0 && map_.chunks == 1) map_ = map_stages(trace_, marks_, evidence.stages);
     const std::string against = contradiction(options, said, evidence);
     const bool by_option = said.stages > 0 && against.empty();
     const RankLayout& known = by_option ? said : evidence;
-    std::map<std::pair<int32_t, int32_t>, int32_t> replicas;  // of a stage so far, where nobody says more
+    // Stage → replicas so far; used where nothing else gives the replica.
+    std::map<std::pair<int32_t, int32_t>, int32_t> replicas;
     for (size_t p = 0; p < trace_.parts.size(); ++p) {
       Part& part = trace_.parts[p];
       const int32_t by_layout = known.stages > 0 ? known.stage[p] : kUnknown;
@@ -127,7 +129,7 @@ class CellMaker {
 
   const char* by_marks() const { return inferred_ ? "the way of the micro-batches" : "the stage numbers in names"; }
 
-  // What speaks against --pp, --tp, --dp and --order, also said in the diagnostics; "" when nothing does.
+  // Returns what contradicts --pp, --tp, --dp and --order, and adds it to the diagnostics; "" when nothing does.
   std::string contradiction(const RankLayoutOptions& options, const RankLayout& said, const RankLayout& evidence) {
     if (options.pp == 0) return {};
     const auto stages = [](int32_t n) { return counted(n, "stage", "stages"); };
@@ -156,7 +158,7 @@ class CellMaker {
   int32_t chunk_of(const CellMark& mark, bool unsure) const {
     if (mark.stage != kUnknown && map_.stages > 0) return map_.chunk_of(mark.part, mark.stage);
     if (mark.chunk != kUnknown) return mark.chunk;
-    // Work without a place is of any chunk, unless ranks have but one.
+    // Inferred work without a place may belong to any chunk, unless ranks have only one.
     if (inferred_ && is_compute(mark.kind) && !(map_.stages > 0 && map_.chunks == 1)) return kUnknown;
     return unsure && is_compute(mark.kind) ? kUnknown : 0;
   }
@@ -182,7 +184,7 @@ class CellMaker {
         cell.start_ns = spans.spans[m].start_ns;
         cell.end_ns = spans.spans[m].end_ns;
       } else if (spans.on_device && mark.kind != CellKind::kOther) {
-        ++out.without_work;  // its host time would say nothing about the device
+        ++out.without_work;  // its times on the host would say nothing about the device
         continue;
       } else if (spans.has_operators && is_compute(mark.kind)) {
         ++out.empty;
@@ -317,7 +319,8 @@ bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptio
   if (options.source == CellSource::kAnnotations || options.infer == nullptr) return false;
   std::vector<CellMark> marks = options.infer(trace, trace.diagnostics);
   if (marks.empty()) return false;
-  const std::vector<CellMark> always = find_always_marks(trace, rules);  // optimizer steps are named in any case
+  // Optimizer steps are found by name in any case.
+  const std::vector<CellMark> always = find_always_marks(trace, rules);
   marks.insert(marks.end(), always.begin(), always.end());
   const auto count = static_cast<int64_t>(marks.size());
   if (!cells_from_marks(trace, std::move(marks), options.layout, false)) return false;

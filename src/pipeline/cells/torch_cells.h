@@ -22,29 +22,29 @@ namespace stageline {
 enum class CellSource : uint8_t {
   kAuto,         // rules; where none matches, inference
   kOff,          // no cells: the trace stays a profile
-  kAnnotations,  // rules alone
-  kInferred,     // inference alone, whatever is named
+  kAnnotations,  // rules only
+  kInferred,     // inference only, even where work is named
 };
 
-// Marks of every part, in any order. `trace` is as its reader left it: no cells.
+// Returns the marks of every part, in any order. `trace` is as its reader left it, without cells.
 using InferMarks = std::vector<CellMark> (*)(const Trace& trace, Diagnostics& diagnostics);
 
 struct TorchCellOptions {
   CellSource source = CellSource::kAuto;
   RankLayoutOptions layout;
-  InferMarks infer = nullptr;  // pipeline/cells/infer_cells.h's; none: rules alone
+  InferMarks infer = nullptr;  // infer_cells() of pipeline/cells/infer_cells.h; nullptr for rules only
 };
 
 // Fills trace.cells, Part::stage and dp, trace.pipeline_stages and the diagnostics "cells.from_annotations" or
-// "cells.inferred", which say by what evidence; true when there are cells. Nothing but diagnostics is touched when
-// there is no pipeline: names that are in use elsewhere too ("Forward 3") count only where the ranks are known to be
-// two stages or more, a frame of a pipeline engine is there, or micro-batches are numbered and ranks send messages.
-// O(slices + marks log marks).
+// "cells.inferred", which say what the cells rest on. Returns true when there are cells, and otherwise adds diagnostics
+// at most. Names that are used outside of pipelines too ("Forward 3") count only where the ranks are known to be two
+// stages or more, where a frame of a pipeline engine is there, or where micro-batches are numbered and ranks send
+// messages. O(slices + marks log marks).
 bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptions& options);
 
-// The rest of the way for marks: layout, steps, numbers, device intervals, cells. `number`: micro-batches that the
-// source does not say are counted (the k-th of its kind and chunk in the step); else they stay unknown.
-// True when there are cells.
+// Makes cells of marks: layout, steps, numbers, times on the device. With `number`, micro-batches that the source does
+// not give are counted (the k-th of its kind and chunk in the step); without, they stay unknown. Returns true when
+// there are cells.
 bool cells_from_marks(Trace& trace, std::vector<CellMark> marks, const RankLayoutOptions& layout, bool number);
 
 }  // namespace stageline

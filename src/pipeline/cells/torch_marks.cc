@@ -17,9 +17,9 @@ namespace {
 
 constexpr uint32_t kNoMatch = UINT32_MAX;
 constexpr size_t kWheres = 3;
-constexpr size_t kMostSets = 8;  // the one that counts, and those that go with it
+constexpr size_t kMostSets = 8;  // limit: the set that is chosen, and those that are used with every set
 
-// Of a category: where in rules it is looked for; kWheres: nowhere.
+// Returns where rules look for slices of this category; kWheres when nowhere.
 size_t where_of(Category category) {
   switch (category) {
     case Category::kUserAnnotation: return static_cast<size_t>(RuleWhere::kAnnotation);
@@ -30,15 +30,15 @@ size_t where_of(Category category) {
 }
 
 struct Lookup {
-  std::vector<uint8_t> where;  // by category id
-  bool wanted[kWheres] = {};   // some rule looks there
+  std::vector<uint8_t> where;  // for each category id
+  bool wanted[kWheres] = {};   // whether some rule looks there
 };
 
 Lookup make_lookup(const Trace& trace, const CellRules& rules) {
   Lookup out;
   for (const CellRule& rule : rules.rules()) out.wanted[static_cast<size_t>(rule.where)] = true;
   for (const CategoryInfo& category : trace.categories) {
-    // Before 1.12 annotations had no category of their own.
+    // Before torch 1.12 annotations had no category of their own, and were "Operator".
     size_t where = where_of(category.kind);
     if (category.text == "Operator") where = static_cast<size_t>(RuleWhere::kAnnotation);
     out.where.push_back(static_cast<uint8_t>(where < kWheres && out.wanted[where] ? where : kWheres));
@@ -48,7 +48,7 @@ Lookup make_lookup(const Trace& trace, const CellRules& rules) {
 
 bool has_facts(const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); }
 
-// Calls take(slice, where) for every slice of host threads that rules look at, in order of lanes.
+// Calls take(slice, where) for every slice of host threads that some rule looks at, in order of lanes.
 template <class Take>
 void for_each_candidate(const Part& part, const Lookup& lookup, Take take) {
   if (!has_facts(part)) return;
@@ -62,7 +62,7 @@ void for_each_candidate(const Part& part, const Lookup& lookup, Take take) {
   }
 }
 
-// Which names stand where: bit w of a name is set when a slice of where w has it.
+// Returns for each name where it occurs: bit w is set when a slice of where w has the name.
 std::vector<uint8_t> used_names(const Trace& trace, const Lookup& lookup) {
   std::vector<uint8_t> used(trace.names.size());
   parallel_for(trace.parts.size(), [&](size_t p) {
@@ -76,7 +76,7 @@ std::vector<uint8_t> used_names(const Trace& trace, const Lookup& lookup) {
   return used;
 }
 
-// Whether ranks send to each other: "gloo:send", "nccl:recv 1<-0".
+// True when ranks send to each other: names such as "gloo:send" or "nccl:recv 1<-0" occur.
 bool has_messages(const Trace& trace, const std::vector<uint8_t>& used) {
   for (StringId name = 0; name < used.size(); ++name) {
     if (used[name] == 0) continue;
@@ -89,10 +89,10 @@ bool has_messages(const Trace& trace, const std::vector<uint8_t>& used) {
   return false;
 }
 
-// What the rules of one set make of the names.
+// What the rules of one set match among the names.
 struct SetMatches {
   std::vector<RuleMatch> matches;
-  std::unordered_map<uint64_t, uint32_t> at;  // name · kWheres + where → match
+  std::unordered_map<uint64_t, uint32_t> at;  // key: name · kWheres + where; value: index of matches
   bool has_work = false, has_pipeline = false, interleaved = false, has_weight = false, has_numbers = false;
   int64_t out_of_range = 0;
   StringId example = 0;
@@ -113,7 +113,7 @@ SetMatches match_names(const Trace& trace, const CellRules& rules, uint32_t set,
       out.has_pipeline |= rule.role == RuleRole::kPipeline || rule.role == RuleRole::kInterleaved;
       out.interleaved |= rule.role == RuleRole::kInterleaved;
       if (rule.role == RuleRole::kCell && is_compute(rule.kinds[0])) {
-        // Pieces of modules are not enough: "attn(F)" is a name for any forward.
+        // Pieces of modules do not prove pipeline work, for "attn(F)" can be the name of any forward.
         const bool whole = !rule.piece || rules.sets()[set].from_user;
         if (whole && !out.has_work) out.example = name;
         out.has_work |= whole;
@@ -127,7 +127,7 @@ SetMatches match_names(const Trace& trace, const CellRules& rules, uint32_t set,
   return out;
 }
 
-// A file of rules that knows no name of the trace is a slip of the pen rather than a wish.
+// Warns about a file of rules that matches no name of the trace, which is most likely a mistake.
 void say_unused_rules(const Trace& trace, const CellRules& rules, const std::vector<uint8_t>& used,
                       Diagnostics& diagnostics) {
   int64_t count = 0;
@@ -167,7 +167,7 @@ class MarkMaker {
     const Part& part = trace_.parts[p];
     const Slices& s = part.slices;
     uint32_t lane = UINT32_MAX;
-    int64_t busy_until[3] = {};  // by group: the end of the last mark, on this lane
+    int64_t busy_until[3] = {};  // for each group, when the last mark on this lane ends
     for_each_candidate(part, lookup_, [&](uint32_t l, uint32_t i, uint8_t where) {
       const uint32_t found = match_of_[size_t{s.name_id[i]} * kWheres + where];
       if (found == kNoMatch) return;
@@ -226,14 +226,14 @@ class MarkMaker {
   const CellRules& rules_;
   const Lookup& lookup_;
   const std::vector<SetMatches>& sets_;
-  std::vector<uint32_t> match_of_;  // by name and where: set in the high 4 bits, match below
+  std::vector<uint32_t> match_of_;  // for each name and where: the set in the high 4 bits, the match below
 };
 
-// What shows that there is a pipeline, besides names that are in use elsewhere too.
+// What shows that there is a pipeline when the names found are used outside of pipelines too.
 enum class Proof : uint8_t {
   kNone,
-  kMessages,  // ranks send to each other, which rings of attention do as well: sends_flow() decides
-  kStages,    // --pp, or process groups
+  kMessages,  // ranks send to each other; rings of attention do as well, so sends_flow() decides
+  kStages,    // --pp or process groups give the stages
 };
 
 Proof proof_of_stages(const Trace& trace, const RankLayoutOptions& layout) {
@@ -242,7 +242,7 @@ Proof proof_of_stages(const Trace& trace, const RankLayoutOptions& layout) {
   return layout_from_messages(trace).stages > 1 ? Proof::kMessages : Proof::kNone;
 }
 
-// Of one set, with the sets that go with every other.
+// Returns the marks of one set, and of the sets that are used with every set.
 FoundMarks marks_of(const Trace& trace, const CellRules& rules, const Lookup& lookup, const std::vector<uint8_t>& used,
                     SetMatches set) {
   FoundMarks out;
@@ -277,7 +277,7 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
   say_unused_rules(trace, rules, used, diagnostics);
   FoundMarks out;
   int64_t out_of_range = 0;
-  std::optional<Proof> proof;  // that there is a pipeline, once asked
+  std::optional<Proof> proof;  // filled when first asked
   for (uint32_t s = 0; s < count && out.set.empty(); ++s) {
     const RuleSet& set = rules.sets()[s];
     if (set.always) continue;

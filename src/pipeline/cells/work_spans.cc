@@ -12,7 +12,7 @@ bool is_work(CellKind kind) { return is_compute(kind) || kind == CellKind::kOpti
 bool is_gradient(CellKind kind) { return is_compute(kind) && kind != CellKind::kForward; }
 bool is_communication(CellKind kind) { return is_message(kind) || kind == CellKind::kCollective; }
 
-// One stretch of host time; the halves of an overlapped pair, and of a fused message, share theirs.
+// One stretch of host time. The halves of an overlapped pair share one, as do the parts of a fused message.
 struct Place {
   int64_t start_ns, end_ns;
   uint32_t lane;
@@ -20,7 +20,7 @@ struct Place {
   bool backward;
 };
 
-// Places by lane, and those of all lanes together, for finding the one that holds a time.
+// Finds the place that holds a time, on one lane or on any.
 class Places {
  public:
   Places(const CellMark* marks, size_t count, bool (*wanted)(CellKind)) : place_of_mark_(count, kNone) {
@@ -48,13 +48,13 @@ class Places {
     const auto at = lower(lane, INT64_MIN);
     return at != places_.end() && at->lane == lane;
   }
-  // The last place of the lane that began by then, if it has not ended.
+  // Returns the last place of the lane that began by this time, if it has not ended.
   uint32_t on_lane(uint32_t lane, int64_t time_ns) const {
     auto at = lower(lane, time_ns + 1);
     if (at == places_.begin() || (--at)->lane != lane || time_ns >= at->end_ns) return kNone;
     return static_cast<uint32_t>(at - places_.begin());
   }
-  // The last backward place of any lane that began by then, if it has not ended.
+  // Returns the last backward place of any lane that began by this time, if it has not ended.
   uint32_t backward_at(int64_t time_ns) const {
     const auto after = std::upper_bound(backward_.begin(), backward_.end(), time_ns,
                                         [&](int64_t t, uint32_t place) { return t < places_[place].start_ns; });
@@ -69,7 +69,7 @@ class Places {
     });
   }
 
-  std::vector<Place> places_;  // by lane, then start: as the marks
+  std::vector<Place> places_;  // ordered by lane, then start, as the marks are
   std::vector<uint32_t> place_of_mark_, backward_;
 };
 
@@ -114,7 +114,7 @@ class Spans {
                                         [](size_t at, const Lane& lane) { return at < lane.begin; });
     return static_cast<uint32_t>(after - part_.lanes.begin() - 1);
   }
-  // Launches come in order, so the answer is mostly the last one's.
+  // Launches come in order, so the answer is mostly that of the previous call.
   uint32_t work_at(uint32_t lane, int64_t time_ns) {
     if (!lane_has_work_[lane]) return work_.backward_at(time_ns);
     if (last_ != kNone && work_[last_].lane == lane && work_[last_].start_ns <= time_ns &&
@@ -163,8 +163,8 @@ class Spans {
     return known != 0;
   }
 
-  // First to last operator of the mark, without communication: what is left of "Forward 3" when the wait for its
-  // input and the sending of its output are taken off.
+  // The span is from the first to the last operator of the mark, without communication: what is left of "Forward 3"
+  // without the wait for its input and the sending of its output.
   void from_operators(WorkSpans& out) {
     if (work_.size() == 0 && messages_.size() == 0) return;
     communicates_.assign(trace_.names.size(), -1);
@@ -173,10 +173,11 @@ class Spans {
       if (lane.kind == LaneKind::kDeviceStream) continue;
       int64_t communicating_until = INT64_MIN, counted_until = INT64_MIN;
       for (size_t i = lane.begin; i < lane.end; ++i) {
-        // Annotations such as gloo:send last until the message is through, whatever the thread does meanwhile.
+        // Annotations such as gloo:send last until the message is through, whatever else the thread does, so they are
+        // no operators.
         if (kinds_[s_.category_id[i]] != Category::kCpuOp) continue;
         const int64_t start = s_.start_ns[i], end = s_.end_ns(i);
-        if (end <= counted_until || end <= communicating_until) continue;  // inside what was counted
+        if (end <= counted_until || end <= communicating_until) continue;  // lies inside an operator that was counted
         if (communicates(s_.name_id[i])) {
           communicating_until = end;
           if (const uint32_t place = messages_.on_lane(l, start); place != kNone) extend(transfer_[place], start, end);
@@ -194,10 +195,10 @@ class Spans {
   const Slices& s_;
   std::array<Category, 256> kinds_;
   Places work_, messages_;
-  std::vector<WorkSpan> compute_, copies_, transfer_;  // by place
+  std::vector<WorkSpan> compute_, copies_, transfer_;  // for each place
   std::vector<bool> lane_has_work_;
-  uint32_t last_ = kNone;             // place that work_at() found
-  std::vector<int8_t> communicates_;  // by name; −1: not looked at
+  uint32_t last_ = kNone;             // the place that work_at() found last
+  std::vector<int8_t> communicates_;  // for each name; −1 when it has not been looked at
 };
 
 }  // namespace
