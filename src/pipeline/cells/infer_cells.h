@@ -1,7 +1,7 @@
 // Infers pipeline work where nothing is annotated, from autograd's sequence numbers, sends and receives (host_work.h),
 // and from the ranks to which results were sent.
 //
-// rank 0   F . . F . .        sends its gradient to nobody, so it is the first stage: its k-th F is micro-batch k
+//   rank 0   F . . F . .        sends its gradients to nobody, so it is the first stage: its k-th F is micro-batch k
 //             \.    \.          the k-th forward that rank 0 sends to rank 1 feeds the k-th forward of rank 1
 //   rank 1      F .   F .       whose gradient goes back to rank 0: same micro-batch, next stage
 //

@@ -13,8 +13,8 @@ namespace stageline {
 //     in 1F1B, Eager 1F1B, VPP and the zero-bubble schedules; equal neighbours are tensor-parallel
 //     peers, a repeating pattern is data parallelism.
 //  3. From time (FThenB): ranks whose first forward starts together are one stage.
-// 4. Otherwise all ranks are taken as one pipeline in the order of their numbers. Returns false in this case, and when
-//   there is a single rank that nobody placed.
+//  4. Otherwise all ranks are taken as one pipeline in the order of their numbers. Returns false in this case, and when
+//     there is a single rank that nobody placed.
 bool infer_layout(Trace& trace, const RankLayoutOptions& options);
 
 }  // namespace stageline

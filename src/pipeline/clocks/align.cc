@@ -15,7 +15,7 @@ namespace {
 
 int64_t rounded(double ns) { return std::abs(ns) < 9e18 ? static_cast<int64_t>(std::llround(ns)) : INT64_MAX; }
 
-// "2, 3, 7 and 12 more"
+// Lists numbers for people: "2, 3, 7 and 12 more".
 std::string listed(const std::vector<int64_t>& numbers) {
   constexpr size_t kShown = 12;
   std::string out;
@@ -24,7 +24,8 @@ std::string listed(const std::vector<int64_t>& numbers) {
                                  : out;
 }
 
-// Stamps came from the receivers' clocks; now that these are known, every point moves to the time of the reference.
+// Points were placed in time by the receivers' clocks; now that these are known, every point moves to the reference's
+// time.
 void correct_times(Net& net, const Solution& solution) {
   for (Edge& edge : net.edges) {
     const auto a = static_cast<size_t>(edge.a), b = static_cast<size_t>(edge.b);
@@ -60,7 +61,7 @@ class Report {
   int32_t root_domain(int32_t node) const {
     return static_cast<int32_t>(net_.domain_of_node(solution_.nodes[static_cast<size_t>(node)].root));
   }
-  // The source's word for what nothing ties.
+  // True where the source says that all ranks share one clock; it then counts for ranks that nothing connects.
   bool said_shared() const { return trace_.clock == ClockState::kShared; }
   bool tied(size_t domain) const {
     if (said_shared()) return true;
@@ -69,7 +70,7 @@ class Report {
     return true;
   }
 
-  // The best kinds of evidence that are enough to reach the root.
+  // Finds for each node the best kind of evidence that is enough to connect it to its root.
   void find_evidence() {
     const auto nodes = static_cast<size_t>(net_.node_count());
     evidence_.assign(nodes, ClockEvidence::kTrusted);
@@ -113,7 +114,7 @@ class Report {
       const size_t root = static_cast<size_t>(root_domain(n));
       ClockSegment segment;
       segment.from_ns = k == 0 ? INT64_MIN : domain.breaks[k - 1];
-      // The coarse offsets of a component are relative to its own root already, but for that root's own.
+      // Coarse offsets within a component are relative to its root already, except for the root's own.
       const int64_t coarse = sum_or_limit(domain.coarse_ns, -std::max(net_.domains[root].coarse_ns, -INT64_MAX));
       segment.offset_ns = sum_or_limit(coarse, rounded(clock.offset));
       segment.origin_ns = sum_or_limit(sum_or_limit(net_.middle_ns, domain.coarse_ns), rounded(clock.offset));
@@ -141,7 +142,7 @@ class Report {
       map.segments.push_back(segment);
     }
     if (d > 0 && map.evidence == ClockEvidence::kReference) {
-      // Alone: the reference of nobody, or of ranks that nothing ties to rank 0's clock.
+      // This clock is the reference for itself alone, or for ranks that nothing connects to rank 0's clock.
       map.evidence = ClockEvidence::kTrusted;
     }
     return map;

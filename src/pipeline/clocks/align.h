@@ -1,9 +1,10 @@
-// One clock: offset and drift of every rank's clock, with error bounds, from what the ranks said to each other.
+// Puts ranks on one clock: finds offset and drift of every rank's clock, with error bounds, from what ranks sent each
+// other.
 //
 // Method: docs/howto/clocks.md and the headers beside this one. In short: a message cannot arrive before it was sent,
-// so every match bounds the difference of two clocks; hulls of those bounds give the lines that are possible, robust
-// lines through the ends of messages the likely ones; shortest paths and least squares carry both over the graph of
-// ranks.
+// so every matched pair bounds the difference of two clocks. The convex hulls of those bounds give the lines (offset
+// and drift) that are possible, and robust lines through the ends of messages give the likely ones. Shortest paths
+// carry the bounds, and least squares the likely lines, over the graph of ranks.
 //
 // Prior art: Duda et al. 1987 (hulls), Clément & Dagenais 2009, Poirier et al. 2010, Jabbarifar et al. 2013/14 (tracing
 // over networks), dPRO 2022 (send and receive as constraints, constant offsets). Ours: pipeline messages and
@@ -22,24 +23,24 @@
 namespace stageline {
 
 struct ClockAlignment {
-  std::vector<ClockMap> clocks;  // by part; the reference is the first part's clock
-  std::vector<size_t> untied;    // parts that nothing ties to the reference, and why they are named in `notes`
+  std::vector<ClockMap> clocks;  // for each part; the reference is the first part's clock
+  std::vector<size_t> untied;    // parts that nothing connects to the reference; `notes` says why
   int64_t match_count = 0;
   Diagnostics notes;  // clock.aligned, clock.untied, clock.bad_match, clock.step, …
 };
 
 struct AlignRequest {
   std::vector<align::ByHand> by_hand;
-  bool each_rank_alone = false;  // also where ranks share a clock by what the source says: to check it
+  bool each_rank_alone = false;  // also where the source says that ranks share a clock, in order to check that
 };
 
-// Trace as read (raw columns), cells sorted, links drawn. Clocks are those of machines where the source names several
-// and does not say that every rank counts from its own zero; else every rank has its own. Where steps restart per rank,
-// each step has its own offset and no drift.
-// O(cells + matches), over ties in parallel; deterministic.
+// Expects the trace as read (raw columns), with cells sorted and links drawn. Where the source names several machines,
+// and does not say that every rank counts from its own zero, each machine has one clock; otherwise each rank has one.
+// Where steps restart per rank, each step has its own offset and no drift. O(cells + matches), parallel over ties;
+// deterministic.
 ClockAlignment align_clocks(const Trace& trace, const AlignRequest& request = {});
 
-// Do the stamps of ranks that are said to share one clock agree? Those whose offset cannot be 0, with that offset.
+// A rank that is said to share the others' clock and does not: its offset cannot be 0. The check returns all of these.
 struct ClockDoubt {
   size_t part;
   int64_t offset_ns, half_ns;

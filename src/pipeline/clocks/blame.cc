@@ -8,10 +8,10 @@
 namespace stageline::align {
 namespace {
 
-constexpr int kReweighted = 12;         // times; residuals settle within a few
-constexpr double kUsualDrift = 2e-5;    // where a tie says nothing of its slope
-constexpr double kLeastSigma = 1e-12;   // no division by zero, and no weight that outweighs everything
-constexpr double kEnoughOdder = 1.001;  // nearly equal oddness is no reason
+constexpr int kReweighted = 12;        // rounds of reweighting; residuals settle within a few
+constexpr double kUsualDrift = 2e-5;   // taken where a tie says nothing about its slope
+constexpr double kLeastSigma = 1e-12;  // keeps divisions from being by zero, and any weight from outweighing everything
+constexpr double kEnoughOdder = 1.001;  // a difference in oddness below this is not enough to decide
 
 int evidence_rank(TieKind kind) {
   switch (kind) {
@@ -23,8 +23,8 @@ int evidence_rank(TieKind kind) {
   return 3;
 }
 
-// So many agreeing ones it takes to outvote a message: collectives may span other ranks than they seem to, gaps hold
-// work.
+// How many ties of this kind must agree to outvote a tie of messages: collectives may span other ranks than they seem
+// to, and gaps contain work.
 double distrust(TieKind kind) {
   switch (kind) {
     case TieKind::kOperator: return 0.01;
@@ -38,7 +38,8 @@ double distrust(TieKind kind) {
 }  // namespace
 
 std::vector<double> oddness(size_t node_count, const std::vector<Edge>& edges, bool slopes) {
-  constexpr double kNsPerUnit = 1e3;  // microseconds, or parts per billion: numbers near one
+  // Offsets in microseconds, drifts in parts per billion, so that numbers are near one.
+  constexpr double kNsPerUnit = 1e3;
   constexpr double kPpb = 1e9;
   std::vector<Guess> guesses;
   std::vector<size_t> edge_of;
@@ -54,7 +55,8 @@ std::vector<double> oddness(size_t node_count, const std::vector<Edge>& edges, b
     sigma.push_back(std::isfinite(own) ? std::max(own, kLeastSigma) : 1 / kLeastSigma);
     edge_of.push_back(k);
   }
-  // A tie that is precise is no less likely to be wrong: below the usual precision every tie has one vote.
+  // A precise tie is just as likely to be wrong as another, so no sigma counts as below the median one; ties then have
+  // nearly equal votes.
   if (sigma.empty()) return std::vector<double>(edges.size(), 0);
   std::vector<double> sorted = sigma;
   const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);

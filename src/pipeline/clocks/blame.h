@@ -1,7 +1,8 @@
-// Which tie is to blame when bounds contradict each other around a cycle: the one that most of the others contradict.
+// Decides which tie is wrong when bounds contradict each other around a cycle: the one that most other ties contradict.
 //
-// Least absolute deviations over the whole graph (least squares, reweighted until large residuals count as little as
-// they should) give clocks that a minority of wrong ties cannot move; a wrong one then stands out by its residual.
+// Least absolute deviations over the whole graph give clocks that a minority of wrong ties cannot move; they are
+// computed as least squares in which ties with large residuals are given less and less weight. A wrong tie then stands
+// out by its residual.
 #pragma once
 
 #include <vector>
@@ -10,11 +11,13 @@
 
 namespace stageline::align {
 
-// By edge: how far it stands from those clocks, in its own standard errors; 0 for edges that are not used. Of the
-// slopes, or of the offsets in the middle of the run. O(edges · steps of least_squares()).
+// Returns for each edge how far it is from those clocks, in standard errors of its own; 0 for edges that are not used.
+// With `slopes` it compares drifts, without it the offsets in the middle of the run. O(edges · steps of
+// least_squares()).
 std::vector<double> oddness(size_t node_count, const std::vector<Edge>& edges, bool slopes);
 
-// x is to blame rather than y: what the user said last, then the odder, the worse kind of evidence, the weaker.
+// True when x is to blame rather than y: never what the user said by hand, if the other is not; else the odder tie, the
+// worse kind of evidence, the less precise tie.
 bool blamed_before(const Edge& x, double x_oddness, const Edge& y, double y_oddness);
 
 }  // namespace stageline::align

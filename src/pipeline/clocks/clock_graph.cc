@@ -9,9 +9,9 @@ namespace stageline::align {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kMostSteps = 500;  // of conjugate gradients
+constexpr int kMostSteps = 500;  // limit on the steps of conjugate gradients
 
-// Out-edges of each node in one array.
+// The edges that leave each node, all in one array.
 class OutEdges {
  public:
   OutEdges(size_t nodes, const std::vector<Limit>& limits, bool reversed) : begin_(nodes + 1), order_(limits.size()) {
@@ -31,11 +31,11 @@ class OutEdges {
 
 size_t behind(const Limit& limit, bool reversed) { return static_cast<size_t>(reversed ? limit.to : limit.from); }
 
-// Cycles among the limits that nodes were last reached by, no two with a node in common. O(nodes).
+// Returns the cycles among the limits by which nodes were last reached, no two with a node in common. O(nodes).
 std::vector<std::vector<int32_t>> cycles_of(const std::vector<Limit>& limits, bool reversed,
                                             const std::vector<int32_t>& came_by) {
   std::vector<std::vector<int32_t>> cycles;
-  std::vector<size_t> walk(came_by.size(), SIZE_MAX);  // in which each node was seen first
+  std::vector<size_t> walk(came_by.size(), SIZE_MAX);  // the walk in which each node was seen first
   for (size_t start = 0; start < came_by.size(); ++start) {
     size_t node = start;
     for (; walk[node] == SIZE_MAX && came_by[node] >= 0;
@@ -54,13 +54,13 @@ std::vector<std::vector<int32_t>> cycles_of(const std::vector<Limit>& limits, bo
   return cycles;
 }
 
-// Bellman–Ford with a queue. `distance` holds the starting values (infinite: not reached). Returns negative cycles, or
-// nothing when there is none. They are looked for after every `nodes` changes, so that a short one costs a few sweeps
-// and not as many as there are nodes: a limit that leads back to a node that it was reached from proves one (Cherkassky
-// and Goldberg 1999). `slack` keeps rounding from being taken for a contradiction.
+// Bellman–Ford with a queue. `distance` holds the starting values, infinite for nodes not reached. Returns negative
+// cycles, or an empty list when there is none. They are looked for after every `nodes` changes, by following the limits
+// back to where nodes were reached from (Cherkassky and Goldberg 1999): a short cycle then costs a few sweeps instead
+// of as many as there are nodes. kSlack keeps rounding from being taken for a contradiction.
 std::vector<std::vector<int32_t>> relax(size_t nodes, const std::vector<Limit>& limits, bool reversed,
                                         std::vector<double>& distance) {
-  constexpr double kSlack = 1e-3;  // of a nanosecond, or of a part per billion
+  constexpr double kSlack = 1e-3;  // in the unit of the values: a thousandth of a nanosecond, or of a part per billion
   const OutEdges out(nodes, limits, reversed);
   std::vector<int32_t> came_by(nodes, -1), queue, next;
   std::vector<char> queued(nodes, 0);
@@ -113,7 +113,7 @@ std::vector<int32_t> components(size_t nodes, const std::vector<Guess>& guesses)
 std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesses, double prior_weight) {
   const std::vector<int32_t> component = components(nodes, guesses);
   std::vector<double> x(nodes, 0), diagonal(nodes, prior_weight), residual(nodes, 0);
-  // Start along a tree of the strongest ties: without cycles that is the answer already.
+  // The start is the solution along a tree of the strongest ties; without cycles it is the answer already.
   std::vector<size_t> order(guesses.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -154,7 +154,7 @@ std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesse
     }
   }
   const auto fixed = [&](size_t i) { return component[i] == static_cast<int32_t>(i); };
-  // Laplacian times v, the fixed nodes held at 0.
+  // Multiplies the Laplacian with v, with the fixed nodes held at 0.
   std::vector<double> product(nodes);
   const auto multiply = [&](const std::vector<double>& v) {
     for (size_t i = 0; i < nodes; ++i) product[i] = prior_weight * v[i];
@@ -207,7 +207,7 @@ std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesse
 bool move_inside(std::vector<double>& x, const std::vector<Limit>& limits) {
   std::vector<double> below = x;
   if (!relax(x.size(), limits, false, below).empty()) return false;
-  // The lowest feasible point above x is the same on the reversed graph with signs turned.
+  // The lowest feasible point above x is found in the same way on the reversed graph, with all signs turned.
   std::vector<double> above(x.size());
   for (size_t i = 0; i < x.size(); ++i) above[i] = -x[i];
   if (!relax(x.size(), limits, true, above).empty()) return false;
@@ -216,7 +216,7 @@ bool move_inside(std::vector<double>& x, const std::vector<Limit>& limits) {
 }
 
 std::vector<std::vector<int32_t>> negative_cycles(size_t nodes, const std::vector<Limit>& limits) {
-  std::vector<double> distance(nodes, 0);  // from everywhere at once: cycles far apart are found together
+  std::vector<double> distance(nodes, 0);  // starts everywhere at once, so that cycles far apart are found together
   return relax(nodes, limits, false, distance);
 }
 
@@ -227,7 +227,7 @@ Intervals intervals(size_t nodes, const std::vector<Limit>& limits, const std::v
     for (size_t i = 0; i < nodes; ++i)
       if (component[i] == static_cast<int32_t>(i)) distance[i] = 0;
     if (!relax(nodes, limits, reversed, distance).empty())
-      distance.assign(nodes, kInfinity);  // asked against the contract
+      distance.assign(nodes, kInfinity);  // the caller broke the contract: there is a negative cycle
     (reversed ? out.low : out.high) = std::move(distance);
   }
   for (double& low : out.low) low = -low;

@@ -1,5 +1,5 @@
-// Clocks as the nodes of a graph, ties as its edges: bounds are difference constraints, guesses a least-squares
-// problem.
+// Solves for the values of clocks, which are the nodes of a graph whose edges are ties. Bounds are difference
+// constraints; guesses make a least-squares problem.
 //
 //   x_j − x_i ≤ c_ij        shortest paths from the reference give each clock's tightest interval; a cycle of negative
 //                           length is a set of bounds that no clocks can keep: some match in it is wrong
@@ -23,26 +23,27 @@ struct Guess {  // x[to] − x[from] ≈ value
 struct Limit {  // x[to] − x[from] ≤ most
   int32_t from = 0, to = 0;
   double most = 0;
-  int32_t edge = 0;  // whose it is, for messages
+  int32_t edge = 0;  // the edge that the limit comes from, for messages
 };
 
-// Number of each node's component, by its lowest node; nodes that no guess touches are alone.
+// Returns for each node the lowest node of its component; a node that no guess touches is alone.
 std::vector<int32_t> components(size_t nodes, const std::vector<Guess>& guesses);
 
-// Least squares, x = 0 at the lowest node of each component. `prior_weight` draws every x to 0 (drifts: no clock is
-// far off without evidence). O(edges · steps), steps ≤ a few hundred; a tree is solved at once.
+// Solves by least squares, with x = 0 at the lowest node of each component. `prior_weight` pulls every x towards 0; it
+// is used for drifts, since no clock drifts far without evidence. O(edges · steps), with a few hundred steps at most; a
+// tree is solved at once.
 std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesses, double prior_weight);
 
-// Moves x inside the limits as far as they can be kept. False when they contradict each other.
+// Moves x inside the limits. False when the limits contradict each other.
 bool move_inside(std::vector<double>& x, const std::vector<Limit>& limits);
 
-// Limits that contradict each other: cycles of negative length, each as indexes of limits in order, no two with a node
-// in common. Empty when there is none; not all there are, so drop something of each and ask again. O(limits) where
-// cycles are short, O(nodes · limits) at worst.
+// Returns limits that contradict each other: cycles of negative length, each as indices of limits in order, no two
+// cycles with a node in common. The result is empty when there is no contradiction; otherwise it need not hold all of
+// them, so drop one limit of each cycle and ask again. O(limits) where cycles are short, O(nodes · limits) at worst.
 std::vector<std::vector<int32_t>> negative_cycles(size_t nodes, const std::vector<Limit>& limits);
 
-// Interval of each node around its component's lowest node: lowest and highest value, ± infinity where nothing bounds
-// it. The limits have no negative cycle.
+// For each node, the lowest and highest value it can have relative to the lowest node of its component; ± infinity
+// where nothing bounds it. Expects limits without negative cycles.
 struct Intervals {
   std::vector<double> low, high;
 };

@@ -1,10 +1,11 @@
-// A clock that is set in mid-run shows as a jump of y between two straight lines, in both directions at once:
+// A clock that is set during the run shows as a jump of y between two straight lines, in both directions at once:
 //
 //     y        ┌──────────      samples are cut into blocks of equal number, each block gives one value that a few
 //     ─────────┘                bad samples cannot move; the best few lines through the blocks show the jumps
 //              t
 //
-// Messages that wait for each other tell y to microseconds by their ends, gaps by the smallest of a block.
+// Messages whose senders wait for their receivers end at the same moment on both sides, so the median of a block tells
+// y to microseconds. Of gaps the smallest of a block are nearest to it.
 #include <algorithm>
 #include <cmath>
 
@@ -13,12 +14,12 @@
 namespace stageline::align {
 namespace {
 
-constexpr size_t kMostBlocks = 64, kLeastBlocks = 3;  // of each line
-constexpr size_t kLeastSamples = 4;                   // of each direction in a block
-constexpr double kLeastJumpNs = 20'000;               // smaller ones are the work of the network
+constexpr size_t kMostBlocks = 64, kLeastBlocks = 3;  // blocks in all; the least for each line
+constexpr size_t kLeastSamples = 4;                   // in a block, for each direction
+constexpr double kLeastJumpNs = 20'000;               // the network may cause smaller ones
 constexpr double kJumpToScatter = 6;
-constexpr size_t kMostPieces = 6;  // lines in one look
-constexpr double kLeastGain = 9;   // in squares, over one line
+constexpr size_t kMostPieces = 6;  // lines that one search may find
+constexpr double kLeastGain = 9;   // so many times less squared residual than one line leaves
 
 struct Block {
   double from_t = 0, to_t = 0, t = 0, y = 0;
@@ -36,7 +37,8 @@ std::vector<Block> blocks_of(const TiePoints& points, TieKind kind) {
   if (a.empty() || b.empty()) return blocks;
   const size_t count = std::min({kMostBlocks, a.size() / kLeastSamples, b.size() / kLeastSamples});
   if (count < 2 * kLeastBlocks) return blocks;
-  // Blocks by the samples of the direction that has fewer; the other one's are those of the same time.
+  // Blocks have equal numbers of samples of the direction that has fewer; of the other direction they take those of the
+  // same time.
   const bool by_a = a.size() <= b.size();
   const std::vector<Sample>&few = by_a ? a : b, &many = by_a ? b : a;
   size_t next = 0;
@@ -51,7 +53,7 @@ std::vector<Block> blocks_of(const TiePoints& points, TieKind kind) {
     while (next < many.size() && k > 0 && many[next].t < block.from_t) ++next;
     for (; next < many.size() && many[next].t < block.to_t; ++next) theirs.push_back(many[next].y);
     if (ours.empty() || theirs.empty()) continue;
-    // y + τ ≥ y from a: the smallest gap is nearest to it; from b the largest.
+    // Samples from a are y + τ ≥ y, so their smallest are nearest to y; of samples from b the largest are.
     const bool gaps = kind == TieKind::kGaps;
     const auto value = [&](const std::vector<double>& v, bool from_a) {
       return middle_of(v, gaps ? (from_a ? v.size() / 8 : v.size() - 1 - v.size() / 8) : v.size() / 2);
@@ -62,7 +64,7 @@ std::vector<Block> blocks_of(const TiePoints& points, TieKind kind) {
   return blocks;
 }
 
-// Sums that give the least squares line of any range of blocks in O(1).
+// Sums from which the least-squares line of any range of blocks follows in O(1).
 class LineSums {
  public:
   explicit LineSums(const std::vector<Block>& blocks) : sums_(blocks.size() + 1) {
@@ -78,7 +80,7 @@ class LineSums {
     t0_ = blocks[0].t;
     y0_ = blocks[0].y;
   }
-  // Line of blocks [begin, end) and the sum of its squared residuals.
+  // Returns the line of blocks [begin, end), and in `squares` its sum of squared residuals.
   Line line(size_t begin, size_t end, double drift_limit, double& squares) const {
     const auto n = static_cast<double>(end - begin);
     const Sums &p = sums_[begin], &q = sums_[end];
@@ -97,10 +99,10 @@ class LineSums {
   double t0_ = 0, y0_ = 0;
 };
 
-// The ends of the best `pieces` lines through the blocks, for each number of them from 1 on, and their squares: least
-// over all places where the lines can change, by dynamic programming.
+// For each number of pieces from 1 on, the best way to cut the blocks into so many lines: where each line ends, and the
+// sum of squares that is left. Found by dynamic programming over all places where lines can change.
 struct Cuts {
-  std::vector<std::vector<size_t>> ends;  // [pieces − 1]
+  std::vector<std::vector<size_t>> ends;  // index: pieces − 1
   std::vector<double> squares;
 };
 
@@ -141,7 +143,7 @@ std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double 
   const LineSums sums(blocks);
   const Cuts cuts = best_cuts(sums, n, drift_limit);
   double unused = 0;
-  // As few as explain nearly all: one that goes up and one that goes down again show only together.
+  // Takes the fewest lines that explain nearly everything. (A jump up and a jump down again may show only together.)
   for (size_t k = 1; k < cuts.ends.size(); ++k) {
     if (cuts.squares[k] * kLeastGain > cuts.squares[0]) continue;
     const size_t freedom = 2 * (k + 1);
@@ -152,12 +154,12 @@ std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double 
       ClockJump jump;
       jump.before = sums.line(begin, at, drift_limit, unused);
       jump.after = sums.line(at, end, drift_limit, unused);
-      // The block with the jump in it may lie on either side.
+      // The block that contains the jump may be on either side of the cut.
       jump.from_t = blocks[at - 1].from_t;
       jump.to_t = std::min(blocks[at].to_t, blocks[at].t + (blocks[at].t - blocks[at].from_t) * 2 + 1);
       const double t = blocks[at].from_t;
       jump.jump = jump.after.at(t) - jump.before.at(t);
-      // A bend is a drift that changes, a jump one that beats what bends and scatter make.
+      // A bend is a change of drift; a jump must be larger than bends and scatter can make.
       if (std::abs(jump.jump) >= std::max(kLeastJumpNs, kJumpToScatter * scatter)) jumps.push_back(jump);
     }
     if (jumps.size() == k) return jumps;

@@ -13,8 +13,9 @@ namespace stageline::align {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kPpb = 1e9;         // drifts are solved in parts per billion: numbers near one
-constexpr double kUsualDrift = 2e4;  // ppb, what quartz clocks differ by: all that is known without evidence
+constexpr double kPpb = 1e9;  // drifts are solved in parts per billion, so that numbers are near one
+// In ppb: what quartz clocks differ by, which is all that is known without evidence.
+constexpr double kUsualDrift = 2e4;
 constexpr int kMostRounds =
     256;  // in which contradictions are dropped, all that are found at once; a run that needs more is no run
 
@@ -23,7 +24,8 @@ bool guesses(const Edge& edge) { return counts(edge) && edge.fit.two_way; }
 
 double weight_of(double sigma) { return std::isfinite(sigma) && sigma > 0 ? 1 / (sigma * sigma) : 0; }
 
-// What edges say of the offsets at t = 0, once the drifts are known: each line turned about the middle of its samples.
+// Returns what edges say about offsets at t = 0 once drifts are known: each line is turned about the middle of its
+// samples.
 std::vector<Guess> offset_guesses(const std::vector<Edge>& edges, const std::vector<double>& drift) {
   std::vector<Guess> out;
   for (const Edge& e : edges) {
@@ -35,7 +37,8 @@ std::vector<Guess> offset_guesses(const std::vector<Edge>& edges, const std::vec
   return out;
 }
 
-// Within one component: bounds between components that only one-way traffic joins say nothing of use.
+// Returns the limits within each component. Bounds between components, which only one-way traffic connects, are of no
+// use.
 template <class Most>
 std::vector<Limit> limits_of(const std::vector<Edge>& edges, const std::vector<int32_t>& component, Most most) {
   std::vector<Limit> limits;
@@ -55,7 +58,7 @@ void to_root(std::vector<double>& x, const std::vector<int32_t>& component) {
   for (size_t i = 0; i < x.size(); ++i) x[i] -= zero[i];
 }
 
-// Drops of each negative cycle the edge to blame.
+// Drops from each negative cycle the edge that is to blame.
 void drop_blamed(std::vector<Edge>& edges, const std::vector<Limit>& limits,
                  const std::vector<std::vector<int32_t>>& cycles, const std::vector<double>& oddness,
                  Solution& solution) {
@@ -82,7 +85,7 @@ Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) 
   Solution solution;
   std::vector<int32_t> component;
   Intervals drifts, offsets;
-  std::vector<double> odd_drifts, odd_offsets;  // by edge, once they are needed
+  std::vector<double> odd_drifts, odd_offsets;  // for each edge; filled when first needed
   // Bounds of the offsets at t = 0 whatever the drift, and of the drifts whatever the offset: facts, not guesses.
   for (int round = 0;; ++round) {
     std::vector<Guess> ties;

@@ -1,4 +1,4 @@
-// The clocks of a run and what ties them, ready to be solved: nodes are (clock, segment), edges are ties.
+// Solves the clocks of a run: nodes are (clock, segment), edges are ties.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace stageline::align {
 // Fits every edge, in parallel.
 void fit_edges(std::vector<Edge>& edges, double drift_limit);
 
-// Drifts first, then offsets, each by least squares inside the bounds. Marks edges of negative cycles as dropped.
-// O(edges · log points + sweeps).
+// Finds drifts first and then offsets, each by least squares inside the bounds. Marks edges that caused negative cycles
+// as dropped. O(edges · log points + sweeps).
 Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit);
 
 }  // namespace stageline::align

@@ -67,9 +67,10 @@ void cut_at_steps(const Matches& matches, Net& net) {
     }
 }
 
-// A rough offset for each clock along a tree of ties, messages first: everything after is small beside it.
+// Gives each clock a rough offset along a tree of ties, messages first. All later differences are small beside it.
 void set_coarse(const Matches& matches, Net& net) {
-  std::vector<std::vector<std::pair<size_t, size_t>>> ties_of(net.domains.size());  // (other domain, tie)
+  // For each domain: (other domain, tie).
+  std::vector<std::vector<std::pair<size_t, size_t>>> ties_of(net.domains.size());
   for (size_t k = 0; k < matches.ties.size(); ++k) {
     const size_t a = net.domain_of_part[matches.ties[k].part_a], b = net.domain_of_part[matches.ties[k].part_b];
     if (a == b) continue;
@@ -152,11 +153,11 @@ class Gatherer {
     }
   }
 
-  // Clocks worse than quartz: a steeper line keeps all bounds of a tie that no usual one does.
+  // Allows larger drifts where clocks are worse than quartz: where a tie's bounds allow a steep line and no usual one.
   void widen_drifts() {
     if (net_.drift_limit == 0) return;
-    // Collectives that do not span the replicas contradict themselves at any pace; that a steep line lies between a few
-    // of their bounds says nothing of clocks.
+    // Collectives that do not span the replicas contradict themselves at any drift; a steep line between a few of their
+    // bounds says nothing about clocks.
     const std::vector<char> odd = odd_collectives(kWildDrift);
     std::vector<char> wild(net_.edges.size(), 0);
     parallel_for(net_.edges.size(), [&](size_t k) {
@@ -175,7 +176,7 @@ class Gatherer {
                {}, std::count(wild.begin(), wild.end(), 1));
   }
 
-  // Finds clocks that were set, one after the other: the jump that is plainest first.
+  // Finds clocks that were set during the run, one after the other, the plainest jump first.
   void cut_at_jumps() {
     if (net_.drift_limit == 0) return;
     for (int round = 0; round < kMostJumps; ++round) {
@@ -183,7 +184,7 @@ class Gatherer {
       parallel_for(net_.edges.size(), [&](size_t k) {
         const Edge& edge = net_.edges[k];
         if (edge.kind == TieKind::kCollectives) return;
-        // A jump that is small beside what causality leaves open may as well be the network's.
+        // A jump that is small beside the room that causality leaves may be the network's doing.
         const Slopes slopes = admissible_slopes(edge.points.causal, net_.drift_limit);
         const double room = slopes.possible ? edge.points.causal.room(slopes.roomiest) : 0;
         jumps[k] = find_jumps(edge.points, edge.kind, net_.drift_limit);
@@ -202,7 +203,7 @@ class Gatherer {
     }
   }
 
-  // Collectives of a name that no clocks can explain span something else than the replicas of a stage.
+  // Drops collectives of names that no clocks can explain, since they span something else than the replicas of a stage.
   void drop_odd_collectives() {
     const std::vector<char> odd = odd_collectives(net_.drift_limit);
     std::string names;
@@ -219,7 +220,7 @@ class Gatherer {
                  "collectives that do not join the replicas of a stage were not used: " + names, {}, dropped);
   }
 
-  // Bounds that the bulk of their own tie contradicts.
+  // Drops matches whose bounds most matches of their own tie contradict.
   void drop_bad_matches() {
     std::vector<int64_t> bad(net_.edges.size(), 0), all(net_.edges.size(), 0);
     std::vector<uint32_t> first(net_.edges.size(), UINT32_MAX);
@@ -287,7 +288,7 @@ class Gatherer {
  private:
   bool crosses(const Tie& tie) const { return net_.domain_of_part[tie.part_a] != net_.domain_of_part[tie.part_b]; }
 
-  // By name: more of its ties contradict themselves than a few.
+  // Returns for each name whether more than a few of its ties contradict themselves.
   std::vector<char> odd_collectives(double drift_limit) const {
     std::vector<int64_t> ties(matches_.names.size(), 0), bad(matches_.names.size(), 0);
     std::vector<char> possible(net_.edges.size(), 1), odd(matches_.names.size(), 0);
@@ -305,7 +306,7 @@ class Gatherer {
     return odd;
   }
 
-  // Clocks of a tie, the lower one first.
+  // Returns the two clocks of a tie, the lower one first.
   std::pair<size_t, size_t> domains_of(size_t tie) const {
     const size_t a = net_.domain_of_part[matches_.ties[tie].part_a], b = net_.domain_of_part[matches_.ties[tie].part_b];
     return {std::min(a, b), std::max(a, b)};
@@ -331,7 +332,7 @@ class Gatherer {
     return clock_name_of(*matches_.trace, net_.domains[net_.domain_of_node(node)]);
   }
 
-  // Which of the two clocks jumped: the one whose other ties jump too.
+  // Decides which of the two clocks jumped, namely the one whose other ties jump as well, and cuts it there.
   bool cut(size_t k, const ClockJump& jump, const std::vector<std::vector<ClockJump>>& jumps) {
     const Edge& edge = net_.edges[k];
     const auto share = [&](int32_t node) {

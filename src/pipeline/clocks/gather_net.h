@@ -1,5 +1,5 @@
-// From matches to a net of clocks whose bounds agree: gathers every tie, finds clocks that were set, leaves out bad
-// matches and collectives that do not span the replicas.
+// Makes a net of clocks, with bounds that agree, from matches: gathers every tie, finds clocks that were set during the
+// run, and leaves out bad matches and collectives that do not span the replicas.
 #pragma once
 
 #include "base/diagnostics.h"
@@ -10,8 +10,8 @@ namespace stageline::align {
 struct Net {
   std::vector<ClockDomain> domains;
   std::vector<size_t> domain_of_part;
-  std::vector<int32_t> first_node;  // of each domain, and the number of nodes behind them
-  int64_t middle_ns = 0;            // t = 0 on the coarse axis: the middle of the run
+  std::vector<int32_t> first_node;  // of each domain; the last entry is the number of nodes
+  int64_t middle_ns = 0;            // t = 0 on the coarse axis, in the middle of the run
   double drift_limit = kMaxDrift;
   std::vector<Edge> edges;
 
@@ -21,9 +21,9 @@ struct Net {
 
 Net gather_net(const Matches& matches, bool each_rank_alone, Diagnostics& notes);
 
-// "rank 3", or of a machine "machine1".
+// Returns "rank 3", or for a machine "machine1".
 std::string clock_name_of(const Trace& trace, const ClockDomain& domain);
-// A match in words: "step 5, RF3 of rank 2".
+// Returns a match in words: "step 5, RF3 of rank 2".
 std::string match_name_of(const Matches& matches, const Edge& edge, uint32_t tag);
 
 }  // namespace stageline::align

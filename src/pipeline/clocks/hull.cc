@@ -7,7 +7,8 @@ namespace stageline::align {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kBisections = 80;  // of a range of slopes ≤ 2·10⁻³: far below any rate a clock can show
+// Bisections of a range of slopes of at most 2·10⁻³, far finer than any drift a clock can show.
+constexpr int kBisections = 80;
 
 }  // namespace
 
@@ -56,7 +57,7 @@ void Hull::merge(const Hull& other) {
 
 double Hull::support(double b, Point* where) const {
   if (points_.empty()) return kInfinity;
-  // Slopes between neighbours grow: the point looked for is where they pass b.
+  // The slopes between neighbours grow, and the point looked for is where they pass b.
   size_t low = 0, high = points_.size() - 1;
   while (low < high) {
     const size_t middle = (low + high) / 2;
@@ -89,7 +90,7 @@ void Bounds::shift(double dt) {
 Slopes admissible_slopes(const Bounds& bounds, double limit) {
   Slopes slopes{true, -limit, limit, 0};
   if (!bounds.two_sided()) return slopes;
-  // The roomiest slope: where the two binding points stand at the same time.
+  // The roomiest slope is the one at which the two binding points are at the same time.
   double low = -limit, high = limit;
   for (int i = 0; i < kBisections && low < high; ++i) {
     const double b = low + (high - low) / 2;
@@ -114,7 +115,7 @@ Slopes admissible_slopes(const Bounds& bounds, double limit) {
       const double b = inside + (outside - inside) / 2;
       (bounds.room(b) >= 0 ? inside : outside) = b;
     }
-    return outside;  // a hair too wide rather than too narrow
+    return outside;  // rather a hair too wide than too narrow
   };
   slopes.low = edge(-limit);
   slopes.high = edge(limit);
@@ -123,7 +124,7 @@ Slopes admissible_slopes(const Bounds& bounds, double limit) {
 
 double highest_at(const Hull& upper, double t, double low, double high) {
   if (upper.empty()) return kInfinity;
-  // b ↦ support(b) + b·t is concave: it grows until its binding point lies past t.
+  // B ↦ support(b) + b·t is concave, and grows until its binding point is beyond t.
   for (int i = 0; i < kBisections && low < high; ++i) {
     const double b = low + (high - low) / 2;
     Point at;

@@ -1,4 +1,4 @@
-// Lines under points and over points: which constant rates and offsets a pair of clocks can have.
+// Lines between upper and lower bounds: which drifts (slopes) and offsets two clocks can have.
 //
 // Each upper bound says y(t_k) ≤ u_k, each lower bound y(t_k) ≥ l_k, for y(t) = a + b·t. Only the lower convex hull of
 // the upper bounds and the upper convex hull of the lower ones matter (Duda, Harrus, Haddad, Bernard 1987; applied to
@@ -20,22 +20,22 @@ namespace stageline::align {
 
 struct Point {
   double t = 0, y = 0;
-  uint32_t tag = 0;  // which match it came from, for messages to people
+  uint32_t tag = 0;  // which match the point came from, for messages to people
 };
 
-// Lower convex hull of a stream of points, mostly in order of time. Memory: the hull, and points out of order.
-// O(1) amortised a point in order; out of order O(log n) when finished.
+// The lower convex hull of a stream of points that come mostly in order of time. It keeps the hull, and points that
+// came out of order. A point in order costs O(1) amortised, one out of order O(log n) when finished.
 class Hull {
  public:
   void add(const Point& point);
-  // To be called before anything is asked; more points may follow.
+  // Must be called before anything is asked. More points may follow afterwards.
   void finish();
-  // Moves every point in time.
+  // Moves all points by dt in time.
   void shift(double dt);
   void merge(const Hull& other);
   bool empty() const { return points_.empty() && late_.empty(); }
   const std::vector<Point>& points() const { return points_; }
-  // min over points of y − b·t, and the point where it is. O(log points). +∞ without points.
+  // Returns the least y − b·t over all points, and the point that has it; +∞ without points. O(log points).
   double support(double b, Point* where = nullptr) const;
 
  private:
@@ -43,26 +43,26 @@ class Hull {
   std::vector<Point> points_, late_;
 };
 
-// Upper bounds and lower bounds of y. Lower bounds are kept negated: the hull of −l.
+// Upper and lower bounds of y. Lower bounds are kept negated, so that the same Hull serves both.
 struct Bounds {
   Hull upper, negated_lower;
   void finish();
   void merge(const Bounds& other);
   void shift(double dt);
   bool two_sided() const { return !upper.empty() && !negated_lower.empty(); }
-  // Room between the bounds for a line of slope b: negative when there is none. Concave in b.
+  // Returns the room between the bounds for a line of slope b, negative when no such line fits. Concave in b.
   double room(double b) const { return upper.support(b) + negated_lower.support(-b); }
 };
 
 struct Slopes {
   bool possible = false;
-  double low = 0, high = 0;  // of the admissible lines
-  double roomiest = 0;       // where the bounds leave the most room, also when no line is possible
+  double low = 0, high = 0;  // slopes of the admissible lines
+  double roomiest = 0;       // the slope with the most room between the bounds; set even when no line is possible
 };
-// Admissible slopes within ± limit. Bounds of one side allow every slope.
+// Returns the admissible slopes within ± limit. Where bounds are on one side only, every slope is admissible.
 Slopes admissible_slopes(const Bounds& bounds, double limit);
 
-// Highest value at time t of an admissible line with a slope within [low, high]: +∞ without upper bounds.
+// Returns the highest value at time t of any admissible line with slope in [low, high]; +∞ without upper bounds.
 double highest_at(const Hull& upper, double t, double low, double high);
 
 }  // namespace stageline::align

@@ -13,13 +13,14 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// One tie between two nodes, as far as one quantity goes.
+// One tie between two nodes, for one quantity (offset or drift).
 struct Way {
   size_t a, b;
   double variance, residual;
 };
 
-// Variances from each component's root along the best way, scaled by how much worse the residuals are than they should.
+// Returns errors from each component's root along the best path, scaled by how much larger the residuals are than
+// expected.
 std::vector<double> errors_of(const Solution& solution, const std::vector<Way>& ways) {
   const size_t n = solution.nodes.size();
   std::vector<std::vector<size_t>> at(n);
@@ -30,7 +31,8 @@ std::vector<double> errors_of(const Solution& solution, const std::vector<Way>& 
   std::vector<double> variance(n, kInfinity);
   using Reached = std::pair<double, size_t>;
   std::priority_queue<Reached, std::vector<Reached>, std::greater<>> queue;
-  std::map<int32_t, std::pair<double, int64_t>> misfit;  // root → Σ residual² / variance, ties beyond a tree
+  // Root → (Σ residual² / variance, how many ties are more than a tree needs).
+  std::map<int32_t, std::pair<double, int64_t>> misfit;
   for (size_t i = 0; i < n; ++i) {
     const int32_t root = solution.nodes[i].root;
     if (static_cast<size_t>(root) == i) {
@@ -78,7 +80,7 @@ void set_likely_errors(const std::vector<Edge>& edges, Solution& solution) {
     const auto a = static_cast<size_t>(e.a), b = static_cast<size_t>(e.b);
     const NodeClock &from = solution.nodes[a], &to = solution.nodes[b];
     const double slope = to.drift - from.drift;
-    // The slope of a tie that says nothing of it is that of its bounds.
+    // Where a tie says nothing about its slope, its bounds do.
     const double slope_sigma = std::min(e.fit.slope_sigma, (e.fit.slope_high - e.fit.slope_low) / 4);
     const double own = std::hypot(e.fit.offset_sigma, e.fit.asymmetry / std::sqrt(3.0), slope_sigma * e.fit.middle_t);
     const double value = e.fit.offset + (e.fit.slope - slope) * e.fit.middle_t;

@@ -11,9 +11,10 @@
 namespace stageline::align {
 namespace {
 
-constexpr size_t kMostNames = 256;  // of collectives; a source that names each one anew is of no use here
+// Limit on names of collectives; a source that names each one anew is of no use here.
+constexpr size_t kMostNames = 256;
 
-// Everyone's end waits for everyone's start.
+// True for collectives that end on every rank after all ranks have begun.
 bool synchronises(std::string_view name) {
   std::string word;
   for (const char c : name)
@@ -41,7 +42,7 @@ class Collectives {
     return static_cast<int32_t>(matches_.names.size() - 1);
   }
 
-  // `members`: one interval a part, by part.
+  // `members` has one interval for each part, ordered by part.
   void add(const std::vector<Interval>& members, int32_t name) {
     for (size_t k = 1; k < members.size(); ++k) {
       add_pair(members[0], members[k], name);
@@ -107,7 +108,7 @@ void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joi
 
 void add_cell_collectives(const Trace& trace, Matches& matches) {
   Collectives collectives(matches);
-  // (stage, position) → its parts by replica.
+  // (stage, position) → its parts, one for each replica.
   std::map<std::pair<int32_t, int32_t>, std::vector<size_t>> groups;
   std::map<std::pair<int32_t, int32_t>, int32_t> seen;
   for (size_t p = 0; p < trace.parts.size(); ++p) {
@@ -116,10 +117,10 @@ void add_cell_collectives(const Trace& trace, Matches& matches) {
     groups[{part.stage, seen[{part.dp, part.stage}]++}].push_back(p);
   }
   const Cells& cells = trace.cells;
-  std::unordered_map<StringId, int32_t> names;  // −1: not of use
+  std::unordered_map<StringId, int32_t> names;  // −1 for names that are of no use
   for (const auto& [where, parts] : groups) {
     if (parts.size() < 2) continue;
-    // (step, name, how many of that name came before) → who took part.
+    // (step, name, how many of that name came before) → the members.
     std::map<std::tuple<int32_t, int32_t, int32_t>, std::vector<Interval>> instances;
     for (const size_t p : parts)
       for (const StepCells& step : matches.steps_of_part[p]) {
@@ -146,12 +147,12 @@ void add_cell_collectives(const Trace& trace, Matches& matches) {
 void add_profiler_collectives(const Trace& trace, Matches& matches) {
   if (trace.parts.size() < 2) return;
   Collectives collectives(matches);
-  // comms id, or group and number; the ranks of a group as written tell groups of one name apart.
+  // The key is the comms id, or group and number. The list of ranks, as written, tells apart groups of the same name.
   using Key = std::tuple<StringId, StringId, StringId, int64_t, int32_t>;
   std::map<Key, std::vector<Interval>> instances;
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const Part& part = trace.parts[p];
-    std::map<std::pair<Key, int32_t>, int32_t> count;  // repeats of one key count up
+    std::map<std::pair<Key, int32_t>, int32_t> count;  // counts up the repeats of one key
     for (const CollectiveFact& fact : part.collectives) {
       if (part.slices.has_facts() && part.slices.class_of(fact.slice) != KernelClass::kCommunication) continue;
       const std::string_view name = trace.names.text(fact.name);
@@ -170,7 +171,7 @@ void add_profiler_collectives(const Trace& trace, Matches& matches) {
 }
 
 std::set<std::pair<size_t, size_t>> add_numbered_messages(const Trace& trace, Matches& matches) {
-  // (sender, receiver, forward, step, number) → the send's cell, the receive's; none, or several.
+  // (sender, receiver, forward, step, number) → the cells of send and receive, and how many of each there were.
   struct Pair {
     uint32_t send = UINT32_MAX, receive = UINT32_MAX;
     int sends = 0, receives = 0;
@@ -194,7 +195,8 @@ std::set<std::pair<size_t, size_t>> add_numbered_messages(const Trace& trace, Ma
   }
   std::map<std::pair<size_t, size_t>, std::vector<Match>> listed;
   for (const auto& [key, pair] : pairs) {
-    if (pair.sends != 1 || pair.receives != 1) continue;  // one number twice: which is whose nobody knows
+    // A number is there twice, so it is not known which send belongs to which receive.
+    if (pair.sends != 1 || pair.receives != 1) continue;
     const size_t from = std::get<0>(key), to = std::get<1>(key);
     listed[{std::min(from, to), std::max(from, to)}].push_back({cells.start_ns[pair.send], cells.end_ns[pair.send],
                                                                 cells.start_ns[pair.receive],

@@ -1,4 +1,4 @@
-// Evidence that is listed match by match: there is little of it, or it has to be looked for in tables.
+// Adds evidence that is listed match by match, because there is little of it or it has to be looked up in tables.
 #pragma once
 
 #include <set>
@@ -9,23 +9,25 @@
 
 namespace stageline::align {
 
-// Gaps along trace.links, of pairs of parts that are not `joined` already.
+// Adds gaps along trace.links, for pairs of parts that are not in `joined`.
 void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joined, Matches& matches);
 
-// Sends and receives whose ends, direction and number are recorded (the recorder's jobs): matched by these, whatever
-// their order. Returns the pairs of parts that it tied; numbers that a side has twice in a step are left out.
+// Adds sends and receives whose ends, direction and number are recorded (jobs of the recorder); they are matched by
+// these, whatever their order. Numbers that a side has twice in a step are left out. Returns the pairs of parts that
+// got matches.
 std::set<std::pair<size_t, size_t>> add_numbered_messages(const Trace& trace, Matches& matches);
 
-// Cells of kind C that end everywhere after they began everywhere (all-reduce, all-gather, reduce-scatter, all-to-all;
-// not broadcast), by name and order within a step, over the replicas of a stage. Each rank is matched with the first
-// replica and with the next one, so the work grows with the ranks and not with their square. Whether a name does span
-// the replicas is for the fit to find out.
+// Adds cells of kind C that end on every rank after they have begun on every rank (all-reduce, all-gather,
+// reduce-scatter, all-to-all; not broadcast). They are matched by name and by order within a step, over the replicas of
+// a stage. Each rank is matched with the first replica and with the next one, so the work grows with the number of
+// ranks and not with its square. Whether a name really spans the replicas shows in the fit.
 void add_cell_collectives(const Trace& trace, Matches& matches);
 
-// The same of profiler traces: kernels with a collective's facts.
+// Adds the same from profiler traces: kernels that have a collective's facts.
 void add_profiler_collectives(const Trace& trace, Matches& matches);
 
-// The k-th slice of the name, or cell of that label, on both ranks. A rank or name that is not there gives no tie.
+// Adds what the user named: the k-th slice of the name, or cell of that label, on both ranks. A rank or name that does
+// not exist adds nothing.
 void add_by_hand(const Trace& trace, const std::vector<ByHand>& by_hand, Matches& matches);
 
 }  // namespace stageline::align

@@ -12,7 +12,7 @@
 namespace stageline::align {
 namespace {
 
-constexpr int32_t kMostChunks = 64;  // with more, chunks of messages are taken as unknown
+constexpr int32_t kMostChunks = 64;  // with more chunks, the chunks of messages count as unknown
 
 std::vector<std::vector<StepCells>> steps_of_parts(const Trace& trace) {
   std::vector<std::vector<StepCells>> steps(trace.parts.size());
@@ -26,14 +26,14 @@ std::vector<std::vector<StepCells>> steps_of_parts(const Trace& trace) {
   return steps;
 }
 
-// Which chunks the messages of the trace name; empty when some message names none.
+// True when every message of the trace names its chunk.
 bool messages_name_chunks(const Cells& cells) {
   for (size_t i = 0; i < cells.size(); ++i)
     if (is_message(cells.kind[i]) && cells.chunk[i] == kUnknown) return false;
   return true;
 }
 
-// Part of each (dp, position within the stage, stage).
+// (dp, position within the stage) → stage → part.
 using Pipelines = std::map<std::pair<int32_t, int32_t>, std::map<int32_t, size_t>>;
 
 Pipelines pipelines_of(const std::vector<Part>& parts) {
@@ -72,7 +72,7 @@ class Neighbours {
   }
 
  private:
-  // The chunk that takes over from (stage, chunk): one further down the model.
+  // Joins the chunk with the one that follows it in the model.
   void join_chunk(const std::map<int32_t, size_t>& part_of_stage, int32_t stage, int32_t chunk) {
     const bool up = layout_ == ChunkLayout::kV && chunk % 2 == 1;
     const int32_t next = up ? stage - 1 : stage + 1;
@@ -99,12 +99,12 @@ class Neighbours {
   std::map<std::pair<size_t, size_t>, std::vector<Channel>> channels_;
 };
 
-// Calls of the host that start a message bound nothing: irecv ends before anything was sent.
+// False where messages are calls of the host: an irecv may end before anything was sent, so its times bound nothing.
 bool has_messages(const Trace& trace) {
   return !trace.messages_are_calls && std::any_of(trace.cells.kind.begin(), trace.cells.kind.end(), is_message);
 }
 
-// Whether messages were recorded from a to b, and from b to a.
+// Returns whether messages were recorded from a to b, and from b to a.
 std::pair<bool, bool> directions(const Matches& matches, const Tie& tie) {
   const auto holds = [&](size_t part, CellKind kind) {
     for (const StepCells& step : matches.steps_of_part[part])
@@ -125,7 +125,7 @@ std::pair<bool, bool> directions(const Matches& matches, const Tie& tie) {
 int64_t detail::pair_by_micro_batch(const Cells& cells, const StepCells& senders, const StepCells& receivers,
                                     const Channel& channel, std::vector<std::pair<uint32_t, uint32_t>>& pairs) {
   const auto gather = [&](const StepCells& range, CellKind kind, int32_t chunk) {
-    std::vector<std::tuple<int32_t, int32_t, uint32_t>> found;  // micro-batch, chunk, cell
+    std::vector<std::tuple<int32_t, int32_t, uint32_t>> found;  // (micro-batch, chunk, cell)
     for (size_t i = next_of(cells, range.begin, range.end, kind, chunk); i < range.end;
          i = next_of(cells, i + 1, range.end, kind, chunk))
       found.emplace_back(cells.micro_batch[i], chunk == kUnknown ? cells.chunk[i] : kUnknown, static_cast<uint32_t>(i));
@@ -147,7 +147,7 @@ int64_t detail::pair_by_micro_batch(const Cells& cells, const StepCells& senders
     const size_t s0 = s, r0 = r;
     while (s < sends.size() && key(sends[s]) == same) ++s;
     while (r < receives.size() && key(receives[r]) == same) ++r;
-    // Two messages of one key, or none that names its micro-batch: which is whose nobody knows.
+    // Two messages with one key, or one without a micro-batch: it is not known which belongs to which.
     if (s - s0 != 1 || r - r0 != 1 || same.first == kUnknown) {
       lost += static_cast<int64_t>(std::max(s - s0, r - r0));
       continue;
@@ -165,7 +165,7 @@ Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand) {
   matches.steps_of_part = steps_of_parts(trace);
   for (size_t i = 0; i < trace.cells.size() && !matches.messages_numbered; ++i)
     matches.messages_numbered = is_message(trace.cells.kind[i]) && trace.cells.micro_batch[i] != kUnknown;
-  std::set<std::pair<size_t, size_t>> joined;  // by messages both ways
+  std::set<std::pair<size_t, size_t>> joined;  // pairs with messages both ways
   if (has_messages(trace)) {
     const auto numbered = add_numbered_messages(trace, matches);
     for (const Tie& tie : matches.ties) {

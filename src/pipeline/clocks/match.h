@@ -1,14 +1,14 @@
-// Which stamp of one rank belongs to which stamp of another: the evidence that clocks are tied by.
+// Matches stamps of one rank with stamps of another; clocks are compared by these pairs.
 //
-//   messages      a send and the receive that name each other and one number; else the k-th send of one stage and the
-//                 k-th receive of its neighbour, by step, direction and chunk; not
-//                 where their times are those of the host's calls (Trace::messages_are_calls)
-//   collectives   the k-th of a name on the ranks of one stage over the replicas; of profiler traces one comms id,
-//                 or one (group, name, sequence number)
-//   gaps          a forward (backward) and the one that waits for it, where a pair of ranks has no messages both ways
-//   operators     by hand: the k-th slice of a name on both ranks
+//   messages      a send and the receive that name each other and one number; otherwise the k-th send of one stage and
+//                 the k-th receive of its neighbour, by step, direction and chunk. Messages whose times are those of
+//                 calls on the host (Trace::messages_are_calls) are not used
+//   collectives   the k-th of a name on the ranks of one stage over the replicas; in profiler traces the same comms id,
+//                 or the same (group, name, sequence number)
+//   gaps          a forward (backward) and the one that waits for it, for pairs of ranks without messages both ways
+//   operators     named by the user: the k-th slice of a name on both ranks
 //
-// Messages are not stored: whoever needs them walks the cells again, 25 B a cell.
+// Messages are not stored: whoever needs them walks over the cells again, at 25 B a cell.
 #pragma once
 
 #include <algorithm>
@@ -21,37 +21,38 @@
 
 namespace stageline::align {
 
-// Cells must be sorted and links drawn (link_cells). O(cells + collective facts · log). Memory: the listed matches,
-// of which messages are none.
+// Expects sorted cells and links (link_cells). O(cells + collective facts · log). Memory: the listed matches, which
+// messages are not part of.
 Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand);
 
-// What could not be matched: steps in which one side has more messages than the other.
+// What could not be matched, from steps in which one side has more messages than the other.
 struct Unmatched {
   int64_t messages = 0;
   uint32_t first_cell = UINT32_MAX;
 };
 
-// Calls visit(const Match&) for every match of a tie, channel by channel, each in order of its cells. Messages whose
-// counts differ in a step are matched by micro-batch where all have one, and left out (counted) otherwise.
+// Calls visit(const Match&) for every match of a tie: channel after channel, each in order of its cells. Where the
+// counts of a step differ, messages are matched by micro-batch if all have one; otherwise they are left out and
+// counted.
 template <class Visit>
 void for_each_match(const Matches& matches, const Tie& tie, Visit&& visit, Unmatched* unmatched = nullptr);
 
 namespace detail {
 
-// Pairs of cells of one step whose counts or micro-batches do not agree in order; returns what found no partner.
+// Pairs the cells of one step whose counts or micro-batches do not agree in order. Returns how many found no partner.
 int64_t pair_by_micro_batch(const Cells& cells, const StepCells& senders, const StepCells& receivers,
                             const Channel& channel, std::vector<std::pair<uint32_t, uint32_t>>& pairs);
 
 inline bool is_of(const Cells& cells, size_t i, CellKind kind, int32_t chunk) {
   return cells.kind[i] == kind && (chunk == kUnknown || cells.chunk[i] == chunk);
 }
-// Next cell of a kind at or after i, or end.
+// Returns the next cell of this kind and chunk at or after i; `end` when there is none.
 inline size_t next_of(const Cells& cells, size_t i, size_t end, CellKind kind, int32_t chunk) {
   while (i < end && !is_of(cells, i, kind, chunk)) ++i;
   return i;
 }
 
-// As many sends as receives, and no pair that names two micro-batches.
+// True when there are as many sends as receives and no pair names two different micro-batches.
 inline bool in_order(const Cells& cells, const StepCells& senders, const StepCells& receivers, const Channel& channel,
                      bool numbered) {
   if (!numbered && channel.send_chunk == kUnknown && channel.recv_chunk == kUnknown) {
@@ -91,7 +92,8 @@ void for_each_match(const Matches& matches, const Tie& tie, Visit&& visit, Unmat
         continue;
       }
       const StepCells &senders = from[f++], &receivers = to[t++];
-      // In order, as long as micro-batches agree; whether they do is known only at the end, so look first.
+      // Messages are matched in order as long as micro-batches agree. Whether they do is known only at the end, so this
+      // is checked before.
       if (detail::in_order(cells, senders, receivers, channel, matches.messages_numbered)) {
         for (size_t s = senders.begin, r = receivers.begin;; ++s, ++r) {
           s = detail::next_of(cells, s, senders.end, channel.send, channel.send_chunk);

@@ -3,16 +3,16 @@
 namespace stageline::align {
 namespace {
 
-constexpr int64_t kCoarsest = 1000;  // coarser ones cannot be told from work that takes round times
-constexpr int64_t kLeastStamps = 8;  // fewer may all be round by chance
+constexpr int64_t kCoarsest = 1000;  // coarser grains cannot be told from work that takes round times
+constexpr int64_t kLeastStamps = 8;  // fewer stamps may all be round by chance
 
 class Grain {
  public:
-  // False once nothing coarser than a nanosecond is left.
+  // Returns false once the grain is down to a nanosecond.
   bool add(int64_t stamp_ns) {
     if (count_++ == 0) zero_ns_ = stamp_ns;
     int64_t since = 0;
-    if (__builtin_sub_overflow(stamp_ns, zero_ns_, &since)) return true;  // no time at all
+    if (__builtin_sub_overflow(stamp_ns, zero_ns_, &since)) return true;  // too far apart to be times
     while (grain_ns_ > 1 && since % grain_ns_ != 0) grain_ns_ /= 10;
     return grain_ns_ > 1;
   }

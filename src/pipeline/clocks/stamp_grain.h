@@ -1,4 +1,4 @@
-// How finely a source writes time: whole nanoseconds, microseconds, or less.
+// Finds how finely a source writes time: in whole nanoseconds, in microseconds, or between.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace stageline::align {
 
-// The largest of 1, 10, 100 and 1000 ns that every stamp of the domain's cells and collectives is a multiple of, up to
-// their common zero: what rounding may have moved a stamp by. Ends are written as start and duration, each rounded, so
-// a difference of two clocks' stamps is wrong by less than the sum of their grains. O(stamps), less where they are
-// fine.
+// Returns the largest of 1, 10, 100 and 1000 ns of which every stamp of the domain's cells and collectives is a
+// multiple, counted from a common zero. Rounding may have moved a stamp by so much. An end is written as start and
+// duration, each rounded, so a difference between stamps of two clocks is wrong by less than the sum of their grains.
+// O(stamps), less where stamps are fine.
 int64_t stamp_grain_of(const Matches& matches, const ClockDomain& domain);
 
 }  // namespace stageline::align

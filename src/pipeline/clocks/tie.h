@@ -1,4 +1,4 @@
-// A tie: everything of one kind that two ranks have in common, as stamps of both clocks. match.h finds them.
+// Tie: all matches of one kind between two ranks, as stamps of both clocks. match.h finds them.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +12,28 @@ namespace stageline::align {
 
 enum class TieKind : uint8_t { kMessages, kCollectives, kGaps, kOperator };
 
-// One match, each stamp on its own rank's clock. That the receiver cannot end before the sender began always holds;
-// that the sender cannot end before the receiver began only when the sender waits for it.
+// One match; each stamp is on its own rank's clock. It always holds that the receiver cannot end before the sender
+// began. That the sender cannot end before the receiver began holds only when the sender waits for the receiver.
 struct Match {
   int64_t send_start_ns = 0, send_end_ns = 0, recv_start_ns = 0, recv_end_ns = 0;
   uint32_t tag = 0;    // the receiving cell, or the position in Tie::listed
   bool from_a = true;  // a sends to b
 };
 
-// All sends of one kind that one rank makes to another. Chunk kUnknown: any.
+// All sends of one kind from one rank to another. Chunk kUnknown stands for any chunk.
 struct Channel {
   CellKind send, recv;
   int32_t send_chunk = kUnknown, recv_chunk = kUnknown;
   bool from_a = true;
 };
 
-// Everything of one kind between two ranks.
+// All matches of one kind between two ranks.
 struct Tie {
   size_t part_a = 0, part_b = 0;  // a < b
   TieKind kind = TieKind::kMessages;
   std::vector<Channel> channels;  // of messages
-  std::vector<Match> listed;      // of the others, by time
-  int32_t name = -1;              // of collectives: into Matches::names
+  std::vector<Match> listed;      // of all other kinds, in order of time
+  int32_t name = -1;              // of collectives: index into Matches::names
 };
 
 struct ByHand {  // --align-on A:B:NAME
@@ -41,7 +41,7 @@ struct ByHand {  // --align-on A:B:NAME
   std::string name;
 };
 
-// Cells [begin, end) of one part in one step.
+// The cells [begin, end) of one part in one step.
 struct StepCells {
   int32_t step = kUnknown;
   size_t begin = 0, end = 0;
@@ -50,8 +50,8 @@ struct StepCells {
 struct Matches {
   const Trace* trace = nullptr;
   std::vector<std::vector<StepCells>> steps_of_part;
-  std::vector<Tie> ties;           // by (a, b, kind, name)
-  bool messages_numbered = false;  // some message names its micro-batch
+  std::vector<Tie> ties;           // ordered by (a, b, kind, name)
+  bool messages_numbered = false;  // some messages name their micro-batch
   std::vector<std::string> names;
 };
 

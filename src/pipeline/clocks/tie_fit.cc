@@ -7,8 +7,9 @@
 namespace stageline::align {
 namespace {
 
-constexpr double kToSigma = 1.4826;  // median absolute deviation → standard deviation of a normal
-constexpr double kFloorNs = 100;     // no stamp is better than this
+// From the median absolute deviation to the standard deviation of a normal distribution.
+constexpr double kToSigma = 1.4826;
+constexpr double kFloorNs = 100;  // no stamp is more exact than this
 
 double median(std::vector<double>& values) {
   if (values.empty()) return 0;
@@ -18,13 +19,13 @@ double median(std::vector<double>& values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-// Slope: median over pairs a half, a third and two thirds of the samples apart (Theil–Sen on incomplete pairs): half of
-// them may be wrong in any way. Then least squares over all that is no outlier of that line, and again over what is
-// none of the line found: a clock that wanders about its mean rate moves a median of slopes more than a mean, and
-// stamps of messages often have two or three levels, as one protocol or another carried them, between which a median
-// jumps.
+// The slope starts as the median over pairs of samples that are a half, a third and two thirds of all samples apart
+// (Theil–Sen on incomplete pairs); half of the samples may be wrong in any way. Then follow least squares over all
+// samples that are no outliers of that line, repeated with the line found. The refits matter because a clock that
+// wanders about its mean drift moves a median of slopes more than a mean, and because stamps of messages often have two
+// or three levels, as different protocols carried them, between which a median jumps.
 Line robust(const std::vector<Sample>& samples, double drift_limit) {
-  constexpr double kOutlier = 6;  // scatters away from the middle
+  constexpr double kOutlier = 6;  // in scatters from the middle
   constexpr int kRefits = 3;
   Line line;
   std::vector<double> values;
@@ -37,7 +38,7 @@ Line robust(const std::vector<Sample>& samples, double drift_limit) {
           values.push_back((samples[i + lag].y - samples[i].y) / (samples[i + lag].t - samples[i].t));
     line.slope = median(values);
   }
-  double t = 0;  // the middle of what was no outlier
+  double t = 0;  // the middle of the samples that were no outliers
   for (int refit = 0; refit <= kRefits; ++refit) {
     values.clear();
     for (const Sample& s : samples) values.push_back(s.y - line.at(s.t));
@@ -89,7 +90,7 @@ double mean_t(const std::vector<Sample>& samples) {
 
 bool two_way(const TiePoints& points) { return points.from_a.count() > 0 && points.from_b.count() > 0; }
 
-// Both directions with one slope between them, weighted by what each knows.
+// One line for both directions with a common slope, to which each direction contributes by what it knows.
 struct EndsFit {
   Line line;
   double slope_sigma = 0, offset_sigma = 0, asymmetry = 0;
@@ -109,7 +110,7 @@ EndsFit fit_ends(const TiePoints& points, double drift_limit) {
   fit.line.slope = weight_a + weight_b > 0 ? (weight_a * down.slope + weight_b * up.slope) / (weight_a + weight_b) : 0;
   fit.slope_sigma =
       weight_a + weight_b > 0 ? 1 / std::sqrt(weight_a + weight_b) : std::numeric_limits<double>::infinity();
-  // Each direction keeps its level where its samples are; the common slope carries it to t = 0.
+  // Each direction keeps its level at its samples, and the common slope carries it to t = 0.
   const double level_a = down.at(mean_t(a)) - fit.line.slope * mean_t(a);
   const double level_b = up.at(mean_t(b)) - fit.line.slope * mean_t(b);
   fit.line.offset = (level_a + level_b) / 2;
@@ -120,7 +121,7 @@ EndsFit fit_ends(const TiePoints& points, double drift_limit) {
   return fit;
 }
 
-// Did every sender wait for its receiver, as far as the line is known?
+// True when every sender waited for its receiver, as far as the line is known.
 bool all_waited(const TiePoints& points, const EndsFit& fit) {
   const double slack = 3 * fit.offset_sigma + kFloorNs;
   for (const Sample& s : points.from_a.kept())
@@ -138,7 +139,8 @@ void fit_envelope(const Bounds& bounds, const Slopes& slopes, TieFit& fit) {
   fit.slope_sigma = (slopes.high - slopes.low) / 4 + 1e-9;
 }
 
-// An operator that starts on both ranks at once: what its starts differ by is the offset, and its spread the bound.
+// An operator that starts on both ranks at once: the difference of its starts is the offset, and their spread gives the
+// bounds.
 TieFit fit_operator(const TiePoints& points, double drift_limit, Bounds& bounds) {
   TieFit fit;
   const std::vector<Sample>& samples = points.from_a.kept();
@@ -215,7 +217,7 @@ TieFit fit_tie(const TiePoints& points, TieKind kind, double drift_limit, Bounds
 std::optional<Line> robust_line(const TiePoints& points, TieKind kind, double drift_limit) {
   if (!two_way(points)) return std::nullopt;
   if (kind != TieKind::kGaps) return fit_ends(points, drift_limit).line;
-  // Of gaps only the smallest count; the fifth part of them, so that a few bad ones do not decide.
+  // The smallest gaps are nearest to y. The fifth percentile is used, so that a few bad ones do not decide.
   const auto edge = [&](const std::vector<Sample>& samples, double sign) {
     Line line = robust(samples, drift_limit);
     std::vector<double> rest;
@@ -235,14 +237,15 @@ Line least_contradicted(const TiePoints& points, const Line& start, double drift
   size_t fewest = SIZE_MAX;
   double widest = -1;
   for (const double slope : {start.slope, 0.0, slopes.roomiest}) {
-    // Bounds as heights at t = 0: an upper one is broken by what lies above it, a lower one by what lies below.
+    // Bounds as heights at t = 0. A line breaks an upper bound when it is above it, and a lower bound when it is below
+    // it.
     std::vector<double> upper, lower;
     for (const Sample& s : points.from_a.kept()) upper.push_back(s.causal - slope * s.t);
     for (const Sample& s : points.from_b.kept()) lower.push_back(s.causal - slope * s.t);
     std::sort(upper.begin(), upper.end());
     std::sort(lower.begin(), lower.end());
-    // Upwards over all heights: between two neighbouring bounds the number of broken ones is constant, and it is least
-    // where a lower bound is followed by an upper one.
+    // Goes upwards over all heights. Between two neighbouring bounds the number of broken ones is constant; it has its
+    // minima where a lower bound is followed by an upper one.
     size_t u = 0;
     for (size_t l = 0; l < lower.size(); ++l) {
       while (u < upper.size() && upper[u] < lower[l]) ++u;

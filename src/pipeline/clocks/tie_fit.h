@@ -1,9 +1,9 @@
-// What the points of one tie say about y(t) = clock b − clock a: bounds that hold for certain, and the best guess.
+// What the points of one tie say about y(t) = clock b − clock a: the bounds that certainly hold, and the best estimate.
 //
 //   forward messages   ends differ by   y + τ          τ, τ': what a message takes after its sender is done
 //   backward           ends differ by   y − τ'         half the sum is y, if τ = τ'
 //
-// A path that is slower one way than the other cannot be told from an offset, by any method: only the bounds limit it.
+// No method can tell a path that is slower one way than the other from an offset; only the bounds limit it.
 #pragma once
 
 #include <optional>
@@ -12,47 +12,50 @@
 
 namespace stageline::align {
 
-// Two quartz clocks differ by some 100 ppm at most. Where no such line keeps the bounds of a tie and a steeper one
-// does, the clocks of that run are worse (those of virtual machines, or slewed): up to kWildDrift they are followed.
+// Two quartz clocks differ by some 100 ppm at most. Where no line within kMaxDrift keeps the bounds of a tie but a
+// steeper one does, the clocks of that run are worse than quartz (clocks of virtual machines, or slewed ones), and
+// drifts up to kWildDrift are allowed.
 inline constexpr double kMaxDrift = 5e-4;
 inline constexpr double kWildDrift = 2.5e-3;
 
 struct TieFit {
-  bool two_way = false;                      // messages in both directions: an estimate is possible
+  bool two_way = false;                      // there are messages in both directions, which an estimate needs
   bool possible = false;                     // some line keeps all bounds
-  bool rendezvous = false;                   // senders waited for their receivers: those bounds count too
-  double offset = 0, slope = 0;              // best line: y = offset + slope · t
-  double middle_t = 0;                       // where its samples are: there it is known best
-  double offset_sigma = 0, slope_sigma = 0;  // what its scatter says about it
-  double asymmetry = 0;                      // what a message takes once its sender is done, on the mean of both ways
-  double slope_low = 0, slope_high = 0;      // of the lines that keep all bounds
+  bool rendezvous = false;                   // senders waited for their receivers, so those bounds count too
+  double offset = 0, slope = 0;              // the best line: y = offset + slope · t
+  double middle_t = 0;                       // the middle of its samples' times, where the line is known best
+  double offset_sigma = 0, slope_sigma = 0;  // standard errors of the line by its scatter
+  double asymmetry = 0;                      // mean over both ways of what a message takes after its sender is done
+  double slope_low = 0, slope_high = 0;      // the slopes of lines that keep all bounds
   int64_t match_count = 0;
 };
 
-// `drift_limit`: kMaxDrift, or 0 where time is too short for one. `bounds`: those that count, the rendezvous bounds
-// among them when they hold.
+// `drift_limit` is kMaxDrift, or 0 where the time is too short to see a drift. `bounds` receives the bounds that count;
+// rendezvous bounds are among them when they hold.
 TieFit fit_tie(const TiePoints& points, TieKind kind, double drift_limit, Bounds& bounds);
 
-// A robust line through what the samples say of y, whatever the bounds; nullopt when they come from one side only.
+// Fits a robust line through the samples of y, without regard to the bounds; nullopt when samples come from one side
+// only.
 struct Line {
   double offset = 0, slope = 0, scatter = 0;
   double at(double t) const { return offset + slope * t; }
 };
 std::optional<Line> robust_line(const TiePoints& points, TieKind kind, double drift_limit);
 
-// Of lines with a few likely slopes (that of `start` among them) the one that the fewest causal bounds contradict, in
-// the middle of where that is so: what a few wrong matches among many cannot move. O(samples log samples).
+// Tries a few likely slopes, that of `start` among them, and returns the line that the fewest causal bounds contradict,
+// in the middle of the range where that is so. A few wrong matches among many cannot move it. O(samples log samples).
 Line least_contradicted(const TiePoints& points, const Line& start, double drift_limit);
 
-// Where one of the clocks was set: y jumps.
+// A jump of y, where one of the clocks was set.
 struct ClockJump {
-  double from_t = 0, to_t = 0;  // it was in between
-  double jump = 0;              // y after minus y before
+  double from_t = 0, to_t = 0;  // the jump happened between these times
+  double jump = 0;              // y after it minus y before
   Line before, after;
 };
-// Every such place that is plain, by time; more may show once the tie is cut there. O(samples + blocks²), 64 blocks.
+// Returns every jump that is plain, in order of time. More may show once the tie is cut there. O(samples + blocks²),
+// with 64 blocks.
 std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double drift_limit);
-// The moment within [from_t, to_t] that separates the samples best.
+// Returns the time within [from_t, to_t] that separates the samples best.
 double refine_jump(const TiePoints& window, const ClockJump& jump);
 
 }  // namespace stageline::align

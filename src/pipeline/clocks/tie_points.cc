@@ -9,7 +9,7 @@
 namespace stageline::align {
 namespace {
 
-__extension__ typedef __int128 Wide;  // stamps of ± 126 years and their differences twice over
+__extension__ typedef __int128 Wide;  // holds stamps of ± 126 years and their differences with room for twice as much
 
 }  // namespace
 
@@ -66,17 +66,19 @@ void TiePoints::shift(double dt_a, double dt_b) {
 
 Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
   Gathered out;
-  const bool hard = tie.kind != TieKind::kOperator;  // that an operator starts everywhere at once bounds nothing
-  // Stamps and coarse offsets beyond ± 73 years from the epoch's zero are no times; within, no difference overflows.
+  // That an operator starts on both ranks at once is an assumption, which bounds nothing.
+  const bool hard = tie.kind != TieKind::kOperator;
+  // Stamps and coarse offsets more than 73 years from the epoch are no times; within that, no difference overflows.
   constexpr int64_t kSane = int64_t{1} << 60;
   const auto sane = [](int64_t ns) { return ns > -2 * kSane && ns < 2 * kSane; };
   for (const int64_t ns : {frame.a->coarse_ns, frame.b->coarse_ns, frame.middle_ns})
     if (!sane(ns)) return out;
   const int64_t a_minus_b = frame.a->coarse_ns - frame.b->coarse_ns;
-  // Stamps are rounded: a bound that a message without latency makes exact may come out short by a grain of each clock.
+  // Stamps are rounded, so a bound that is exact (a message without latency) may come out too tight by a grain of each
+  // clock.
   const auto rounding = static_cast<double>(frame.a->grain_ns + frame.b->grain_ns);
   size_t current = SIZE_MAX;
-  std::map<std::pair<int32_t, int32_t>, size_t> index;  // segments → place in out.points
+  std::map<std::pair<int32_t, int32_t>, size_t> index;  // segments → index of out.points
   for_each_match(
       matches, tie,
       [&](const Match& m) {
@@ -126,7 +128,8 @@ Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
 }
 
 bool rough_difference(const Matches& matches, const Tie& tie, int64_t& difference_ns) {
-  // Half of one match each way where there are both; the walk is short, for nothing behind the first two counts.
+  // Uses half the sum of one match each way where both exist. The walk is short, since nothing after the first two
+  // counts.
   bool down = false, up = false;
   int64_t from_a = 0, from_b = 0;
   const auto take = [&](const Match& m) {
@@ -141,7 +144,7 @@ bool rough_difference(const Matches& matches, const Tie& tie, int64_t& differenc
       if (down && up) break;
     }
   } else {
-    Matches head;  // the first steps of both ranks are enough
+    Matches head;  // holds only the first steps of both ranks, which are enough
     head.trace = matches.trace;
     head.messages_numbered = matches.messages_numbered;
     constexpr size_t kSteps = 4;

@@ -1,5 +1,5 @@
-// The matches of a tie as bounds and samples of y(t) = clock b − clock a, gathered in one walk and without storing
-// them: bounds keep their hull, samples are thinned to a fixed number, evenly and always the same ones.
+// Gathers the matches of a tie as bounds and samples of y(t) = clock b − clock a, in one walk and without storing the
+// matches. Of bounds the hull is kept; samples are thinned evenly to a fixed number, always the same ones.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,25 @@
 
 namespace stageline::align {
 
-// A clock: one machine's, or one rank's. A new segment begins at each of `breaks` (stamps where it was set).
+// A clock: that of one machine or of one rank. A new segment begins at each of `breaks`, the stamps at which the clock
+// was set.
 struct ClockDomain {
   std::vector<size_t> parts;
-  int64_t coarse_ns = 0;             // its stamps minus this are roughly those of the first domain
+  int64_t coarse_ns = 0;             // its stamps minus this are roughly stamps of the first domain
   std::vector<int64_t> breaks = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  int64_t grain_ns = 1;              // its stamps are whole multiples of this (stamp_grain.h): none is known better
+  int64_t grain_ns = 1;  // its stamps are whole multiples of this (stamp_grain.h), so none is known more finely
   int32_t segment_of(int64_t stamp_ns) const;
 };
 
-// y between the two clocks when a message ended: exact but for the time the message took after its sender was done.
+// What the difference of the clocks seems to be at the end of a message: y, plus or minus the time that the message
+// took after its sender was done.
 struct Sample {
   double t = 0, y = 0;
-  double causal = 0;      // the bound that always holds: on y from above when a sent, from below when b did
-  double rendezvous = 0;  // the bound that holds if senders wait: on y from below when a sent, from above when b did
+  double causal = 0;      // the bound that always holds: from above on y where a sent, from below where b sent
+  double rendezvous = 0;  // the bound that holds if senders wait: from below on y where a sent, from above where b sent
 };
 
-// Keeps at most kMost samples: every 2^k-th.
+// Keeps at most kMost samples, every 2^k-th of those added.
 class Samples {
  public:
   static constexpr size_t kMost = 4096;
@@ -35,46 +37,47 @@ class Samples {
   int64_t count() const { return count_; }
   void merge(const Samples& other);
   void shift(double dt);
-  void sort();  // by time: several channels come one after another
+  void sort();  // by time, since channels are added one after another
 
  private:
   std::vector<Sample> kept_;
   int64_t count_ = 0, stride_ = 1;
 };
 
-// One (segment of clock a, segment of clock b), a before b.
+// The points between one segment of clock a and one of clock b, a before b.
 struct TiePoints {
   int32_t segment_a = 0, segment_b = 0;
   Samples from_a, from_b;
-  Bounds causal;      // always true
-  Bounds rendezvous;  // true when senders wait for their receivers
+  Bounds causal;      // bounds that always hold
+  Bounds rendezvous;  // bounds that hold when senders wait for their receivers
   void merge(const TiePoints& other);
-  // Times were taken from the receivers' clocks: what a wrote moves by dt_a, what b wrote by dt_b.
+  // Moves times, which were taken from the receivers' clocks: points of messages from a by dt_a, those from b by dt_b.
   void shift(double dt_a, double dt_b);
 };
 
-// Where the clocks of a tie are, and which of its matches count.
+// The clocks of a tie, and which of its matches to use.
 struct Frame {
   const ClockDomain* a = nullptr;
   const ClockDomain* b = nullptr;
-  bool swapped = false;   // a's clock is that of Tie::part_b
+  bool swapped = false;   // clock a is that of Tie::part_b
   int64_t middle_ns = 0;  // t = 0, on the coarse axis
   double from_t = -1e300, to_t = 1e300;
-  // Leaves out bounds that the line y = intercept + slope · t breaks by more than `slack`: matches known to be bad.
+  // With `trimmed`, leaves out matches whose bound the line y = intercept + slope · t breaks by more than `slack`; they
+  // are known to be bad.
   bool trimmed = false;
   double intercept = 0, slope = 0, slack = 0;
-  int32_t only_a = -1, only_b = -1;  // segments; −1: all
+  int32_t only_a = -1, only_b = -1;  // use only these segments; −1 stands for all
 };
 
 struct Gathered {
-  std::vector<TiePoints> points;  // in order of their first match
+  std::vector<TiePoints> points;  // in the order of their first match
   Unmatched unmatched;
   int64_t trimmed_count = 0;
-  uint32_t first_trimmed = UINT32_MAX;  // tag
+  uint32_t first_trimmed = UINT32_MAX;  // the match's tag
 };
 Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame);
 
-// First match of a tie as a rough difference of the two clocks, part b minus part a; false without any.
+// Estimates clock b minus clock a from the first matches of the tie; false when it has none.
 bool rough_difference(const Matches& matches, const Tie& tie, int64_t& difference_ns);
 
 }  // namespace stageline::align

@@ -8,7 +8,7 @@ namespace {
 
 enum State : uint8_t { kNothing, kForwardDone, kInputDone, kAllDone };
 
-// What an action needs to find, and what it leaves.
+// What must have happened to an action's micro-batch and chunk before it, and what has happened after.
 State needed(CellKind kind) {
   return kind == CellKind::kForward ? kNothing : kind == CellKind::kWeightGrad ? kInputDone : kForwardDone;
 }
@@ -28,7 +28,7 @@ Status check_order(const Schedule& schedule) {
   };
   const int32_t m = schedule.sizes.micro_batches, v = schedule.sizes.chunks;
   const bool two_ways = schedule.layout == ChunkLayout::kBidirectional;
-  // A few lines of text may speak of huge numbers: nothing is allocated before the counts agree.
+  // A few lines of text may name huge numbers, so nothing is allocated before the counts agree.
   const uint64_t expected = static_cast<uint64_t>(m) * static_cast<uint64_t>(two_ways ? 1 : v);
   for (size_t r = 0; r < schedule.ranks.size(); ++r) {
     uint64_t forwards = 0;

@@ -1,4 +1,5 @@
-// Is this order one that a pipeline can run at all? For orders that were read, not made.
+// Checks whether an order is one that a pipeline can run at all. For orders that were read from a file rather than
+// made.
 #pragma once
 
 #include "base/result.h"
@@ -6,10 +7,10 @@
 
 namespace stageline {
 
-// Every rank must have one F and one backward (B, or I and then W) of every (micro-batch, chunk), in that order; with
-// ChunkLayout::kBidirectional every micro-batch has one chunk, the same on all ranks. Whether ranks wait for each other
-// in a circle is replay()'s to say. Errors: kBadInput naming rank, position and cell. O(cells), memory 1 byte per
-// (micro-batch, chunk).
+// Every rank must have exactly one F and one backward (B, or I and then W) of every (micro-batch, chunk), F before
+// backward; with ChunkLayout::kBidirectional every micro-batch has one chunk, the same on all ranks. Whether ranks wait
+// for each other in a circle is left to replay(). Errors: kBadInput naming rank, position and cell. O(cells), memory 1
+// byte per (micro-batch, chunk).
 Status check_order(const Schedule& schedule);
 
 }  // namespace stageline

@@ -14,10 +14,10 @@ std::string token_text(const WorkToken& t, bool with_chunk, const MicroBatchLabe
   return text;
 }
 
-// The cell of the list that this token is of: "F3.c1", and of two that run together "F3.c0&B1.c1".
+// Returns the cell that this token belongs to: "F3.c1", or for two that run together "F3.c0&B1.c1".
 std::string text_of(std::span<const WorkToken> list, size_t at, bool with_chunk, const MicroBatchLabel& label) {
   const bool forward = list[at].kind == CellKind::kForward;
-  const size_t other = forward ? at + 1 : at - 1;  // wraps to what is beyond every list
+  const size_t other = forward ? at + 1 : at - 1;  // may wrap around to an index beyond every list
   const bool both =
       list[at].fused && other < list.size() && list[other].fused && (list[other].kind == CellKind::kForward) != forward;
   if (!both) return token_text(list[at], with_chunk, label);

@@ -1,5 +1,5 @@
-// The furthest-reaching form of the edit distance (Ukkonen 1985, Myers 1986): row[k] is how far along `a` one gets
-// with e edits on diagonal k = (place in b) − (place in a). Lists that are nearly equal cost little more than a
+// The furthest-reaching form of the edit distance (Ukkonen 1985, Myers 1986): row[k] is how far along `a` one gets with
+// e edits on diagonal k = (place in b) − (place in a). For lists that are nearly equal it costs little more than a
 // comparison.
 #include "pipeline/order/edit_distance.h"
 

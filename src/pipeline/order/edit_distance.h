@@ -1,4 +1,4 @@
-// How far two lists of work are apart.
+// Measures how far apart two lists of work are.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,14 @@
 
 namespace stageline {
 
-// Equal as forwards and backwards: B counts as I.
+// True when both are forwards, or both are backwards, of the same work; B counts as I.
 bool same_direction(const WorkToken& a, const WorkToken& b);
-// Equal in kind, and both or neither fused.
+// True when both have the same kind, and both or neither are fused.
 bool same_work(const WorkToken& a, const WorkToken& b);
 
-// Insertions, deletions and replacements that make one list of the other. Exact up to kExactDistance; above, an upper
-// bound: place by place, at least kExactDistance + 1. O(n + d · (n + d)) with d ≤ kExactDistance, usually O(n + d²).
+// Returns how many insertions, deletions and replacements turn one list into the other. The number is exact up to
+// kExactDistance; above that it is an upper bound of at least kExactDistance + 1, from comparing place by place. O(n +
+// d · (n + d)) with d ≤ kExactDistance, usually O(n + d²).
 inline constexpr size_t kExactDistance = 96;
 size_t edit_distance(std::span<const WorkToken> a, std::span<const WorkToken> b,
                      bool (*same)(const WorkToken&, const WorkToken&));

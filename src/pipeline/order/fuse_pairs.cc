@@ -12,7 +12,7 @@ bool has_pairs(const Schedule& schedule) {
 }
 
 void order_pairs_as(const SchedulePlaces& places, int32_t stage, std::vector<WorkToken>& tokens) {
-  constexpr int32_t kApart = 2;  // a weight gradient may stand between them
+  constexpr int32_t kApart = 2;  // a weight gradient may stand between the two
   for (size_t t = 0; t + 1 < tokens.size(); ++t) {
     if (!tokens[t].fused || !tokens[t + 1].fused) continue;
     WorkToken &first = tokens[t], &second = tokens[++t];
@@ -27,7 +27,8 @@ Schedule fuse_pairs(Schedule schedule, const RankLists& lists) {
   if (!any || has_pairs(schedule)) return schedule;
   const SchedulePlaces places(schedule);
   std::vector<int64_t> of_stage(schedule.ranks.size(), 0);
-  std::vector<std::vector<int64_t>> together;  // by stage and place: lists that run it as one with the next place
+  // For each stage and place, how many lists run it as one with the next place.
+  std::vector<std::vector<int64_t>> together;
   for (const RankOrder& order : schedule.ranks) together.emplace_back(order.size(), 0);
   for (const RankList& list : lists.lists) {
     if (list.micro_batches != schedule.sizes.micro_batches) continue;
@@ -37,7 +38,7 @@ Schedule fuse_pairs(Schedule schedule, const RankLists& lists) {
       if (!lists.tokens[t].fused || !lists.tokens[t + 1].fused) continue;
       const int32_t a = places.find(list.stage, lists.tokens[t], t - list.begin);
       const int32_t b = places.find(list.stage, lists.tokens[t + 1], t + 1 - list.begin);
-      ++t;  // of a pair both halves are done
+      ++t;  // skips the pair's second half
       if (a != kUnknown && b != kUnknown && (a + 1 == b || b + 1 == a))
         ++together[s][static_cast<size_t>(std::min(a, b))];
     }

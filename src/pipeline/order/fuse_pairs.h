@@ -1,22 +1,24 @@
-// A schedule whose forwards and backwards stand one after the other, as a run has it that works on two of them at once.
+// Changes a schedule whose forwards and backwards follow each other into what a run does that works on two of them at
+// once.
 //
-// Megatron's overlap_moe_expert_parallel_comm and Paddle's enable_backward_forward_overlap leave the order as it is and
-// run the steady F and B as one cell. A replay that takes them one after the other is slower than the run itself.
+// Megatron's overlap_moe_expert_parallel_comm and Paddle's enable_backward_forward_overlap keep the order and run a
+// forward and a backward of the steady phase as one cell. A replay that runs these one after the other would be slower
+// than the run itself.
 #pragma once
 
 #include "pipeline/order/schedule_places.h"
 
 namespace stageline {
 
-// Neighbours that more than half of the lists of that stage ran as one become one cell; `schedule` unchanged when it
-// has such cells of its own, or none of the lists of its number of micro-batches has. O(tokens + cells).
+// Neighbours that more than half of the stage's lists ran as one become one cell. Returns `schedule` unchanged when it
+// has such cells itself, or when no list with its number of micro-batches has. O(tokens + cells).
 Schedule fuse_pairs(Schedule schedule, const RankLists& lists);
 
-// Two that run as one have no order of their own: they are put as an order of single cells has them. `places` is that
-// order's. O(tokens).
+// Two cells that ran as one have no order of their own, so in a comparison with an order of single cells they take the
+// order of that schedule, given by `places`. O(tokens).
 void order_pairs_as(const SchedulePlaces& places, int32_t stage, std::vector<WorkToken>& tokens);
 
-// Has the schedule cells of two?
+// True when the schedule has cells of two actions.
 bool has_pairs(const Schedule& schedule);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// Which rank of its stage a rank is.
+// Tells which rank of its stage a rank is.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace stageline {
 
-// Tensor-parallel index of each part that has lists: its place among those of its (replica, stage); kUnknown without.
-// O(lists).
+// Returns the tensor-parallel index of each part that has lists: its place among the parts of its (replica, stage);
+// kUnknown for other parts. O(lists).
 std::vector<int32_t> list_positions(const RankLists& lists, size_t parts);
 
 }  // namespace stageline

@@ -15,7 +15,7 @@
 namespace stageline {
 namespace {
 
-// Appends the tokens of cells [begin, end), one rank and step by start.
+// Appends the tokens of cells [begin, end), which are one rank's in one step, in order of start.
 void add_tokens(const Cells& cells, const std::vector<uint32_t>& loss_of, size_t begin, size_t end, bool pieces,
                 RankLists& all) {
   std::vector<WorkToken>& tokens = all.tokens;
@@ -24,11 +24,11 @@ void add_tokens(const Cells& cells, const std::vector<uint32_t>& loss_of, size_t
   std::set<std::pair<CellKind, int32_t>> seen;
   for (size_t i = begin; i < end; ++i) {
     const CellKind kind = cells.kind[i];
-    // A backward whose loss has a range of its own is one backward.
+    // A backward and the backward of its loss are one token, also where the loss has a range of its own.
     if (!is_compute(kind) || (!pieces && loss_of[i] != kNoPair)) continue;
     const int32_t chunk = pieces ? 0 : std::clamp(cells.chunk[i], kUnknown, int32_t{INT16_MAX});
     if (pieces && !seen.emplace(kind, cells.micro_batch[i]).second) continue;
-    if (kind == CellKind::kForwardBackward) {  // names one of its two micro-batches at most
+    if (kind == CellKind::kForwardBackward) {  // the cell names at most one of its two micro-batches
       tokens.push_back({cells.micro_batch[i], static_cast<int16_t>(chunk), CellKind::kForward, true});
       tokens.push_back({kUnknown, kUnknown, CellKind::kBackward, true});
       row.insert(row.end(), 2, static_cast<uint32_t>(i));
@@ -54,10 +54,10 @@ void add_tokens(const Cells& cells, const std::vector<uint32_t>& loss_of, size_t
   }
 }
 
-// Distinct labels, ascending; labels that lie close together are looked up by place.
+// The distinct labels, ascending; labels that lie close together are looked up in a table.
 class LabelSet {
  public:
-  // Labels of `chunk`, of all chunks with kUnknown.
+  // Takes the labels of `chunk`; with kUnknown, those of all chunks.
   LabelSet(std::span<const WorkToken> tokens, int32_t chunk) {
     const auto wanted = [&](const WorkToken& t) {
       return t.micro_batch != kUnknown && (chunk == kUnknown || t.chunk == chunk);
@@ -90,7 +90,7 @@ class LabelSet {
 
   const std::vector<int32_t>& labels() const { return labels_; }
   int32_t size() const { return static_cast<int32_t>(labels_.size()); }
-  // Its place among the labels; kUnknown when it is none of them.
+  // Returns a label's place among the labels; kUnknown when it is not among them.
   int32_t find(int32_t label) const {
     if (!place_.empty()) {
       const int64_t at = label - low_;
@@ -105,11 +105,11 @@ class LabelSet {
   std::vector<int32_t> labels_, place_;
 };
 
-// A step of a replica.
+// The lists of one step of one replica.
 struct Group {
-  size_t first = 0, last = 0;  // lists
+  size_t first = 0, last = 0;  // range of lists
   int32_t labels = 0;
-  bool whole = false;  // every rank has as many forwards as backwards, of all micro-batches
+  bool whole = false;  // every rank has as many forwards as backwards, and has all micro-batches
 };
 
 std::span<WorkToken> tokens_of(RankLists& all, const Group& group) {
@@ -117,8 +117,8 @@ std::span<WorkToken> tokens_of(RankLists& all, const Group& group) {
   return std::span(all.tokens).subspan(begin, all.lists[group.last - 1].end - begin);
 }
 
-// Place of each label (those of one chunk, all: kUnknown) in the order in which the ranks run them forward on
-// `chunk_seen`: by the median of its places in their lists, then by value.
+// Returns the place of each label in the order in which ranks run their forwards on `chunk_seen`: by the median of its
+// places in the ranks' lists, then by value.
 std::vector<int32_t> places_by_order(const RankLists& all, const Group& group, const LabelSet& labels,
                                      int32_t chunk_seen) {
   std::vector<std::pair<int32_t, int64_t>> seen;  // (label, place)
@@ -147,14 +147,14 @@ std::vector<int32_t> places_by_order(const RankLists& all, const Group& group, c
   return number;
 }
 
-// Replaces the labels of one group by numbers from 0; returns how many micro-batches its step has.
+// Replaces the labels of one group by numbers from 0; returns how many micro-batches the step has.
 int32_t number_group(RankLists& all, const Group& group) {
   const std::span<WorkToken> tokens = tokens_of(all, group);
   if (all.rule == LabelRule::kDense) {
     const LabelSet labels(tokens, kUnknown);
-    // A step that was cut keeps its numbers, so that what is missing is missing where it belongs.
+    // A step that was cut keeps its numbers, so that gaps are where work is missing.
     const bool fit = labels.size() > 0 && labels.labels().front() >= 0 && labels.labels().back() < all.micro_batches;
-    // So does one that lacks a micro-batch on every rank: labels with a hole are those of a larger step.
+    // So does a step that lacks a micro-batch on every rank: labels with a hole are those of a larger step.
     const bool hole = fit && labels.labels().back() >= labels.size();
     if (fit && (!group.whole || hole)) return all.micro_batches;
     for (WorkToken& t : tokens)
@@ -169,7 +169,8 @@ int32_t number_group(RankLists& all, const Group& group) {
       if (t.micro_batch != kUnknown) t.micro_batch = number[static_cast<size_t>(labels.find(t.micro_batch))];
     return labels.size();
   }
-  // Two chunks that share no label: numbered each on its own, or in two directions, the second after the first.
+  // Two chunks that share no label. Each is numbered on its own; with kByOrder they are two directions, and the
+  // second's numbers follow the first's.
   const bool ordered = all.rule == LabelRule::kByOrder;
   const LabelSet labels[2] = {LabelSet(tokens, 0), LabelSet(tokens, 1)};
   std::vector<int32_t> number[2];
@@ -189,7 +190,7 @@ int32_t number_group(RankLists& all, const Group& group) {
   return ordered ? labels[0].size() + labels[1].size() : std::max(labels[0].size(), labels[1].size());
 }
 
-// The value that most groups have; of equally common ones the largest.
+// Returns the value that most groups have; of equally common values the largest.
 int32_t most_common(const std::map<int32_t, int64_t>& counts) {
   int32_t best = 0;
   int64_t most = 0;
@@ -211,7 +212,7 @@ uint64_t hash_of(int32_t stage, int32_t micro_batches, std::span<const WorkToken
   return h;
 }
 
-// Stage and replica of each part, inferred where the source does not say.
+// Returns stage and replica of each part, inferred where the source does not say them.
 std::vector<std::pair<int32_t, int32_t>> places_of(const Trace& trace) {
   const auto known = [](const Part& part) { return part.stage != kUnknown; };
   std::vector<std::pair<int32_t, int32_t>> places;
@@ -219,7 +220,7 @@ std::vector<std::pair<int32_t, int32_t>> places_of(const Trace& trace) {
     for (const Part& part : trace.parts) places.emplace_back(part.stage, part.dp);
     return places;
   }
-  Trace copy;  // only what infer_layout() looks at
+  Trace copy;  // filled as far as infer_layout() needs it
   for (const Part& part : trace.parts) {
     copy.parts.emplace_back();
     copy.parts.back().rank = part.rank;
@@ -240,7 +241,7 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
   const auto places = places_of(trace);
   all.stages = trace.pipeline_stages;
   for (const auto& [stage, dp] : places) all.stages = std::max(all.stages, stage + 1);
-  // Cells come by step, then rank; lists by step, then replica.
+  // Cells are ordered by step and rank; lists by step and replica.
   struct Stretch {
     size_t begin, end;
   };
@@ -259,7 +260,7 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
     return key(a) < key(b);
   });
   const std::vector<uint32_t> loss_of = loss_backwards(cells);
-  constexpr size_t kBlock = 256;  // stretches that one task takes
+  constexpr size_t kBlock = 256;  // how many stretches one task takes
   std::vector<RankLists> blocks((stretches.size() + kBlock - 1) / kBlock);
   parallel_for(blocks.size(), [&](size_t b) {
     RankLists& own = blocks[b];
@@ -291,7 +292,7 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
 
   std::vector<Group> groups;
   for (size_t l = 0; l < all.lists.size(); l = groups.back().last) groups.push_back({l, all.group_end(l)});
-  std::map<int32_t, int64_t> sizes;  // micro-batches → steps that have so many
+  std::map<int32_t, int64_t> sizes;  // number of micro-batches → number of steps that have so many
   std::atomic<bool> share_no_label = all.chunks == 2;
   parallel_for(groups.size(), [&](size_t g) {
     Group& group = groups[g];

@@ -1,4 +1,4 @@
-// What every rank did in every step, as lists that can be compared with a schedule.
+// What every rank did in every step, as lists that can be compared with the lists of a schedule.
 #pragma once
 
 #include <cstdint>
@@ -8,42 +8,41 @@
 
 namespace stageline {
 
-// One F, B, I or W. A micro-batch or chunk that nobody knows is kUnknown and equals any.
+// One F, B, I or W. A micro-batch or chunk that is not known is kUnknown and compares equal to any.
 struct WorkToken {
   int32_t micro_batch = kUnknown;
   int16_t chunk = 0;
   CellKind kind = CellKind::kForward;
-  bool fused = false;  // runs together with its neighbour, F first
+  bool fused = false;  // runs as one with its neighbour; F comes first
 
   bool operator==(const WorkToken&) const = default;
 };
 
-// How the micro-batches' own labels become 0, 1, 2, …
+// How the trace's labels of micro-batches become 0, 1, 2, …
 enum class LabelRule : uint8_t {
-  kDense,     // as they are when they fit; else by value, one numbering for all chunks
-  kPerChunk,  // by value in each chunk: MindSpeed's DualPipeV numbers its second chunk from m on
-  kByOrder,   // by the order in which the ranks run their forwards (median place over the ranks): labels that say
-              // nothing
+  kDense,     // as they are when they fit; otherwise by value, in one numbering for all chunks
+  kPerChunk,  // by value in each chunk, since MindSpeed's DualPipeV numbers its second chunk from m on
+  kByOrder,   // for labels that say nothing: by the order in which ranks run their forwards (median place over ranks)
 };
 
-// The work of one rank in one step: tokens [begin, end) of RankLists.
+// The work of one rank in one step: the tokens [begin, end) of RankLists.
 struct RankList {
   int32_t step = 0, dp = 0, part = 0, stage = 0;
-  int32_t micro_batches = 0;  // of the step
+  int32_t micro_batches = 0;  // micro-batches of this step
   size_t begin = 0, end = 0;
 };
 
-// Every list with its cells, 12 B a token.
+// All lists with their cells, at 12 B a token.
 struct RankLists {
   LabelRule rule = LabelRule::kDense;
   int32_t stages = 0, chunks = 0;
-  int32_t micro_batches = 0;           // of most steps
-  bool chunks_share_no_label = false;  // two chunks, and no micro-batch runs on both
-  std::vector<RankList> lists;         // by step, replica, part
+  int32_t micro_batches = 0;           // micro-batches of most steps
+  bool chunks_share_no_label = false;  // there are two chunks, and no micro-batch runs on both
+  std::vector<RankList> lists;         // ordered by step, replica, part
   std::vector<WorkToken> tokens;
-  std::vector<uint32_t> cell;  // row of Trace::cells, by token; an F&B cell has two tokens
+  std::vector<uint32_t> cell;  // for each token its row of Trace::cells; an F&B cell has two tokens
 
-  // Lists [first, last) of one step and replica, from `first` on.
+  // Returns the end of the lists that belong to the step and replica of list `first`.
   size_t group_end(size_t first) const {
     size_t last = first;
     while (last < lists.size() && lists[last].step == lists[first].step && lists[last].dp == lists[first].dp) ++last;
@@ -51,10 +50,10 @@ struct RankLists {
   }
 };
 
-// Equal lists of one stage are kept once.
+// A list that several ranks and steps of one stage have in common.
 struct WorkList {
   int32_t stage = 0;
-  int32_t micro_batches = 0;  // of the step it belongs to
+  int32_t micro_batches = 0;  // micro-batches of the step it belongs to
   std::vector<WorkToken> tokens;
   int64_t count = 0;                   // how many (step, replica, rank) have it
   int32_t step = 0, dp = 0, part = 0;  // the first of them
@@ -63,20 +62,20 @@ struct WorkList {
 struct WorkLists {
   LabelRule rule = LabelRule::kDense;
   int32_t stages = 0, chunks = 0;
-  int32_t micro_batches = 0;           // of most steps
-  bool chunks_share_no_label = false;  // two chunks, and no micro-batch runs on both
+  int32_t micro_batches = 0;           // micro-batches of most steps
+  bool chunks_share_no_label = false;  // there are two chunks, and no micro-batch runs on both
   int64_t list_count = 0;
-  std::vector<WorkList> lists;  // by first appearance
+  std::vector<WorkList> lists;  // in order of first appearance
 };
 
-// Expects sorted cells. Steps of unknown number are left out; a part of unknown stage takes the stage that
+// Expects sorted cells. Steps with unknown numbers are left out; a part with unknown stage gets the stage that
 // infer_layout() finds. Two cells of opposite direction that overlap by more than half of the shorter one are one fused
-// pair; a backward's loss that is marked apart is none of its own (loss_backwards()). Where chunk numbers are
-// pieces of one job, the first piece stands for the job. O(cells), by labels of the
-// usual kind; O(cells log cells) by any.
+// pair. The backward of a loss that is marked apart is no cell of its own (loss_backwards()). Where chunk numbers are
+// pieces of one job, the first piece stands for the job. O(cells) for labels of the usual kind, O(cells log cells) for
+// any others.
 RankLists rank_lists(const Trace& trace, LabelRule rule);
 
-// The same, without repetitions. O(tokens).
+// Returns the same with equal lists of one stage kept once. O(tokens).
 WorkLists work_lists(const RankLists& lists);
 WorkLists work_lists(const Trace& trace, LabelRule rule);
 

@@ -15,13 +15,14 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostPlausible = 8;       // candidates that are generated, but for those as near as the nearest
-constexpr double kPlausible = 0.35;        // of the warm-up forwards may differ
-constexpr double kPairTurned = 1e-3;       // forwards: F before B in a pair is the likelier order
-constexpr size_t kMostSizes = 4;           // different numbers of micro-batches a step that are generated
-constexpr double kRenumberGain = 0.02;     // of score, below which labels are believed
-constexpr size_t kMostScored = 2048;       // different lists on which candidates are scored
-constexpr int64_t kMostPlanned = 1 << 17;  // forwards of a greedily planned schedule
+// At most so many candidates are generated, not counting those that are as near as the nearest.
+constexpr size_t kMostPlausible = 8;
+constexpr double kPlausible = 0.35;   // share of the warm-up forwards that may differ
+constexpr double kPairTurned = 1e-3;  // in forwards; for a pair, F before B is the likelier order
+constexpr size_t kMostSizes = 4;      // so many different numbers of micro-batches per step get schedules of their own
+constexpr double kRenumberGain = 0.02;     // labels are believed unless renumbering raises the score by this
+constexpr size_t kMostScored = 2048;       // candidates are scored on so many different lists
+constexpr int64_t kMostPlanned = 1 << 17;  // limit on the forwards of a schedule that is planned greedily
 
 std::vector<WorkToken> directions_only(const std::vector<WorkToken>& tokens) {
   std::vector<WorkToken> kept;
@@ -44,9 +45,9 @@ double closeness(size_t distance, size_t a, size_t b) {
   return std::max(0.0, 1 - static_cast<double>(distance) / longer);
 }
 
-// Forwards before the first backward, and whether the last of them ran together with it.
+// How many forwards come before the first backward, and whether the last of them ran as one with it.
 struct WarmUp {
-  int64_t forwards = -1;  // −1: a list without backwards was cut
+  int64_t forwards = -1;  // −1 for a list without backwards, which was cut
   bool fused = false;
   auto operator<=>(const WarmUp&) const = default;
 };
@@ -61,7 +62,7 @@ WarmUp warm_up_of(const WorkList& list) {
   return {};
 }
 
-// Of equally common values the smallest.
+// Returns the most common value; of equally common values the smallest.
 template <class Value>
 Value most_common(const std::map<Value, int64_t>& counts) {
   return std::max_element(counts.begin(), counts.end(),
@@ -69,7 +70,7 @@ Value most_common(const std::map<Value, int64_t>& counts) {
       ->first;
 }
 
-// Forwards of chunk 0 before the first of another chunk: the group of interleaved schedules.
+// Returns how many forwards of chunk 0 come before the first of another chunk: the group of interleaved schedules.
 int64_t first_group(const WorkList& list) {
   int64_t run = 0;
   for (const WorkToken& t : list.tokens) {
@@ -83,12 +84,12 @@ int64_t first_group(const WorkList& list) {
 struct Plausible {
   const ScheduleDef* def;
   ScheduleSizes sizes;
-  double distance;  // of the warm-up forwards, as a share of the expected ones
+  double distance;  // difference in warm-up forwards, as a share of the expected ones
 };
 
 std::vector<Plausible> plausible_ones(const WorkLists& lists) {
-  // The most common number of warm-up forwards of each stage.
-  std::map<int32_t, std::map<WarmUp, int64_t>> counted;  // stage → warm-up → lists
+  // For each stage the most common warm-up.
+  std::map<int32_t, std::map<WarmUp, int64_t>> counted;  // stage → warm-up → number of lists
   for (const WorkList& list : lists.lists)
     if (const WarmUp seen = warm_up_of(list); seen.forwards >= 0) counted[list.stage][seen] += list.count;
   std::map<int32_t, WarmUp> warm_up;
@@ -98,7 +99,7 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
     double apart = 0, whole = 0;
     for (const auto& [stage, seen] : warm_up) {
       const int64_t expected = def->warm_up(sizes, stage);
-      // A pair counts as F first; a schedule that has the B first comes next.
+      // Of a pair the F counts as first; a schedule that has the B first fits nearly as well.
       const auto first = static_cast<double>(std::abs(seen.forwards - expected));
       const double second = static_cast<double>(std::abs(seen.forwards - 1 - expected)) + kPairTurned;
       apart += seen.fused ? std::min(first, second) : first;
@@ -128,8 +129,8 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
       consider(def, sizes);
     }
   }
-  // The nearest, and a few in any case: labels and gaps may hide the warm-up. Of one micro-batch nearly all are as
-  // near.
+  // Keeps the nearest, and a few more in any case, since labels and gaps may hide the warm-up. With one micro-batch
+  // nearly all candidates are equally near.
   std::stable_sort(found.begin(), found.end(),
                    [](const Plausible& a, const Plausible& b) { return a.distance < b.distance; });
   size_t kept = 0;
@@ -141,7 +142,7 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
   return found;
 }
 
-// One candidate against all lists, made once per number of micro-batches.
+// Compares one candidate with all lists. Its schedule is made once for each number of micro-batches.
 class Comparison {
  public:
   Comparison(const Plausible& candidate, const WorkLists& lists) : candidate_(candidate), lists_(lists) {
@@ -153,8 +154,8 @@ class Comparison {
     for (const auto& [m, count] : counts) sizes_.push_back(m);
   }
 
-  // The schedule for the step of this list; for rare numbers of micro-batches that of most steps. nullptr: there is
-  // none.
+  // Returns the schedule for the step of this list: with the list's own number of micro-batches where that is common,
+  // else with that of most steps. nullptr when there is none.
   const Schedule* schedule_for(const WorkList& list) {
     const bool common = std::find(sizes_.begin(), sizes_.end(), list.micro_batches) != sizes_.end();
     const int32_t m = common ? list.micro_batches : lists_.micro_batches;
@@ -167,7 +168,7 @@ class Comparison {
     return made ? &*made : nullptr;
   }
 
-  // Scores every `every`-th list; equal ones are counted among all.
+  // Scores every `every`-th list; equal lists are counted among all.
   std::optional<ScheduleCandidate> run(size_t every) {
     ScheduleCandidate result{candidate_.def->name, candidate_.sizes, ChunkLayout::kLoop, 0, 0, 0};
     int64_t scored = 0;
@@ -201,7 +202,7 @@ class Comparison {
     return result;
   }
 
-  // The tokens of a list, two that ran as one in the order that this schedule has for them.
+  // Returns the tokens of a list, with two that ran as one in the order that this schedule has for them.
   std::vector<WorkToken> tokens_beside(const Schedule& schedule, const WorkList& list) {
     std::vector<WorkToken> tokens = list.tokens;
     if (std::none_of(tokens.begin(), tokens.end(), [](const WorkToken& t) { return t.fused; })) return tokens;
@@ -231,10 +232,11 @@ class Comparison {
   std::vector<int32_t> sizes_;
   std::map<int32_t, std::optional<Schedule>> made_;
   std::map<std::pair<const Schedule*, int32_t>, Expected> expected_;
-  std::map<const Schedule*, std::optional<SchedulePlaces>> places_;  // of schedules without cells of two
+  std::map<const Schedule*, std::optional<SchedulePlaces>> places_;  // for schedules without cells of two actions
 };
 
-// Schedules far from a list cost a thousand times what an equal one does: of many different lists some decide.
+// A list far from a schedule costs a thousand times what an equal one does. So when there are many different lists,
+// some of them decide.
 size_t sample_step(const WorkLists& lists) {
   return std::max<size_t>(1, (lists.lists.size() + kMostScored - 1) / kMostScored);
 }
@@ -245,7 +247,7 @@ struct Ranked {
   const WorkLists* lists;
 };
 
-// Sizes that a few cells can claim are not worth gigabytes.
+// A few cells may claim sizes that would take gigabytes; these are refused.
 bool affordable(const WorkLists& lists, size_t cells) {
   const int64_t forwards = int64_t{lists.stages} * lists.micro_batches * std::max(1, lists.chunks);
   return lists.list_count > 0 && lists.stages > 0 && lists.stages <= 4096 && lists.micro_batches > 0 &&
@@ -253,13 +255,13 @@ bool affordable(const WorkLists& lists, size_t cells) {
          forwards <= static_cast<int64_t>(cells) * 64 + 16384;
 }
 
-// Candidates of both label rules that apply, best first.
+// Returns the candidates of both label rules that apply, the best first.
 std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t cells) {
   std::vector<Ranked> all;
   for (const WorkLists* lists : choices) {
     if (!affordable(*lists, cells)) continue;
     for (const Plausible& plausible : plausible_ones(*lists)) {
-      // Only where the chunks share no micro-batch can they be two directions; and then they need one numbering.
+      // Chunks can be two directions only where they share no micro-batch, and then they need one common numbering.
       const bool two_ways = std::string_view(plausible.def->name) == "dualpipe";
       const bool one_numbering = lists == choices.front();
       if (lists->chunks_share_no_label ? two_ways != one_numbering : two_ways) continue;
@@ -271,7 +273,8 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
   const auto place = [](const Ranked& r) { return std::pair(r.candidate.score, r.candidate.order_score); };
   const auto nearer = [&](const Ranked& a, const Ranked& b) { return place(a) > place(b); };
   std::stable_sort(all.begin(), all.end(), nearer);
-  // The nearest, and what equals it, on all lists: few of them differ from it much, so that is cheap.
+  // The nearest candidate, and those equal to it, are scored again on all lists; few lists differ from it much, so that
+  // is cheap.
   if (all.empty() || sample_step(*all.front().lists) == 1) return all;
   size_t equal = 1;
   while (equal < all.size() && place(all[equal]) == place(all.front())) ++equal;
@@ -285,9 +288,10 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
 
 bool is_half(CellKind kind) { return kind == CellKind::kInputGrad || kind == CellKind::kWeightGrad; }
 
-// A run without any split backward that is nearest to a schedule which lives on them says nothing of where it would
-// have had them: of those whose forwards and backwards are as near, the one that stands first in the list of schedules.
-// Labels that count on in the second chunk are MindSpeed's own.
+// A run that never splits a backward may still be nearest to a schedule made of split backwards, and then it does not
+// tell where it would have split them. Of the schedules whose forwards and backwards are equally near, the one that
+// comes first in the list of schedules is taken. This does not apply to labels that count on in the second chunk, which
+// only MindSpeed writes.
 void settle_unsplit(std::vector<Ranked>& all) {
   const auto splits = [](const Ranked& one) {
     const Result<Schedule> made = make_schedule(one.candidate.name, one.candidate.sizes);
@@ -312,8 +316,8 @@ void settle_unsplit(std::vector<Ranked>& all) {
   std::rotate(all.begin(), chosen, chosen + 1);
 }
 
-// Schedules of one micro-batch are the same lists in a loop and in a V: of equals, one whose chunks lie as the times
-// say.
+// With one micro-batch, a schedule has the same lists in a loop and in a V. Of equal candidates the one is taken whose
+// layout of chunks fits the times.
 void settle_layout(const Trace& trace, std::vector<Ranked>& all) {
   const auto equals_first = [&](const Ranked& one) {
     return one.candidate.score == all.front().candidate.score &&
@@ -327,7 +331,7 @@ void settle_layout(const Trace& trace, std::vector<Ranked>& all) {
   if (chosen != end) std::rotate(all.begin(), chosen, chosen + 1);
 }
 
-// What the trace itself calls the micro-batches that lists of one step and replica have numbered.
+// What the trace calls the micro-batches that the lists of one step and replica number from 0.
 class OwnLabels {
  public:
   OwnLabels(const Trace& trace, const RankLists& lists) : trace_(trace), lists_(lists) {
@@ -345,7 +349,8 @@ class OwnLabels {
   int32_t lowest() const { return lowest_; }
   int32_t highest() const { return highest_; }
 
-  // Of the step and replica of a list, by (micro-batch, chunk); of another chunk where this one was not seen.
+  // Returns the labels in the step and replica of a list, by (micro-batch, chunk); those of another chunk where this
+  // one was not seen.
   MicroBatchLabel of(int32_t step, int32_t dp) const {
     std::map<std::pair<int32_t, int32_t>, int32_t> own;
     for (size_t l = 0; l < lists_.lists.size(); ++l) {
@@ -423,7 +428,7 @@ void add_divergences(const Trace& trace, const RankLists& lists, const Ranked& b
 
 Recognition recognise(const Trace& trace, RankLists* kept) {
   Recognition result;
-  // Ranks of a profile that have a place though nobody knows of stages: every schedule would be a guess too.
+  // The ranks of this profile have places although its stages are not known; any schedule would be a guess as well.
   const bool placed =
       std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage == kUnknown; });
   if (placed && trace.pipeline_stages == 0) return result;
@@ -454,7 +459,7 @@ Recognition recognise(const Trace& trace, RankLists* kept) {
     if (one.candidate.name != best.name && one.candidate.score == best.score &&
         one.candidate.order_score == best.order_score)
       result.same_as.push_back(one.candidate.name);
-    // One row a schedule: the sizes that fit best.
+    // One row for each schedule, with the sizes that fit best.
     const auto same = [&](const ScheduleCandidate& c) { return c.name == one.candidate.name; };
     if (std::none_of(result.candidates.begin(), result.candidates.end(), same))
       result.candidates.push_back(one.candidate);

@@ -1,8 +1,9 @@
-// Which schedule did this run follow, and where did it leave it?
+// Recognises which schedule a run followed, and where it left it.
 //
-// Every rank's list of forwards and backwards in every step is compared with the lists of the schedules that the number
-// of its warm-up forwards makes plausible. Weight gradients may legitimately move and are left out of the comparison;
-// they, and whether backwards were split or overlapped, decide between schedules that are equal otherwise.
+// Every rank's list of forwards and backwards in every step is compared with the lists of those schedules that its
+// number of warm-up forwards makes plausible. Weight gradients may be moved without breaking a schedule, so they are
+// left out of this comparison. They decide, together with whether backwards were split or overlapped, between schedules
+// that are otherwise equal.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +22,23 @@ struct ScheduleCandidate {
   std::string name;
   ScheduleSizes sizes;
   ChunkLayout layout = ChunkLayout::kLoop;
-  double score = 0;        // mean over lists of 1 − edit distance ÷ the longer list's length, of forwards and backwards
-  double order_score = 0;  // the same with weight gradients, kinds of backward and overlaps
+  double score = 0;  // mean over lists of 1 − edit distance ÷ length of the longer list, over forwards and backwards
+  double order_score = 0;   // the same with weight gradients, kinds of backward and overlaps
   int64_t equal_lists = 0;  // lists whose forwards and backwards are exactly those of the schedule
 };
 
 struct Recognition {
-  int64_t lists = 0;                          // (step, replica, rank) with work
-  std::vector<ScheduleCandidate> candidates;  // best first; empty when nothing could be compared
-  bool recognised = false;                    // the best one scores at least kRecognisedScore
-  LabelRule rule = LabelRule::kDense;         // how the best one numbers the micro-batches
-  bool renumbered = false;                    // micro-batch labels were put in the order of their forwards
-  // The trace's own labels are not 0, 1, 2, …: the lowest and the highest. Divergences speak of cells by them.
+  int64_t lists = 0;                          // how many lists (step, replica, rank) have work
+  std::vector<ScheduleCandidate> candidates;  // the best first; empty when nothing could be compared
+  bool recognised = false;                    // the best candidate scores at least kRecognisedScore
+  LabelRule rule = LabelRule::kDense;         // how the best candidate numbers the micro-batches
+  bool renumbered = false;                    // labels of micro-batches were replaced by the order of their forwards
+  // True when the trace's own labels are not 0, 1, 2, …; below are the lowest and the highest of them. Divergences use
+  // these labels.
   bool own_labels = false;
   int32_t lowest_label = 0, highest_label = 0;
-  // Schedules whose lists are the best one's in every kind and place: nothing in this run tells them apart.
+  // Schedules whose lists are those of the best candidate in every kind and place, so that nothing in this run tells
+  // them apart.
   std::vector<std::string> same_as;
   std::vector<Divergence>
       divergences;  // of the best one, recognised or not, those of most lists first; at most kMostDivergences
@@ -46,24 +49,26 @@ struct Recognition {
 inline constexpr double kRecognisedScore = 0.6;
 inline constexpr size_t kMostDivergences = 100;
 
-// Expects sorted cells; stages may be unknown (see work_lists()). Never fails: without lists, with sizes beyond those
-// of make_schedule(), or where stages are no more than the order of ranks (Trace::pipeline_stages is 0), there are no
-// candidates. Of more than 2048 different lists, evenly spaced ones score the candidates but the best. O(cells log
-// cells + candidates · cells · kExactDistance) at worst. `lists` (if given) gets rank_lists() under the rule that the
-// best candidate has.
+// Expects sorted cells; stages may be unknown (see work_lists()). Never fails. There are no candidates where there are
+// no lists, where sizes exceed those of make_schedule(), or where stages are only the order of ranks
+// (Trace::pipeline_stages is 0). When there are more than 2048 different lists, evenly spaced ones of them score all
+// candidates but the best. At worst O(cells log cells + candidates · cells · kExactDistance). `lists`, if given,
+// receives rank_lists() under the best candidate's rule.
 Recognition recognise(const Trace& trace, RankLists* lists = nullptr);
 
-// "1f1b, 4 stages, 8 micro-batches, 100 % of lists match"; "not recognised; nearest …"; "" without candidates.
+// Returns "1f1b, 4 stages, 8 micro-batches, 100 % of lists match" or "not recognised; nearest …"; "" without
+// candidates.
 Text recognition_text(const Recognition& recognition);
 
-// "micro-batches are labelled 100 to 149; the schedule counts them from 0"; "" where labels are the schedule's.
+// Returns "micro-batches are labelled 100 to 149; the schedule counts them from 0"; "" where labels are the schedule's.
 std::string labels_text(const Recognition& recognition);
 
-// The schedule that is nearly as near as one that is not met exactly: "vpp (93.0 %)"; "" when there is none.
+// When the best schedule is not met exactly, returns another that is nearly as near, "vpp (93.0 %)"; "" when there is
+// none.
 std::string runner_up_text(const Recognition& recognition);
-inline constexpr double kNearlyAsNear = 0.03;  // of score
+inline constexpr double kNearlyAsNear = 0.03;  // in units of score
 
-// "100 %": the share of lists that match the best candidate. Expects that there is one.
+// Returns the share of lists that match the best candidate, "100 %". Expects that there is a candidate.
 std::string equal_lists_text(const Recognition& recognition);
 
 }  // namespace stageline

@@ -1,5 +1,5 @@
-// What a recognition says in words: the schedule, its sizes, how much of the run follows it, and what is nearly as
-// near.
+// Puts a recognition into words: the schedule, its sizes, how much of the run follows it, and which schedule is nearly
+// as near.
 #include <algorithm>
 
 #include "base/number.h"

@@ -1,4 +1,4 @@
-// Where a piece of work stands in a schedule's lists.
+// Finds where a piece of work stands in the lists of a schedule.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace stageline {
 
-// By (micro-batch, chunk, direction) of each stage. Memory: stages · chunks · micro-batches.
+// Index by (micro-batch, chunk, direction) for each stage. Memory: stages · chunks · micro-batches.
 class SchedulePlaces {
  public:
   explicit SchedulePlaces(const Schedule& schedule)
@@ -28,8 +28,8 @@ class SchedulePlaces {
     }
   }
 
-  // The `nth` token of a list; where its numbers are unknown, what the schedule has at that place, if it goes the same
-  // way. kUnknown when the schedule has no such work.
+  // Returns the place of a list's `nth` token. Where the token's numbers are unknown, this is place `nth` if the work
+  // there has the same direction. kUnknown when the schedule has no such work.
   int32_t find(int32_t stage, const WorkToken& t, size_t nth) const {
     const auto s = static_cast<size_t>(stage);
     if (t.micro_batch == kUnknown || t.chunk == kUnknown)
@@ -39,7 +39,7 @@ class SchedulePlaces {
   }
 
  private:
-  // F, B or I, W: what tells the work of one micro-batch on one chunk apart.
+  // F, B or I, and W: the three kinds of work that one micro-batch has on one chunk.
   static size_t direction_of(CellKind kind) {
     return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1;
   }
@@ -49,7 +49,7 @@ class SchedulePlaces {
   }
   int32_t chunks_, micro_batches_;
   std::vector<std::vector<int32_t>> place_;
-  std::vector<std::vector<std::pair<size_t, int32_t>>> flat_;  // (direction, place) of every action in order
+  std::vector<std::vector<std::pair<size_t, int32_t>>> flat_;  // (direction, place) of every action, in order
 };
 
 }  // namespace stageline

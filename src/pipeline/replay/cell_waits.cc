@@ -1,7 +1,7 @@
-// Waits of jobs that recorded compute cells, and perhaps collectives, but no message that could be trusted: the order
-// of every rank, trace.links between stages, and a message of its own between two ranks. Where receives were recorded
-// beside the compute cells it lasts until its own one ended, else as messages between these two stages in this
-// direction usually do.
+// Finds waits for jobs that recorded compute cells, and perhaps collectives, but no messages that can be trusted. Waits
+// come from the order on every rank, from trace.links between stages, and from a message that is added between each two
+// ranks that a link connects. Where receives were recorded beside the compute cells, the message lasts until its own
+// receive ended; otherwise as long as messages between these two stages in this direction usually do.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -26,7 +26,7 @@ bool takes_part(CellKind kind) {
   return is_compute(kind) || kind == CellKind::kOptimizer || kind == CellKind::kCollective;
 }
 
-// (stage it leaves, stage it reaches, forward): the classes that share a latency.
+// (stage it leaves, stage it reaches, forward): messages with the same key share a latency.
 using Edge = std::tuple<int32_t, int32_t, bool>;
 
 class CellWaits {
@@ -37,7 +37,8 @@ class CellWaits {
           std::any_of(cells_.kind.begin() + static_cast<std::ptrdiff_t>(range.begin),
                       cells_.kind.begin() + static_cast<std::ptrdiff_t>(range.end), takes_part))
         steps_.push_back({range, {}, {}, {}, {}, {}});
-    // A half of an overlapped pair shares its device with the other half: its time says nothing of such work alone.
+    // The half of an overlapped pair shares its device with the other half, so its time says nothing about such work
+    // alone.
     pairs_ = overlapped_pairs(cells_);
     op_of_.assign(cells_.size(), kNoCell);
     share_links();
@@ -74,7 +75,7 @@ class CellWaits {
   }
 
  private:
-  static constexpr uint32_t kNothing = UINT32_MAX;  // of what an operation follows
+  static constexpr uint32_t kNothing = UINT32_MAX;  // an operation follows no other
   static constexpr size_t kTypes = 2 * size_t{kCellKindCount};
   static size_t type_index(CellKind kind, bool overlapped) {
     return (overlapped ? size_t{kCellKindCount} : 0) + static_cast<size_t>(kind);
@@ -82,16 +83,17 @@ class CellWaits {
 
   struct Step {
     StepRange range;
-    std::span<const Link> links;   // those that leave its cells
-    std::vector<uint32_t> before;  // by operation: the one of its rank that it follows
+    std::span<const Link> links;   // the links that leave its cells
+    std::vector<uint32_t> before;  // for each operation the one that it follows on its rank
     std::map<Edge, std::vector<int64_t>> gaps;
-    std::vector<size_t> first_seen;                        // types in the order of their first cells
-    std::array<size_t, 2> first_link{SIZE_MAX, SIZE_MAX};  // first message: forward, backward
+    std::vector<size_t> first_seen;  // types in the order of their first cells
+    // Index of the first message forward, and of the first backward.
+    std::array<size_t, 2> first_link{SIZE_MAX, SIZE_MAX};
     uint32_t messages = 0;
-    bool together = false;  // gradients_together()
+    bool together = false;  // the result of gradients_together()
   };
 
-  // Links come by the cell that they leave; else each step gets its own in the order in which they come.
+  // Gives each step its links. If they are not ordered by the cell they leave, a sorted copy is made.
   void share_links() {
     const auto from = [](const Link& a, const Link& b) { return a.from_cell < b.from_cell; };
     std::span<const Link> links(trace_.links);
@@ -127,7 +129,7 @@ class CellWaits {
     }
   }
 
-  // All that must be known of a step before drafts are made.
+  // Finds out everything about a step that must be known before drafts are made.
   void look_at(Step& step, StepDraft& draft) {
     draft.clear();
     draft.ops.reserve(step.range.end - step.range.begin);
@@ -141,9 +143,10 @@ class CellWaits {
       seen[type] = true;
     }
     rank_order(draft, step.before);
-    // The smallest part of the gaps is transfer, the rest is somebody being late: the lower quartile of the gaps of
-    // those that did wait for it stands for the class.
-    std::array<std::pair<Edge, std::vector<int64_t>*>, 2> known{};  // by direction: the one before, mostly the same
+    // The smallest part of a gap is transfer, and the rest is somebody being late. So the lower quartile of the gaps is
+    // taken as the latency, over those receivers that really waited for the message.
+    // For each direction the last key, which is mostly the same again.
+    std::array<std::pair<Edge, std::vector<int64_t>*>, 2> known{};
     for (const Link& link : step.links) {
       if (!usable(link) || on_one_rank(link)) continue;
       const Edge own = edge_of(link);
@@ -161,11 +164,12 @@ class CellWaits {
     step.together = gradients_together(draft, 0);
   }
 
-  // Each operation follows the one of its rank that ended last before it started; whatever overlaps it runs beside it.
+  // Each operation follows the one of its rank that ended last before it started; what overlaps it runs beside it.
   // Rounded stamps overlap where work does not: seconds since 1970 in a double are good to a quarter of a microsecond,
-  // a table in milliseconds to one. What reaches over a start by no more than two stamps of one moment may differ by –
-  // of compute also a tenth of its length, as no start is late by less –, and never by more than half of itself, has
-  // ended there. It still began first, so nobody waits for what follows.
+  // a table in milliseconds to one millisecond. So an operation counts as ended at the start of another if it reaches
+  // over that start by at most kSameNs, or for compute a tenth of its own length (a start that is late by less than
+  // that does not matter), but never by more than half of its length. It still began first, so it never waits for the
+  // other.
   static int64_t surely_ended_ns(const DraftOp& o) {
     const int64_t dur = o.end_ns - o.start_ns;
     const int64_t rounded = is_compute(o.kind) ? std::max(kSameNs, dur / 10) : kSameNs;
@@ -187,7 +191,7 @@ class CellWaits {
         std::stable_sort(by_end.begin(), by_end.end(), [&](uint32_t a, uint32_t b) { return ended(a) < ended(b); });
       size_t next = 0;
       for (uint32_t k = begin; k < end; ++k) {
-        // Of cells without length at one moment, those that come first in order go first.
+        // Of cells without length at the same moment, the first in order goes first.
         while (next < by_end.size() &&
                std::pair(ended(by_end[next]), by_end[next]) < std::pair(draft.ops[k].start_ns, k))
           ++next;
@@ -197,7 +201,7 @@ class CellWaits {
     }
   }
 
-  // Steps first: of other steps operations may not be known yet.
+  // Checks steps first, since the operations of other steps may not be known yet.
   bool usable(const Link& link) const {
     return cells_.step[link.from_cell] == cells_.step[link.to_cell] && op_of_[link.from_cell] != kNoCell &&
            op_of_[link.to_cell] != kNoCell && is_compute(cells_.kind[link.from_cell]) &&
@@ -213,7 +217,7 @@ class CellWaits {
     return Edge{from.stage, to.stage, forward};
   }
 
-  // In the order in which cells have them, then messages.
+  // Numbers types in the order in which cells have them, then messages.
   void number_types() {
     std::array<bool, kTypes> known{};
     const auto add = [&](CellKind kind, bool overlapped) {
@@ -252,8 +256,9 @@ class CellWaits {
       latency_[edge] = std::max<int64_t>(0, static_cast<int64_t>(percentile_of(list, 0.25)));
   }
 
-  // Recorded, where nearly every message was, between its producer's end and its receiver's start: else two measures
-  // would stand beside each other. Micro-batches that were numbered by guess find another one's message.
+  // Recorded messages are used where nearly every message was recorded, and received between its producer's end and its
+  // receiver's start; otherwise two different measures would be mixed. They are not used where micro-batches were
+  // numbered by a guess, since then a message of another micro-batch would be found.
   void look_at_records() {
     constexpr double kNearlyAll = 0.9;
     if (!recorded_.any_received() || trace_.diagnostics.count("cells.schedule") > 0) return;
@@ -274,8 +279,9 @@ class CellWaits {
     return {cells_.part[cell], cells_.step[cell], std::get<bool>(edge_of(link)), std::max(cells_.chunk[cell], 0),
             cells_.micro_batch[cell]};
   }
-  // From the end of its producer to the end of its receive, less what the receive was posted after the send: a receiver
-  // that comes late is no slow message. Nothing where nobody recorded the receive.
+  // Returns how long a message took: from the end of its producer to the end of its receive, minus the time by which
+  // the receive was posted after the send, because a receiver that comes late does not make a message slow. nullopt
+  // when the receive was not recorded.
   std::optional<int64_t> recorded_ns(const Link& link, int64_t produced_ns) const {
     const auto* received = recorded_.received(place_of(link, link.to_cell));
     if (!received) return std::nullopt;
@@ -288,7 +294,7 @@ class CellWaits {
   }
 
   void add_messages(const Step& step, StepDraft& draft) const {
-    std::array<std::optional<std::pair<Edge, int64_t>>, 2> last;  // latencies, by direction
+    std::array<std::optional<std::pair<Edge, int64_t>>, 2> last;  // latencies, one for each direction
     for (const Link& link : step.links) {
       if (!usable(link)) continue;
       const uint32_t from = op_of_[link.from_cell], to = op_of_[link.to_cell];
@@ -315,8 +321,8 @@ class CellWaits {
     }
   }
 
-  // The k-th collective of a name on one stage is one over its replicas, where all have as many and no member had ended
-  // before another began.
+  // The k-th collectives of one name on the ranks of a stage are one collective over its replicas, provided that all
+  // ranks have the same number of them and no member had ended before another began.
   void collectives(StepDraft& draft) const {
     draft.group.assign(draft.ops.size(), kNoGroup);
     std::map<std::tuple<int32_t, std::string_view>, std::map<int32_t, std::vector<uint32_t>>> lists;
@@ -348,11 +354,12 @@ class CellWaits {
   const Cells& cells_;
   RecordedMessages recorded_;
   bool messages_recorded_ = false;
-  std::vector<Step> steps_;         // those with operations
-  std::vector<Link> sorted_links_;  // where the trace's are not
+  std::vector<Step> steps_;         // those that have operations
+  std::vector<Link> sorted_links_;  // used when the trace's links are not sorted
   std::span<const Link> links_;
-  std::vector<uint32_t> pairs_, op_of_;  // by cell: overlapped_pairs(), its operation in its step or kNoCell
-  std::array<uint16_t, kTypes> type_{};  // by type_index()
+  // For each cell: overlapped_pairs(), and its operation within its step or kNoCell.
+  std::vector<uint32_t> pairs_, op_of_;
+  std::array<uint16_t, kTypes> type_{};  // index: type_index()
   std::vector<GraphType> types_;
   uint16_t gradients_ = 0;
   std::map<Edge, int64_t> latency_;

@@ -1,5 +1,5 @@
-// The operations of a run's steps, what each took by itself and what it waited for, as columns: step_graph.h makes
-// them, step_replay.h replays them.
+// The operations of a run's steps as columns: what each took by itself, and what it waited for. step_graph.h makes
+// them, and step_replay.h replays them.
 #pragma once
 
 #include <cstddef>
@@ -12,84 +12,88 @@
 
 namespace stageline {
 
-inline constexpr uint32_t kNoCell = UINT32_MAX;   // an operation that nobody recorded, of kComputeCells: a message, or
-                                                  // what all ranks do together before their optimizers
-inline constexpr uint32_t kNoGroup = UINT32_MAX;  // proceeds alone
+// An operation of kComputeCells that nobody recorded: a message, or what all ranks do together before their optimizers.
+inline constexpr uint32_t kNoCell = UINT32_MAX;
+inline constexpr uint32_t kNoGroup = UINT32_MAX;  // the operation proceeds alone
 
-// Where the waits come from.
+// What the waits were found from.
 enum class GraphSource : uint8_t {
-  kOperations,    // recorded messages and collectives, by the names of the artifact's op types
-  kComputeCells,  // order of every rank, trace.links, and one message latency per pair of stages and direction
+  kOperations,    // recorded messages and collectives, named as the paper's artifact names its op types
+  kComputeCells,  // the order on every rank, trace.links, and one message latency per pair of stages and direction
 };
 
-// When a recorded message or collective could have started.
+// The moment from which a recorded message or collective counts as late.
 enum class LaunchRule : uint8_t {
-  kFree,     // as the artifact has it: a receive is free as soon as the same kind of compute before its own has ended
-  kInOrder,  // after all compute of its rank that had ended when it started: what its rank was busy with is no delay
+  kFree,     // as the artifact has it: a receive could start once the compute of its kind before its own had ended
+  kInOrder,  // once all compute of its rank that had ended by its start; so what its rank was busy with is no delay
 };
 
 struct GraphType {
-  std::string name;         // "forward-compute", …; without such names the kind's: "forward", "recv forward", …
-  CellKind kind;            // of its first operation
-  bool communicates;        // its fair time is the median, not the mean
-  bool overlapped = false;  // halves of pairs, each with the time of both
+  std::string name;         // "forward-compute", …; without such names that of the kind: "forward", "recv forward", …
+  CellKind kind;            // kind of its first operation
+  bool communicates;        // the type communicates, so its fair time is the median and not the mean
+  bool overlapped = false;  // halves of overlapped pairs, each of which has the time of both
   bool operator==(const GraphType&) const = default;
 };
 
 struct GraphStep {
   int32_t step = 0;
-  uint32_t begin = 0, end = 0;  // its operations
-  int64_t start_ns = 0;         // on common time: the 0 of start_ns and end_ns below
-  int64_t span_ns = 0;          // recorded: latest end of what closes the step
-  bool counts = true;  // in means over steps and fair times: of kComputeCells, no outlier (PipelineSums::outliers)
+  uint32_t begin = 0, end = 0;  // its operations, as indices
+  int64_t start_ns = 0;         // in common time; start_ns and end_ns of its operations count from here
+  int64_t span_ns = 0;          // recorded: the latest end of an operation that closes the step
+  // Whether the step counts in means over steps and in fair times; with kComputeCells outliers (PipelineSums::outliers)
+  // do not.
+  bool counts = true;
 };
 
 struct GraphGroup {
-  uint32_t begin = 0, end = 0;  // its operations: they stand side by side
+  uint32_t begin = 0, end = 0;  // its operations, which stand side by side
 };
 
-// Structure of arrays by operation. Operations of a step stand together, in an order in which everything comes after
-// what it waits for; members of a group stand side by side, after everything that any of them waits for.
+// A structure of arrays, with one row per operation. The operations of a step stand together, each after everything it
+// waits for. Members of a group stand side by side, after everything that any of them waits for.
 struct StepGraph {
   GraphSource source = GraphSource::kComputeCells;
-  // Of kComputeCells: messages last as their receives were recorded, and not what is usual between two stages.
+  // For kComputeCells: a message lasts as its receive was recorded, rather than as long as is usual between its two
+  // stages.
   bool messages_recorded = false;
   std::vector<GraphType> types;
-  std::vector<GraphStep> steps;  // ascending
+  std::vector<GraphStep> steps;  // in ascending order
   std::vector<GraphGroup> groups;
-  int32_t stage_count = 0, dp_count = 0;  // highest known + 1; at least 1
+  int32_t stage_count = 0, dp_count = 0;  // highest known number + 1, at least 1
 
-  std::vector<uint32_t> cell;               // row of Trace::cells; kNoCell
-  std::vector<uint16_t> type;               // into types
-  std::vector<CellKind> kind;               // an unrecorded message: RF or RB, of the rank that receives it
-  std::vector<int32_t> part;                // into Trace::parts
-  std::vector<int32_t> chunk, micro_batch;  // kUnknown
-  std::vector<uint32_t> group_of;           // into groups; kNoGroup. Empty: there are none
-  std::vector<int32_t> stage_of, dp_of;     // by part; kUnknown
-  std::vector<uint8_t> closes_of;           // by type
+  std::vector<uint32_t> cell;  // row of Trace::cells; kNoCell
+  std::vector<uint16_t> type;  // index into types
+  std::vector<CellKind> kind;  // for a message that was not recorded RF or RB; it belongs to the rank that receives it
+  std::vector<int32_t> part;   // index into Trace::parts
+  std::vector<int32_t> chunk, micro_batch;  // kUnknown when not known
+  std::vector<uint32_t> group_of;           // index into groups, or kNoGroup; empty when there are no groups
+  std::vector<int32_t> stage_of, dp_of;     // for each part; kUnknown when not known
+  std::vector<uint8_t> closes_of;           // for each type, see closes()
 
-  std::vector<int64_t> start_ns, end_ns;  // recorded, from the step's start
-  std::vector<double> dur_ns, delay_ns;   // may be below 0 by what clocks and stamps are off, see kLeastNs
+  std::vector<int64_t> start_ns, end_ns;  // as recorded, counted from the step's start
+  std::vector<double> dur_ns, delay_ns;   // may be slightly below 0 where clocks or stamps are off, see kLeastNs
 
-  std::vector<uint32_t> wait_begin;  // size() + 1; waits of i: wait_on[wait_begin[i] .. wait_begin[i + 1])
-  std::vector<uint32_t> wait_on;     // operations of the same step before i, ascending, each once
+  // size() + 1 entries; the waits of operation i are wait_on[wait_begin[i] .. wait_begin[i + 1]).
+  std::vector<uint32_t> wait_begin;
+  std::vector<uint32_t> wait_on;  // operations of the same step before i, in ascending order, each once
 
-  // Of kOperations: the artifact's tolerance. Durations and delays at or below −10 ms are taken as 0, and counted but
-  // for delays of what communicates: that is posted early.
+  // The artifact's tolerance, used for kOperations: durations and delays at or below −10 ms are set to 0 and counted.
+  // Delays of what communicates are not counted, since it is posted early.
   static constexpr double kLeastNs = -10e6;
 
   size_t size() const { return cell.size(); }
   int32_t stage(size_t op) const { return stage_of[static_cast<size_t>(part[op])]; }
   int32_t dp(size_t op) const { return dp_of[static_cast<size_t>(part[op])]; }
   uint32_t group(size_t op) const { return group_of.empty() ? kNoGroup : group_of[op]; }
-  // Its end may be the end of the step: messages' are not, unless all are messages.
+  // True when its end may be the end of the step. Messages do not close a step, unless all operations are messages.
   bool closes(size_t op) const { return closes_of[type[op]] != 0; }
   std::span<const uint32_t> waits(size_t op) const {
     return {wait_on.data() + wait_begin[op], wait_on.data() + wait_begin[op + 1]};
   }
 };
 
-// One world: what every operation takes in it, by operation.
+// One world: for each operation, what it takes in it.
 struct OpTimes {
   std::vector<double> dur_ns, delay_ns;
 };

@@ -17,9 +17,9 @@ Unit unit_of(const StepGraph& graph, uint32_t op) {
   return {group.begin, group.end};
 }
 
-constexpr int64_t kSameMomentNs = 50'000;  // what two stamps of one moment may differ by
+constexpr int64_t kSameMomentNs = 50'000;  // two stamps of the same moment may differ by this much
 
-// What ended last of what an operation waited for; UINT32_MAX: it waited for nothing.
+// Returns the last to end of what an operation waited for; UINT32_MAX when it waited for nothing.
 uint32_t last_wait(const StepGraph& graph, uint32_t op) {
   uint32_t last = UINT32_MAX;
   for (const uint32_t on : graph.waits(op))
@@ -50,10 +50,11 @@ std::vector<PathStretch> critical_path(const StepGraph& graph, const GraphStep& 
     if (from < until) path.push_back({of, peer, piece, from, until});
     until = from;
   };
-  // Every round goes to an operation before the unit, so this ends.
+  // Every round continues at an operation before the unit, so the loop ends.
   while (true) {
     const Unit unit = unit_of(graph, op);
-    // The member that the others waited for; of several that started within a stamp's error the one that was free last.
+    // Finds the member that the others waited for: the last to start, or, of several that started within the error of a
+    // stamp, the one whose own wait ended last.
     int64_t latest = INT64_MIN;
     for (uint32_t k = unit.begin; k < unit.end; ++k) latest = std::max(latest, graph.start_ns[k]);
     uint32_t last = UINT32_MAX, before = UINT32_MAX;
@@ -80,7 +81,7 @@ std::vector<PathStretch> critical_path(const StepGraph& graph, const GraphStep& 
 std::vector<int64_t> slack_ns(const StepGraph& graph) {
   const ReplayedOps run = replay_ops(graph, recorded_times(graph));
   std::vector<int64_t> slack(graph.size(), 0);
-  std::vector<double> latest(graph.size());  // the latest end that lengthens nothing
+  std::vector<double> latest(graph.size());  // the latest end that makes no step longer
   parallel_for(graph.steps.size(), [&](size_t s) {
     const GraphStep& step = graph.steps[s];
     double span = 0;

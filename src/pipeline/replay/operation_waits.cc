@@ -1,5 +1,5 @@
-// Waits of recorded operations, by the rules of the what-if paper's artifact (its README and §3 of the paper): which
-// operation starts what, from names, order of start and virtual stages alone.
+// Finds the waits of recorded operations by the rules of the what-if paper's artifact (its README, and §3 of the
+// paper): from names, order of start and virtual stages alone, it says which operation starts after which.
 //
 //   compute    after the compute before it on its rank; forward after its receive, backward after its receive (of a
 //              split backward its first half, the input gradients, receives and sends; the paper's jobs have none);
@@ -14,8 +14,8 @@
 //   groups     the k-th send with the k-th receive on the other side; data-parallel collectives over replicas;
 //              embedding gradients over first and last stage; clip over all
 //
-// Receives that start after the last compute they could feed, and sends that end before the first one they could carry,
-// were recorded but not launched: they belong to no message.
+// Receives that start after the last compute they could feed, and sends that end before the first compute they could
+// carry, were recorded but not launched; they belong to no message.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -77,24 +77,24 @@ WaitOp op_of(std::string_view name) {
   return kNoOp;
 }
 
-// One rank in one step: its operations by type, in order of start. Numbers are places in the draft.
+// The operations of one rank in one step, by type, in order of start. Numbers are positions in the draft.
 struct Rank {
   int32_t stage = 0;
-  std::array<std::vector<uint32_t>, kOps> of;  // input gradients are among the backwards
+  std::array<std::vector<uint32_t>, kOps> of;  // input gradients count as backwards
   std::vector<uint32_t> compute;               // forwards and backwards, whole or split
 };
 
-// A key by which operations meet; equal keys are one group.
+// A key under which operations meet; those with equal keys are one group.
 struct Meeting {
-  WaitOp type;       // of messages the send's
-  int64_t place;     // of messages the sender's virtual stage; of collectives the stage, or −1 for all
-  uint64_t number;   // of messages the micro-batch, else how many came before
+  WaitOp type;       // for messages the type of the send
+  int64_t place;     // for messages the sender's virtual stage; for collectives the stage, or −1 for all stages
+  uint64_t number;   // for messages the micro-batch, otherwise how many came before
   uint64_t replica;  // 0 for collectives over replicas
   uint32_t op;
   auto key() const { return std::tie(type, place, number, replica); }
 };
 
-// The waits of one pipeline (replica) in one step.
+// Finds the waits of one pipeline (replica) in one step.
 class ReplicaWaits {
  public:
   ReplicaWaits(StepDraft& draft, std::vector<Rank>& ranks, uint64_t replica, bool over_replicas, bool behind,
@@ -113,7 +113,8 @@ class ReplicaWaits {
   }
 
   void add() {
-    // Of receives posted at one moment the first to end came first: another order would wait in circles.
+    // Of receives posted at the same moment the first to end came first; any other order would make waits go in a
+    // circle.
     for (Rank& rank : ranks_)
       for (const WaitOp type : {kSendF, kRecvF, kSendB, kRecvB})
         std::stable_sort(rank.of[type].begin(), rank.of[type].end(), [&](uint32_t a, uint32_t b) {
@@ -145,13 +146,13 @@ class ReplicaWaits {
     meetings_.push_back({type, place, number, replica, member});
   }
 
-  // Virtual stage of a compute: where in the model its chunk is.
+  // Returns the virtual stage of a compute: where in the model its chunk is.
   int64_t place(const Rank& rank, uint32_t compute) const {
     return int64_t{std::max(op(compute).chunk, 0)} * stages_ + rank.stage;
   }
 
-  // From place `next` on: of a receive the first compute that starts no earlier than it ends, of a send the last one
-  // that ended before it began.
+  // Searches from place `next` on. For a receive it returns the first compute that starts no earlier than the receive
+  // ends, for a send the last compute that ended before the send began.
   size_t by_time(const std::vector<uint32_t>& work, size_t next, uint32_t message, bool sends) const {
     if (!sends) {
       while (next < work.size() && op(work[next]).start_ns + kSameNs < op(message).end_ns) ++next;
@@ -161,7 +162,7 @@ class ReplicaWaits {
     return next;
   }
 
-  // Places of computes by their chunk and micro-batch, ascending.
+  // The places of computes by chunk and micro-batch, in ascending order.
   using Name = std::pair<int32_t, int32_t>;
   Name name_of(uint32_t i) const { return {chunks_ == 1 ? 0 : std::max(op(i).chunk, 0), op(i).micro_batch}; }
   std::vector<std::pair<Name, size_t>> by_name(const std::vector<uint32_t>& work) const {
@@ -175,8 +176,9 @@ class ReplicaWaits {
     return at != places.end() && at->first == name ? at->second : places.size();
   }
 
-  // Whether messages say which work they are of: they know their micro-batch, and of several chunks their own one, each
-  // its own. Where their chunk is another rank's count, what they say is not when that work ran.
+  // True when messages say which work they belong to: they give their micro-batch, with several chunks also their own
+  // rank's chunk, and each belongs to different work. Where the chunk they give is counted on another rank, the times
+  // do not fit that work.
   bool named(const std::vector<uint32_t>& work, const std::vector<std::pair<Name, size_t>>& places,
              const std::vector<uint32_t>& messages, bool sends) const {
     if (chunks_ == 1)
@@ -202,12 +204,12 @@ class ReplicaWaits {
     std::vector<uint32_t> launched;
     for (const uint32_t m : all)
       if (sends ? op(m).end_ns >= first_end - kSameNs : op(m).start_ns <= last_start + kSameNs) launched.push_back(m);
-    // With several chunks the first receive of the first stage, which receives nothing, may be missing.
+    // With several chunks, the first receive may be missing on the first stage, where the first chunk receives nothing.
     size_t next = !sends && chunks_ > 1 && launched.size() + 1 == work.size() ? 1 : 0;
-    // Messages that say what they are of belong to it, whatever came first.
+    // Messages that say which work they belong to are matched by that, in whatever order they came.
     const auto places = by_name(work);
     const bool said = named(work, places, launched, sends);
-    // Where others are missing, times say which are there.
+    // Where some messages are missing, times tell which ones are there.
     const bool gaps = launched.size() + next != work.size();
     uint64_t count = 0;
     const int64_t towards = (compute == kF) == sends ? 1 : -1;
@@ -226,13 +228,13 @@ class ReplicaWaits {
       } else {
         draft_.wait(c, m);
         fed_[c] = 1;
-        // Unless it was over before that.
+        // This does not hold for a message that was over before that compute ended.
         if (next > 0 && (!said || op(work[next - 1]).end_ns <= op(m).end_ns + kSameNs)) draft_.wait(m, work[next - 1]);
       }
       ++next;
       const int64_t peer = place(rank, c) + towards;
-      if (peer < 0 || peer >= int64_t{chunks_} * stages_) continue;  // the model's own ends: nobody is there
-      // Both sides are named by the sender. Without micro-batches the order has to do.
+      if (peer < 0 || peer >= int64_t{chunks_} * stages_) continue;  // the ends of the model have no neighbour
+      // Both sides name a message by its sender. Without micro-batches the order is used.
       const int32_t micro_batch = op(c).micro_batch;
       const uint64_t number =
           micro_batch == kUnknown ? uint64_t{1} << 32 | count++ : static_cast<uint64_t>(micro_batch);
@@ -296,7 +298,8 @@ class ReplicaWaits {
     then(rank.of[kOptimize]);
   }
 
-  // Whatever communicates follows the compute of its rank that ended last before it started, give or take a stamp.
+  // Whatever communicates follows the compute of its rank that ended last before it started, to within the error of a
+  // stamp.
   void launches(const Rank& rank) {
     std::vector<uint32_t> by_end = rank.compute, others;
     std::stable_sort(by_end.begin(), by_end.end(), [&](uint32_t a, uint32_t b) { return op(a).end_ns < op(b).end_ns; });
@@ -327,7 +330,7 @@ class ReplicaWaits {
   bool over_replicas_, behind_;
   LaunchRule rule_;
   int32_t stages_, chunks_ = 1;
-  std::vector<uint8_t>& fed_;  // by operation: a compute with a receive of its own
+  std::vector<uint8_t>& fed_;  // for each operation: whether it is a compute with a receive of its own
   std::vector<Meeting>& meetings_;
 };
 
@@ -346,7 +349,7 @@ void form_groups(StepDraft& draft, std::vector<Meeting>& meetings) {
   }
 }
 
-// Work whose receive was not recorded waits for the work that made its input.
+// Work whose receive was not recorded waits for the work that made its input, according to trace.links.
 void follow_links(const Trace& trace, const Cells& cells, const StepRange& range, const std::vector<uint8_t>& fed,
                   StepDraft& draft) {
   const auto first = std::lower_bound(trace.links.begin(), trace.links.end(), range.begin,
@@ -364,8 +367,9 @@ void follow_links(const Trace& trace, const Cells& cells, const StepRange& range
   }
 }
 
-// Whether chunks lie otherwise than the rules have them, all from the first stage to the last: the model turns round at
-// the last stage, so that what leaves a chunk there enters the next one on the same rank, or some chunks run backwards.
+// True where chunks do not all lie from the first stage to the last, as the rules assume. Then the model turns round at
+// the last stage, so that what leaves a chunk there enters the next chunk on the same rank, or some chunks run
+// backwards.
 bool turns_round(const Trace& trace) {
   const Cells& cells = trace.cells;
   return std::any_of(trace.links.begin(), trace.links.end(), [&](const Link& link) {
@@ -408,9 +412,11 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
   }
   const bool messages = count[kSendF] > 0 && count[kRecvF] > 0;
   const bool collectives = count[kParams] + count[kGrads] + count[kClip] > 0;
-  // Without all of the work a replay is of another step: overlapped pairs, say, or another framework's names for work.
+  // If some of the work is left out, a replay would be of another step; this happens with overlapped pairs and with
+  // names of another framework.
   if (work_left_out || turns_round(trace)) return {};
-  // One stage has no messages; anything else by these names is a table made for the artifact, or like it.
+  // One stage has no messages. Any other trace with these names but no messages is a table made for the artifact or the
+  // like.
   if (count[kF] == 0 || !(messages || (stages == 1 && collectives))) return {};
 
   std::array<uint16_t, kOps> type{};

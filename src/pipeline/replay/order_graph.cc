@@ -11,14 +11,14 @@
 namespace stageline {
 namespace {
 
-// Kahn's algorithm over rank lists. A list that cannot go on waits at the unit that it lacks, so every wait is looked
-// at once. Where all wait, the unit that was recorded first goes on without what it lacks.
+// Kahn's algorithm over the lists of ranks. A list that cannot go on waits at the unit that it lacks, so every wait is
+// looked at once. Where all lists wait, the unit that was recorded first goes on without what it lacks.
 class Sorter {
  public:
   Sorter(const std::vector<OrderUnit>& units, const std::vector<uint32_t>& list_begin, const uint32_t* sequence)
       : units_(units), begin_(list_begin), sequence_(sequence), lists_(list_begin.size() - 1) {}
 
-  // Runs what can run without leaving a wait out; whether that is everything.
+  // Runs what can run without leaving out any wait. Returns whether that is everything.
   bool sort(std::vector<uint32_t>& order) {
     order.clear();
     order.reserve(units_.size());
@@ -30,7 +30,7 @@ class Sorter {
     return order.size() == units_.size();
   }
 
-  // Goes on after sort() has stopped, `units` being those of this sorter. Returns how many waits were left out.
+  // Goes on after sort() has stopped; `units` must be those of this sorter. Returns how many waits were left out.
   int64_t break_circles(std::vector<OrderUnit>& units, std::vector<uint32_t>& order) {
     stalled_ = true;
     for (uint32_t l = 0; l < lists_; ++l)
@@ -39,7 +39,7 @@ class Sorter {
     while (!blocked_.empty()) {
       const auto [start, list, unit] = blocked_.top();
       blocked_.pop();
-      if (next_[list] >= begin_[list + 1] || at(next_[list]) != unit) continue;  // it has gone on since
+      if (next_[list] >= begin_[list + 1] || at(next_[list]) != unit) continue;  // the list has gone on since
       for (uint32_t& before : units[unit].after) {
         if (before == kNoUnit || done_[before]) continue;
         before = kNoUnit;
@@ -87,7 +87,7 @@ class Sorter {
   const uint32_t* sequence_;
   size_t lists_;
   std::vector<uint8_t> done_;
-  std::vector<uint32_t> first_;  // by unit: into waiters_
+  std::vector<uint32_t> first_;  // for each unit its first entry in waiters_
   std::vector<Waiter> waiters_;
   std::vector<uint32_t> next_, awake_;
   bool stalled_ = false;
@@ -163,7 +163,7 @@ void OrderGraphs::add_waits(size_t first, size_t last, OrderGraph& graph) const 
   }
   const auto per_position = static_cast<size_t>(ways_) * static_cast<size_t>(vstages_);
   const size_t slots = static_cast<size_t>(most_positions) * 2 * static_cast<size_t>(micro_batches) * per_position;
-  // A table far larger than the work is one of labels without sense.
+  // A table that would be far larger than the work means that the labels make no sense.
   if (slots > graph.units.size() * 64 + 4096) {
     graph.unnumbered += static_cast<int64_t>(graph.units.size());
     return;
@@ -210,7 +210,7 @@ void OrderGraphs::add_waits(size_t first, size_t last, OrderGraph& graph) const 
     if (from < 0) return;  // the first virtual stage waits for nobody
     const int32_t position = position_[static_cast<size_t>(list.part)];
     uint32_t producer = done[slot(backward, way_of(t), from, t.micro_batch, position)];
-    // A stage with fewer peers: its first rank serves all.
+    // Where the other stage has fewer tensor-parallel peers, its first rank serves all.
     if (producer == kNoUnit && position > 0) producer = done[slot(backward, way_of(t), from, t.micro_batch, 0)];
     if (producer == kNoUnit) ++graph.without_producer;
     if (producer != u) graph.units[u].after[half] = producer;

@@ -1,13 +1,13 @@
-// The order that ran, as a graph to replay: one pipeline (step and replica), every rank's work in the order in which it
-// was recorded, and what each piece waits for.
+// The order that ran, as a graph that can be replayed: the work of every rank of one pipeline (one step and replica),
+// in the order in which it was recorded, and what each piece of work waits for.
 //
 //     rank list   F0 → F1 → B0 → F2 → …          a rank does one thing at a time, in its order
 //     waits       F(mb, s−1) → F(mb, s)          s: virtual stage; the schedule need not be known
 //                 B(mb, s+1) → B(mb, s)          at the last virtual stage F(mb, s) → B(mb, s); B or I
 //                 I(mb, s)   → W(mb, s)
 //
-// Units stand in an order in which everything comes after what it waits for, so a replay is one pass, and several
-// replays can share it.
+// Units stand in an order in which each comes after everything it waits for, so a replay is one pass, and several
+// replays can share the order.
 #pragma once
 
 #include <cstdint>
@@ -22,34 +22,35 @@ namespace stageline {
 
 inline constexpr uint32_t kNoUnit = UINT32_MAX;
 
-// One thing that a rank does: an F, B, I or W, or an overlapped pair of them.
+// One piece of work of a rank: an F, B, I or W, or an overlapped pair of them.
 struct OrderUnit {
-  int64_t start_ns = 0, end_ns = 0;  // as recorded, on common time
-  double own_ns = 0;                 // time that its rank spends on it alone: what earlier work covers does not count
-  uint32_t token = 0;                // of RankLists, the first of a pair's two
-  uint32_t list = 0;                 // from the first of the graph
-  uint32_t after[2] = {kNoUnit, kNoUnit};  // what it waits for besides its own rank
+  int64_t start_ns = 0, end_ns = 0;  // as recorded, in common time
+  double own_ns = 0;                 // the time its rank spends on it alone; what earlier work covers does not count
+  uint32_t token = 0;                // index into RankLists, for a pair the first of its two
+  uint32_t list = 0;                 // counted from the first list of the graph
+  uint32_t after[2] = {kNoUnit, kNoUnit};  // the units it waits for besides the one before it on its rank
   CellKind kind = CellKind::kForward;      // F, B, I, W or F&B
-  int16_t chunk = 0;                       // of the first action; 0 where it is unknown
+  int16_t chunk = 0;                       // of the first action; 0 when unknown
 };
 
 struct OrderGraph {
-  std::vector<OrderUnit> units;      // by list, in its order
-  std::vector<uint32_t> list_begin;  // of each list; one more than there are lists
-  std::vector<uint32_t> order;       // units, each after what it waits for
+  std::vector<OrderUnit> units;      // list after list, each in its own order
+  std::vector<uint32_t> list_begin;  // for each list its first unit, and one entry more
+  std::vector<uint32_t> order;       // all units, each after everything it waits for
   int64_t start_ns = 0, end_ns = 0;  // first start and last end of the units
-  int64_t unnumbered = 0;            // units without a micro-batch or chunk: what they wait for nobody knows
-  int64_t without_producer = 0;      // those whose producer was not recorded
-  int64_t broken = 0;                // waits that close a circle, and were left out: labels or clocks are wrong
+  int64_t unnumbered = 0;            // units without a micro-batch or chunk, so that it is not known what they wait for
+  int64_t without_producer = 0;      // units whose producer was not recorded
+  int64_t broken = 0;                // waits that close a circle and were left out; then labels or clocks are wrong
   double overlap_ns = 0;             // time in which a rank did two things at once, counted once
 };
 
-// What graphs of one trace share. References must outlive it.
+// What the graphs of one trace have in common. What its constructor is given must outlive it.
 class OrderGraphs {
  public:
-  // `lists` of this trace. O(cells).
+  // `lists` must be those of this trace. O(cells).
   OrderGraphs(const Trace& trace, const RankLists& lists, ChunkLayout layout);
-  // Lists [first, last) of one step and replica. O(units), and O(units log ranks) where waits close circles.
+  // Returns the graph of lists [first, last), which are one step and replica. O(units); O(units log ranks) where waits
+  // close circles.
   OrderGraph graph(size_t first, size_t last) const;
 
  private:
@@ -58,15 +59,16 @@ class OrderGraphs {
 
   const Trace& trace_;
   const RankLists& lists_;
-  Schedule shape_;  // sizes and layout only
+  Schedule shape_;  // only sizes and layout are filled
   int32_t ways_ = 1, vstages_ = 1;
-  std::vector<int32_t> position_;       // by part: its place among those of its replica and stage
-  std::vector<uint32_t> loss_of_;       // by cell: loss_backwards(); empty where there is none
-  std::vector<uint32_t> loss_cell_of_;  // by cell: the loss's part of this backward; empty where there is none
+  std::vector<int32_t> position_;  // for each part its place among the parts of its replica and stage
+  std::vector<uint32_t> loss_of_;  // for each cell loss_backwards(); empty when all are kNoPair
+  // For each backward the cell that is the backward of its loss; empty when there is none.
+  std::vector<uint32_t> loss_cell_of_;
 };
 
-// The same units with each list in another order: `sequence` has the units of every list, list by list. False when that
-// order cannot run. O(units).
+// Orders the same units with each list in another order: `sequence` has the units of every list, list by list. False
+// when that order cannot run. O(units).
 bool reorder(const OrderGraph& graph, const std::vector<uint32_t>& sequence, std::vector<uint32_t>& order);
 
 }  // namespace stageline

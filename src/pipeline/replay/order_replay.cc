@@ -38,7 +38,8 @@ size_t OrderReplay::place_of(int32_t stage) const {
   return static_cast<size_t>(std::lower_bound(stages_.begin(), stages_.end(), stage) - stages_.begin());
 }
 
-// Numbers the (stage, chunk, kind): by a table, or where chunk numbers leave it mostly empty, in order.
+// Numbers each (stage, chunk, kind): by a table, or, where chunk numbers would leave a table mostly empty, in sorted
+// order.
 size_t OrderReplay::number_costs(const RankLists& lists, size_t first) {
   const auto chunks = static_cast<size_t>(std::max(1, lists.chunks));
   std::vector<uint64_t> key;

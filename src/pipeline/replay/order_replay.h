@@ -1,4 +1,4 @@
-// Replays of the order that ran, with more and more of the real inputs (pipeline/measure/waterfall.h).
+// Replays the order that ran, adding one real input after the other (pipeline/measure/waterfall.h explains the levels).
 #pragma once
 
 #include <algorithm>
@@ -11,32 +11,32 @@
 
 namespace stageline {
 
-// When the last unit ends, from 0, in ns: T0 … T4.
+// For each level T0 … T4 when the last unit ends, in ns from 0.
 using ReplayLevels = std::array<double, 5>;
 
-// How long messages held up one unit.
+// How long one unit was held up by messages.
 struct MessageTime {
-  double held_ns = 0;       // after its rank was free, the input being there: its rank sat in the receive
-  double after_ns[2] = {};  // after the end of what it waits for
+  double held_ns = 0;       // after its rank was free and the input was there: its rank still sat in the receive
+  double after_ns[2] = {};  // after the end of each of the two units it waits for
 };
 
-// How long ranks wait in every replay, T0 … T4.
+// How long ranks wait, in each replay T0 … T4.
 struct UnitWaits {
-  std::vector<ReplayLevels> before;  // each unit, since its rank was free
-  std::vector<ReplayLevels> after;   // the last unit of each list, until the replay's end
+  std::vector<ReplayLevels> before;  // for each unit, since its rank was free
+  std::vector<ReplayLevels> after;   // after the last unit of each list, until the replay's end
 };
 
-// What replay_units() leaves: when each list is through, and the last of all; in K worlds, from 0, in ns.
+// The result of replay_units() for K worlds, in ns from 0: when each list is finished, and when everything is.
 template <size_t K>
 struct UnitEnds {
   std::vector<std::array<double, K>> free_at;
   std::array<double, K> last{};
 };
 
-// Units one after the other in `order`, each after what it waits for, in K worlds at a time:
+// Replays units in the given `order`, each after everything it waits for, in K worlds at a time:
 //
-//   ready = the end of the unit before it in its list, after held(unit, ready)
-//   ready = max(ready, arrives(unit, w, end of after[w], world))   for what it waits for
+//   ready = held(unit, end of the unit before it in its list)
+//   ready = max(ready, arrives(unit, w, end of after[w], world))   for each unit after[w] that it waits for
 //   begins(unit, end of the unit before, ready);   end = ready + cost(unit)
 //
 // O(units · K).
@@ -67,8 +67,8 @@ inline constexpr auto kHeldByNothing = [](uint32_t, const auto&) {};
 inline constexpr auto kArrivesAtOnce = [](uint32_t, size_t, double end_ns, size_t) { return end_ns; };
 inline constexpr auto kBeginsUnseen = [](uint32_t, const auto&, const auto&) {};
 
-// When the last unit ends, from 0, in this order, each after what it waits for: a unit takes `cost_ns(unit)`, a message
-// between ranks `latency_ns`. O(units).
+// Returns when the last unit ends in this order, from 0, with each unit after everything it waits for. A unit takes
+// `cost_ns(unit)`, a message between ranks `latency_ns`. O(units).
 template <class Cost>
 double order_span_ns(const OrderGraph& graph, const std::vector<uint32_t>& order, const Cost& cost_ns,
                      double latency_ns) {
@@ -80,23 +80,25 @@ double order_span_ns(const OrderGraph& graph, const std::vector<uint32_t>& order
       .last[0];
 }
 
-// The costs of one pipeline's units. Every replay is O(units). References must outlive it.
+// The costs of one pipeline's units. Each replay takes O(units). References must outlive the object.
 class OrderReplay {
  public:
-  // `first`: the graph's first list.
+  // `first` is the graph's first list.
   OrderReplay(const OrderGraph& graph, const RankLists& lists, size_t first);
 
-  // The stages that the pipeline has, ascending, and the place of one among them.
+  // The stages that the pipeline has, in ascending order, and the place of one stage among them.
   const std::vector<int32_t>& stages() const { return stages_; }
   size_t place_of(int32_t stage) const;
-  // What a unit takes when every one of its kind takes the same.
+  // Returns what a unit takes when all units of its kind take the same.
   double equal_ns(uint32_t unit) const { return kind_ns_[static_cast<size_t>(graph_.units[unit].kind)]; }
 
-  // T0 (equal costs by kind), T1 (means by stage, chunk and kind) and T2 (own durations), in one pass.
+  // Computes T0 (equal costs for each kind), T1 (means by stage, chunk and kind) and T2 (the units' own durations) in
+  // one pass.
   void without_messages(ReplayLevels& level_ns) const;
-  // T0 in another order of the same units.
+  // Returns T0 for another order of the same units.
   double equal_costs(const std::vector<uint32_t>& order) const;
-  // T3 (own durations and MessageTime::after_ns) and T4 (and held_ns); `messages` by unit.
+  // Computes T3 (own durations and MessageTime::after_ns) and T4 (and held_ns as well). `messages` has an entry for
+  // each unit.
   void with_messages(const std::vector<MessageTime>& messages, ReplayLevels& level_ns) const;
   UnitWaits waits(const std::vector<MessageTime>& messages) const;
 
@@ -107,8 +109,8 @@ class OrderReplay {
   static constexpr size_t kKinds = 5;  // F, B, I, W, F&B
   const OrderGraph& graph_;
   std::vector<int32_t> stages_;
-  std::vector<uint32_t> cost_index_;  // by unit: into stage_ns_
-  std::vector<double> stage_ns_;      // mean by stage, chunk, kind
+  std::vector<uint32_t> cost_index_;  // for each unit its index into stage_ns_
+  std::vector<double> stage_ns_;      // means by stage, chunk and kind
   std::array<double, kKinds> kind_ns_{};
 };
 

@@ -26,7 +26,7 @@ struct Row {
 
 std::string shown(std::string_view text) { return "\"" + std::string(text.substr(0, 40)) + "\""; }
 
-// A whole number from 0 to most − 1.
+// Parses a whole number from 0 to most − 1.
 std::optional<int32_t> number_below(std::string_view text, int64_t most) {
   const auto value = parse_int(trim(text));
   if (!value || *value < 0 || *value >= most) return std::nullopt;
@@ -38,7 +38,7 @@ std::optional<CellKind> action_kind(std::string_view code) {
   return kind && *kind <= CellKind::kWeightGrad ? kind : std::nullopt;
 }
 
-// Rows to a schedule of as many ranks, micro-batches and chunks as the rows name.
+// Makes a schedule of the rows, with as many ranks, micro-batches and chunks as the rows name.
 Result<Schedule> assemble(std::vector<Row> rows, const std::string& path) {
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return std::tie(a.rank, a.index) < std::tie(b.rank, b.index); });
@@ -76,7 +76,7 @@ Result<std::vector<Row>> read_table(std::string_view text, const std::string& pa
   std::vector<std::string_view> fields;
   std::vector<std::string> storage;
   int64_t lines = 0;
-  next_csv_record(text, fields, storage, &lines);  // the header
+  next_csv_record(text, fields, storage, &lines);  // skips the header
   for (int64_t line = lines + 1; next_csv_record(text, fields, storage, &lines); line = lines + 1) {
     if (fields.size() == 1 && trim(fields[0]).empty()) continue;
     const auto bad = [&](const std::string& what) {
@@ -100,7 +100,7 @@ Result<std::vector<Row>> read_table(std::string_view text, const std::string& pa
   return rows;
 }
 
-// "5F0" → virtual stage (in `chunk`), kind, micro-batch.
+// Parses "5F0" into virtual stage (kept in `chunk`), kind and micro-batch.
 std::optional<Action> torch_action(std::string_view text) {
   size_t digits = 0;
   while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
@@ -119,7 +119,7 @@ bool is_no_computation(std::string_view text) {
   return false;
 }
 
-// Virtual stages in Action::chunk become chunks, and the layout is the one that the ranks' stages show.
+// Turns the virtual stages in Action::chunk into chunks, and returns the layout that the stages of each rank show.
 Result<ChunkLayout> chunks_of_stages(std::vector<Row>& rows, const std::string& path) {
   int32_t p = 0;
   for (const Row& row : rows) p = std::max(p, row.rank + 1);
@@ -182,7 +182,7 @@ Result<std::vector<Row>> read_torch(std::string_view text, const std::string& pa
   return rows;
 }
 
-// The layout under which the order runs; of several the one with the shortest span.
+// Sets the layout under which the order runs; of several the one with the shortest span.
 Status settle_layout(Schedule& schedule, std::optional<ChunkLayout> layout, const std::string& path) {
   std::optional<ChunkLayout> best;
   int64_t best_span = 0;

@@ -1,4 +1,5 @@
-// Orders as text: our table (stage,index,kind,microbatch,chunk) and the CSV of PyTorch's pipeline schedules.
+// Writes and reads orders as text: our own table (stage,index,kind,microbatch,chunk) and the CSV of PyTorch's pipeline
+// schedules.
 #pragma once
 
 #include <optional>
@@ -10,23 +11,23 @@
 
 namespace stageline {
 
-// One row per action; the two rows of an overlapped cell share (stage, index).
+// Writes one row per action; the two rows of an overlapped cell have the same (stage, index).
 std::string order_csv(const Schedule& schedule);
 
-// What torch's `_load_csv` reads and torchtitan's `pipeline_parallel_schedule_csv` runs: one line per rank, one action
-// per field: virtual stage, kind, micro-batch ("5F0", "0I3", "(0F4;7B2)OVERLAP_F_B"). Errors: kUsage for a layout that
-// torch has no stages for (two directions).
+// Writes the CSV that torch's `_load_csv` reads and torchtitan's `pipeline_parallel_schedule_csv` runs: one line per
+// rank, one action per field, written as virtual stage, kind and micro-batch ("5F0", "0I3", "(0F4;7B2)OVERLAP_F_B").
+// Errors: kUsage for the bidirectional layout, for which torch has no stages.
 Result<std::string> torch_csv(const Schedule& schedule);
 
 struct ReadOrder {
   Schedule schedule;
-  int64_t left_out = 0;  // torch actions that are no computation: messages, UNSHARD, RESHARD, REDUCE_GRAD
+  int64_t left_out = 0;  // torch's actions that are no computation: messages, UNSHARD, RESHARD, REDUCE_GRAD
 };
 
-// Either of the two, told apart by the first line. The result passes check_order() and replay() with equal costs. Our
-// table does not say how chunks lie: `layout` does, or else the one under which the order runs, and of several the one
-// with the shortest span at equal costs. `path` is for messages. Errors: kBadInput with the line, kLimit beyond those
-// of make_schedule().
+// Reads either of the two, told apart by the first line. The result passes check_order(), and replay() with equal
+// costs. Our table does not say how chunks lie, so `layout` does; without it, that layout is taken under which the
+// order runs, and of several the one with the shortest span at equal costs. `path` is named in messages. Errors:
+// kBadInput with the line, kLimit for sizes beyond those of make_schedule().
 Result<ReadOrder> read_order(std::string_view text, const std::string& path, std::optional<ChunkLayout> layout);
 
 }  // namespace stageline

@@ -6,7 +6,8 @@
 namespace stageline {
 namespace {
 
-// When F and I/B of (micro-batch, virtual stage) end, or what they send arrives; −1 while they have not.
+// When F and I or B of each (micro-batch, virtual stage) end, or when what they send arrives; −1 while they have not
+// run.
 struct Done {
   std::vector<int64_t> forward, backward;
 };
@@ -23,7 +24,7 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
   const size_t messages = costs.arrival_ns ? slots : 0;
   Done arrived{std::vector<int64_t>(messages, -1), std::vector<int64_t>(messages, -1)};
   std::vector<int32_t> ranks_of(static_cast<size_t>(virtual_stages) * (two_ways ? 2 : 1));
-  // Which rank holds a virtual stage; with two directions that depends on the chunk.
+  // The rank that holds a virtual stage; with two directions it also depends on the chunk.
   const auto rank_of = [&](int32_t stage, int32_t chunk) -> int32_t& {
     return ranks_of[static_cast<size_t>(stage) + (two_ways && chunk == 1 ? static_cast<size_t>(virtual_stages) : 0)];
   };
@@ -33,7 +34,7 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
     return static_cast<size_t>(mb) * static_cast<size_t>(virtual_stages) + static_cast<size_t>(stage);
   };
 
-  // Earliest start that the dependencies of one action allow; −1 while one of them has not run.
+  // Returns the earliest start that the dependencies of one action allow; −1 while one of them has not run.
   const auto ready_at = [&](int32_t rank, const Action& action) -> int64_t {
     const int32_t stage = virtual_stage(schedule, rank, action.chunk);
     const auto after = [&](const std::vector<int64_t>& ends, const std::vector<int64_t>& arrivals,
@@ -55,7 +56,7 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
   std::vector<int64_t> free_at(static_cast<size_t>(ranks), 0);
   size_t remaining = 0;
   for (const RankOrder& order : schedule.ranks) remaining += order.size();
-  // Ranks that may be able to go on; finishing a cell wakes the ranks its message goes to.
+  // The ranks that may be able to go on. When a cell ends, the ranks that its message goes to are woken.
   std::vector<int32_t> awake;
   std::vector<bool> is_awake(static_cast<size_t>(ranks), true);
   for (int32_t r = ranks - 1; r >= 0; --r) awake.push_back(r);

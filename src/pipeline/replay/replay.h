@@ -1,4 +1,4 @@
-// Replays a schedule: when does every cell run, given what each costs?
+// Replays a schedule: finds when every cell runs, given what each costs.
 //
 // Dependencies (docs/schedules/README.md):
 //   F(mb, s) after F(mb, s−1);  I or B (mb, s) after I or B (mb, s+1), at the last virtual stage
@@ -20,22 +20,23 @@ struct ReplayedCell {
 };
 
 struct ReplayCosts {
-  // Duration of one cell of a rank, in nanoseconds; called once per cell in rank order.
+  // Returns the duration of one cell of a rank in nanoseconds; called once for each cell, in the rank's order.
   std::function<int64_t(int32_t rank, const ScheduleCell& cell)> cell_ns;
-  // Delay of a message between two different ranks, in nanoseconds.
+  // How long a message between two different ranks takes, in nanoseconds.
   int64_t latency_ns = 0;
   // NOLINTBEGIN(readability-redundant-member-init): GCC wants them
-  // What a cell loses between the moment it could start and its start; called before cell_ns. Empty: nothing.
+  // Returns how much time a cell loses between the moment it could start and its start; called before cell_ns. When
+  // empty, cells lose nothing.
   std::function<int64_t(int32_t rank, const ScheduleCell& cell)> delay_ns = {};
-  // Instead of latency_ns: when the result of an action that ends at sent_ns arrives at another rank. Called once per
-  // message, those of one rank in its order.
+  // Replaces latency_ns: returns when the result of an action that ends at sent_ns arrives at another rank. Called once
+  // per message; the messages of one rank come in the rank's order.
   std::function<int64_t(int32_t from, int32_t to, const Action& sent, int64_t sent_ns)> arrival_ns = {};
   // NOLINTEND(readability-redundant-member-init)
 };
 
-// Start and end of every cell, [rank][index], the first rank able to start doing so at 0. Expects an order that
-// check_order() accepts (those of make_schedule are), so that every slot it keeps is used.
-// Errors: kBadInput when the order deadlocks, naming rank and cell. O(cells).
+// Returns start and end of every cell, [rank][index]; the rank that can start first starts at 0. Expects an order that
+// check_order() accepts (those of make_schedule are accepted), so that every slot it keeps is used. Errors: kBadInput
+// when the order deadlocks, naming rank and cell. O(cells).
 Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, const ReplayCosts& costs);
 
 }  // namespace stageline

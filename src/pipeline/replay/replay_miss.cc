@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-// From the first start to the last end of a step's work.
+// The time from the first start to the last end of a step's work.
 struct TimeExtent {
   int64_t first = INT64_MAX, last = INT64_MIN;
   void take(int64_t start, int64_t end) {
@@ -20,7 +20,8 @@ struct TimeExtent {
   double span() const { return first < last ? static_cast<double>(last) - static_cast<double>(first) : 0; }
 };
 
-// What was recorded of a step's work; of stamped and common times the shorter: a graph may stand on either.
+// Returns the recorded span of a step's work, by stamps or by common times, whichever is shorter: a graph may use
+// either.
 double recorded_span(const Trace& trace, const StepRange& range) {
   const Cells& cells = trace.cells;
   TimeExtent stamped, common;
@@ -46,7 +47,7 @@ double replay_miss(const Trace& trace, const StepGraph& g) {
         std::copy(g.delay_ns.begin() + begin, g.delay_ns.begin() + end, delay_ns);
       });
   double total = 0, missed = 0;
-  size_t r = 0;  // both are by step
+  size_t r = 0;  // both are in order of steps
   for (size_t s = 0; s < g.steps.size(); ++s) {
     const auto span_ns = static_cast<double>(g.steps[s].span_ns);
     total += span_ns;

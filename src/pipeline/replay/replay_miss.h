@@ -1,4 +1,5 @@
-// Whether a step graph is the run that it was made of: what its replay returns, against what was recorded.
+// Checks whether a step graph is the run that it was made of, by comparing what its replay returns with what was
+// recorded.
 #pragma once
 
 #include "model/trace.h"
@@ -6,12 +7,13 @@
 
 namespace stageline {
 
-// Beyond this share of the recorded steps nothing that follows from replays is a statement about the run.
+// When a replay misses the recorded steps by more than this share of them, nothing that follows from replays is said of
+// the run.
 inline constexpr double kMostMiss = 0.01;
 
-// By how much the replay of the recorded times misses the recorded steps, as a share of them: what work (compute,
-// optimizers) its steps lack, and what its waits add or lose. Of 0 ns of steps 0 or more than kMostMiss. O(cells +
-// operations + waits).
+// Returns by how much the replay of the recorded times misses the recorded steps, as a share of them: the work
+// (compute, optimizers) that its steps lack, and the time that its waits add or lose. Where the recorded steps take 0
+// ns, the result is 0, or above kMostMiss if the replay takes longer. O(cells + operations + waits).
 double replay_miss(const Trace& trace, const StepGraph& graph);
 
 }  // namespace stageline

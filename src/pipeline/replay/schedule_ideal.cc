@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-// Median over the stages; 0: no cell of the kind.
+// Returns for each kind the median over stages; 0 when there is no cell of the kind.
 std::map<CellKind, double> usual_costs(const std::vector<StageCost>& costs) {
   std::map<CellKind, std::vector<double>> of_stages;
   for (const StageCost& cost : costs) of_stages[cost.kind].push_back(cost.mean_ns);
@@ -22,7 +22,8 @@ std::map<CellKind, double> usual_costs(const std::vector<StageCost>& costs) {
   return usual;
 }
 
-// Halves that were not recorded apart are taken from the whole, and the other way round.
+// Costs that were not recorded are computed from others: halves of a backward from the whole, and the whole from its
+// halves.
 UnitCosts unit_costs(const std::vector<StageCost>& costs) {
   std::map<CellKind, double> usual = usual_costs(costs);
   const double f = usual[CellKind::kForward];

@@ -1,4 +1,4 @@
-// What a recognised schedule would wait if every stage cost the same and messages took no time.
+// How long ranks would wait under the recognised schedule if every stage cost the same and messages took no time.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,15 @@
 
 namespace stageline {
 
-// Mean over ranks of span bubble ÷ span, in a replay of the best candidate at its sizes with the median stage's mean
-// costs of F, B, I, W and F&B; NaN where nothing is recognised, a cost that its cells need was not measured (F&B
-// counts as F + B then), or it has more than kMostIdealCells cells. O(cells of the schedule).
+// Returns the mean over ranks of span bubble ÷ span, from a replay of the best candidate at its own sizes with the
+// median stage's mean costs of F, B, I, W and F&B. NaN where nothing is recognised, where a cost that its cells need
+// was not measured (an F&B that was not measured costs F + B), or where it has more than kMostIdealCells cells. O(cells
+// of the schedule).
 double ideal_bubble(const Recognition& recognition, const std::vector<StageCost>& costs);
 
-// What `measured`, the share of the pipeline's span that ranks wait, is compared with: the recognised schedule's own;
-// where none is, the formula of 1F1B; with several chunks or split backwards nothing.
+// Returns a sentence that compares `measured`, the share of the pipeline's span that ranks wait, with the recognised
+// schedule's own share. Where none is recognised, it compares with the formula of 1F1B; with several chunks or split
+// backwards, with nothing.
 Text bubble_words(const Trace& trace, const std::vector<StageCost>& costs, int64_t steps, double measured,
                   const Recognition& recognition);
 

@@ -1,4 +1,4 @@
-// A pipeline's own units, put in the order of the recognised schedule.
+// Puts a pipeline's own units into the order of the recognised schedule.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ class ScheduleSequences {
   explicit ScheduleSequences(const TheoryRun& theory);
 
   struct Sequence {
-    bool known = false;           // every unit has a place in the schedule, and its order can run
-    bool as_it_ran = false;       // lists are the schedule's
-    std::vector<uint32_t> order;  // units, each after what it waits for
+    bool known = false;           // every unit has a place in the schedule, and the schedule's order can run
+    bool as_it_ran = false;       // the lists are in the schedule's order already
+    std::vector<uint32_t> order;  // units, each after everything it waits for
   };
-  // Of the graph of theory.lists [first, last), one step and replica. Units that the schedule runs as one cell and the
-  // run did not keep their order. O(units log units).
+  // Returns the sequence for the graph of theory.lists [first, last), which are one step and replica. Units that the
+  // schedule runs as one cell, and the run did not, keep their order. O(units log units).
   Sequence of(const OrderGraph& graph, size_t first, size_t last) const;
 
  private:
   const TheoryRun& theory_;
-  std::vector<SchedulePlaces> places_;  // by TheoryRun::sizes
+  std::vector<SchedulePlaces> places_;  // for each of TheoryRun::sizes
 };
 
 }  // namespace stageline

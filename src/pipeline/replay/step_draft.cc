@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-// One step in its final order; numbers count from the step's first operation.
+// One step in its final order. Numbers count from the step's first operation.
 struct OrderedStep {
   std::vector<uint32_t> wait_on;
   std::vector<GraphGroup> groups;
@@ -22,32 +22,33 @@ struct OrderedStep {
   int64_t cut = 0, negative = 0;
 };
 
-// What is known of all operations of a type or a part.
+// What is known of the operations of each type and each part.
 struct OrderFacts {
-  std::vector<uint8_t> communicates;  // by type
-  std::vector<uint32_t> pipeline_of;  // by part: its replica, counted
+  std::vector<uint8_t> communicates;  // for each type
+  std::vector<uint32_t> pipeline_of;  // for each part the number of its replica
   uint32_t pipelines = 0;
 };
 
-struct UnitQueue {  // of a pipeline's units that nothing holds any more, one after the other in OrderSpace::next
+struct UnitQueue {  // a pipeline's units that nothing holds back any more, linked by OrderSpace::next
   uint32_t first = UINT32_MAX, last = UINT32_MAX;
-  bool waits = false;  // for its turn
+  bool waits = false;  // the pipeline is in `turns`
 };
 
-// What is worked with, from step to step.
+// Memory that is reused from step to step.
 struct OrderSpace {
   StepDraft draft;
   std::vector<uint32_t> unit, member_begin, member;
   std::vector<uint32_t> wait_begin, wait_on, follower_begin, follower, pending;
-  std::vector<uint32_t> next, turns;      // by unit; pipelines, some of them several times
-  std::vector<UnitQueue> queues;          // by pipeline
-  std::vector<uint32_t> place, draft_at;  // in the order, by place in the draft; and the other way round
+  std::vector<uint32_t> next, turns;      // for each unit; and pipelines, some of them several times
+  std::vector<UnitQueue> queues;          // for each pipeline
+  std::vector<uint32_t> place, draft_at;  // where each operation of the draft is in the final order, and the reverse
 };
 
-// Units proceed together: a group, or an operation of its own. Kahn's algorithm over units; where they wait for each
-// other in a circle, the one that started first goes on. One pipeline of compute cells goes as far as it gets before
-// the next one does: what waits for each other stands together, in the cache and in the graph. Writes the columns of
-// the graph from `base` on: waits, groups and their numbers count from the step's first.
+// A unit is what proceeds together: a group, or an operation of its own. Units are ordered by Kahn's algorithm. Where
+// units wait for each other in a circle, the one that started first goes on. With compute cells, one pipeline goes as
+// far as it can before the next one does, so that what waits for each other stands together, in the cache and in the
+// graph. Writes the columns of the graph from `base` on; waits, groups and their numbers count from the step's first
+// operation.
 class Orderer {
  public:
   Orderer(OrderSpace& space, const OrderFacts& facts, uint32_t base, StepGraph& graph)
@@ -87,7 +88,7 @@ class Orderer {
   uint32_t member_begin(uint32_t unit) const { return grouped_ ? member_begin_[unit] : unit; }
   uint32_t member(uint32_t at) const { return grouped_ ? member_[at] : at; }
   uint32_t group(uint32_t place) const { return graph_.group(base_ + place); }
-  // The end of the unit that begins at a place.
+  // Returns the end of the unit that begins at this place.
   uint32_t unit_end(uint32_t place) { return group(place) == kNoGroup ? place + 1 : out_.groups[group(place)].end; }
 
   void make_units() {
@@ -115,7 +116,7 @@ class Orderer {
     for (uint32_t op = 0; op < count(); ++op) member_[next[unit_[op]]++] = op;
   }
 
-  // Waits by operation (CSR), and who waits for a unit.
+  // Makes two lists in compressed rows: what each operation waits for, and which operations wait for each unit.
   void make_waits() {
     wait_begin_.assign(count() + size_t{1}, 0);
     follower_begin_.assign(units_ + size_t{1}, 0);
@@ -129,7 +130,7 @@ class Orderer {
       ++follower_begin_[unit_of(on)];
       ++pending_[unit_of(op)];
     }
-    // Ends first, which filling backwards turns into begins.
+    // The sums are the ends of the rows; filling each row backwards turns them into its begin.
     std::partial_sum(wait_begin_.begin(), wait_begin_.end(), wait_begin_.begin());
     std::partial_sum(follower_begin_.begin(), follower_begin_.end(), follower_begin_.begin());
     wait_on_.resize(wait_begin_.back());
@@ -151,7 +152,7 @@ class Orderer {
     queues_.assign(facts_.pipelines, {});
     for (uint32_t u = 0; u < units_; ++u)
       if (pending_[u] == 0) enqueue(u);
-    std::vector<uint32_t> oldest;  // made when there is a circle: those that started last first
+    std::vector<uint32_t> oldest;  // made when there is a circle; the units that started last come first
     size_t turn = 0;
     for (uint32_t taken = 0; taken < units_;) {
       if (turn == turns_.size()) {  // a circle: a unit goes on without what it still waits for
@@ -208,7 +209,7 @@ class Orderer {
     }
   }
 
-  // Waits in the new numbers, ascending, each once; those that point forward close a circle and are cut.
+  // Writes the waits in the new numbers, ascending, each once. Waits that point forward close a circle and are cut.
   void write_waits() {
     uint32_t* const begins = graph_.wait_begin.data() + base_;
     out_.wait_on.reserve(wait_on_.size());
@@ -273,7 +274,8 @@ class Orderer {
         int64_t ready = begins[k] == waits_end ? 0 : INT64_MIN;
         for (size_t w = begins[k]; w < waits_end; ++w) ready = std::max(ready, ends[out_.wait_on[w]]);
         durations[k] = at_least(static_cast<double>(ends[k] - latest));
-        // Messages and collectives are posted early, and wait in their own time: that is no flaw to speak of.
+        // Messages and collectives are posted early and wait within their own time, so an early start is no flaw to
+        // report.
         const auto delay = static_cast<double>(starts[k] - ready);
         delays[k] = communicates(k) && !(delay > StepGraph::kLeastNs) ? 0 : at_least(delay);
       }
@@ -284,9 +286,9 @@ class Orderer {
 
   bool communicates(uint32_t place) const { return facts_.communicates[graph_.type[base_ + place]] != 0; }
 
-  // A message or collective stamped as one transfer at all its ends: who was there first waited in time that nobody
-  // recorded, so only the shortest way from being ready to the start can be a launch delay. An end that shows its own
-  // waiting starts earlier.
+  // Handles a message or collective that is stamped as one transfer on all its members. Members that were there first
+  // waited in time that nobody recorded, so only the smallest of the delays can be a launch delay, and the others are
+  // set to 0. This does not apply where a member's stamps show its waiting, since such a member starts earlier.
   void one_transfer(uint32_t begin, uint32_t end, int64_t latest) {
     double* const delays = graph_.delay_ns.data() + base_;
     uint32_t least = begin;
@@ -298,12 +300,12 @@ class Orderer {
       if (k != least) delays[k] = 0;
   }
 
-  static constexpr uint32_t kQueued = UINT32_MAX;  // of pending_: nothing holds it any more
+  static constexpr uint32_t kQueued = UINT32_MAX;  // in pending_: nothing holds the unit back any more
   static constexpr uint32_t kNoUnit = UINT32_MAX;
 
   const StepDraft& draft_;
   const OrderFacts& facts_;
-  const bool grouped_;  // else every operation is its own unit, by the same number
+  const bool grouped_;  // when false, every operation is its own unit, with the same number
   const uint32_t base_;
   StepGraph& graph_;
   OrderedStep out_;
@@ -315,7 +317,7 @@ class Orderer {
   std::vector<uint32_t>&place_, &draft_at_;
 };
 
-// By part its operation that ends last, of work and, where asked, collectives.
+// Returns for each part its operation that ends last, among work and, with `collectives`, collectives.
 std::map<int32_t, uint32_t> last_operations(const StepDraft& draft, bool collectives) {
   std::map<int32_t, uint32_t> last;
   for (uint32_t k = 0; k < draft.ops.size(); ++k) {
@@ -343,10 +345,10 @@ bool gradients_together(StepDraft& draft, uint16_t type) {
   for (const bool collectives : {true, false}) {
     const std::map<int32_t, uint32_t> last = last_operations(draft, collectives);
     int64_t last_end = INT64_MIN;
-    int32_t part = kUnknown;  // of the rank that is last
+    int32_t part = kUnknown;  // the rank that is last
     for (const auto& [number, op] : last)
       if (draft.ops[op].end_ns >= last_end) last_end = draft.ops[op].end_ns, part = number;
-    // Rounded stamps of one moment may differ.
+    // Rounded stamps of the same moment may differ.
     if (last.size() < 2 || first_start + kSameNs < last_end) continue;
     last_end = std::min(last_end, first_start);
     const auto together = static_cast<uint32_t>(draft.ops.size());
@@ -379,7 +381,7 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
     graph.dp_count = std::max(graph.dp_count, part.dp + 1);
     graph.stage_of.push_back(part.stage);
     graph.dp_of.push_back(part.dp);
-    // Of recorded operations collectives tie the pipelines together: they go side by side.
+    // With recorded operations, collectives tie the pipelines together, so all are ordered as one.
     const int32_t pipeline = source == GraphSource::kComputeCells ? part.dp : 0;
     facts.pipeline_of.push_back(pipelines.try_emplace(pipeline, pipelines.size()).first->second);
   }
@@ -395,7 +397,7 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
   std::vector<uint32_t> base(steps + 1, 0);
   std::partial_sum(drafts.op_count.begin(), drafts.op_count.end(), base.begin() + 1);
   const size_t n = base.back();
-  // Of a large run that is gigabytes, which the kernel clears page by page.
+  // For a large run this is gigabytes, which the kernel clears page by page, so columns are made in parallel.
   const std::initializer_list<std::function<void()>> columns = {
       [&] { graph.cell.resize(n); },           [&] { graph.part.resize(n); },
       [&] { graph.chunk.resize(n); },          [&] { graph.micro_batch.resize(n); },

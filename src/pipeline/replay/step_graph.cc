@@ -15,7 +15,7 @@
 namespace stageline {
 namespace {
 
-// Stamps that say of one group in a thousand or more that a member had ended before another began are not of one clock.
+// If in one group of a thousand or more a member had ended before another began, the stamps are not of one clock.
 constexpr double kWrongShare = 1e-3;
 
 bool contradicts(const std::vector<StepDraft>& drafts) {
@@ -47,7 +47,8 @@ void leave_out_outliers(const PipelineSums& sums, StepGraph& graph, Diagnostics&
       {}, left);
 }
 
-// The median without sorting everything: mean of the middle two. Expects values.
+// Returns the median (for an even number the mean of the middle two) without sorting everything. Expects at least one
+// value.
 double take_median(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -55,13 +56,13 @@ double take_median(std::vector<double>& values) {
   return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
-// Nothing where messages and collectives were not recorded, or not by names that say what waits for what.
+// Returns nullopt where messages and collectives were not recorded, or not under names that say what waits for what.
 std::optional<StepGraph> graph_of_operations(const Trace& trace, Diagnostics& notes, LaunchRule rule) {
   std::vector<GraphType> types;
   std::vector<StepDraft> drafts = draft_operations(trace, false, rule, types, notes);
   if (!drafts.empty() && trace.alignment == AlignState::kMapped && contradicts(drafts)) {
     types.clear();
-    Diagnostics again;  // the same once more
+    Diagnostics again;  // would repeat the notes of the first attempt
     drafts = draft_operations(trace, true, rule, types, again);
   }
   if (drafts.empty()) return std::nullopt;

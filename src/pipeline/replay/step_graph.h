@@ -1,17 +1,17 @@
-// StepGraph: what every operation of a step took by itself, and what it waited for. Change the numbers, replay, and
-// read what the step would have taken: the one graph under `slowdown`, `pipeline-critical-path`, what-if and the
-// findings.
+// StepGraph: what every operation of a step took by itself, and what it waited for. Who changes the numbers and replays
+// the graph learns how long the step would have taken. It is the one graph under `slowdown`, `pipeline-critical-path`,
+// what-if and the findings.
 //
-//   start = latest end of what it waits for (0, the step's start, when nothing) + delay
+//   start = latest end of what it waits for (0, the step's start, when it waits for nothing) + delay
 //   end   = (of a group: latest start of its members; else its own start) + dur
 //
-// dur is the duration without waiting: of compute as recorded; of the members of a group (a send and its receive, a
-// collective over stages, data-parallel ranks or both) the transfer: own end − latest start in the group. delay is what
-// is left between the latest end that it waits for and its start: the host came late, data loading, what nobody
-// recorded. So a replay of the recorded numbers returns the recorded step.
+// dur is the duration without waiting. Compute has its recorded duration. A member of a group (a send and its receive;
+// a collective over stages, data-parallel ranks or both) has the transfer: its own end − the latest start in the group.
+// delay is the time between the latest end of what it waits for and its start: the host was late, data were loaded, or
+// something happened that nobody recorded. So a replay of the recorded numbers returns the recorded step.
 //
-// Definitions as in "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI '25), §3, and the
-// dependencies of its artifact (docs/analyses/slowdown.md); the code is ours.
+// The definitions are those of "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI '25),
+// §3, and the dependencies those of its artifact (docs/analyses/slowdown.md); the code is ours.
 #pragma once
 
 #include <vector>
@@ -24,26 +24,29 @@
 
 namespace stageline {
 
-// Expects sorted cells, places (infer_layout) and, for kComputeCells, trace.links. What is left out or assumed goes to
-// `notes`. Times are common ones; recorded operations whose own stamps agree with each other (hardly any message is
-// received before it is sent) are taken as stamped: an estimate of the clocks could only blur them.
-// Cells whose step is unknown, and parts whose stage is, take no part in waits across ranks. Contradictory
-// waits (a cycle) are cut at the operation that started first, and counted.
-// A graph whose replay misses the recorded steps by more than 1 % (replay_miss.h) is of another run: where that is so
-// of recorded operations, the waits come from compute cells. Errors: kBadInput when no operation has a step, ranks have
-// clocks that cannot be compared, or either graph misses the steps. O(cells log cells).
+// Expects sorted cells, places (infer_layout) and, for kComputeCells, trace.links. What is left out or assumed is
+// reported in `notes`. Times are common times; but recorded operations whose own stamps agree with each other (hardly
+// any message is received before it is sent) are taken as stamped, because an estimate of the clocks could only blur
+// them. Cells without a known step, and parts without a known stage, take no part in waits across ranks. Waits that
+// contradict each other (a cycle) are cut at the operation that started first, and counted.
+// A graph whose replay misses the recorded steps by more than 1 % (replay_miss.h) does not describe this run. If that
+// happens with recorded operations, the waits are taken from compute cells instead. Errors: kBadInput when no operation
+// has a step, when ranks have clocks that cannot be compared, or when neither graph meets the steps. O(cells log
+// cells).
 Result<StepGraph> build_step_graph(const Trace& trace, const PipelineSums& sums, Diagnostics& notes,
                                    LaunchRule rule = LaunchRule::kFree);
 
-// What communication, the optimizer and the like start late by is mostly waiting that no recording names: for other
-// messages of a batch, for ranks that a barrier holds. Any change shortens that too, so it must not stay in worlds. In
-// every step somebody waits least: the median over steps of these least delays, by type; 0 for compute. O(operations).
+// Returns, for each type, the delay that communication, the optimizer and the like always have. It is mostly waiting
+// that no recording names: for other messages of a batch, or for ranks that a barrier holds. Any change would shorten
+// that too, so it must not stay in the worlds that are asked for. In every step some operation of a type waits least;
+// the result is the median of these least delays over steps, and 0 for compute. O(operations).
 std::vector<double> launch_delays(const StepGraph& graph);
 
-OpTimes recorded_times(const StepGraph& graph);  // a replay returns GraphStep::span_ns, to rounding
-// Straggler-free: no delays, and every operation takes what its type does over all steps that count, stages and
-// replicas: the mean of compute, the median of communication. O(ops).
+OpTimes recorded_times(const StepGraph& graph);  // a replay of them returns GraphStep::span_ns, to rounding
+// Returns the times without stragglers: no delays, and every operation takes what is usual for its type over all
+// stages, replicas and steps that count, which is the mean for compute and the median for communication. O(ops).
 OpTimes ideal_times(const StepGraph& graph);
-std::vector<double> fair_times(const StepGraph& graph);  // these durations, by type; 0 without operations
+// These durations, for each type; 0 for a type without operations.
+std::vector<double> fair_times(const StepGraph& graph);
 
 }  // namespace stageline

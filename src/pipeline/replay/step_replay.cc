@@ -1,6 +1,6 @@
-// The replay of step_graph.h. Worlds are lanes: up to 16 of them go through a step together, so that every operation's
-// waits are looked up once for all and the inner loops are plain arithmetic on neighbours. A block's ends of one step
-// (ops · 16 · 8 B) stay in the cache; what is left over of the worlds goes through in narrower blocks.
+// Worlds are lanes: up to 16 of them go through a step together, so the waits of every operation are looked up once for
+// all, and the inner loops are plain arithmetic on neighbouring numbers. The ends of a block in one step (ops · 16 · 8
+// B) stay in the cache. The worlds left over go through in narrower blocks.
 #include "pipeline/replay/step_replay.h"
 
 #include <algorithm>
@@ -28,9 +28,10 @@ inline void raise(std::array<double, kLanes>& to, const std::array<double, kLane
 template <size_t kLanes>
 using Lanes = std::array<double, kLanes>;
 
-// One step in kLanes worlds. An operation may start when all that it waits for has ended, and its delay later; the
-// members of a group run together from the latest of them on. `take(op, dur, delay)` is asked once per operation, in
-// order; `starts(op, ready)` and `done(op, end)` see what follows. `ends`: from the step's first operation on.
+// Replays one step in kLanes worlds. An operation may start when everything it waits for has ended, and starts its
+// delay later; the members of a group run together from the latest start among them. `take(op, dur, delay)` is called
+// once per operation, in order; `starts(op, ready)` and `done(op, end)` receive the results. `ends` counts from the
+// step's first operation.
 template <size_t kLanes, class Take, class Starts, class Done>
 [[gnu::always_inline]] inline void replay_step(const StepGraph& graph, const GraphStep& step, const Take& take,
                                                const Starts& starts, const Done& done, Lanes<kLanes>* ends) {
@@ -43,7 +44,7 @@ template <size_t kLanes, class Take, class Starts, class Done>
       const std::span<const uint32_t> waits = graph.waits(k);
       Lanes<kLanes> ready = waits.empty() ? Lanes<kLanes>{} : ends[waits[0] - step.begin];
       for (size_t w = 1; w < waits.size(); ++w) raise(ready, ends[waits[w] - step.begin]);
-      take(k, ends[k - step.begin], delay);  // for now: the duration alone
+      take(k, ends[k - step.begin], delay);  // for now `ends` holds the duration alone
       for (size_t l = 0; l < kLanes; ++l) ready[l] += delay[l];
       starts(k, ready);
       raise(latest, ready);
@@ -60,14 +61,15 @@ template <size_t kLanes, class Take, class Starts, class Done>
 constexpr auto kStartsUnseen = [](uint32_t, const auto&) {};
 constexpr auto kDoneUnseen = [](uint32_t, const auto&) {};
 
-// Doubles one after the other as worlds of one lane, and of several.
+// Uses memory of doubles as worlds, kLanes of them side by side.
 template <size_t kLanes>
 Lanes<kLanes>* lanes_in(double* space) {
   static_assert(sizeof(Lanes<kLanes>) == kLanes * sizeof(double));
   return reinterpret_cast<Lanes<kLanes>*>(space);
 }
 
-// One step in worlds [first, first + count), count ≤ kLanes; writes its times to out[0 .. count). `space` is reused.
+// Replays one step in the worlds [first, first + count), count ≤ kLanes, and writes its times to out[0 .. count).
+// `space` is reused memory.
 template <size_t kLanes>
 void replay_block(const StepGraph& graph, const GraphStep& step, size_t first, size_t count, const FillWorlds& fill,
                   double* space, double* out) {
@@ -83,7 +85,7 @@ void replay_block(const StepGraph& graph, const GraphStep& step, size_t first, s
   std::copy_n(step_end.begin(), count, out);
 }
 
-// Of a step, in some worlds; nothing is read before it is written.
+// Memory for the ends of one step in some worlds; nothing in it is read before it is written.
 class Ends {
  public:
   double* of(size_t count) {
@@ -114,9 +116,9 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
   out.worlds = worlds;
   for (const GraphStep& step : graph.steps) out.counts.push_back(step.counts);
   out.step_ns.assign(graph.steps.size() * worlds, 0);
-  // Few steps with many worlds are shared out too.
+  // Where steps are few, the worlds of a step are shared out among threads too.
   const size_t blocks = (worlds + kMostLanes - 1) / kMostLanes;
-  const size_t each = graph.steps.size() >= kManySteps ? blocks : 1;  // of a step's blocks, by one task
+  const size_t each = graph.steps.size() >= kManySteps ? blocks : 1;  // how many of a step's blocks one task takes
   const size_t tasks = blocks == 0 ? 0 : (blocks + each - 1) / each;
   const size_t lanes = worlds < 2 ? worlds : std::min(kMostLanes, std::bit_ceil(std::max<size_t>(worlds, 4)));
   Spares<Ends> spares;
@@ -148,7 +150,7 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
 }
 
 std::vector<double> replay_world(const StepGraph& graph, const FillStretch& fill) {
-  constexpr uint32_t kStretch = 1024;  // operations whose times stay in the nearest cache until they are used
+  constexpr uint32_t kStretch = 1024;  // the times of so many operations stay in the nearest cache until they are used
   std::vector<double> step_ns(graph.steps.size(), 0);
   Spares<Ends> spares;
   parallel_for(graph.steps.size(), [&](size_t s) {
@@ -156,7 +158,7 @@ std::vector<double> replay_world(const StepGraph& graph, const FillStretch& fill
     const Spares<Ends>::Lent space(spares);
     std::array<double, kStretch> dur, delay;
     double step_end = 0;
-    uint32_t from = step.begin, to = step.begin;  // the stretch whose times are there
+    uint32_t from = step.begin, to = step.begin;  // the stretch whose times have been fetched
     const auto take = [&](uint32_t op, Lanes<1>& own_dur, Lanes<1>& own_delay) {
       if (op == to) {
         from = to;
@@ -187,7 +189,7 @@ WorldTimes replay_worlds(const StepGraph& graph, std::span<const OpTimes> worlds
 
 namespace {
 
-// `times`, `start_ns` and `end_ns` stand from operation `first` on.
+// `times`, `start_ns` and `end_ns` begin at operation `first`.
 void replay_in_full(const StepGraph& graph, const GraphStep& step, uint32_t first, const OpTimes& times,
                     ReplayedOps& out) {
   const auto take = [&](uint32_t op, Lanes<1>& dur, Lanes<1>& delay) {

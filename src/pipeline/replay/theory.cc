@@ -16,12 +16,13 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostSizes = 4;  // different numbers of micro-batches a step that are replayed
+constexpr size_t kMostSizes = 4;  // so many different numbers of micro-batches per step are replayed
 constexpr size_t kKinds = 5;      // F, B, I, W, F&B
 constexpr double kLongestNs = 1e18;
-constexpr size_t kLeastFilled = 4;  // of a schedule's cells one in so many must be there for a step to be replayed anew
+// A step is replayed at its own pace only if at least one in so many of the schedule's cells is there.
+constexpr size_t kLeastFilled = 4;
 
-// Mean duration by stage, chunk and kind.
+// Mean durations by stage, chunk and kind.
 class MeanCosts {
  public:
   MeanCosts(const Cells& cells, const RankLists& lists, int32_t chunks, const std::vector<int32_t>& outliers)
@@ -43,7 +44,7 @@ class MeanCosts {
     }
   }
 
-  // nullopt: neither measured nor made of what was.
+  // Returns nullopt for a cost that was neither measured nor follows from others.
   std::optional<double> of(int32_t stage, int32_t chunk, CellKind kind) const {
     if (const auto own = mean(stage, chunk, kind)) return own;
     const auto [b, i, w] = std::tuple(mean(stage, chunk, CellKind::kBackward), mean(stage, chunk, CellKind::kInputGrad),
@@ -51,7 +52,7 @@ class MeanCosts {
     switch (kind) {
       case CellKind::kBackward: return i ? std::optional(*i + w.value_or(0)) : std::nullopt;
       case CellKind::kInputGrad: return b;
-      case CellKind::kWeightGrad: return b ? std::optional(0.0) : std::nullopt;  // it is in B
+      case CellKind::kWeightGrad: return b ? std::optional(0.0) : std::nullopt;  // it is part of B
       case CellKind::kForwardBackward: {
         const auto f = of(stage, chunk, CellKind::kForward), back = of(stage, chunk, CellKind::kBackward);
         return f && back ? std::optional(*f + *back) : std::nullopt;
@@ -74,7 +75,7 @@ class MeanCosts {
     sum.ns += static_cast<double>(ns);
     ++sum.count;
   }
-  // Of this chunk; of the stage's other chunks where this one was not seen.
+  // Returns the mean for this chunk; where the chunk was not seen, that of the stage's other chunks.
   std::optional<double> mean(int32_t stage, int32_t chunk, CellKind kind) const {
     Sum sum = sums_[at(stage, chunk, kind)];
     for (int32_t c = 0; sum.count == 0 && c < static_cast<int32_t>(chunks_); ++c) sum = sums_[at(stage, c, kind)];
@@ -90,11 +91,11 @@ std::string cannot_cost(int32_t stage, CellKind kind) {
          " whose duration could be taken; were ranks left out?";
 }
 
-// A schedule replayed at what its cells cost; what is missing in `why_not`.
+// Replays a schedule at what its cells cost; when a cost is missing, `why_not` says so.
 std::optional<TheorySize> replay_at_means(Schedule schedule, const MeanCosts& means, std::string& why_not) {
   const ScheduleSizes sizes = schedule.sizes;
   TheorySize size{std::move(schedule), {}, {}};
-  // One cost a (stage, chunk, kind): asked millions of times.
+  // The cost of each (stage, chunk, kind) is kept, since it is asked for millions of times.
   std::vector<int64_t> known(size.schedule.ranks.size() * static_cast<size_t>(sizes.chunks) * kKinds, -1);
   const auto kind_of = [](const ScheduleCell& cell) {
     return cell.overlapped() ? CellKind::kForwardBackward : cell.actions()[0].kind;
@@ -116,7 +117,7 @@ std::optional<TheorySize> replay_at_means(Schedule schedule, const MeanCosts& me
       }
       cost = std::max<int64_t>(0, std::llround(std::min(*mean, kLongestNs)));
     }
-  double sum_ns = 0;  // the longest that a replay can be
+  double sum_ns = 0;  // the longest that the replay can take
   for (size_t s = 0; s < size.schedule.ranks.size(); ++s)
     for (const ScheduleCell& cell : size.schedule.ranks[s]) sum_ns += static_cast<double>(cost_of(s, cell));
   if (sum_ns > kLongestNs) {
@@ -135,7 +136,7 @@ std::optional<TheorySize> replay_at_means(Schedule schedule, const MeanCosts& me
   return size;
 }
 
-// The recognised schedule with this many micro-batches, its pairs run as the run's own, replayed.
+// Replays the recognised schedule with this many micro-batches; pairs that the run ran as one are one cell.
 std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t micro_batches, const RankLists& lists,
                                       const MeanCosts& means, std::string& why_not) {
   ScheduleSizes sizes = best.sizes;
@@ -148,11 +149,11 @@ std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t mic
   Schedule fused = fuse_pairs(*schedule, lists);
   const bool same = fused.ranks == schedule->ranks;
   auto size = replay_at_means(std::move(fused), means, why_not);
-  // Pairs of most lists need not go together.
+  // Pairs that most lists ran as one need not be possible together; then the schedule is replayed without them.
   return size || same ? std::move(size) : replay_at_means(std::move(*schedule), means, why_not);
 }
 
-// The replay of lists [first, last) with the stages at this step's own pace; nullopt where the means do.
+// Replays lists [first, last) with the stages at this step's own pace; nullopt where the means will do.
 std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first,
                                          size_t last, const TheoryRun& run) {
   const Cells& cells = trace.cells;
@@ -180,11 +181,12 @@ std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<S
   }
   std::vector<double> pace;
   for (const StagePace& stage : stages) pace.push_back(stage.pace());
-  // Work is bounded by the cells that there are: a step of few does not replay a schedule of many.
+  // A step with few cells does not pay for the replay of a schedule with many, so the work is bounded by the cells
+  // there are.
   if (found * kLeastFilled < whole ||
       std::none_of(stages.begin(), stages.end(), [](const StagePace& stage) { return stage.sure(); }))
     return std::nullopt;
-  double sum_ns = 0;  // the longest that it can be
+  double sum_ns = 0;  // the longest that the replay can take
   for (size_t s = 0; s < pace.size(); ++s)
     for (const ReplayedCell& mean : size->times[s])
       sum_ns += static_cast<double>(mean.end_ns - mean.start_ns) * pace[s];
@@ -203,22 +205,23 @@ std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<S
   return own;
 }
 
-// What one step of one replica adds to a theory beside its cells' times.
+// What one step of one replica adds to a theory besides the times of its cells.
 struct PlacedLists {
   int64_t without = 0;
-  std::vector<size_t> fused;  // cells
+  std::vector<size_t> fused;  // indices of cells
   std::optional<TheoryStep> step;
   std::optional<ScheduleNumbers> own_numbers;
 };
 
-// Puts the replay of lists [first, last) beside their cells, so that their first cell starts where it did. Writes the
-// times of their own cells alone.
+// Puts the replay of lists [first, last) beside their cells, such that the first cell starts where it really did.
+// Writes only the times of these lists' cells.
 PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first, size_t last,
                         TheoryRun& run) {
   PlacedLists placed;
   const std::optional<TheorySize> own = replay_at_pace(trace, slots, first, last, run);
   Theory& theory = run.theory;
-  int64_t earliest = INT64_MAX, shift = 0;  // of the theory: its first cell that was found, and of equals the first
+  // Start in the theory of the first cell that was found; among equal ones the smallest shift.
+  int64_t earliest = INT64_MAX, shift = 0;
   int64_t actual_start = INT64_MAX, actual_end = INT64_MIN;
   for (size_t l = first; l < last; ++l) {
     const RankList& list = run.lists.lists[l];
@@ -255,7 +258,7 @@ PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& s
   for (size_t l = first; l < last; ++l)
     for (size_t t = run.lists.lists[l].begin; t < run.lists.lists[l].end; ++t) {
       const size_t i = run.lists.cell[t];
-      // An F&B cell has two tokens, and is moved once.
+      // An F&B cell has two tokens but is moved once.
       if (!theory.has(i) || (t > run.lists.lists[l].begin && run.lists.cell[t - 1] == i)) continue;
       theory.start_ns[i] = sum_or_limit(theory.start_ns[i], shift);
       theory.end_ns[i] = sum_or_limit(theory.end_ns[i], shift);
@@ -293,7 +296,7 @@ TheoryRun theory_of(const Trace& trace, const PipelineSums& sums) {
   }
   const ScheduleCandidate& best = run.recognition.best();
   run.lists = std::move(lists);
-  std::map<int32_t, int64_t> counts;  // micro-batches → lists
+  std::map<int32_t, int64_t> counts;  // number of micro-batches → number of lists
   for (const RankList& list : run.lists.lists) ++counts[list.micro_batches];
   while (counts.size() > kMostSizes)
     counts.erase(std::min_element(counts.begin(), counts.end(),

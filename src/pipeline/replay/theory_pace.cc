@@ -20,7 +20,7 @@ double StagePace::pace() const { return mean > 0 && actual > 0 ? actual / mean :
 bool StagePace::sure() const {
   constexpr double kLeastCells = 4;
   if (count < kLeastCells || !(mean > 0)) return false;
-  // Of the residuals actual − pace · mean: their sum of squares, and what it says of the sum's error.
+  // Computes the sum of squares of the residuals actual − pace · mean, and from it the standard error of the pace.
   const double p = pace(), squares = std::max(0.0, actual_squares - 2 * p * products + p * p * mean_squares);
   const double error = std::sqrt(squares * count / (count - 1)) / mean;
   return std::abs(p - 1) >= kLeastPace && std::abs(p - 1) >= kSurePace * error;

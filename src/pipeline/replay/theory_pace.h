@@ -1,8 +1,8 @@
-// How fast the stages of one step were, against their means over the run.
+// How fast the stages of one step were, compared with their means over the run.
 //
-// A run whose steps differ (sequence lengths, clocks that throttle) would have every cell of a slow step late, though
-// its order is right. So where a stage's cells of a step differ from the means by more than their own scatter explains,
-// that step's theory takes every stage at its own pace: sum of its cells ÷ sum of their means.
+// In a run whose steps differ (in sequence lengths, or through clocks that throttle), every cell of a slow step would
+// be late although its order is right. So where a stage's cells differ from the means by more than their own scatter
+// explains, that step's theory takes every stage at its own pace: the sum of its cells ÷ the sum of their means.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 namespace stageline {
 
 struct StagePace {
-  // One cell with a place in theory.
+  // Adds one cell that has a place in the theory.
   void add(int64_t actual_ns, int64_t mean_ns);
-  double pace() const;  // 1 without cells
-  // The difference from 1 is at least kLeastPace, and kSurePace times its own standard error; of four cells or more.
+  double pace() const;  // 1 when no cell was added
+  // True when the pace differs from 1 by at least kLeastPace and by kSurePace times its own standard error, from four
+  // cells or more.
   bool sure() const;
 
   double count = 0, actual = 0, mean = 0;

@@ -11,8 +11,8 @@
 namespace stageline {
 namespace {
 
-// SplitMix64 and an approximate normal (sum of twelve uniforms): the same numbers everywhere, which
-// <random>'s distributions do not promise.
+// Random numbers by SplitMix64, with an approximate normal distribution (a sum of twelve uniforms). They are the same
+// on every platform, which <random>'s distributions do not promise.
 struct Random {
   uint64_t state;
   uint64_t next() {
@@ -51,7 +51,7 @@ Status check(const SimulateOptions& o) {
     return bad("more than 50 000 000 cells; ask for fewer steps or ranks");
   if (Status faults = check_faults(o); !faults) return faults;
   const FaultLimits limits = fault_limits(o);
-  const double factor = 2 * limits.factor;  // room for jitter
+  const double factor = 2 * limits.factor;  // leaves room for jitter
   const double longest_ns = static_cast<double>(std::max({o.costs.forward_ns, o.costs.backward_ns, o.costs.input_ns,
                                                           o.costs.weight_ns, o.costs.overlapped_ns})) *
                             factor;
@@ -65,15 +65,15 @@ Status check(const SimulateOptions& o) {
   return {};
 }
 
-// Sent by one rank and received by another of one replica, in time since the step began.
+// A message from one rank to another of the same replica; times count from the start of the step.
 struct Message {
   int32_t from, to;          // stages
-  Action sent;               // the cell that it is the result of
-  int64_t posted_ns;         // the receive
-  int64_t begin_ns, end_ns;  // the transfer
+  Action sent;               // the cell whose result it is
+  int64_t posted_ns;         // when the receive is posted
+  int64_t begin_ns, end_ns;  // when the transfer begins and ends
 };
 
-// The links of one replica in one step: each carries one message of a kind at a time.
+// The links of one replica in one step; each carries one message of a kind at a time.
 class LinkTimes {
  public:
   LinkTimes(const Schedule& schedule, std::function<int64_t(int32_t from, int32_t to)> transfer_ns)
@@ -95,10 +95,10 @@ class LinkTimes {
  private:
   size_t stages_;
   std::function<int64_t(int32_t, int32_t)> transfer_ns_;
-  std::vector<int64_t> free_ns_;  // [from][to][forward, backward]
+  std::vector<int64_t> free_ns_;  // index [from][to][forward, backward]
 };
 
-// The chunk of the stage that a message goes to.
+// Returns the chunk, on the receiving stage, that the message goes to.
 int32_t receiving_chunk(const Schedule& schedule, const Message& m) {
   if (schedule.layout == ChunkLayout::kBidirectional) return m.sent.chunk;
   const int32_t wanted = virtual_stage(schedule, m.from, m.sent.chunk) + (m.sent.kind == CellKind::kForward ? 1 : -1);
@@ -107,8 +107,8 @@ int32_t receiving_chunk(const Schedule& schedule, const Message& m) {
   return m.sent.chunk;
 }
 
-// A receive is posted when the cell of its direction before the one that it feeds has ended and the receive before it
-// is through; where the message comes earlier than that, in time for it.
+// A receive is posted when the cell of its direction before the one it feeds has ended and the receive before it is
+// through. Where its message comes earlier than that, it is posted in time for the message.
 void post_receives(const Schedule& schedule, const std::vector<std::vector<ReplayedCell>>& times,
                    std::vector<Message>& messages) {
   const auto chunks = static_cast<size_t>(schedule.sizes.chunks);
@@ -140,7 +140,7 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
   if (Status s = check(o); !s) return std::move(s).error();
   const int32_t p = o.schedule.sizes.stages;
   const int32_t grid = p * o.dp, ranks = grid * o.peers;
-  // Blocks of ranks as equal as they can be: no machine stays empty.
+  // Blocks of ranks are as equal as possible, so that no machine stays empty.
   const auto machine_of = [&](int32_t rank) { return static_cast<int32_t>(int64_t{rank} * o.machines / ranks); };
   Result<Schedule> order_that_runs = faulty_order(o);
   if (!order_that_runs) return std::move(order_that_runs).error();
@@ -168,14 +168,15 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
     run.trace.parts.push_back(std::move(part));
   }
   const FaultModel faults(o, place);
-  // Worker logs carry whole microseconds (gettimeofday), so a simulated clock ticks in them too.
+  // Worker logs hold whole microseconds (gettimeofday), so simulated times are whole microseconds too.
   const auto cost_ns = [&](int64_t usual_ns, double factor) {
     const double mean = static_cast<double>(usual_ns) * factor;
     const double jittered = o.jitter > 0 ? mean * std::max(0.1, 1 + o.jitter * random.normal()) : mean;
     return std::max<int64_t>(1000, std::llround(jittered / 1000.0) * 1000);
   };
 
-  Random link_random{o.seed ^ 0x6c696e6b73ULL};  // its own, so that messages change nothing else
+  // A generator of its own, so that messages change no other random number.
+  Random link_random{o.seed ^ 0x6c696e6b73ULL};
   const auto transfer_ns = [&](int32_t dp, int32_t from, int32_t to) {
     const auto mean = static_cast<double>(faults.transfer_ns(dp, from, to));
     const double jittered = o.jitter > 0 ? mean * std::max(0.1, 1 + o.jitter * link_random.normal()) : mean;
@@ -186,8 +187,8 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
   for (int32_t step = 0; step < o.steps; ++step) {
     int64_t step_end = step_start;
     std::vector<std::vector<std::vector<ReplayedCell>>> replicas;
-    std::vector<std::vector<Message>> messages;                          // by replica
-    std::vector<int64_t> stage_end(static_cast<size_t>(p), step_start);  // of the slowest replica
+    std::vector<std::vector<Message>> messages;                          // for each replica
+    std::vector<int64_t> stage_end(static_cast<size_t>(p), step_start);  // on the slowest replica
     for (int32_t dp = 0; dp < o.dp; ++dp) {
       LinkTimes links(run.schedule, [&](int32_t from, int32_t to) { return transfer_ns(dp, from, to); });
       ReplayCosts costs;
@@ -217,8 +218,8 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
       messages.push_back(std::move(links.messages));
     }
     step_end = *std::max_element(stage_end.begin(), stage_end.end()) + o.reduce_ns;
-    // The optimizer waits for every rank (gradient-norm clip).
-    std::vector<int64_t> optimizer_ns;  // by dp · stages + stage
+    // The optimizer waits for every rank, as clipping by the norm of all gradients makes it.
+    std::vector<int64_t> optimizer_ns;  // index dp · stages + stage
     for (int32_t i = 0; i < grid && o.optimizer_ns > 0; ++i)
       optimizer_ns.push_back(cost_ns(o.optimizer_ns, faults.optimizer_factor(step, i)));
     int64_t optimizer_end = step_end;

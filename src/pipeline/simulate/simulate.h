@@ -1,4 +1,4 @@
-// Makes a run that never was: a schedule replayed with costs, jitter, faults and skewed clocks.
+// Simulates a run: a schedule is replayed with costs, jitter, faults and skewed clocks.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 namespace stageline {
 
 struct SimulatedRun {
-  Trace trace;                           // stamps as the machines' clocks would write them
-  std::vector<int64_t> clock_offset_ns;  // per machine: its clock minus the true time
-  Schedule schedule;                     // the order that ran: faults of the order are in it
+  Trace trace;                           // with stamps as the machines' clocks would write them
+  std::vector<int64_t> clock_offset_ns;  // for each machine, its clock minus the true time
+  Schedule schedule;                     // the order that ran, including faults of the order
 };
 
-// Rank of (stage, dp) is dp · stages + stage unless rank_of says otherwise; machines hold equal blocks of ranks (the
-// last one may be short). A slow rank slows its peers, which wait for it in every layer. Deterministic: the same
-// options give the same bytes on every platform, and a fault changes no random number of anything else.
-// With messages a send lasts from the end of the cell (or of the message before it on its link) until it is through; a
-// receive is posted when the forward (backward) before the one that it feeds has ended and the receive before it on its
-// link is through, but in time for its message, and ends with its send.
+// The rank of (stage, dp) is dp · stages + stage unless rank_of says otherwise. Machines hold equal blocks of ranks;
+// the last one may be short. A slow rank slows its peers, since they wait for it in every layer. The result is
+// deterministic: the same options give the same bytes on every platform, and adding a fault changes no random number of
+// anything else.
+// With messages, a send lasts from the end of its cell (or of the message before it on its link) until the message is
+// through. A receive is posted when the forward (backward) before the one it feeds has ended and the receive before it
+// on its link is through, but early enough for its message; it ends together with its send.
 // Cells of one (step, rank) are in order of start. Errors: kUsage for options that do not fit together, kBadInput when
 // the schedule deadlocks.
 Result<SimulatedRun> simulate_run(const SimulateOptions& options);

@@ -16,9 +16,9 @@ namespace {
 
 constexpr int64_t kMostNs = 3'600'000'000'000;
 constexpr double kMostFactor = 1000;
-constexpr int kMostSwaps = 64;  // neighbours that are tried: each is a replay
+constexpr int kMostSwaps = 64;  // so many neighbours are tried; each takes a replay
 
-// What may stand between the commas.
+// The fields that may stand between the commas.
 enum class Field : uint8_t { kStage, kRank, kStep, kFactor, kFactorOrTime, kTime, kShare, kExtra, kReplica, kIndex };
 
 struct Form {
@@ -128,7 +128,7 @@ bool read_field(Field field, std::string_view text, size_t position, Fault& faul
   return false;
 }
 
-// SplitMix64's finisher over a chain of numbers: uniform in [0, 1).
+// Returns a number in [0, 1) that is a hash of the seed and `what` (SplitMix64's finisher over the chain of numbers).
 double drawn(uint64_t seed, std::initializer_list<int64_t> what) {
   uint64_t z = seed;
   for (const int64_t value : what) {
@@ -157,13 +157,13 @@ Status swap_neighbours(const Fault& fault, Schedule& schedule) {
                                 : "," + std::to_string(fault.index) + ": these two cells cannot be swapped"));
 }
 
-// I and the W of the same micro-batch and chunk become one B where the I was.
+// Merges an I and the W of the same micro-batch and chunk into a B, at the place of the I.
 Status merge_weight_grads(const Fault& fault, Schedule& schedule) {
   bool merged = false;
   for (size_t stage = 0; stage < schedule.ranks.size(); ++stage) {
     if (fault.target >= 0 && static_cast<size_t>(fault.target) != stage) continue;
     RankOrder kept;
-    // A W whose I is half of an overlapped cell stays: the overlapped cell has a cost of its own.
+    // A W whose I is half of an overlapped cell stays, since overlapped cells have a cost of their own.
     std::vector<std::pair<int32_t, int32_t>> whole;
     for (const ScheduleCell& cell : schedule.ranks[stage])
       if (!cell.overlapped() && cell.actions()[0].kind == CellKind::kInputGrad)
@@ -188,7 +188,7 @@ Status merge_weight_grads(const Fault& fault, Schedule& schedule) {
   return usage("--fault missing-dw: " + schedule.name + " does not split weight gradients off there");
 }
 
-// Stages that have something to send each other, the lower number first.
+// Returns pairs of stages that send to each other, the lower number first.
 std::set<std::pair<int32_t, int32_t>> exchanging_stages(const Schedule& schedule) {
   const bool both_ways = schedule.layout == ChunkLayout::kBidirectional;
   std::map<std::pair<int32_t, int32_t>, int32_t> owner;  // (way, virtual stage) → stage
@@ -329,7 +329,7 @@ double FaultModel::cell_factor(int32_t step, int32_t dp, int32_t stage, const Sc
     if ((fault.kind == "slow-stage" && fault.target == stage) ||
         (fault.kind == "slow-rank" && fault_place_[i] == place) || (fault.kind == "slow-step" && fault.target == step))
       factor *= fault.factor;
-    // Half of an overlapped cell counts as half of it.
+    // Half of an overlapped cell counts as half of its time.
     double extra = 0;
     if (fault.kind == "heavy-head")
       for (const Action& action : actions)
