@@ -13,9 +13,10 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostNamed = 40;  // files passed over that are named one by one
+constexpr size_t kMostNamed = 40;  // so many files that were passed over are named one by one
 
-// "rank-3.pt.trace.json.gz" → "rank-#.pt.trace.json": files of one kind differ in numbers and in how they are packed.
+// Returns a name without numbers and compression, "rank-3.pt.trace.json.gz" → "rank-#.pt.trace.json"; files of one kind
+// differ only in these.
 std::string shape_of(const std::string& path) {
   std::string name = file_name(path);
   for (const char* suffix : {".gz", ".zst"})
@@ -33,14 +34,14 @@ bool all_zeros(std::string_view head) {
   return !head.empty() && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; });
 }
 
-// An output of Stageline's that was not finished: "out.json.partial.4711.a1b2c3".
+// True for an output of Stageline that was not finished: "out.json.partial.4711.a1b2c3".
 bool is_unfinished_output(const std::string& path) {
   const std::string name = file_name(path);
   const size_t at = name.find(".partial.");
   return at != std::string::npos && at + 9 < name.size() && name[at + 9] >= '0' && name[at + 9] <= '9';
 }
 
-// What is wrong with the bytes, whoever they belong to, by what their name says; "" when nothing is.
+// Returns what is wrong with a file's bytes, judged by its name alone; "" when nothing is.
 std::string flaw_of_bytes(const Source& source, size_t file) {
   const SourceFile& f = source.files[file];
   const std::string_view head = source.head(file);
@@ -52,7 +53,8 @@ std::string flaw_of_bytes(const Source& source, size_t file) {
   const bool packed = name.ends_with(".gz") || name.ends_with(".zst");
   if (packed && opens != '{' && opens != '[' && source.head_as_it_is(file))
     return "its name says that it is compressed, and its bytes are not";
-  // Of a file that is in the head whole. Long ones are somebody's measurement, and its reader looks at them.
+  // This is checked only for files that are in the head as a whole. A longer one is somebody's measurement, and its
+  // reader looks at it.
   if (file_extension(name) != "json" || source.head_error(file) || head.size() >= size_t{1} << 16) return {};
   const char closes = opens == '{' ? '}' : opens == '[' ? ']' : '\0';
   return closes != '\0' && head[last] == closes ? ""
@@ -65,7 +67,7 @@ Where place_of(const std::string& path, const Error& error) {
   return where;
 }
 
-// Names of files whose loss somebody said already.
+// Returns the names of files whose loss has already been reported.
 std::set<std::string> files_said_lost(const Trace& trace) {
   std::set<std::string> said;
   for (const Diagnostic& d : trace.diagnostics.items())
@@ -73,14 +75,14 @@ std::set<std::string> files_said_lost(const Trace& trace) {
   return said;
 }
 
-// Files of the last step -------------------------------------------------------------------------------------------
+// Steps that end early -------------------------------------------------------------------------------------------
 
 struct StepCount {
   int32_t step = 0;
   int64_t cells = 0;
 };
 
-// Steps of a part in order, with how many cells each has.
+// Returns the steps of each part in order, with how many cells each has.
 std::vector<std::vector<StepCount>> steps_of_parts(const Trace& trace) {
   std::vector<std::map<int32_t, int64_t>> counts(trace.parts.size());
   const Cells& cells = trace.cells;
@@ -98,10 +100,11 @@ int64_t usual_count(const std::vector<StepCount>& steps) {
   return counts[counts.size() / 2];
 }
 
-// A text that was cut at the end of a line is whole to its reader; only the other ranks tell.
+// A text that was cut at the end of a line looks whole to its reader; only the other ranks show that something is
+// missing.
 void find_early_ends(Trace& trace, const std::set<std::string>& lost) {
   const std::vector<std::vector<StepCount>> steps = steps_of_parts(trace);
-  int32_t last = INT32_MIN;  // that some rank has whole
+  int32_t last = INT32_MIN;  // the last step that some rank has whole
   int64_t most = 0;
   for (const std::vector<StepCount>& own : steps) {
     if (own.empty()) continue;
@@ -115,7 +118,7 @@ void find_early_ends(Trace& trace, const std::set<std::string>& lost) {
     const std::vector<StepCount>& own = steps[p];
     if (own.empty() || part.source.empty() || lost.contains(part.source)) continue;
     const StepCount& end = own.back();
-    // Of a single step the other ranks' number stands for its own.
+    // When a rank has a single step, the usual number is taken from the other ranks.
     const int64_t usual = own.size() > 2 ? usual_count({own.begin(), own.end() - 1}) : own.front().cells;
     const bool fewer = own.size() > 1 && end.cells < usual && last >= end.step;
     const bool missing = last > end.step;
@@ -184,13 +187,13 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
       shapes.insert(shape_of(path));
     }
   }
-  std::vector<std::pair<std::string, std::string>> by_reason;  // reason, names
+  std::vector<std::pair<std::string, std::string>> by_reason;  // (reason, names)
   int64_t passed = 0;
   for (const size_t i : rest) {
     const std::string& path = source.files[i].path;
     const std::string flaw = flaw_of_bytes(source, i);
-    // One of several of a name, and no reader said a word about it. Of the files of an Ascend profiler some are needed
-    // only where others lack.
+    // A file that looks like those that were read, and that no reader reported on, is missed. Of an Ascend profiler's
+    // files some are needed only where others are missing, so these are not.
     const bool of_the_kind = shapes.contains(shape_of(path)) && all_wanted && !named.contains(path) &&
                              (!flaw.empty() || !is_ascend_file(file_name(path)));
     const bool named_so = path.ends_with(".gz") || path.ends_with(".zst") || file_extension(path) == "json";

@@ -1,6 +1,6 @@
-// Every file that the user pointed at ends in one of three ways: read, passed over (and why), or damaged (and where).
-// Readers say what they found in the files that they took. What is said here is of the others: a rank whose file was
-// cut in its first block, zeroed or emptied is not recognised by any reader, and would vanish without a word.
+// Accounts for every file that the user pointed at: it was read, passed over (and why), or is damaged (and where).
+// Readers report on the files that they took; this reports on the others. A rank whose file was cut in its first block,
+// zeroed or emptied is recognised by no reader, and would otherwise vanish without a word.
 #pragma once
 
 #include "model/trace.h"
@@ -8,22 +8,22 @@
 
 namespace stageline {
 
-// Adds to the trace's diagnostics, after reading:
+// Adds to the trace's diagnostics, after it has been read:
 //   source.damaged      loss, once for each file: it cannot be decompressed, is empty or zeros under a name like those
 //                       that were read, or does not begin as they do
 //   source.passed_over  info: names and reasons of the files that hold something else
 //   source.ends_early   loss, once for each file: its last step has fewer cells than its others have, and other ranks
 //                       have that step whole or later ones
-// `all_wanted`: nothing (--devices) left files of this format out on purpose.
+// `all_wanted`: the user did not leave out files of this format on purpose (--devices).
 void account_files(const Source& source, bool all_wanted, Trace& trace);
-// Of them source.ends_early alone, where the reader accounts for its files itself.
+// Adds only source.ends_early, for readers that account for their files themselves.
 void account_early_ends(Trace& trace);
 
-// The file of a source that no reader knows, with what is wrong with it: of the first that is damaged. Nothing where
-// the files are whole and simply something else.
+// Returns what is wrong with the files of a source that no reader knows, taken from the first that is damaged. nullopt
+// where the files are intact and simply something else.
 std::optional<Error> damage_of(const Source& source);
 
-// An error about a whole folder, with the names of its files, so that the one at fault is among them.
+// Returns an error about a whole folder with the names of its files added, so that the faulty file is among them.
 Error with_names(Error error, const Source& source);
 
 }  // namespace stageline

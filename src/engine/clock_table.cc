@@ -10,10 +10,10 @@
 namespace stageline {
 namespace {
 
-// Stamps of a part's cells: the first one, and which steps they are.
+// The first stamp of a part's cells, and of each of its steps.
 struct StampsOfPart {
   int64_t first_ns = INT64_MAX;
-  std::vector<std::pair<int64_t, int32_t>> steps;  // first stamp, number; by stamp
+  std::vector<std::pair<int64_t, int32_t>> steps;  // (first stamp, number), ordered by stamp
 };
 
 std::vector<StampsOfPart> stamps_of(const Trace& trace) {
@@ -29,7 +29,7 @@ std::vector<StampsOfPart> stamps_of(const Trace& trace) {
   return out;
 }
 
-// A clock that the steps of a source restart has a segment for each of them and no drift.
+// True where the source restarts clocks at every step; then a clock has one segment per step and no drift.
 bool by_step(const Trace& trace) { return trace.steps_laid_end_to_end && trace.clock == ClockState::kPerRank; }
 
 int64_t step_of(const StampsOfPart& part, const ClockSegment& segment) {
@@ -37,7 +37,7 @@ int64_t step_of(const StampsOfPart& part, const ClockSegment& segment) {
   return at == part.steps.end() ? kNullInteger : at->second;
 }
 
-// Is the rank's clock, or this segment of it, on that of the first rank?
+// True when the rank's clock, or this segment of it, is not connected to the first rank's.
 bool is_untied(const Trace& trace, const ClockSegment& s) { return s.reference_rank != trace.parts.front().rank; }
 
 std::string method_of(const ClockSegment& s, bool untied, bool trusted) {
@@ -47,7 +47,7 @@ std::string method_of(const ClockSegment& s, bool untied, bool trusted) {
 
 int64_t whole(double ns) { return ns < 0 ? kNullInteger : std::llround(std::ceil(ns)); }
 double ppb(double drift) { return drift < 0 ? kNaN : std::ceil(drift * 1e12) / 1e3; }
-// Parts per million with sensible decimals: three significant digits at most, and no −0.
+// Returns parts per million with at most three decimals, and never −0.
 double ppm(double drift) { return std::round(drift * 1e9) / 1e3 + 0.0; }
 double ppm_or_unknown(double drift) { return drift < 0 ? kNaN : ppm(drift); }
 

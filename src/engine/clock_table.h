@@ -1,5 +1,5 @@
-// `stageline align`: what is known of each rank's clock, a row for each rank and one more for each time it was set (or,
-// where every step counts from its own zero, for each step).
+// The tables of `stageline align`: what is known of each rank's clock. There is a row for each rank, and one more for
+// each time its clock was set (or, where every step counts from its own zero, for each step).
 #pragma once
 
 #include <vector>
@@ -9,11 +9,12 @@
 
 namespace stageline {
 
-// For programs: exact, every column (docs/howto/clocks.md). What nothing ties has no offset and the method "untied", or
-// "trusted" where `trusted`.
+// For programs: exact values in all columns (docs/howto/clocks.md). A rank that nothing connects to the others has no
+// offset and the method "untied", or with `trusted` the method "trusted".
 Table clock_table(const Trace& trace, const std::vector<ClockMap>& clocks, bool trusted);
 
-// For people: offsets in ms, drifts in ppm, times since the rank's first cell, and only columns that say something.
+// For people: offsets in ms, drifts in ppm, times since the rank's first cell, and only those columns that say
+// something.
 Table clock_summary_table(const Trace& trace, const std::vector<ClockMap>& clocks, bool trusted);
 
 }  // namespace stageline

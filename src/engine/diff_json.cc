@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-// Leaves the object open.
+// Writes both languages and leaves the object open.
 void both(JsonWriter& json, const Text& line) { json.begin_object().field("en", line.en).field("zh", line.zh); }
 
 }  // namespace
@@ -34,7 +34,7 @@ std::string diff_json(const RunDiff& diff) {
   json.key("runs").begin_array();
   for (const DiffRun* run : {&diff.a, &diff.b}) both(json, run_line(*run)), json.end_object();
   json.end_array().key("told").begin_array();
-  // Rounded rows add up to the rounded change: the last one, the rest, takes what rounding leaves.
+  // Rounded rows must add up to the rounded change, so the last row (the rest) takes what rounding leaves.
   const std::vector<DiffGroup> told = told_groups(diff);
   int64_t left = whole_ns(diff.change_ns);
   for (const DiffGroup& group : told) {

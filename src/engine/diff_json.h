@@ -1,4 +1,5 @@
-// What differs between two runs, for programs: what `stageline diff --json` prints and the viewer's Compare page shows.
+// What differs between two runs, for programs: `stageline diff --json` prints it, and the viewer's Compare page shows
+// it.
 #pragma once
 
 #include <string>
@@ -7,8 +8,9 @@
 
 namespace stageline {
 
-// One object: change_ns with error_ns, headline and cause in words, "changes" of schedule and sizes, both "runs", the
-// groups that text output lists ("told"), the tables; sentences in both languages. Without a line end.
+// Returns one JSON object without a line end: change_ns with error_ns, headline and cause in words, "changes" of
+// schedule and sizes, both "runs", the groups that the text output lists ("told"), and the tables; sentences are in
+// both languages.
 std::string diff_json(const RunDiff& diff);
 
 }  // namespace stageline

@@ -37,7 +37,7 @@
 namespace stageline {
 namespace {
 
-// Rules of the user's, before those that come with Stageline.
+// The user's rules come before those that are shipped.
 Result<CellRules> rules_for(const OpenOptions& options) {
   constexpr size_t kLongestRules = size_t{1} << 20;
   CellRules rules = shipped_cell_rules();
@@ -48,7 +48,7 @@ Result<CellRules> rules_for(const OpenOptions& options) {
   return rules;
 }
 
-// Cells of a profiler trace, and the layout of its ranks.
+// Finds the cells of a profiler trace and the layout of its ranks.
 void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options) {
   const TorchCellOptions how{options.cells, options.layout, infer_cells};
   const bool may_infer = options.cells == CellSource::kAuto || options.cells == CellSource::kInferred;
@@ -63,7 +63,8 @@ void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options
   if (!known && !infer_layout(trace, options.layout)) trace.pipeline_stages = 0;
 }
 
-// Cells of a recording whose ranges have names only (NVTX, mstx): read from the names, as in profiles.
+// Finds the cells of a recording whose ranges have only names (NVTX, mstx): they are read from the names, as in
+// profiles.
 bool find_recorded_cells(Trace& trace, const CellRules& rules, const OpenOptions& options) {
   if (trace.cells.size() > 0 ||
       std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return !part.ranges.empty(); }))
@@ -94,7 +95,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   Result<CellRules> rules = rules_for(options);
   if (!rules) return std::move(rules).error();
   Result<Trace> trace = (*reader)->read(*source, read_options);
-  // A reader keeps what it got of a file that it could not read to its end; nobody waits for that here.
+  // A reader keeps what it got of a file that it could not read to the end. After a cancellation nobody waits for that.
   if (options.progress && options.progress->cancelled())
     return Error{ErrorCode::kUnavailable, "reading was given up", {paths.empty() ? "" : paths[0]}, ""};
   if (!trace) return with_names(std::move(trace).error(), *source);
@@ -153,7 +154,8 @@ bool suits(const Analysis& analysis, const Trace& trace) {
 }
 
 void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics& diagnostics) {
-  // A capture without memory records is no flaw of it: only a report's own question is missed.
+  // A capture without memory records is not flawed; that is worth a warning only where the analysis is part of a
+  // report.
   diagnostics.add(analysis.in_report ? "analysis.not_possible" : std::string("analysis.not_possible.") + analysis.name,
                   analysis.in_report ? Severity::kWarning : Severity::kInfo,
                   std::string(analysis.name) + " is left out: " + error.what);
@@ -169,7 +171,7 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
     diagnostics.add(
         "export.no_event_tables", Severity::kInfo,
         "tables with a row per event are left out of so large a run; stageline analyze NAME --table has them");
-  // Those of the report come first: findings take the first table of a name.
+  // Analyses of the report come first, because findings use the first table of a name.
   for (const bool in_report : {true, false})
     for (const Analysis* analysis : analyses()) {
       if (analysis->in_report != in_report || !suits(*analysis, trace)) continue;
@@ -180,7 +182,7 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
       input.for_report = !whole || huge;
       input.brief = !whole;
       input.rows_later = whole;
-      // The pipeline is that of all steps; its devices are not to be those of all but the last.
+      // The pipeline covers all steps, so the device analyses must not leave out the last one.
       input.include_last_step = trace.cells.size() > 0;
       Result<AnalysisResult> own = analysis->run(input);
       if (!own) {
@@ -247,7 +249,7 @@ Status export_ranks(const Exporter& exporter, const Trace& trace, const Diagnost
   return together.commit();
 }
 
-// Slices of profiles that stand for no cell.
+// Counts the slices of profiles that no cell stands for.
 int64_t slices_beside_cells(const Trace& trace) {
   std::vector<uint64_t> of_cells;
   for (size_t i = 0; i < trace.cells.size(); ++i)

@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-// Keeps the cells that touch the range, which counts from `zero`; times stay as they are.
+// Keeps the cells that touch the range, which counts from `zero`. Times do not change.
 void keep_range(Trace& trace, const TimeRange& range, int64_t zero) {
   const auto at = [&](int64_t ns) {
     int64_t sum = 0;
@@ -25,7 +25,7 @@ void keep_range(Trace& trace, const TimeRange& range, int64_t zero) {
   });
 }
 
-// Where --range counts from, on the clock that all ranks share.
+// Returns the time from which --range counts, on the clock that all ranks share.
 int64_t first_cell_ns(const Trace& trace) {
   if (trace.cells.size() == 0) return 0;
   int64_t first = INT64_MAX;
@@ -46,7 +46,7 @@ std::string number_ranges(const std::vector<int64_t>& numbers) {
   return out;
 }
 
-// A profiler trace that --ranks, --steps or --range leave nothing of is an error that says what there is.
+// When --ranks, --steps or --range leave nothing of a profiler trace, this is an error that says what there is.
 Status check_slices_left(const Trace& trace, const std::string& path) {
   const SliceFilter& filter = trace.slice_filter;
   if (filter.ranks.empty() && !filter.any()) return {};
@@ -81,13 +81,13 @@ bool is_wanted(const std::vector<int32_t>& ranks, int32_t rank) {
   return ranks.empty() || std::binary_search(ranks.begin(), ranks.end(), rank);
 }
 
-// Beside slices: steps that cells count themselves, where no ProfilerStep names them, mean nothing to slices.
+// True for profiles without ProfilerSteps whose cells count their own steps; those numbers mean nothing to slices.
 bool steps_are_of_cells(const Trace& trace) {
   return trace.cells.size() > 0 &&
          std::all_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.steps.empty(); });
 }
 
-// Of a recording whose ranges have names only (NVTX, mstx); "": there is none.
+// Returns a range's name in a recording whose ranges have only names (NVTX, mstx); "" when there is none.
 std::string name_of_a_range(const Trace& trace) {
   for (const Part& part : trace.parts)
     if (!part.ranges.empty()) return std::string(trace.names.text(part.ranges.front().message));

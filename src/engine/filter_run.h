@@ -1,4 +1,4 @@
-// What --ranks, --steps and --range leave of a run.
+// Applies --ranks, --steps and --range to a run.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ struct TimeRange {
 };
 
 struct RunFilter {
-  std::vector<int32_t> ranks;  // sorted; empty keeps all
+  std::vector<int32_t> ranks;  // sorted; when empty, all are kept
   int64_t first_step = INT64_MIN, last_step = INT64_MAX;
   std::optional<TimeRange> range;
 };
 
-// `profiled`: the trace has profiler slices, maybe beside cells. Its parts and slices stay, for times count from the
-// whole run's start; trace.slice_filter says what analyses look at. Otherwise parts and cells go. Errors: kBadInput
-// when nothing is left, saying what there is.
+// With `profiled` the trace has profiler slices, perhaps beside cells. Then its parts and slices stay, because times
+// count from the start of the whole run, and trace.slice_filter says what analyses look at. Otherwise parts and cells
+// are removed. Errors: kBadInput when nothing is left; it says what there is.
 Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const std::string& path);
 
-// Of a profiled trace, whose parts all stay: are there parts that --ranks left out? And takes them away, for outputs that
-// draw every part there is.
+// For profiled traces, whose parts all stay. has_other_ranks() says whether there are parts that --ranks left out;
+// drop_other_ranks() removes them, for outputs that draw every part there is.
 bool has_other_ranks(const Trace& trace);
 void drop_other_ranks(Trace& trace);
 

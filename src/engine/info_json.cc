@@ -1,4 +1,4 @@
-// What was found in a trace, for programs: `stageline info --json`.
+// Writes what was found in a trace, for programs: `stageline info --json`.
 #include <algorithm>
 
 #include "base/json_writer.h"
@@ -45,8 +45,8 @@ void recognition_field(const Trace& trace, JsonWriter& json) {
   json.end_object();
 }
 
-// Keys that only pipeline cells have an answer to.
-// `beside_slices`: slices and the whole time follow from those.
+// Writes the keys that only pipeline cells can answer. With `beside_slices`, slices and the whole time are written by
+// slice_fields().
 void cell_fields(const Trace& trace, bool beside_slices, JsonWriter& json) {
   const Extent extent = extent_of(trace);
   json.field("stages", extent.stage_count);
@@ -63,7 +63,7 @@ void cell_fields(const Trace& trace, bool beside_slices, JsonWriter& json) {
   json.field("end_ns", extent.end_ns);
 }
 
-// `with_cells`: pipeline cells were found in the slices, and their fields stand already.
+// With `with_cells`, pipeline cells were found in the slices, and their fields have been written already.
 void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
   const SliceCounts counts = count_slices(trace);
   if (!with_cells) {

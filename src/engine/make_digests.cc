@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Own files are read here without base/input.h, which would make inputs of them that no output may replace.
+// The program's own files are read here without base/input.h, which would make them inputs that no output may replace.
 std::optional<std::string> bytes_of(const std::string& path, size_t at_most = SIZE_MAX) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
@@ -42,7 +42,8 @@ std::optional<std::string> bytes_of(const std::string& path, size_t at_most = SI
   return out;
 }
 
-// Of the file's first, middle and last 64 KiB: what changes although size and time stay the same is rewritten whole.
+// Returns a checksum of the file's first, middle and last 64 KiB. A file that changes without changing size and time is
+// usually rewritten as a whole, so this shows it.
 uint32_t sample_of(const std::string& path, int64_t size) {
   constexpr int64_t kSample = 1 << 16;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -57,7 +58,7 @@ uint32_t sample_of(const std::string& path, int64_t size) {
   return crc;
 }
 
-// Size, time and what the bytes are like: another version of a file has another text.
+// Returns a text of size, time and checksum; another version of the file has another text.
 std::string version_of(const std::string& path) {
   int64_t size = 0, modified_ns = 0;
   uint32_t sample = 0;
@@ -77,7 +78,8 @@ std::string version_of(const std::string& path) {
   return std::to_string(size) + " " + std::to_string(modified_ns) + " " + text;
 }
 
-// "paddle-log 0.1.0 rank 3 machine 0 device 3 m0 | /logs/workerlog.3 4711 1700000000000000000 89abcdef"
+// Returns a text that identifies a unit and its source: "paddle-log 0.1.0 rank 3 machine 0 device 3 m0
+// /logs/workerlog.3 4711 1700000000000000000 89abcdef".
 std::string key_of(const DigestPlan& plan, const DigestUnit& unit) {
   const Part& who = unit.rank.who;
   std::string key = std::string(plan.reader->name) + " " STAGELINE_VERSION;
@@ -85,7 +87,7 @@ std::string key_of(const DigestPlan& plan, const DigestUnit& unit) {
     key += " rank " + std::to_string(who.rank) + " machine " + std::to_string(who.machine) + " device " +
            std::to_string(who.device) + " " + who.machine_name;
   for (const std::string& path : unit.rank.paths) key += " | " + path + " " + version_of(path);
-  // A whole source may have thousands of files; its key stands in each of its digests.
+  // A whole source may have thousands of files, and its key stands in each of its digests, so a long key is shortened.
   constexpr size_t kLongest = 4096;
   if (key.size() > kLongest) {
     char sum[32];
@@ -129,7 +131,8 @@ std::string absolute(const std::string& path) {
   return ec ? path : whole.string();
 }
 
-// Older digests of the same rank and source: the source changed since, or another program's version read it.
+// Removes older digests of the same rank and source: the source has changed since, or another version of the program
+// made them.
 int64_t drop_older(const DigestPlan& plan, const digest::Head& head) {
   const std::string own = digest::file_name_of(head), begin = own.substr(0, own.find('.') + 1);
   int64_t dropped = 0;
@@ -177,7 +180,7 @@ void keep_losses(const Diagnostics& from, Diagnostics& to) {
     if (d.severity == Severity::kLoss) to.add(d.name, d.severity, d.message, d.first, d.count);
 }
 
-// Files of the source that nobody could read a thing of. `parts` of the trace say which were read.
+// Returns the files of the source of which nothing could be read. The `parts` of the trace say which were read.
 Diagnostics damaged_files(const DigestPlan& plan, Trace& trace) {
   Diagnostics kept = trace.diagnostics, damaged;
   const DigestOptions& asked = plan.options;
@@ -212,7 +215,7 @@ void make_rank(const DigestPlan& plan, const DigestUnit& unit, DigestCount& coun
   write_digest(plan, head, *trace, count);
 }
 
-// The part `p` of a trace as a trace of its own.
+// Returns part `p` of a trace as a trace of its own.
 Trace split_off(const Trace& trace, size_t p) {
   Trace one;
   one.format = trace.format;
@@ -328,7 +331,7 @@ Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""};
-  // One look is enough: what is written here always has the folder's root.
+  // One look at the folder is enough, since everything that is written here has the folder's root.
   plan.there = digests_in(folder);
   for (const std::string& name : plan.there) {
     const Known known = look_at(folder + "/" + name);
@@ -377,7 +380,7 @@ DigestCount make_digests(const DigestPlan& plan) {
   DigestCount all;
   for (const DigestCount& count : counts) all.add(count);
   if (plan.reader->ranks && !plan.reader->accounts_files) {
-    Trace read;  // which files are some rank's
+    Trace read;  // says which files belong to some rank
     for (const DigestUnit& unit : plan.units) {
       Part part;
       for (const std::string& path : unit.rank.paths) part.files.push_back({path});

@@ -11,8 +11,7 @@ namespace {
 
 using Value = Table::Value;
 
-// -1 means "nobody knows" in the model and is null in a table: a reader of the file must not
-// take it for a stage.
+// The model's −1 (kUnknown) is null in a table, so that no program takes it for a stage.
 
 }  // namespace
 

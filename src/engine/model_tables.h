@@ -1,4 +1,4 @@
-// Tables that every trace has, whatever was asked of it: its cells, its devices, its flaws.
+// Tables that exist for every trace, whatever was asked of it: its cells, its devices, its flaws.
 #pragma once
 
 #include "facts/run.h"
@@ -7,17 +7,17 @@
 
 namespace stageline {
 
-// "cells": one row per cell, in the trace's own order; times on the rank's own clock. O(cells).
+// "cells" has one row per cell in the trace's own order, with times on the rank's own clock. O(cells).
 Table cells_table(const Trace& trace);
-// "devices": one row per rank: where it ran and what was read from it.
+// "devices" has one row per rank: where it ran, and what was read from it.
 Table devices_table(const Trace& trace);
-// "diagnostics": one row per kind of flaw, with the first place.
+// "diagnostics" has one row per kind of flaw, with the first place where it occurred.
 Table diagnostics_table(const Diagnostics& diagnostics);
 
-// "steps": of a pipeline one row per step over all ranks, of a profile one per rank and ProfilerStep.
+// "steps" has one row per step over all ranks for a pipeline, and one per rank and ProfilerStep for a profile.
 Table steps_table(const Run& run);
-// "messages": one row per message between stages, with the time it took: those that the analysis links adds up. Empty
-// where nothing links the stages.
+// "messages" has one row per message between stages, with the time it took; the analysis `links` adds up these. It is
+// empty where nothing connects the stages.
 Table messages_table(const Run& run);
 
 }  // namespace stageline

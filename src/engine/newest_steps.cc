@@ -13,12 +13,13 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kSilentSeconds = 60;  // a recorder writes its clocks every few seconds
+// A recorder writes its clocks every few seconds, so this silence means something.
+constexpr int64_t kSilentSeconds = 60;
 constexpr size_t kNewestFiles = 2;
 constexpr int64_t kFewestBytes = int64_t{1} << 15, kMostBytes = int64_t{1} << 30;
-constexpr size_t kLeastPeers = 3;  // ranks of a stage whose median says what is usual
+constexpr size_t kLeastPeers = 3;  // so many ranks of a stage are needed for their median to say what is usual
 
-// Of "…/host.r00003.p4711.1700000000.002.slrec" all but the last two of each recording. Hot files stay.
+// Leaves out all but the last two files of each recording ("…/host.r00003.p4711.1700000000.002.slrec"). Hot files stay.
 std::vector<std::string> newest_files(const Source& source) {
   std::map<std::string, std::vector<std::string>> by_recording;
   std::vector<std::string> out;
@@ -32,7 +33,7 @@ std::vector<std::string> newest_files(const Source& source) {
   }
   for (auto& [stem, files] : by_recording) {
     std::sort(files.begin(), files.end(), [](const std::string& a, const std::string& b) {
-      return a.size() != b.size() ? a.size() < b.size() : a < b;  // part 1000 is after 999
+      return a.size() != b.size() ? a.size() < b.size() : a < b;  // part 1000 comes after part 999
     });
     const size_t first = files.size() > kNewestFiles ? files.size() - kNewestFiles : 0;
     out.insert(out.end(), files.begin() + static_cast<std::ptrdiff_t>(first), files.end());
@@ -49,7 +50,7 @@ bool is_silent(const std::vector<std::string>& files) {
   });
 }
 
-// Each part's first and last step.
+// The first and the last step of each part.
 using StepsOfParts = std::map<int32_t, std::pair<int32_t, int32_t>>;
 StepsOfParts steps_of_parts(const Trace& trace) {
   StepsOfParts out;
@@ -113,7 +114,7 @@ RunningStep measured(const Trace& trace, const StepSums& step, const RankSums* r
   return out;
 }
 
-// Records that the recorder counted and did not keep, and those without the device's times.
+// Counts records that the recorder counted but did not keep, and records without the device's times.
 void count_drops(const Trace& trace, Look& look) {
   for (const char* name : {"recording.ring_full", "recording.no_ring", "recording.too_deep", "recording.reentrant",
                            "recording.bad_handle", "recording.names", "recording.kernels"})
@@ -135,7 +136,8 @@ NewestSteps::NewestSteps(std::vector<std::string> paths, OpenOptions options)
   options_.reader = "recording";
 }
 
-// The newest part that has the steps asked for. `first_whole`: the first step that no rank's part cuts.
+// Reads the newest stretch that has the steps asked for. `first_whole` receives the first step that no rank's stretch
+// cuts.
 Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t after, size_t count,
                                 int32_t& first_whole) {
   for (;;) {
@@ -143,7 +145,7 @@ Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t a
     Result<Trace> trace = open_trace(files, options_);
     const bool may_grow = !whole_ && newest_bytes_ < kMostBytes;
     if (!trace) {
-      // The end may hold no range of ours, or a chunk that is longer than it.
+      // The end of a file may hold no range of ours, or be part of a chunk that is longer than what was read.
       if (!may_grow) return trace;
       struct stat facts;
       const bool longer = std::any_of(files.begin(), files.end(), [&](const std::string& path) {
@@ -160,13 +162,13 @@ Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t a
       whole_ = true;
       continue;
     }
-    // Of a rank's first step in what was read, some may lie before it.
+    // Some of a rank's first step may lie before what was read.
     const StepsOfParts parts = steps_of_parts(*trace);
     for (const auto& [part, steps] : parts) first_whole = std::max(first_whole, steps.first + 1);
-    const int64_t over = int64_t{last_of_all(parts)} - first_whole;  // at least; steps may have gaps
+    const int64_t over = int64_t{last_of_all(parts)} - first_whole;  // at least so many, as steps may have gaps
     const bool all_new = after == INT32_MIN || first_whole <= int64_t{after} + 1;
     if ((all_new && over >= static_cast<int64_t>(count)) || !may_grow) {
-      // Far more than is wanted was read: less next time.
+      // Far more was read than is wanted, so the next look reads less.
       if (all_new && over > 4 * static_cast<int64_t>(count) && newest_bytes_ > kFewestBytes) newest_bytes_ /= 2;
       return trace;
     }
@@ -187,7 +189,7 @@ Look NewestSteps::look(int32_t after, size_t count) {
   if (files.empty()) return wait_for({ErrorCode::kBadInput, "no recording there yet", {paths_[0]}, ""});
   int32_t first_whole = INT32_MIN;
   Result<Trace> trace = read(files, after, count, first_whole);
-  if (!trace) return wait_for(trace.error());  // no range yet, or a file went while we looked
+  if (!trace) return wait_for(trace.error());  // there is no range yet, or a file was removed meanwhile
   count_drops(*trace, look);
   const bool closed =
       trace->diagnostics.count("recording.not_closed") == 0 && trace->diagnostics.count("recording.cut") == 0;
@@ -198,7 +200,7 @@ Look NewestSteps::look(int32_t after, size_t count) {
   for (size_t i = 0; i < trace->cells.size(); ++i)
     ranks.insert(trace->parts[static_cast<size_t>(trace->cells.part[i])].rank);
   look.ranks = ranks.size();
-  // Only where we were there first; of a recording that was there before us all ranks are.
+  // Only where this program was there first can ranks still be missing; in an older recording all of them are there.
   const bool settled = !waited_ || ranks == ranks_;
   ranks_ = std::move(ranks);
   if (!settled && !ended) {
@@ -228,7 +230,7 @@ Look NewestSteps::look(int32_t after, size_t count) {
     look.trace.cells = {};
   else
     filter_trace(look.trace, {}, look.steps.front().step, look.steps.back().step);
-  link_cells(look.trace);  // what is filtered loses its links
+  link_cells(look.trace);  // filtering drops links
   return look;
 }
 

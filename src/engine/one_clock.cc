@@ -37,7 +37,7 @@ void say_doubts(Trace& trace, const ClockAlignment& alignment) {
                         {part.source}, static_cast<int64_t>(doubts.size()));
 }
 
-// Everybody on the first rank's clock, as the source says.
+// Returns clocks as the source says: all ranks are on the first rank's.
 ClockAlignment as_said(const Trace& trace, const ClockAlignment& checked) {
   ClockAlignment out;
   out.match_count = checked.match_count;
@@ -75,7 +75,7 @@ Status check_by_hand(const Trace& trace, const ClockAlignment& alignment, const 
   return {};
 }
 
-// The clock a rank was put on: that of the first segment; a rank whose segments differ is on none.
+// Returns the rank whose clock this one was put on. Where segments differ in that, the rank is on none: −1.
 int32_t reference_of(const ClockMap& map) {
   if (map.segments.empty()) return -1;
   for (const ClockSegment& s : map.segments)
@@ -83,7 +83,7 @@ int32_t reference_of(const ClockMap& map) {
   return map.segments.front().reference_rank;
 }
 
-// Dependencies that are too early by more than stamps are good for.
+// Counts links that are too early by more than the error of stamps.
 int64_t broken_links(const Trace& trace, const std::vector<ClockMap>& clocks) {
   constexpr int64_t kToleranceNs = 1000;
   const Cells& cells = trace.cells;
@@ -98,8 +98,8 @@ int64_t broken_links(const Trace& trace, const std::vector<ClockMap>& clocks) {
   return broken;
 }
 
-// The last guard: clocks after which more cells begin before what they wait for than before are wrong, whatever they
-// were found by. "" when they are not.
+// The last guard: alignments after which more cells begin before what they wait for than without it are wrong, whatever
+// they were made from. Returns "" when the alignment is accepted.
 std::string why_refused(const Trace& trace, const ClockAlignment& alignment) {
   if (trace.clock == ClockState::kPerRank) return {};  // as recorded, nothing can be compared
   const int64_t before = broken_links(trace, {}), after = broken_links(trace, alignment.clocks);
@@ -109,10 +109,10 @@ std::string why_refused(const Trace& trace, const ClockAlignment& alignment) {
          ": outputs keep the stamps as recorded. What ties the ranks is not what it seems to be";
 }
 
-// Nothing but whole replicas apart from each other, each of them on one clock. A replica is a pipeline of its own: its
-// bubbles are right whatever the others' clocks say.
+// True when only whole replicas are unconnected, each of which is on one clock. A replica is a pipeline of its own, so
+// its bubbles are right whatever the other replicas' clocks show.
 bool only_replicas_apart(const Trace& trace) {
-  std::map<int32_t, int32_t> clock_of;  // by replica
+  std::map<int32_t, int32_t> clock_of;  // for each replica
   for (const Part& part : trace.parts) {
     const int32_t reference = reference_of(part.clock_map);
     if (part.dp == kUnknown || reference < 0) return false;
@@ -121,7 +121,7 @@ bool only_replicas_apart(const Trace& trace) {
   return clock_of.size() > 1;
 }
 
-// What was there and could not be used, else that there was nothing.
+// Returns what evidence there was that could not be used, or that there was none.
 std::string why_untied(const Trace& trace) {
   for (const Diagnostic& d : trace.diagnostics.items())
     if (d.name == "clock.contradicting_tie") return d.message;
@@ -155,7 +155,8 @@ void move_stamps(Trace& trace) {
     cells.start_ns[i] = map.common_ns(cells.start_ns[i]);
     cells.end_ns[i] = std::max(cells.start_ns[i], map.common_ns(cells.end_ns[i]));
   }
-  // A clock that was set may now show two cells the other way round; rows follow, and links follow the rows.
+  // A clock that was set may change the order of two cells. Then rows are sorted again, and links, which refer to rows,
+  // follow.
   const bool set = std::any_of(trace.parts.begin(), trace.parts.end(),
                                [](const Part& part) { return part.clock_map.segments.size() > 1; });
   if (set) {
@@ -164,7 +165,7 @@ void move_stamps(Trace& trace) {
   }
   trace.alignment = AlignState::kDrawn;
   const ClockSummary summary = clock_summary(trace);
-  if (summary.by.empty()) return;  // nothing was tied: as recorded
+  if (summary.by.empty()) return;  // nothing connects any ranks, so stamps stay as recorded
   trace.clock = summary.untied.empty() ? ClockState::kAligned : ClockState::kPartlyAligned;
 }
 
@@ -225,7 +226,7 @@ Status check_one_clock(const Trace& trace, const AlignOptions& options) {
     return {};
   int32_t first = -1;
   std::vector<int32_t> others, with_first;
-  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;  // of profiler traces, whose parts all stay
+  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;  // for profiler traces, whose parts all stay
   for (const Part& part : trace.parts) {
     if (!wanted.empty() && !std::binary_search(wanted.begin(), wanted.end(), part.rank)) continue;
     if (with_first.empty() && others.empty()) first = reference_of(part.clock_map);

@@ -1,4 +1,4 @@
-// The schedules by name, for those who offer them to choose from and may not know the layer that makes them.
+// The schedules by name, for code that offers them as choices and may not include the layer that makes them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace stageline {
 
 struct ScheduleOffer {
   std::string name;
-  int32_t chunks = 1;  // a rank, where nobody says how many
+  int32_t chunks = 1;  // chunks per rank when none are asked for
 };
 std::vector<ScheduleOffer> schedule_list();  // in the order of schedules.def
 bool knows_schedule(std::string_view name);

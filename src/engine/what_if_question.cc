@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-// A change of cells that are not there would be priced at nothing.
+// A change to cells that do not exist would be priced at nothing, so it is an error.
 Status check_scales(const WhatIf& model, const std::vector<std::string>& texts, const Changes& own) {
   for (size_t i = 0; i < own.scales.size(); ++i)
     if (model.touched(own.scales[i]) == 0)

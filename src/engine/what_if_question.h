@@ -1,4 +1,5 @@
-// What is asked of a replay, and its answer: `stageline what-if`, the Python package and agents ask the same way.
+// What is asked of a what-if replay, and the answer. `stageline what-if`, the Python package and agents all ask in this
+// way.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +13,32 @@
 
 namespace stageline {
 
-// As somebody says it. Errors name the flags of `stageline what-if`, whose names the others have as well.
+// The question as it is typed. Errors name the flags of `stageline what-if`, which others use as names too.
 struct WhatIfWish {
   std::vector<std::string> scales;  // --scale
-  std::string schedule;             // --schedule; "": not given
+  std::string schedule;             // --schedule; "" when not given
   std::optional<int64_t> micro_batches, chunks, group;
-  std::string latency;  // --latency; "": not given
-  std::string layers;   // --layers; "": not given
+  std::string latency;  // --latency; "" when not given
+  std::string layers;   // --layers; "" when not given
   bool more_memory = false;
 };
 
 struct WhatIfQuestion {
-  Changes own;       // --scale, --schedule, --chunks, --group, --micro-batches, --latency: all of it at once
-  std::string name;  // of these, for people
-  std::vector<std::string> scales;  // as given, for messages
+  Changes own;                      // --scale, --schedule, --chunks, --group, --micro-batches and --latency together
+  std::string name;                 // name of these changes, for people
+  std::vector<std::string> scales;  // as typed, for messages
   std::string layers;
   bool more_memory = false;
 };
-// Errors: kUsage naming the flag.
+// Parses a wish. Errors: kUsage naming the flag.
 Result<WhatIfQuestion> what_if_question(const WhatIfWish& wish);
 
-// The fixes of a run, priced, the question's own change among them. Errors: kUsage for a change that fits nothing,
-// kUnavailable for layers without a schedule. Replays in `model`, which changes nothing that it answers.
+// Returns the priced fixes of a run, the question's own change among them. It replays in `model`, which does not change
+// the model's other answers. Errors: kUsage for a change that applies to nothing, kUnavailable for layers without a
+// schedule.
 Result<FixList> price_question(WhatIf& model, const WhatIfQuestion& question);
 
-// What `stageline what-if --json` prints, without a line end. `tables`: what_if_tables() of the same answer.
+// Returns what `stageline what-if --json` prints, without a line end. `tables` are what_if_tables() of the same answer.
 std::string what_if_json(const FixList& list, const std::vector<Table>& tables);
 
 }  // namespace stageline

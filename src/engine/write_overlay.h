@@ -1,4 +1,4 @@
-// Writes a source trace again with an overlay on it.
+// Writes a source trace again with the changes of an overlay.
 #pragma once
 
 #include <string>

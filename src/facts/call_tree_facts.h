@@ -1,4 +1,4 @@
-// What the calls of every rank add up to by call path, as a fact of a run.
+// The call trees of all ranks (what their calls add up to by call path), as a fact of a run.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace stageline {
 
-// Any rank has slices with the profiler's own facts on threads of the host: there are calls to add up.
+// True when some rank has calls to add up: slices with the profiler's own facts on threads of the host.
 bool has_calls(const Trace& trace);
 
-// By part of the trace; of parts that hold no slices a tree with its root alone.
+// Returns one tree for each part of the trace; a part without slices has a tree of its root alone.
 const std::vector<CallTree>& call_trees_of(const Run& run);
 
 }  // namespace stageline

@@ -46,7 +46,7 @@ struct SlowdownFact {
   static Value make(const Run& run) { return slowdown(run.trace(), *graph_of(run, LaunchRule::kFree).graph); }
 };
 
-// Of compute cells alone launches are not known: there the other rule's graph is the same.
+// Graphs of compute cells alone know no launches, so such a graph is the same under either rule and is not made twice.
 template <LaunchRule kRule, LaunchRule kOther>
 const RunGraph& graph_by(const Run& run) {
   if (const RunGraph* other = run.made<GraphFact<kOther>>();

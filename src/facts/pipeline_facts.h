@@ -1,4 +1,4 @@
-// What the pipeline of a run is and adds up to: the facts that several questions stand on, each made once per Run.
+// What the pipeline of a run is and adds up to: the facts that several questions need, each made once per Run.
 #pragma once
 
 #include <memory>
@@ -16,27 +16,27 @@
 
 namespace stageline {
 
-// Sums of steps and ranks, and the steps that are no measure for the others.
+// The sums of steps and ranks, and the outlier steps.
 const PipelineSums& sums_of(const Run& run);
 
-// The recognised schedule, its lists, and what ranks should have done; of a trace without cells nothing.
+// The recognised schedule, the ranks' lists, and when cells should have run; empty for a trace without cells.
 const TheoryRun& theory_of(const Run& run);
 
-// What of a whole run on numbered steps was recorded.
+// How much of the whole run was recorded; for runs with numbered steps.
 const RunCoverage& coverage_of(const Run& run);
 
-// Where the steps' time went.
+// Where the time of the steps went.
 const Waterfall& waterfall_of(const Run& run);
 
-// What ran as a graph, whose launches follow `rule`.
+// What ran, as a graph; `rule` says from when on a launch counts as late.
 struct RunGraph {
-  std::shared_ptr<const StepGraph> graph;  // nullptr: there is none, and `error` says why
+  std::shared_ptr<const StepGraph> graph;  // nullptr when there is none; then `error` gives the reason
   std::optional<Error> error;
-  Diagnostics notes;  // what it assumes
+  Diagnostics notes;  // what the graph assumes
 };
 const RunGraph& graph_of(const Run& run, LaunchRule rule);
 
-// What stragglers cost, on the graph of LaunchRule::kFree, which must have been made (RunGraph::graph).
+// What stragglers cost, computed on the graph of LaunchRule::kFree, which must exist (RunGraph::graph).
 const Slowdown& slowdown_of(const Run& run);
 
 }  // namespace stageline

@@ -1,5 +1,5 @@
-// Run: a trace, and what is known of it. Whoever owns a fact (theory, graph, waterfall, causes …) says how it is made;
-// it is made when somebody first asks, once, whoever else asks meanwhile waits, and it lives as long as the Run.
+// Run: a trace and what is known about it. Whoever owns a fact (theory, graph, waterfall, causes …) says how it is
+// made. It is made once, when somebody first asks for it; others who ask meanwhile wait. It lives as long as the Run.
 //
 //   struct TheoryFact {                                        // in the room that owns it
 //     using Value = TheoryRun;
@@ -7,7 +7,8 @@
 //   };
 //   run.fact<TheoryFact>()                                     // anywhere above: const TheoryRun&
 //
-// A fact may ask for others; two that ask for each other would wait for ever, so facts stand in the order of the rooms.
+// A fact may ask for other facts. Two that ask for each other would wait for ever, so facts stand in the order of the
+// rooms.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +25,14 @@ namespace stageline {
 
 class Run {
  public:
-  // `trace` must outlive it and not change meanwhile.
+  // `trace` must outlive the Run, and must not change meanwhile.
   explicit Run(const Trace& trace) : trace_(trace) {}
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
   const Trace& trace() const { return trace_; }
 
-  // Thread-safe. The reference holds as long as the Run.
+  // Thread-safe. The reference is valid as long as the Run.
   template <typename Fact>
   const typename Fact::Value& fact() const {
     using Value = typename Fact::Value;
@@ -39,12 +40,12 @@ class Run {
     make_once(slot, [this] { return std::shared_ptr<const void>(std::make_shared<const Value>(Fact::make(*this))); });
     return *static_cast<const Value*>(slot.value.get());
   }
-  // The fact if it has been made, else nullptr.
+  // Returns the fact if it has been made, else nullptr.
   template <typename Fact>
   const typename Fact::Value* made() const {
     return static_cast<const typename Fact::Value*>(value_of(typeid(Fact)).get());
   }
-  // How many facts were made: for tests.
+  // Returns how many facts were made; for tests.
   size_t made_count() const;
 
  private:

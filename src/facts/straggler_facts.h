@@ -1,4 +1,4 @@
-// Who holds the others up in a run: pipeline/measure/stragglers, made once per Run.
+// Which ranks hold up the others (pipeline/measure/stragglers), as a fact of a run.
 #pragma once
 
 #include "facts/run.h"
@@ -6,7 +6,8 @@
 
 namespace stageline {
 
-// On the graph of LaunchRule::kFree, which must have been made (RunGraph::graph). Without S_w, which is slowdown_of()'s.
+// Computed on the graph of LaunchRule::kFree, which must exist (RunGraph::graph). S_w is not in it; slowdown_of() has
+// it.
 const Stragglers& stragglers_of(const Run& run);
 
 }  // namespace stageline

@@ -14,7 +14,8 @@ namespace {
 
 double direction_sum(const DirectionCost& cost) { return cost[0] + cost[1] + cost[2]; }
 
-// The price of a layer between the ends; of two virtual stages the cheaper one.
+// Returns the price of a layer on the stages between the first and the last; with two virtual stages, the cheaper
+// one's.
 double usual_layer_ns(const StageCosts& stages, const std::vector<int32_t>& layers, size_t direction) {
   const size_t count = layers.size();
   std::vector<double> prices;
@@ -60,23 +61,24 @@ std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts&
   std::vector<int32_t> split(count, 1);
   int32_t ranks = 0;
   for (const int32_t owner : stages.owner) ranks = std::max(ranks, owner + 1);
-  std::vector<double> load(static_cast<size_t>(ranks), 0);  // by rank
+  std::vector<double> load(static_cast<size_t>(ranks), 0);  // for each rank
   for (size_t s = 0; s < count; ++s)
     load[static_cast<size_t>(stages.owner[s])] +=
         direction_sum(costs.constant_ns[s]) + direction_sum(costs.per_layer_ns[s]);
-  // Costs of a rank grow by the same amount with every layer, so the layer that makes the least load next is right at
-  // every turn. A rank's load may have grown since its entry was made: then it is put back.
+  // The cost of a rank grows by the same amount with every layer it gets, so at every turn it is right to give the
+  // layer to the rank whose load is then least. A load may have grown since its entry was made; such an entry is put
+  // back.
   struct Entry {
     double load;
-    int32_t surplus;  // layers beyond its present ones: of equal loads the one that moves least
+    int32_t surplus;  // layers it has beyond its present number; of equal loads the one that moves fewest is taken
     uint32_t stage;
     bool operator>(const Entry& other) const {
       return std::tie(load, surplus, stage) > std::tie(other.load, other.surplus, other.stage);
     }
   };
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> next;
-  // Chunks of one rank count with their mean price of a layer, so that its layers spread over them evenly rather than
-  // gather in the one that is cheaper by chance.
+  // The chunks of a rank all count with the rank's mean price of a layer. So its layers are spread evenly over its
+  // chunks, instead of gathering in one that is cheaper by chance.
   std::vector<double> price(static_cast<size_t>(ranks), 0), chunks(static_cast<size_t>(ranks), 0);
   for (size_t s = 0; s < count; ++s) {
     price[static_cast<size_t>(stages.owner[s])] += direction_sum(costs.per_layer_ns[s]);
@@ -107,7 +109,7 @@ std::vector<std::vector<int32_t>> splits_between(const std::vector<int32_t>& fro
                                                  size_t most) {
   int64_t moves = 0;
   for (size_t s = 0; s < from.size(); ++s) moves += std::max(0, to[s] - from[s]);
-  using Entry = std::pair<int32_t, size_t>;  // layers too many or lacking, stage
+  using Entry = std::pair<int32_t, size_t>;  // (layers too many or lacking, stage)
   std::priority_queue<Entry> over, under;
   for (size_t s = 0; s < from.size(); ++s) {
     if (from[s] > to[s]) over.emplace(from[s] - to[s], s);
@@ -163,7 +165,7 @@ Result<std::vector<int32_t>> parse_layers(std::string_view text, int32_t ranks, 
   const auto count = static_cast<int32_t>(given.size());
   if (count == 1 && stages > 1) {
     if (given[0] < stages) return bad("fewer layers than the " + std::to_string(stages) + " parts of the pipeline");
-    // As frameworks divide: equal, the first ones one more.
+    // Layers are divided as frameworks do it: equally, with one more on the first stages.
     std::vector<int32_t> equal(static_cast<size_t>(stages), given[0] / stages);
     for (int32_t s = 0; s < given[0] % stages; ++s) ++equal[static_cast<size_t>(s)];
     return equal;

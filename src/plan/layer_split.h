@@ -1,9 +1,11 @@
-// Which layers belong on which stage: what a layer costs here, and the contiguous split whose slowest rank is fastest.
+// Finds which layers belong on which stage: what a layer costs in this run, and the contiguous split whose slowest rank
+// is fastest.
 //
 //   cost of a virtual stage = its own constant (embedding, head) + layers · cost of a layer there
 //
-// The constants are what the first and the last virtual stage cost beyond their layers at the price of the ones
-// between; where a stage in the middle costs more, each of its layers does. Definitions: docs/analyses/what-if.md.
+// The constants are what the first and the last virtual stage cost beyond their layers, when those are priced like the
+// layers of the stages between. Where a stage between costs more, each of its layers is taken to cost more.
+// Definitions: docs/analyses/what-if.md.
 #pragma once
 
 #include <array>
@@ -17,49 +19,53 @@
 
 namespace stageline {
 
-// Mean time of one micro-batch on a virtual stage, by direction: forward, backward (B or I), weight gradient.
+// The mean time of one micro-batch on a virtual stage, for each direction: forward, backward (B or I), weight gradient.
 inline constexpr size_t kDirections = 3;
 using DirectionCost = std::array<double, kDirections>;
 
-// A pipeline as its virtual stages, in the order in which a micro-batch passes them.
+// A pipeline as its virtual stages, in the order in which a micro-batch passes through them.
 struct StageCosts {
-  std::vector<DirectionCost> cost_ns;  // by virtual stage
-  std::vector<int32_t> owner;          // by virtual stage: the rank that holds it
+  std::vector<DirectionCost> cost_ns;  // for each virtual stage
+  std::vector<int32_t> owner;          // for each virtual stage the rank that holds it
 };
 
 struct LayerCosts {
-  std::vector<DirectionCost> constant_ns;   // by virtual stage: 0 but of the first and the last
-  std::vector<DirectionCost> per_layer_ns;  // by virtual stage
-  bool embedding = false, head = false;     // a constant stuck out
+  std::vector<DirectionCost> constant_ns;   // for each virtual stage; 0 except for the first and the last
+  std::vector<DirectionCost> per_layer_ns;  // for each virtual stage
+  bool embedding = false, head = false;     // whether each constant is large enough to count
 };
 
-// A constant below this share of its stage's cost counts as noise.
+// A constant below this share of its stage's cost is taken as noise.
 inline constexpr double kLeastConstant = 0.03;
 
-// `layers`: by virtual stage, each at least 1. Of two virtual stages the cheaper layer is the price of both. O(stages).
+// `layers` has the number of layers of each virtual stage, each at least 1. When there are only two virtual stages, the
+// cheaper layer is the price of both. O(stages).
 LayerCosts layer_costs(const StageCosts& stages, const std::vector<int32_t>& layers);
 
-// The same layers in the same order, cut anew: the split with the least maximum over ranks of the sum of their virtual
-// stages' costs; of equal ones that which moves least is looked for. Every virtual stage keeps one layer. At most
-// kMostLayers. O(layers · log stages).
+// Cuts the same layers, in the same order, in new places: returns the split for which the largest sum of a rank's
+// virtual stages' costs is least. Of equally good splits it looks for the one that moves fewest layers. Every virtual
+// stage keeps at least one layer. At most kMostLayers. O(layers · log stages).
 inline constexpr int32_t kMostLayers = 100'000;
 std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts& costs,
                                      const std::vector<int32_t>& layers);
 
-// Splits on the way from one to another, a layer at a time from the stage that has most too many to the one that lacks
-// most; evenly spaced ones where there are more than `most`, `to` the last. Means say which split is best on average;
-// the replicas with the longest sequences, for which all others wait, may do better with fewer layers moved.
+// Returns the splits on the way from one to another, moving one layer at a time from the stage that has most too many
+// to the stage that lacks most. Where there are more than `most`, evenly spaced ones are returned; `to` is always the
+// last. Means say which split is best on average, but the replicas with the longest sequences, for which all others
+// wait, may do better with fewer layers moved.
 std::vector<std::vector<int32_t>> splits_between(const std::vector<int32_t>& from, const std::vector<int32_t>& to,
                                                  size_t most);
 
-// New cost ÷ old cost of every virtual stage and direction when it gets `to` layers; 1 where it had no cost.
+// Returns new cost ÷ old cost of every virtual stage and direction when stages get `to` layers; 1 where there was no
+// cost.
 std::vector<DirectionCost> split_factors(const StageCosts& stages, const LayerCosts& costs,
                                          const std::vector<int32_t>& to);
 
-// --layers: "32" or "8,8,8,8": per virtual stage, or per rank where every chunk of it holds as many. Errors: kUsage.
+// Parses --layers: "32", or "8,8,8,8" with one number for each virtual stage, or for each rank where all its chunks
+// have the same. Errors: kUsage.
 Result<std::vector<int32_t>> parse_layers(std::string_view text, int32_t ranks, int32_t chunks, ChunkLayout layout);
 
-// The split in the words of the frameworks, with what holds embedding and head first and last.
+// Write the split as each framework does, with what holds the embedding first and the head last.
 std::string megatron_layout(const std::vector<int32_t>& layers);  // "Et*9|t*9|t*9|t*5L"
 std::string torchtitan_split(
     const std::vector<int32_t>& layers);  // "tok_embeddings, layers.0–8 | … | layers.27–31, norm, output"

@@ -50,7 +50,7 @@ void DualPipeRank::warm_up_and_steady() {
 
 RankOrder DualPipeRank::dualpipe() {
   warm_up_and_steady();
-  // The split begins in the middle of step 6: with B1 of that round on odd ranks, with B0 on even ones.
+  // Splitting begins in the middle of step 6: with that round's B1 on odd ranks, with its B0 on even ranks.
   const int32_t middle = (rank_ + 1) / 2;
   for (int32_t k = 0; k < rank_ + 1; ++k) {
     backward(1, k > middle || (k == middle && rank_ % 2 == 1));
@@ -70,7 +70,8 @@ RankOrder DualPipeRank::mindspeed(bool detach) {
   int32_t done = 0;
   for (int32_t chunk = 1; left(0) || left(1); chunk = 1 - chunk, ++done) {
     if (!left(chunk)) continue;
-    // The first rank + 1 of them still belong to the loop that overlaps: their forwards have run out.
+    // The first rank + 1 backwards still belong to the overlapping loop, whose forwards have run out, so they are
+    // whole.
     const bool split = detach && done > rank_;
     backward(chunk, split);
     if (split && done - (rank_ + 1) >= rank_) weight();

@@ -1,4 +1,5 @@
-// Eager 1F1B: as 1F1B with a warm-up of 2(p − r) − 1 forwards. More activations, less exposed latency.
+// Eager 1F1B: 1F1B with a warm-up of 2(p − r) − 1 forwards. It holds more activations and hides more of the messages'
+// latency.
 #include "schedules/build.h"
 
 namespace stageline {

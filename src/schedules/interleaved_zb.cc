@@ -48,7 +48,7 @@ int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) {
 double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
   return static_cast<double>(sizes.stages - 1) * static_cast<double>(c.forward_ns + c.input_ns - c.weight_ns);
 }
-// The warm-up, its steady forward, and the r owed.
+// Activations of the warm-up, of the first steady forward, and of the r weight gradients owed.
 int64_t activations(const ScheduleSizes& sizes, int32_t) {
   return std::min<int64_t>(int64_t{sizes.micro_batches} * sizes.chunks,
                            int64_t{sizes.stages} + (sizes.chunks - 1) * int64_t{group_of(sizes)});

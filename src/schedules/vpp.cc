@@ -20,7 +20,7 @@ int32_t warm_of(const ScheduleSizes& sizes, int32_t rank) {
   return static_cast<int32_t>(std::min(total, warm));
 }
 
-// The steady phase begins with a forward, so one more than the warm-up comes before the first backward.
+// The steady phase begins with a forward, so one forward more than the warm-up comes before the first backward.
 template <int32_t kExtra>
 int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) {
   return std::min(sizes.micro_batches * sizes.chunks, warm_of<kExtra>(sizes, rank) + 1);

@@ -32,7 +32,7 @@ double bubble_h2_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
   return static_cast<double>(sizes.stages - 1) *
          static_cast<double>(std::max<int64_t>(0, c.forward_ns + c.input_ns - 2 * c.weight_ns));
 }
-// Held until W. What rank r has warmed up with is kept, and the W it owes.
+// Activations are held until W: those of the warm-up, and those whose W is still owed.
 int64_t activations_h1(const ScheduleSizes& sizes, int32_t) { return std::min(sizes.micro_batches, sizes.stages); }
 int64_t activations_h2(const ScheduleSizes& sizes, int32_t) {
   return std::min(sizes.micro_batches, 2 * sizes.stages - 1);

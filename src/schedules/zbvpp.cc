@@ -8,9 +8,9 @@
 //      goes in where the wait would make this rank's bubble the worst
 //   4. the pending W
 //
-// Whether W may fill the wait before an F, and before an I of the upper chunk, are two switches: all four plans are
-// made, each again with the bubbles that it ended with as allowance while that helps, and the one with the least worst
-// bubble wins.
+// Two switches say whether W may fill the wait before an F, and the wait before an I of the upper chunk. All four plans
+// are made. Each is made again with the bubbles that it ended with as an allowance, as long as that helps. The plan
+// whose worst bubble is least wins.
 #include <deque>
 #include <optional>
 
@@ -20,7 +20,7 @@ namespace stageline {
 namespace {
 
 constexpr int32_t kChunks = 2;
-constexpr int kMostRounds = 32;  // of planning again with an allowance; in practice one or two help
+constexpr int kMostRounds = 32;  // how often to plan again with an allowance; in practice once or twice helps
 
 class Planner {
  public:
@@ -32,13 +32,13 @@ class Planner {
 
   struct Plan {
     bool fill_before_f = false, fill_before_i = false;
-    std::vector<int64_t> allowance;  // that it was made with
+    std::vector<int64_t> allowance;  // the allowance it was made with
     std::vector<int64_t> bubbles;
     int64_t worst = 0;
   };
 
-  // Empty when no job can run any more though some are left. With `orders` the jobs are written there; plans are
-  // compared without, because millions of cells would be written to be thrown away.
+  // Returns nullopt when no job can run any more although some are left. With `orders` the jobs are written there;
+  // plans are compared without it, since millions of cells would be written in vain.
   std::optional<Plan> plan(bool fill_before_f, bool fill_before_i, const std::vector<int64_t>& allowance,
                            std::vector<RankOrder>* orders = nullptr) {
     orders_ = orders;
@@ -81,8 +81,8 @@ class Planner {
   struct Rank {
     int64_t now = 0, bubble = 0;
     int32_t forwards[kChunks] = {}, inputs[kChunks] = {};
-    int32_t last_chunk = 0;      // of its last job
-    std::deque<Action> pending;  // W
+    int32_t last_chunk = 0;      // chunk of its last job
+    std::deque<Action> pending;  // the W that are due
   };
 
   Rank& rank(int32_t r) { return ranks_[static_cast<size_t>(r)]; }
@@ -112,8 +112,8 @@ class Planner {
     most_allowed_ = *std::max_element(allowance_.begin(), allowance_.end());
   }
 
-  // End of the job on the neighbouring rank that this one waits for: 0 at the ends of the V, where there is none, −1
-  // while it is not planned. Odd chunks come back: their forwards flow to lower ranks.
+  // Returns when the job on the neighbouring rank ends that this one waits for: 0 at the ends of the V, where there is
+  // none, and −1 while it has not been planned. Odd chunks are on the way back, so their forwards go to lower ranks.
   int64_t dependency_end(CellKind kind, int32_t c, int32_t r) {
     const bool from_above = (kind == CellKind::kForward) == (c % 2 == 0);
     const int32_t other = from_above ? r - 1 : r + 1;
@@ -137,7 +137,7 @@ class Planner {
     const bool forward = kind == CellKind::kForward;
     const int64_t ready = dependency_end(kind, c, r) + cost_.latency;
     const int64_t start = std::max(own.now, ready);
-    // Before its first forward a rank has nothing to do: that wait is nobody's fault.
+    // A rank has nothing to do before its first forward, so that wait is not counted.
     if (own.forwards[0] > 0) {
       own.bubble += start - own.now;
       worst_bubble_ = std::max(worst_bubble_, own.bubble);
@@ -166,14 +166,14 @@ class Planner {
     put(kind, c, r);
   }
 
-  // Whether the next forward of a chunk would end by `limit`.
+  // True when the next forward of a chunk would end by `limit`.
   bool in_time(int32_t c, int32_t r, int64_t limit) {
     return std::max(rank(r).now, dependency_end(CellKind::kForward, c, r) + cost_.latency) + cost_.forward <= limit;
   }
 
-  // Phase 1 (`kind` F of chunk 1, from the turn towards rank 0) and phase 2 (the first I, from rank 0 on). When the
-  // first job of that kind reaches rank r is known without planning it: one job and one message later than at the rank
-  // before. Until then forwards of the chunks below `fill_chunks` fit in.
+  // Phase 1 (`kind` is the F of chunk 1, from the turn towards rank 0) and phase 2 (the first I, from rank 0 on). When
+  // the first job of that kind reaches rank r is known without planning it: one job and one message later than on the
+  // rank before. Until then, forwards of the chunks below `fill_chunks` are put in.
   void fill_before_first(CellKind kind, int32_t fill_chunks) {
     const bool downwards = kind == CellKind::kForward;
     const int32_t first = downwards ? p_ - 1 : 0, step = downwards ? -1 : 1;
@@ -190,7 +190,7 @@ class Planner {
     const int32_t from = downwards ? 0 : p_ - 1, step = downwards ? 1 : -1;
     const int32_t least = downwards ? 0 : all_forwards(0, chunks);
     int32_t c = (rank(r).last_chunk + 1) % chunks;
-    int32_t idle = 0;  // chunks in a row that found no place: a whole round of them ends it
+    int32_t idle = 0;  // chunks in a row that found no place; a whole round of them ends the loop
     while (idle < chunks) {
       if (all_forwards(r, chunks) >= least && !(room_left(r, chunks) && in_time(chunks - 1, r, limit))) return;
       ++idle;
@@ -207,7 +207,7 @@ class Planner {
 
   int32_t p_, m_;
   PlanCosts cost_;
-  std::vector<int64_t> forward_end_, input_end_;  // [chunk][rank][micro-batch], −1 while not planned
+  std::vector<int64_t> forward_end_, input_end_;  // index [chunk][rank][micro-batch]; −1 while not planned
   std::vector<Rank> ranks_;
   std::vector<RankOrder>* orders_ = nullptr;
   std::vector<int64_t> allowance_;
@@ -249,7 +249,7 @@ const ScheduleDef zbvpp_schedule = {
     .most_chunks = 2,
     .grouped = false,
     .make = make,
-    .warm_up = v_warm_up,  // its forwards and input gradients are ZB-V's where that could be compared
+    .warm_up = v_warm_up,  // its forwards and input gradients are those of ZB-V wherever that could be compared
     .bubble_text = "0, at F = I = W and m ≥ 2p−1, of the plans that reach it",
     .bubble_ns = bubble_ns,
     .bubble_is_inner = true,
