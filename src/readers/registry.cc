@@ -8,7 +8,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kNamedFiles = 64;  // looked at for a name when no reader knows them
+constexpr size_t kNamedFiles = 64;  // so many files are looked at for a known name when no reader takes the source
 
 }  // namespace
 
@@ -49,7 +49,7 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
                  "there is no file in this folder",
                  {source.roots.empty() ? "" : source.roots[0]},
                  "a recording's files appear with the program's first training step; stageline tail waits for them"};
-  // Thousands of digests need not be offered to everybody: nobody else has files of that name.
+  // Thousands of digests need not be offered to every reader, since no other reader has files of that name.
   const auto digests = std::all_of(source.files.begin(), source.files.end(),
                                    [](const SourceFile& file) { return file_extension(file.path) == "sldigest"; });
   if (const Reader* reader = find_reader("digest"); digests && reader->sniff(source) == Match::kCertain) return reader;

@@ -20,15 +20,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kHeadBytes = size_t{1} << 16;
-constexpr size_t kHeadsAtOnce = 16;  // asked of a server
-constexpr int kFolderDepth = 2;      // where every file counts
-constexpr int kDeepestFolder = 64;   // where an Ascend profiler's own still do, and profiles of XLA
+constexpr size_t kHeadsAtOnce = 16;  // so many heads are requested from a server at once
+constexpr int kFolderDepth = 2;      // every file counts down to this depth
+constexpr int kDeepestFolder = 64;   // files of an Ascend profiler and of XLA count down to this depth
 constexpr size_t kMostFolders = 200'000;
-// `stageline simulate` leaves the answers beside the logs under this name. They are a table of
-// timings themselves, so in a folder they would be taken for input; named alone they are read.
+// `stageline simulate` writes the true answers beside the logs under this name. They are a table of timings themselves,
+// so in a folder they would be taken for input. When named alone they are read.
 constexpr const char* kTruthName = "truth.csv";
 
-// Whether a file of this name counts, `depth` folders below what was named.
+// True when a file of this name counts, `depth` folders below what was named.
 bool is_wanted(const std::string& name, int depth) {
   return name != kTruthName && (depth <= kFolderDepth || is_ascend_file(name) || is_xplane_name(name));
 }
@@ -40,12 +40,12 @@ Error too_many_files(const std::string& folder) {
           "name the folder of one run"};
 }
 
-// A file behind an address, or the files below a folder of S3 by the rules that folders have.
+// Adds a file behind an address, or the files below a folder of S3 by the same rules as for other folders.
 Status scan_remote(const std::string& path, bool several, Source& source) {
   Result<std::vector<RemoteFile>> found = find_remote(path, kMaxSourceFiles);
   if (!found) return std::move(found).error();
   if (found->size() == 1 && found->front().path == path) {
-    // "https://host/run/rank0.json.gz?signature": what stands behind the question mark is no part of the name.
+    // In "https://host/run/rank0.json.gz?signature" the part from the question mark on does not belong to the name.
     const std::string name = file_name(path.starts_with("s3:") ? path : path.substr(0, path.find_first_of("?#")));
     source.files.push_back({path, name, found->front().size_bytes, true});
     return {};
@@ -63,7 +63,7 @@ Status scan_remote(const std::string& path, bool several, Source& source) {
   return {};
 }
 
-struct Seen {  // folders already listed: links lead back into them
+struct Seen {  // folders that have been listed, since links may lead back into them
   std::set<std::pair<dev_t, ino_t>> folders;
 };
 
@@ -105,8 +105,8 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
   return {};
 }
 
-// Links, and a file named beside its folder, would count the same work twice. Also notes what may
-// not be opened.
+// Drops second names: links, and a file named beside its folder, would count the same work twice. Also notes which
+// files may not be opened.
 void drop_repeats(Source& source) {
   std::set<std::pair<dev_t, ino_t>> seen;
   std::erase_if(source.files, [&](const SourceFile& file) {
@@ -119,8 +119,8 @@ void drop_repeats(Source& source) {
   });
 }
 
-// A pattern that the shell left alone (quoted, or too long a list) means what it means to the shell. A file that
-// bears such a name is itself.
+// Expands patterns that the shell left alone (because they were quoted, or the list was too long), as the shell would.
+// A file that has such a name stands for itself.
 Result<std::vector<std::string>> expand_patterns(const std::vector<std::string>& given) {
   std::vector<std::string> paths;
   for (const std::string& path : given) {
@@ -170,7 +170,7 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
     }
     if (stat(path.c_str(), &st) != 0) return Error{ErrorCode::kNotFound, "no such file or folder", {path}, ""};
     if (S_ISDIR(st.st_mode)) {
-      // With several roots, each folder's own name tells machines apart.
+      // With several roots, the names of the folders tell machines apart.
       const std::string prefix = paths.size() > 1 ? file_name(path) + "/" : "";
       if (Status s = scan_folder(path, prefix, 1, source, seen); !s) return std::move(s).error();
     } else {
@@ -181,8 +181,8 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
       note_input_database(path);
     }
   }
-  // Sorted first: of two names of one file the plain one stays ("a.db", not the "a.db.stageline-backup" that a killed
-  // pp-chart --in-place left), whatever order the folder has.
+  // Files are sorted first: of two names of one file the plain one then stays, whatever order the folder has ("a.db",
+  // and not the "a.db.stageline-backup" that a killed pp-chart --in-place left).
   std::stable_sort(source.files.begin(), source.files.end(),
                    [](const SourceFile& a, const SourceFile& b) { return natural_less(a.rel, b.rel); });
   drop_repeats(source);
@@ -202,7 +202,8 @@ const Source::Head& Source::head_of(size_t file) const {
     read(file);
     return heads_[file];
   }
-  // An answer takes its way there and back, so those of the next files, which somebody will want too, come with it.
+  // A request to a server takes a round trip, so the next files' heads, which will be wanted too, are requested with
+  // it.
   std::vector<std::future<void>> asked;
   for (size_t i = file; i < std::min(files.size(), file + kHeadsAtOnce); ++i)
     if (!heads_[i].read && is_remote(files[i].path)) asked.push_back(std::async(std::launch::async, read, i));

@@ -1,5 +1,5 @@
-// A table of text whose writer ends every row: where the last one has no end the file was cut, and its last number may
-// be another.
+// Finds text tables that were cut: their writer ends every row with a line end. Where the last row has none, the file
+// was cut there, and the row's last number may be incomplete.
 #pragma once
 
 #include <string>

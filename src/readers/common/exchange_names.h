@@ -1,14 +1,15 @@
-// Names of expert parallelism's exchanges of tokens, where kernels' names alone say nothing.
+// Recognises exchanges of tokens between experts, whose kernels' names alone say nothing.
 #pragma once
 
 #include <string_view>
 
 namespace stageline {
 
-// Annotations by DualPipe's convention name(phase): "dispatch(F)", "combine(B)".
+// True for annotations that follow DualPipe's convention name(phase): "dispatch(F)", "combine(B)".
 bool is_exchange_annotation(std::string_view name);
-// A kernel that may be such an exchange, but only where an annotation around its launch says so: "dispatch", "combine",
-// "notify" or "all to all" in the name of its function. Templates and parameters do not count.
+// True for kernels that may be such an exchange: the name of the function contains "dispatch", "combine", "notify" or
+// "all to all". Whether it is one is decided by an annotation around the launch. Templates and parameters are not
+// looked at.
 bool is_exchange_kernel(std::string_view name);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// Files that users try although no reader of ours takes them: named, with what to do instead.
+// Recognises files that users try although no reader takes them, to name them and say what to do instead.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@ struct ForeignFormat {
   const char* hint;
 };
 
-// By the first bytes of the file and its name; nullptr when it is nothing that is known.
+// Recognises a format by the file's first bytes and name; nullptr when it is none of those known here.
 const ForeignFormat* foreign_format(std::string_view head, std::string_view path);
-// JSON of those kinds that could be mistaken for a Chrome trace by its words.
+// True for JSON of these formats whose words could be mistaken for a Chrome trace's.
 bool is_foreign_json(std::string_view head);
 
 }  // namespace stageline

@@ -14,7 +14,7 @@ std::string stack_text(Value frames) {
     const std::string_view file = frame["filename"].text(), name = frame["name"].text();
     if (file.empty() && name.empty()) continue;
     if (!text.empty()) text += ";";
-    // Stacks of torch's profiler have the place within the name, and "none" for the file.
+    // In stacks of torch's profiler the name contains the place, and the file is "none".
     if (file == "none")
       text += name;
     else

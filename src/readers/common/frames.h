@@ -1,4 +1,4 @@
-// Python frames as PyTorch's dumps have them: [{name, filename, line}], innermost first.
+// Reads Python frames as PyTorch's dumps write them: [{name, filename, line}], innermost first.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace stageline {
 
-// "train.py(31): step;train.py(90): main": as torch's own "Call stack" has it; at most 128 frames.
+// Returns the frames as torch writes "Call stack", "train.py(31): step;train.py(90): main"; at most 128 frames.
 std::string stack_text(Value frames);
 
 }  // namespace stageline

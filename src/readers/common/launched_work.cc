@@ -23,7 +23,8 @@ void LaunchedWork::project(PartBuilder& out, size_t kind) {
   struct OnLane {
     int64_t start = INT64_MAX, end = INT64_MIN, busy = 0;
   };
-  std::vector<std::pair<uint32_t, OnLane>> lanes;  // of one range: few, in order of first work
+  // The lanes of one range, of which there are few, in order of first work.
+  std::vector<std::pair<uint32_t, OnLane>> lanes;
   for (const Range& range : ranges_) {
     lanes.clear();
     for_launched(range.thread, range.start_ns, range.end_ns, [&](const Work& work) {

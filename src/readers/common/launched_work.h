@@ -1,5 +1,5 @@
-// Ranges of a host's threads on the devices: from the first start to the last end of what was launched inside them, as
-// vendors' tools project them. For profiles that have launches and device work and no device side of ranges.
+// Projects ranges of host threads onto devices, as vendors' tools do: from the first start to the last end of the work
+// that was launched inside a range. For profiles with launches and device work but without a device side of ranges.
 //
 //   thread   |── forward ───────────|          stream 7      |── forward ──────────|
 //               launch 1  launch 2       ─▶                   |kernel 1|  |kernel 2|
@@ -17,7 +17,7 @@ namespace stageline {
 
 class LaunchedWork {
  public:
-  struct Range {  // `row`: of the host; kNoRow where it stands in another part: then `name` says what it is called
+  struct Range {  // `row` is the host's; kNoRow where that is in another part, and then `name` is the range's name
     int64_t thread = 0, start_ns = 0, end_ns = 0;
     uint32_t row = kNoRow, name = 0;
   };
@@ -33,12 +33,12 @@ class LaunchedWork {
   }
   void add_work(Work work) { work_.push_back(work); }
 
-  // Once all is added; before project() and for_launched().
+  // To be called when everything has been added, before project() and for_launched().
   void settle();
-  // Adds the device side of every range to `out` as rows of category `kind`, and pairs it with the host's row. The
-  // partner is the one of the lane that works longest.
+  // Adds the device side of every range to `out` as rows of category `kind`. The range's partner is its row on the lane
+  // that works longest.
   void project(PartBuilder& out, size_t kind);
-  // Calls use(const Work&) for what was launched within a time of a thread.
+  // Calls use(const Work&) for the work that was launched on a thread within a time.
   template <class Use>
   void for_launched(int64_t thread, int64_t start_ns, int64_t end_ns, Use&& use) {
     auto at = std::lower_bound(
@@ -49,7 +49,7 @@ class LaunchedWork {
       for (size_t w = first_of_.get(at->correlation); w < work_.size() && work_[w].correlation == at->correlation; ++w)
         use(work_[w]);
   }
-  // So many launches lie in nested ranges that the last were not looked at.
+  // True when ranges were nested around so many launches that the last were not looked at.
   bool gave_up() const { return looked_ >= kMostLooked; }
 
  private:
@@ -61,7 +61,7 @@ class LaunchedWork {
   std::vector<Range> ranges_;
   std::vector<Launch> launches_;
   std::vector<Work> work_;
-  NumberMap first_of_;  // correlation → into work_, sorted by correlation
+  NumberMap first_of_;  // correlation → index into work_; sorted by correlation
   size_t looked_ = 0;
 };
 

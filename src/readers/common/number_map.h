@@ -1,4 +1,4 @@
-// The profiler's numbers (connections, tasks, operations) to rows.
+// Maps the profiler's numbers (of connections, tasks, operations) to rows.
 #pragma once
 
 #include <array>
@@ -9,13 +9,13 @@
 
 namespace stageline {
 
-// The profiler's numbers run on: sixteen neighbours share a cache line, and lines are found by open addressing. For one
-// thread, asking included: the last line is remembered.
+// A profiler's numbers mostly run on, so sixteen neighbours share a cache line, and lines are found by open addressing.
+// To be used by one thread only, reading included, since the last line is remembered.
 class NumberMap {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  // The first value put for a key stays. Returns what stands there now.
+  // Keeps the first value that was put for a key. Returns the value that is there now.
   uint32_t put(int64_t key, uint32_t value) {
     uint32_t& place = lines_[line_to_fill(key >> kBits)][static_cast<size_t>(key & kMask)];
     return place == kNone ? place = value : place;

@@ -63,7 +63,7 @@ constexpr std::array<std::pair<std::string_view, CellKind>, 50> kWords = {{
     {"forward-backward-send-forward-backward-recv", CellKind::kOther},
 }};
 
-// Collectives come with any prefix and suffix: "params-all-gather", "tp-allreduce",
+// Collectives are found within names that have any prefix and suffix: "params-all-gather", "tp-allreduce",
 // "grads-reduce-scatter-nonoverlapping".
 constexpr std::array<std::string_view, 9> kCollectives = {"all-reduce",    "allreduce",  "reduce-scatter",
                                                           "reducescatter", "all-gather", "allgather",

@@ -9,16 +9,16 @@
 
 namespace stageline {
 
-// The kind of an operation type such as "forward-compute", "grads-reduce-scatter" or "wgrad", of
-// a kind's code ("F", "B", "W") or of its name ("weight grad"). Letter case, '_' and ' ' for '-'
-// do not matter. nullopt when the word is not known. Sources: ByteDance StragglerAnalysis,
-// veScale ndtimeline (legacy), MegatronApp, our own exports.
+// Returns the kind of an operation type such as "forward-compute", "grads-reduce-scatter" or "wgrad", of a kind's code
+// ("F", "B", "W"), or of a kind's name ("weight grad"). Letter case does not matter, and '_' and ' ' count as '-'.
+// nullopt when the word is not known. Sources: ByteDance StragglerAnalysis, veScale ndtimeline (legacy), MegatronApp,
+// our own exports.
 //
-// Operations that are two messages at once ("forward-send-backward-recv") are kOther: neither
-// direction is the whole truth.
+// Operations that are two messages at once ("forward-send-backward-recv") are kOther, since neither direction alone
+// would be true.
 std::optional<CellKind> kind_of_op(std::string_view op_type);
 
-// "F3", "B1", "F&B2", "F3.c1", "F3_VP1": what people call a cell.
+// A parsed name of a cell: "F3", "B1", "F&B2", "F3.c1", "F3_VP1".
 struct CellLabel {
   CellKind kind;
   int32_t micro_batch;

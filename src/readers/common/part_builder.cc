@@ -88,7 +88,7 @@ uint32_t PartBuilder::add(uint32_t lane, size_t kind, int64_t start_ns, int64_t 
   return static_cast<uint32_t>(start_.size() - 1);
 }
 
-// Steps become slices of the main thread, so that they enclose its work and every view shows them.
+// Makes steps into slices of the main thread, so that they enclose its work and every view shows them.
 void PartBuilder::add_steps() {
   std::vector<int64_t> known;
   for (size_t row = 0; row < start_.size(); ++row)
@@ -113,7 +113,8 @@ void PartBuilder::add_steps() {
   }
 }
 
-// Scatters the rows into their lanes: by start, longer first, order of the source. Returns each row's slice.
+// Scatters the rows into their lanes: by start, longer first, then in the source's order. Returns the slice of each
+// row.
 std::vector<uint32_t> PartBuilder::fill_lanes() {
   const size_t n = start_.size();
   std::vector<size_t> next(part.lanes.size() + 1, 0);
@@ -171,13 +172,14 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
   s.args_offset_low.assign(n, 0);
   s.args_offset_high.assign(n, 0);
   s.file_index = std::move(row);
-  // One row can make two slices (a range and its device side): positions stay below the count, as everywhere.
+  // One row can make two slices (a range and its device side), so the count is raised: positions stay below it, as
+  // everywhere.
   part.event_count = std::max(part.event_count, static_cast<int64_t>(n));
   return slice;
 }
 
-// Ranges and their device side know each other by number, not through a launch call; what a transfer belongs to is its
-// operation. Steps of device work follow.
+// Ranges and their device sides are paired by number and not through a launch call; a transfer belongs to its
+// operation. Then device work gets its steps.
 void PartBuilder::pair_slices(const std::vector<uint32_t>& slice) {
   Slices& s = part.slices;
   for (const auto& [host, device] : pairs_) {
@@ -194,7 +196,7 @@ void PartBuilder::pair_slices(const std::vector<uint32_t>& slice) {
   }
 }
 
-// What an operator's launches launched is its own, on whatever thread the launch was called.
+// Work that an operator's launches launched belongs to the operator, whatever thread the launch was called on.
 void PartBuilder::own_launched(std::vector<uint32_t>& owner) const {
   if (owners_.empty()) return;
   const Slices& s = part.slices;
@@ -204,7 +206,7 @@ void PartBuilder::own_launched(std::vector<uint32_t>& owner) const {
     if (owner[i] != kNoCorrelation && is_launch_call(kind(i))) by_correlation.put(s.correlation[i], owner[i]);
   for (size_t i = 0; i < s.size(); ++i)
     if (owner[i] == kNoCorrelation && s.correlation[i] != kNoCorrelation && is_device_work(kind(i)))
-      owner[i] = by_correlation.get(s.correlation[i]);  // none is none in both
+      owner[i] = by_correlation.get(s.correlation[i]);  // an operator that is not found is kNone in both
 }
 
 Part PartBuilder::finish(FileNames& names) {

@@ -1,9 +1,9 @@
-// Rows of a profile that come in any order, from a database or from text exports, become a Part.
+// Makes a Part of the rows of a profile, which may come in any order from a database or from text exports.
 //
 //   add(lane, kind, start, end, name) → row      in any order; facts name rows
 //   finish() ── lanes in order ── facts by slice ── parent, partner, step, owner (readers/common/relate_slices.h)
 //
-// One builder a rank, used by one thread. Times are integer nanoseconds since the epoch.
+// Each rank has its own builder, used by one thread. Times are integer nanoseconds since the epoch.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,21 @@
 
 namespace stageline {
 
-// A kind of row: its category as the source of Kineto's words spells it, and what is known of its work beforehand.
+// A kind of row: its category in Kineto's words, and its kernel class where that is known beforehand.
 struct RowCategory {
   const char* category;
   Category kind;
-  KernelClass kernel_class;  // kNone: found by the row's name
+  KernelClass kernel_class;  // kNone where the class is found by the row's name
 };
 
 inline constexpr uint32_t kNoRow = UINT32_MAX;
-// Lanes of communication groups are no streams of the device; where a number is wanted they count from here.
+// Lanes of communication groups are no streams of the device; where a stream number is needed, they get numbers from
+// here on.
 inline constexpr int64_t kFirstGroupStream = 10000;
 
 class PartBuilder {
  public:
-  // `kinds` must outlive it; `reader` stands before the names of diagnostics: "ascend".
+  // `kinds` must outlive the builder; `reader` is the prefix of diagnostics' names, "ascend".
   PartBuilder(std::string source, std::span<const RowCategory> kinds, std::string reader)
       : kinds_(kinds), reader_(std::move(reader)) {
     part.source = std::move(source);
@@ -44,31 +45,32 @@ class PartBuilder {
   uint32_t text(std::string_view value) { return texts_.intern(value); }
   std::string_view text_of(uint32_t id) const { return texts_.text(id); }
 
-  // Lanes are numbered in order of first use. A thread's numbers are the operating system's.
+  // Lanes are numbered in order of first use. A thread's numbers are those of the operating system.
   uint32_t host_lane(int64_t pid, int64_t tid);
   uint32_t stream_lane(int64_t device, int64_t stream);
   uint32_t named_stream_lane(int64_t device, const std::string& name);  // communication_lane()
-  // The thread whose number is its process's, else the first; where there is no thread yet, one that is made.
+  // Returns the thread whose number equals its process's, else the first thread; where there is none yet, one is made.
   uint32_t main_thread();
 
-  // kNoRow, and a count in `notes`, when the row cannot be: times before the epoch, too many rows. An end before its
-  // start is a row of no length, counted. `name`: of text().
-  // `kind`: into the list of kinds.
+  // Adds a row and returns its number. Returns kNoRow, and counts this in `notes`, when the row cannot be: its time is
+  // before the epoch, or there are too many rows. A row that ends before its start gets length zero and is counted.
+  // `name` comes from text(); `kind` is an index into the list of kinds.
   uint32_t add(uint32_t lane, size_t kind, int64_t start_ns, int64_t end_ns, uint32_t name,
                uint32_t correlation = kNoCorrelation);
   size_t row_count() const { return start_.size(); }
   int64_t start_of(uint32_t row) const { return start_[row]; }
   uint32_t name_of(uint32_t row) const { return name_[row]; }
 
-  // Host row and device row of one thing: each other's partner, whatever the correlations say.
+  // Makes the host row and the device row of one thing each other's partner, whatever their correlations say.
   void pair(uint32_t host_row, uint32_t device_row) { pairs_.emplace_back(host_row, device_row); }
-  // Device work or a launch call belongs to this operator.
+  // Says that device work or a launch call belongs to this operator.
   void own(uint32_t row, uint32_t operator_row) { owners_.emplace_back(row, operator_row); }
   void link(uint32_t from_row, uint32_t to_row, SliceLinkKind kind) { links_.push_back({from_row, to_row, kind}); }
-  // A step of the host: an annotation on the main thread, unless the thread's own rows have one of that number.
+  // Adds a step of the host. It becomes an annotation on the main thread, unless that thread has a row with its number.
   void step(int64_t number, int64_t start_ns, int64_t end_ns) { steps_.push_back({number, start_ns, end_ns, 0}); }
 
-  // Facts whose `slice` (and TransferFact::op) holds a row; texts are of text(). finish() moves them to the part.
+  // Facts whose `slice` (and TransferFact::op) holds a row number, with texts from text(); finish() moves them to the
+  // part.
   std::vector<CopyFact> copies;
   std::vector<SyncFact> syncs;
   std::vector<CollectiveFact> collectives;
@@ -80,10 +82,10 @@ class PartBuilder {
   std::vector<TransferFact> transfers;
   std::vector<TaskFact> tasks;
 
-  Part part;  // identity, metadata, memory, counters, marks (Mark::name of text()) are written here directly
+  Part part;  // identity, metadata, memory, counters and marks (Mark::name from text()) are written to it directly
   Diagnostics notes;
 
-  // Empties the builder. `names`: what adopt_names and rename_part need.
+  // Returns the part and empties the builder. `names` receives what adopt_names() and rename_part() need.
   Part finish(FileNames& names);
 
  private:

@@ -29,7 +29,7 @@ std::optional<PacketHead> packet_head(const char* at, const char* end) {
   return PacketHead{static_cast<size_t>(from - at), length > SIZE_MAX / 2 ? SIZE_MAX / 2 : static_cast<size_t>(length)};
 }
 
-// "runs/rank0.pftrace.gz" → "runs/rank0".
+// Returns a path without its endings: "runs/rank0.pftrace.gz" → "runs/rank0".
 std::string stem_of(std::string path) {
   for (const char* end : {".gz", ".zst", ".pftrace", ".perfetto-trace", ".pb", ".proto", ".json", ".trace", ".pt"})
     if (path.ends_with(end)) path.resize(path.size() - std::string_view(end).size());
@@ -42,7 +42,8 @@ bool has_name(std::string_view path) {
   return path.ends_with(".pftrace") || path.ends_with(".perfetto-trace");
 }
 
-// The second at which a file's times begin, by its first snapshot of clocks, or by what Kineto says; −1 when unsaid.
+// Returns the second at which a file's times begin, by its first snapshot of clocks or by what Kineto says; −1 when
+// neither does.
 int64_t second_of_packets(std::string_view head) {
   for (ProtoScan file(head); file.next();) {
     if (file.id != perfetto::kTracePacket || !file.is_bytes()) break;
@@ -73,7 +74,7 @@ int64_t second_of_json(std::string_view head) {
 bool is_packet_field(uint32_t id, uint8_t wire) {
   using namespace perfetto;
   switch (id) {
-    case 3:  // trusted_uid
+    case 3:  // the field trusted_uid
     case packet::kTimestamp:
     case packet::kSequenceId:
     case packet::kSequenceFlags:
@@ -103,13 +104,13 @@ int count_packets(std::string_view head, int most, bool whole) {
     int fields = 0;
     for (; fields < 64 && scan.next(); ++fields) {
       if (!is_packet_field(scan.id, scan.wire)) return -1;
-      // Profiles of XLA begin with field 1 as well: their planes have names in field 2.
+      // Profiles of XLA also begin with field 1; their planes have names in field 2.
       if (scan.id == 2 && (!scan.is_bytes() || scan.bytes.starts_with("/") ||
                            scan.bytes.starts_with("Task Environment") || scan.bytes.starts_with("#Chip")))
         return -1;
     }
     if (scan.is_damaged() && !cut) return -1;
-    if (cut && fields == 0) {  // one long field: by its key alone
+    if (cut && fields == 0) {  // one long field is judged by its key alone
       const char* from = at + packet->head;
       uint64_t key = 0;
       if (from == end || !ProtoScan::read_varint(from, end, key)) return count;
@@ -134,7 +135,7 @@ PerfettoFiles perfetto_files(const Source& source) {
     out.certain |= packets >= kSureOf || named;
   }
   if (out.ours.empty() || out.ours.size() == source.files.size()) return out;
-  std::multimap<std::string, size_t> json;  // by stem
+  std::multimap<std::string, size_t> json;  // stem → file
   for (size_t i = 0; i < source.files.size(); ++i) {
     const std::string_view head = source.head(i);
     const size_t at = head.find_first_not_of(" \t\r\n");

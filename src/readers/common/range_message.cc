@@ -29,7 +29,7 @@ std::optional<int32_t> small_number(std::string_view text) {
   return static_cast<int32_t>(*value);
 }
 
-// True when the key is one that we know and its value a number.
+// True when the key is known here and its value is a number.
 bool take(RangeText& out, std::string_view key, std::string_view value) {
   const auto number = small_number(value);
   if (!number) return false;
@@ -40,7 +40,7 @@ bool take(RangeText& out, std::string_view key, std::string_view value) {
   return false;
 }
 
-// A quoted text, or a bare word or number up to a separator; nested values are kept as they are written.
+// Returns a quoted text, or a bare word or number up to a separator. Nested values are returned as they are written.
 std::string next_value(std::string_view text, size_t& at) {
   while (at < text.size() && (text[at] == ' ' || text[at] == '\t')) ++at;
   std::string out;
@@ -82,7 +82,7 @@ bool parse_members(std::string_view text, RangeText& out) {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; }
 
-// "forward_step mb=3 chunk: 1": the name ends before the first key that we know.
+// Parses "forward_step mb=3 chunk: 1": the name ends before the first known key.
 void parse_words(std::string_view text, RangeText& out) {
   size_t name_end = text.size();
   for (size_t at = 0; at < text.size();) {

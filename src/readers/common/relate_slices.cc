@@ -11,7 +11,7 @@
 namespace stageline {
 namespace {
 
-// Looks numbers up that are nearly dense (correlations, external ids); sparse ones fall back to hashing.
+// Looks up numbers that are nearly dense (correlations, external ids) in a table; sparse ones are hashed.
 class IdMap {
  public:
   IdMap(uint32_t highest, size_t entries) : dense_(highest < entries * 8 + (1u << 16)) {
@@ -43,8 +43,8 @@ uint32_t highest_of(const std::vector<uint32_t>& ids) {
   return most;
 }
 
-// The enclosing slice on the same lane, by torch's rule: what ends later than the top of the stack ends
-// the top's turn (torch/autograd/profiler_util.py, _populate_cpu_children).
+// Finds the enclosing slice on the same lane by torch's rule: a slice that ends later than the top of the stack removes
+// the top (torch/autograd/profiler_util.py, _populate_cpu_children).
 void nest(Slices& s, const Lane& lane) {
   std::vector<uint32_t> stack;
   for (size_t i = lane.begin; i < lane.end; ++i) {
@@ -80,10 +80,10 @@ class Finisher {
  private:
   Category category(size_t i) const { return kinds_[s_.category_id[i]]; }
 
-  // A device slice's launch is the earliest runtime or driver call with its correlation (a runtime call that
-  // calls the driver shares its number); a launch's partner is its last device slice.
+  // The launch of a device slice is the earliest runtime or driver call with its correlation (a driver call has the
+  // number of the runtime call that made it). The partner of a launch is its last device slice.
   void link_launches() {
-    uint32_t highest = 0;  // of launches alone: numbers of annotations may lie far above
+    uint32_t highest = 0;  // of launches only, since the numbers of annotations may be far higher
     for (size_t i = 0; i < s_.size(); ++i)
       if (is_launch_call(category(i)) && s_.correlation[i] != kNoCorrelation)
         highest = std::max(highest, s_.correlation[i]);
@@ -106,8 +106,8 @@ class Finisher {
     }
   }
 
-  // By "External id" where it is a real link; from torch 1.13 to 2.2 it only repeats the correlation, and
-  // the operator around the launch call is the owner.
+  // Owners are found by "External id" where that is a real link. From torch 1.13 to 2.2 it only repeats the
+  // correlation, and the owner is the operator around the launch call.
   void find_owners() {
     size_t device = 0, repeated = 0;
     for (size_t i = 0; i < s_.size(); ++i) {
@@ -122,7 +122,7 @@ class Finisher {
       for (size_t i = 0; i < s_.size(); ++i)
         if (external_id_[i] != kNoCorrelation && category(i) == Category::kCpuOp)
           ops.set(external_id_[i], static_cast<uint32_t>(i));
-    std::vector<bool> below_work;  // filled for the first such row on a host's thread: rarely
+    std::vector<bool> below_work;  // filled for the first such row on a host thread, which is rare
     for (const Lane& lane : part_.lanes)
       for (size_t i = lane.begin; i < lane.end; ++i) {
         if (!is_device_work(category(i))) continue;
@@ -141,17 +141,18 @@ class Finisher {
     }
   }
 
-  // Device work drawn on a host's thread may enclose what its numbers name as its owner: a circle of parents. None
-  // closes where no owner lies within device work; asked before the first parent of a host's thread changes.
+  // Device work that is drawn on a host thread may enclose the operator that its numbers name as its owner, which would
+  // make a circle of parents. No circle can form where no owner lies within device work. This must be asked before the
+  // first parent on a host thread changes.
   std::vector<bool> below_device_work() const {
     std::vector<bool> below(s_.size());
-    for (size_t i = 0; i < s_.size(); ++i)  // what encloses a slice stands before it
+    for (size_t i = 0; i < s_.size(); ++i)  // an enclosing slice stands before what it encloses
       if (const uint32_t up = s_.parent[i]; up != kNoSliceIndex) below[i] = below[up] || is_device_work(category(up));
     return below;
   }
 
-  // The innermost operator around a host slice. Where that is far, a table of all makes the next ones quick: calls
-  // nested by the thousand must not be climbed anew for every launch.
+  // Returns the innermost operator around a host slice. Where that is far up, a table for all slices is made, since
+  // calls that nest by the thousand must not be climbed again for every launch.
   uint32_t operator_above(uint32_t slice) {
     constexpr int kFar = 256;
     uint32_t at = slice;
@@ -163,7 +164,7 @@ class Finisher {
       operator_above_.assign(s_.size(), kNoSliceIndex);
       for (const Lane& lane : part_.lanes) {
         if (lane.kind == LaneKind::kDeviceStream) continue;
-        for (size_t i = lane.begin; i < lane.end; ++i)  // what encloses a slice stands before it
+        for (size_t i = lane.begin; i < lane.end; ++i)  // an enclosing slice stands before what it encloses
           if (const uint32_t up = s_.parent[i]; up != kNoSliceIndex)
             operator_above_[i] = category(up) == Category::kCpuOp ? up : operator_above_[up];
       }
@@ -171,9 +172,9 @@ class Finisher {
     return operator_above_[at];
   }
 
-  // Steps are the host's ProfilerStep rows; device work belongs to the step that launched it.
+  // Steps are the ProfilerStep rows of the host. Device work belongs to the step that launched it.
   void number_steps() {
-    std::vector<int64_t> number_of(names_.names.size());  // by name id
+    std::vector<int64_t> number_of(names_.names.size());  // for each name id
     for (size_t id = 0; id < number_of.size(); ++id) number_of[id] = profiler_step_number(names_.names[id]);
     for (size_t i = 0; i < s_.size(); ++i) {
       const int64_t number = number_of[s_.name_id[i]];
@@ -213,8 +214,8 @@ class Finisher {
                                                            static_cast<uint8_t>(KernelClass::kCommunication));
   }
 
-  // Expert parallelism exchanges tokens in kernels whose names alone could be anything ("dispatch<8, 1024>"): they are
-  // communication where their launch lies under an annotation that says so.
+  // Expert parallelism exchanges tokens in kernels whose names alone could mean anything ("dispatch<8, 1024>"). They
+  // are communication where their launch lies under an annotation that says so.
   void classify_exchanges() {
     std::vector<bool> says(names_.names.size());
     bool any = false;
@@ -226,11 +227,11 @@ class Finisher {
     std::vector<bool> under(s_.size());
     for (const Lane& lane : part_.lanes) {
       if (lane.kind == LaneKind::kDeviceStream) continue;
-      for (size_t i = lane.begin; i < lane.end; ++i)  // what encloses a slice stands before it
+      for (size_t i = lane.begin; i < lane.end; ++i)  // an enclosing slice stands before what it encloses
         under[i] = (says[s_.name_id[i]] && is_host(category(i))) ||
                    (s_.parent[i] != kNoSliceIndex && s_.parent[i] < i && under[s_.parent[i]]);
     }
-    std::unordered_map<uint32_t, bool> may_be;  // by name
+    std::unordered_map<uint32_t, bool> may_be;  // for each name
     for (size_t i = 0; i < s_.size(); ++i) {
       if (category(i) != Category::kKernel || s_.class_of(i) != KernelClass::kComputation) continue;
       if (s_.partner[i] == kNoSliceIndex || !under[s_.partner[i]]) continue;

@@ -1,5 +1,5 @@
-// The kinds of rows of profilers of GPUs, under the words that Kineto has for them: what a PartBuilder is made with
-// (kKinds), and what its rows are added as.
+// The kinds of rows that profilers of GPUs have, in Kineto's words: a PartBuilder is made with kKinds, and its rows are
+// added with these constants.
 #pragma once
 
 #include <cstdint>

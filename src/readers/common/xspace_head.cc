@@ -14,7 +14,7 @@ std::string_view without_packing(std::string_view path) {
   return path;
 }
 
-// "run/vm.xplane.pb" → "run/vm"; "" for other names.
+// Returns the stem of a profile's name, "run/vm.xplane.pb" → "run/vm"; "" for other names.
 std::string_view xplane_stem(std::string_view path) {
   constexpr std::string_view kEnd = ".xplane.pb";
   path = without_packing(path);
@@ -36,7 +36,7 @@ bool looks_like_xspace(std::string_view head) {
   const char *at = head.data() + 1, *end = head.data() + head.size();
   uint64_t length = 0;
   if (!ProtoScan::read_varint(at, end, length)) return false;
-  // The plane may go on beyond the head: its number and name come first.
+  // The plane may go on beyond the head, but its number and name come first.
   ProtoScan plane(
       {at, std::min<size_t>(static_cast<size_t>(end - at), static_cast<size_t>(std::min<uint64_t>(length, SIZE_MAX)))});
   for (int fields = 0; fields < 2 && plane.next(); ++fields) {

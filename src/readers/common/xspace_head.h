@@ -1,5 +1,5 @@
-// Which files of a source are profiles of XLA (an XSpace, *.xplane.pb), and which have the same recording beside them
-// as JSON: asked by the readers of both, so that one of them takes the source and says so.
+// Tells which files of a source are profiles of XLA (an XSpace, *.xplane.pb), and which of them have the same recording
+// as JSON beside them. The readers of both formats ask this, so that exactly one of them takes the source and says so.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace stageline {
 
-// Whether these first bytes are an XSpace: field 1 is a message whose name (field 2) is one of a plane's.
+// True when these first bytes are an XSpace's: field 1 is a message whose name (field 2) is the name of a plane.
 bool looks_like_xspace(std::string_view head);
-// Called so, by its name before .gz or .zst.
+// True when the file's name, without .gz or .zst, is that of such a profile.
 bool is_xplane_name(std::string_view path);
-// Bytes that a text filter has ruined: each that is no UTF-8 became EF BF BD.
+// True for bytes that a text filter has ruined: it replaced every byte that is no UTF-8 by EF BF BD.
 bool was_filtered_as_text(std::string_view head);
 
 struct XplaneFiles {

@@ -9,9 +9,9 @@ namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-// After the brace that closes the object at p. A line end inside a text means that a quote is missing or one
-// too many, an object without a key within objects that a brace is missing: `broken`, and the extent is then where
-// the next event visibly begins.
+// Returns the place after the brace that closes the object at p. Two things show that the object is damaged: a line end
+// inside a text (a quote is missing or one too many), and an object without a key within objects (a brace is missing).
+// Then `broken` is set, and the object is taken to end where the next event visibly begins.
 const char* after_event(const char* p, const char* end, bool& broken) {
   int depth = 0, arrays = 0;
   char before = '\0';  // the last byte that is no blank
@@ -58,7 +58,8 @@ const char* next_event(const char* p, const char* end) {
     while (q < end && is_blank(*q)) ++q;
     for (const std::string_view key : {"\"ph\"", "\"name\"", "\"cat\"", "\"pid\"", "\"ts\""})
       if (static_cast<size_t>(end - q) > key.size() && std::memcmp(q, key.data(), key.size()) == 0) {
-        // The args of metadata begin with "name" too; they follow a colon, an event a comma, bracket or brace.
+        // The args of metadata begin with "name" too, but they follow a colon, while an event follows a comma, bracket
+        // or brace.
         const char* before = brace;
         while (before > p && is_blank(before[-1])) --before;
         if (before == p || before[-1] != ':') return brace;
@@ -68,7 +69,7 @@ const char* next_event(const char* p, const char* end) {
   return end;
 }
 
-// What simdjson refuses. Returns how much of the text the tolerant parser made an event of; 0 when it could not.
+// Takes what simdjson refuses. Returns how much of the text the tolerant parser made an event of; 0 when it could not.
 size_t ChunkParser::take_damaged(std::string_view text, int64_t offset) {
   if (tolerant_.parse(text, event_) != Fault::kNone) return 0;
   rows_.warn("kineto.repaired_event", "an event that is not valid JSON was read as well as its text allows", offset);
@@ -81,13 +82,13 @@ void ChunkParser::give_up(int64_t offset) {
   rows_.lose("kineto.bad_event", "an event that is not valid JSON was left out", offset);
 }
 
-// The event at p by the general parser. Its end; nullptr when it is not complete.
+// Parses the event at p with the general parser. Returns its end; nullptr when it is not complete.
 const char* ChunkParser::take_whole(const char* p, const char* end, int64_t offset, bool last) {
   bool broken = false;
   const char* close = after_event(p, end, broken);
   if (!close && !broken && !last) return nullptr;
   if (!close) {
-    // The braces do not match: a stray quote, a brace that is missing, or the end of the text.
+    // The braces do not match: there is a stray quote, a brace is missing, or the text has ended.
     const char* const next = next_event(p + 1, end);
     if (next == end && !last && end - p < static_cast<std::ptrdiff_t>(kMaxEventBytes)) return nullptr;
     if (const size_t taken = take_damaged({p, static_cast<size_t>(next - p)}, offset)) return p + taken;
@@ -100,7 +101,7 @@ const char* ChunkParser::take_whole(const char* p, const char* end, int64_t offs
     shapes_.learn(text);
     return close;
   }
-  // Whole events that a missing brace had glued together come apart where one visibly begins.
+  // Where a missing brace has glued whole events together, they are separated where one visibly begins.
   const char* next = next_event(p + 1, close);
   if (next < close) {
     const std::string_view piece(p, static_cast<size_t>(next - p));
@@ -132,7 +133,7 @@ ChunkParser::Place ChunkParser::parse(const char* p, const char* const end, cons
       continue;
     }
     if (*p == ']') return {p + 1, Stop::kClosed};
-    // Something that is no event: a lone value, a log line, a brace too many.
+    // This is no event: a lone value, a log line, or a brace too many.
     rows_.lose("kineto.damaged_text", "the JSON text is damaged here; the events around the damage were kept",
                offset + (p - begin));
     ++p;

@@ -1,4 +1,4 @@
-// Events of one stretch of the traceEvents array.
+// Parses the events of one stretch of the traceEvents array.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace stageline::kineto {
 
-// Readable bytes after every stretch of text, for vector loads and simdjson.
+// So many bytes after every stretch of text must be readable, for vector loads and simdjson.
 inline constexpr size_t kTextPadding = 64;
 inline constexpr size_t kMaxEventBytes = size_t{1} << 22;
 
@@ -19,16 +19,16 @@ class ChunkParser {
   explicit ChunkParser(const std::string& path) : rows_(path) {}
 
   enum class Stop : uint8_t {
-    kNeedsMore,  // the text ended, at the place returned, between events or inside one
-    kAtStop,     // reached `stop`, between events
+    kNeedsMore,  // the text ended at the place returned, between events or inside one
+    kAtStop,     // `stop` was reached between events
     kClosed,     // the array's ']' was read
   };
   struct Place {
     const char* at;
     Stop stop;
   };
-  // Parses events from `p` (between events of the array) to `end`, or to the first place between events at or
-  // after `stop`. `offset` is the decompressed position of `p`. `last`: no text will follow `end`.
+  // Parses events from `p`, which is between events of the array, to `end`, or to the first place between events at or
+  // after `stop`. `offset` is the decompressed position of `p`. `last` says that no text will follow `end`.
   Place parse(const char* p, const char* end, const char* stop, int64_t offset, bool last);
 
   RowBuilder& rows() { return rows_; }
@@ -45,8 +45,8 @@ class ChunkParser {
   Event event_;
 };
 
-// The first place after `p` where an event visibly begins: a brace and the first key that Chrome traces put
-// there. `end` when there is none. A guess: text inside strings can look the same.
+// Returns the first place after `p` where an event visibly begins, with a brace and the first key that Chrome traces
+// write there; `end` when there is none. This is a guess, for text inside strings can look the same.
 const char* next_event(const char* p, const char* end);
 
 }  // namespace stageline::kineto

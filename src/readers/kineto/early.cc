@@ -11,10 +11,10 @@
 namespace stageline::kineto {
 namespace {
 
-constexpr size_t kMostNames = 1'000'000;  // each is copied
-constexpr double kMostRead = 0.7;         // of all bytes, from where on the whole run is near
+constexpr size_t kMostNames = 1'000'000;  // limit, since each name is copied
+constexpr double kMostRead = 0.7;  // when this share of all bytes has been read, the whole run will be there soon
 
-// Kernel classes by what a slice is called; relations between slices are not looked at.
+// Classifies kernels by their names alone; relations between slices are not known yet.
 void classify(const std::vector<CategoryInfo>& categories, const StringPool& names, Slices& s) {
   std::unordered_map<uint64_t, uint8_t> known;
   for (size_t i = 0; i < s.size(); ++i) {
@@ -33,7 +33,7 @@ Trace empty_trace() {
   return trace;
 }
 
-// The rows so far as a rank of their own, in the ids of the trace.
+// Makes a rank of the rows so far, with the ids of the trace.
 Part part_of_rows(const FileRows& rows, const std::vector<StringId>& name_map,
                   const std::vector<uint8_t>& category_map) {
   Part part;
@@ -136,14 +136,15 @@ void EarlyShow::offer_file(Done file) {
     names += done.names->names.size();
   }
   if (names > kMostNames) return;
-  Diagnostics unused;  // said once the run is read
+  Diagnostics unused;  // these notes are given once the run has been read
   const std::vector<int32_t> ranks = assign_ranks(facts, unused);
   std::vector<std::pair<int32_t, size_t>> order;
   for (size_t k = 0; k < files.size(); ++k) order.emplace_back(ranks[k], k);
   std::sort(order.begin(), order.end());
   Trace trace = empty_trace();
   for (const auto& [rank, k] : order) {
-    if (!trace.parts.empty() && trace.parts.back().rank == rank) continue;  // of several files of a rank the first
+    // Of several files of one rank only the first is shown.
+    if (!trace.parts.empty() && trace.parts.back().rank == rank) continue;
     std::vector<StringId> name_map;
     std::vector<uint8_t> category_map;
     adopt_names(*files[k].names, trace, name_map, category_map);

@@ -1,5 +1,5 @@
-// What of a run can be looked at before it is read: slices with their names and classes, copied out of the rows of a
-// file that is half read, or of the files that are through.
+// Shows a run before it has been read completely: slices with their names and classes, copied from the rows of a file
+// that is half read, or from the files that are finished.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,14 @@
 
 namespace stageline::kineto {
 
-// When to hand something over: first after a moment, then each time reading has taken three times as long, so that
-// copies cost a part of the reading and no more; and not once most is read.
+// Decides when to hand something over: first after a moment, then each time when reading has taken three times as long,
+// so that copying costs only part of the reading time; and no more when most has been read.
 class EarlyShow {
  public:
   EarlyShow(const EarlyTrace& take, int64_t after_ms, const Progress* progress)
       : take_(take), progress_(progress), next_(after_ms) {}
 
-  // The rows of the only file. From the thread that appends to them.
+  // Offers the rows of the only file; called from the thread that appends to them.
   void offer_rows(const FileRows& rows);
 
   struct Done {
@@ -28,13 +28,13 @@ class EarlyShow {
     const FileNames* names;
     const FileFacts* facts;
   };
-  // A file that is through; stays as it is until the last one is. From any thread.
+  // Offers a finished file, which must not change until the last file is finished. May be called from any thread.
   void offer_file(Done file);
 
  private:
   bool is_due();
 
-  const EarlyTrace& take_;  // may be empty: nothing is wanted
+  const EarlyTrace& take_;  // may be empty: then nothing is wanted
   const Progress* progress_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::chrono::milliseconds next_;

@@ -19,8 +19,8 @@ constexpr int kMicroseconds = 3;
 
 enum class Scalar : uint8_t { kText, kOther, kBroken };
 
-// A scalar as text: numbers as written, strings unescaped, null as "". Objects and arrays are kOther, but arrays
-// that are kept are their text.
+// Returns a scalar as text: numbers as written, strings unescaped, null as "". Objects and arrays are kOther, except
+// that arrays that are kept are returned as text.
 Scalar scalar(od::value& value, std::string_view json, std::string_view& out, bool keep_array = false) {
   const std::string_view token = raw_token(value, json);
   if (token.empty()) return Scalar::kBroken;
@@ -28,7 +28,7 @@ Scalar scalar(od::value& value, std::string_view json, std::string_view& out, bo
   if (token[0] == '[' && keep_array) {
     od::array array;
     if (value.get_array().get(array) || array.raw_json().get(out)) return Scalar::kBroken;
-    out = trim(out);  // simdjson goes on to the next token
+    out = trim(out);  // simdjson's token reaches to the next one
     return Scalar::kText;
   }
   if (token[0] == '[' || token[0] == '{') return Scalar::kOther;
@@ -61,7 +61,7 @@ bool set_field(std::string_view key, std::string_view text, Event& event) {
   } else if (key == "bp") {
     event.binding = text.empty() ? '\0' : text[0];
   } else if (key == "ts" || key == "dur") {
-    if (text.empty()) return true;  // null
+    if (text.empty()) return true;  // the value was null
     const auto ns = parse_decimal_ns(text, kMicroseconds);
     if (!ns) return false;
     if (key == "ts") {
@@ -84,7 +84,7 @@ EventParser::~EventParser() = default;
 
 Fault EventParser::parse(std::string_view text, Event& event) {
   event = Event();
-  event.fractional_ts = true;  // until a whole ts is seen
+  event.fractional_ts = true;  // holds until a whole ts is seen
   od::document document;
   od::object object;
   if (impl_->parser.iterate(text.data(), text.size(), text.size() + kJsonPaddingBytes).get(document) ||

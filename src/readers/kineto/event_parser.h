@@ -1,4 +1,4 @@
-// The fields of an event by name, and the parser of events for any valid JSON.
+// The fields of an event by name, and the general parser, which takes events in any valid JSON.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,19 @@ namespace stageline::kineto {
 
 enum class Fault : uint8_t {
   kNone,
-  kMalformed,  // not JSON
-  kBadField,   // a field of the wrong type or out of range
+  kMalformed,  // the text is not JSON
+  kBadField,   // a field has the wrong type or is out of range
 };
 
-// The members of an event, besides args, that are kept.
+// True for the members of an event, besides args, that are kept.
 bool is_field(std::string_view key);
 
-// `text` is the value as written (strings without quotes and escapes, null as ""). False when it is no time.
+// Sets a field; `text` is the value as written (strings without quotes and escapes, null as ""). False when it should
+// be a time and is none.
 bool set_field(std::string_view key, std::string_view text, Event& event);
 
-// The general parser (simdjson). Refuses a text of a kept member that cannot be unescaped: TolerantParser
-// (tolerant_event.h) makes something of it.
+// The general parser (simdjson). It refuses an event with a kept text that cannot be unescaped; TolerantParser
+// (tolerant_event.h) makes what it can of those.
 class EventParser {
  public:
   EventParser();

@@ -16,9 +16,9 @@ namespace {
 
 namespace od = simdjson::ondemand;
 
-constexpr size_t kMaxBytes = (size_t{1} << 32) - simdjson::SIMDJSON_PADDING;  // what the JSON parser takes
-constexpr size_t kLongestText = size_t{1} << 16;                              // of a node's tensors
-constexpr double kAlike = 0.9;  // of the nodes that have an event, so many must bear its name
+constexpr size_t kMaxBytes = (size_t{1} << 32) - simdjson::SIMDJSON_PADDING;  // the most that the JSON parser takes
+constexpr size_t kLongestText = size_t{1} << 16;                              // for the tensors of a node
+constexpr double kAlike = 0.9;  // so large a share of the nodes that have an event must have its name
 
 struct Node {
   int64_t id = -1, parent = -1, record = -1;
@@ -30,7 +30,7 @@ std::string cut(std::string_view text) {
   return valid_utf8(text.size() <= kLongestText ? text : text.substr(0, kLongestText));
 }
 
-// "inputs": {"values": […], …}; before schema 1.0.2 the list itself.
+// Reads "inputs": {"values": […], …}; before schema 1.0.2 it was the list itself.
 void read_tensors(od::value value, std::string& to) {
   od::json_type type;
   if (value.type().get(type) != simdjson::SUCCESS) return;
@@ -97,7 +97,7 @@ bool read_node(od::object object, Node& node) {
   return true;
 }
 
-// Appends the nodes of a whole JSON; false where it is damaged.
+// Appends the nodes of a complete JSON text; false when it is damaged.
 bool parse_nodes(std::string& text, std::vector<Node>& nodes) {
   text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
   od::parser parser;
@@ -115,8 +115,8 @@ bool parse_nodes(std::string& text, std::vector<Node>& nodes) {
   return true;
 }
 
-// An observer that was not stopped leaves neither "]" nor "}", and perhaps half a node: the text up to the last whole
-// one, closed.
+// An observer that was not stopped writes neither "]" nor "}", and perhaps half a node at the end. Returns the text up
+// to the last complete node, closed.
 std::string closed(const std::string& text) {
   size_t depth = 0, last = 0;
   bool in_string = false;
@@ -156,7 +156,7 @@ std::vector<Node> read_nodes(const std::string& path, Diagnostics& notes) {
   return nodes;
 }
 
-// The record ids of a file's events, by the position of the words that say them.
+// The record ids of a file's events, with the positions of the words that give them.
 struct Said {
   int64_t position = 0, record = 0;
 };
@@ -166,7 +166,7 @@ std::vector<Said> find_records(const std::string& path, std::string_view word) {
   if (!input) return out;
   constexpr size_t kWindow = size_t{1} << 20, kOverlap = 64;
   std::string window;
-  int64_t offset = 0;  // of window[0]
+  int64_t offset = 0;  // decompressed position of window[0]
   for (;;) {
     const size_t kept = window.size();
     window.resize(kept + kWindow);
@@ -190,7 +190,7 @@ std::vector<Said> find_records(const std::string& path, std::string_view word) {
   }
 }
 
-// Record id → slice: whose event's text the words lie in.
+// Returns record id → slice: the slice whose event's text contains the words.
 std::unordered_map<int64_t, uint32_t> slices_by_record(const Part& part, std::string_view word) {
   std::unordered_map<int64_t, uint32_t> out;
   const Slices& s = part.slices;

@@ -1,5 +1,5 @@
-// Execution traces (torch.profiler.ExecutionTraceObserver; Chakra's JSON): graphs of operators and tensors without
-// times, laid over the profile of the same run.
+// Lays execution traces (torch.profiler.ExecutionTraceObserver; Chakra's JSON) over the profile of the same run. They
+// are graphs of operators and tensors without times.
 //
 //   node  attr rf_id 10  ──  event  args "Record function id" 10   (older Kineto: "External id")
 #pragma once
@@ -14,9 +14,9 @@ namespace stageline::kineto {
 
 bool looks_like_execution_trace(std::string_view head);
 
-// Fills Part::graph_nodes of the ranks that the traces belong to: by rank in their names; one trace and one rank belong
-// together. A trace whose names differ from the profile's is of another run and left out; all is said in the
-// trace's diagnostics. Reads each paired profile's bytes once more.
+// Fills Part::graph_nodes of the ranks that the traces belong to. Trace and rank are paired by the rank in the trace's
+// name; a single trace belongs to a single rank. A trace whose names differ from the profile's comes from another run
+// and is left out; the trace's diagnostics report all of this. Each paired profile is read once more.
 void lay_over(const std::vector<std::string>& paths, Trace& trace);
 
 }  // namespace stageline::kineto

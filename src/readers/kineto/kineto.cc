@@ -1,4 +1,4 @@
-// PyTorch profiler traces (Kineto's Chrome JSON) and any other Chrome-trace JSON: docs/formats/kineto.md.
+// Reads PyTorch profiler traces (Kineto's Chrome JSON) and any other Chrome-trace JSON: docs/formats/kineto.md.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -29,15 +29,15 @@ namespace {
 
 Match sniff(const Source& source) {
   Match best = Match::kNo;
-  // JSON that JAX writes beside a profile of XLA is the same once more, with less in it.
+  // JSON that JAX writes beside a profile of XLA is the same recording with less in it, so it is left to that reader.
   const std::vector<size_t> twins = xplane_files(source).json_twins;
   for (size_t i = 0; i < source.files.size() && best != Match::kCertain; ++i)
     if (std::find(twins.begin(), twins.end(), i) == twins.end()) best = std::max(best, sniff_file(source, i));
   return best;
 }
 
-// Where some files say themselves that they are Kineto's, other Chrome traces beside them (exports, overlays)
-// are left alone. With --reader whatever may hold events is tried.
+// Where some files say that they are Kineto's, other Chrome traces beside them (exports, overlays) are left alone. With
+// --reader, everything that may hold events is tried.
 std::vector<size_t> files_to_read(const Source& source) {
   std::vector<size_t> certain, maybe, possible;
   for (size_t i = 0; i < source.files.size(); ++i) {
@@ -70,7 +70,7 @@ SourceRef source_ref(const std::string& path) {
   return ref;
 }
 
-// One file, read and made a part of its own: most ranks have just one.
+// One file, which is read and made into a part of its own: most ranks have just one.
 struct File {
   std::string path;
   std::optional<Error> error;
@@ -81,7 +81,7 @@ struct File {
   size_t slices = 0;
 };
 
-// The zero of a file's times.
+// Returns the zero of a file's times.
 int64_t base_of(const FileRows& rows, Diagnostics& notes) {
   int64_t base_ns = 0;
   for (const MetaField& field : rows.metadata)
@@ -120,7 +120,7 @@ File read_one(const std::string& path, size_t workers, Progress* progress, const
   return file;
 }
 
-// Several files of one rank, read once more and joined in order of time. Copies of a file count once.
+// Joins several files of one rank, which are read once more, in order of time. Copies of a file count once.
 File join_files(std::vector<const FileFacts*> facts, size_t workers) {
   std::stable_sort(facts.begin(), facts.end(),
                    [](const FileFacts* a, const FileFacts* b) { return a->start_ns < b->start_ns; });
@@ -176,9 +176,9 @@ File join_files(std::vector<const FileFacts*> facts, size_t workers) {
   return joint;
 }
 
-constexpr int64_t kEpochNs = 1'000'000'000'000'000'000;  // 2001: relative times stay far below
+constexpr int64_t kEpochNs = 1'000'000'000'000'000'000;  // the year 2001; relative times stay far below it
 
-// Ranks without baseTimeNanoseconds beside ranks with it count from another zero.
+// Warns where some ranks have baseTimeNanoseconds and others do not, since those count from another zero.
 void check_clocks(Trace& trace) {
   bool absolute = false, relative = false;
   for (const Part& part : trace.parts) {
@@ -194,7 +194,7 @@ void check_clocks(Trace& trace) {
                         "different ranks cannot be compared");
 }
 
-// Files that lie days apart are perhaps several runs: one span over all of them means nothing.
+// Warns about files that are days apart: they may be several runs, and one span over all of them means nothing.
 void check_runs(const std::vector<FileFacts>& files, Diagnostics& diagnostics) {
   constexpr int64_t kDayNs = 86'400'000'000'000;
   std::vector<const FileFacts*> order;
@@ -221,7 +221,7 @@ std::string short_count(int64_t n) {
   return n < 1'000'000 ? fixed(value / 1e3, 0) + " k" : fixed(value / 1e6, 1) + " M";
 }
 
-// "8 ranks, 7.7 M events, torch 2.4–2.6 era, NVIDIA H100 80GB HBM3 ×8"
+// Describes a trace: "8 ranks, 7.7 M events, torch 2.4–2.6 era, NVIDIA H100 80GB HBM3 ×8".
 std::string describe(const Trace& trace) {
   int64_t events = 0;
   std::vector<std::string> eras;
@@ -303,7 +303,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                           {source.files[i].path});
 
   const std::vector<int32_t> ranks = assign_ranks(facts, trace.diagnostics);
-  std::map<int32_t, std::vector<size_t>> by_rank;  // places in `usable`
+  std::map<int32_t, std::vector<size_t>> by_rank;  // rank → indices of `usable`
   for (size_t u = 0; u < usable.size(); ++u) by_rank[ranks[u]].push_back(u);
   std::vector<std::pair<int32_t, File>> parts;
   for (const auto& [rank, group] : by_rank) {

@@ -4,9 +4,9 @@
 //   [ {event}, … ]                                                               also without the last ]
 //   {event} {event} …                                                            one per line or not
 //
-// or several of these in a row. The outer level is walked here; the events are the chunk parsers' work. With
-// several workers the window is cut where events seem to begin, all stretches are parsed at once, and a
-// stretch counts only when the one before it ended exactly where it began; else it is parsed again from there.
+// or several of these in a row. The outer level is read here, and the events by chunk parsers. With several workers the
+// window is cut where events seem to begin, and all stretches are parsed at once. A stretch counts only when the one
+// before it ended exactly where this one began; otherwise it is parsed again from there.
 #include "readers/kineto/read_file.h"
 
 #include <algorithm>
@@ -22,12 +22,12 @@
 namespace stageline::kineto {
 namespace {
 
-constexpr size_t kStretchBytes = size_t{1} << 20;  // stays in the second-level cache
+constexpr size_t kStretchBytes = size_t{1} << 20;  // fits into the second-level cache
 constexpr size_t kMaxMemberBytes = size_t{1} << 24;
 
 bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-// The window over the decompressed text: [begin, end) with padding after it.
+// A window over the decompressed text: [begin, end), with padding after it.
 class Window {
  public:
   Window(Input& input, size_t bytes) : input_(input) { buffer_.grow(bytes + kTextPadding, 0); }
@@ -39,7 +39,7 @@ class Window {
   const std::optional<Error>& error() const { return error_; }
   void consume(const char* p) { begin_ = static_cast<size_t>(p - buffer_.data.get()); }
 
-  // Reads until the window is full or the text ends. Moves the text: pointers into it are void.
+  // Reads until the window is full or the text ends. It moves the text, so pointers into it become invalid.
   void fill() {
     if (begin_ > 0) {
       std::memmove(buffer_.data.get(), buffer_.data.get() + begin_, end_ - begin_);
@@ -111,7 +111,7 @@ class FileReader {
     rows_.rest.diagnostics.add(name, Severity::kLoss, message, {path_, 0, offset});
   }
 
-  // Skips to the next byte that is no blank or comma; false at the end of the text.
+  // Skips to the next byte that is neither blank nor comma; false at the end of the text.
   bool next_byte(const char*& p) {
     for (;;) {
       while (p < window_.end() && (is_blank(*p) || *p == ',')) ++p;
@@ -151,12 +151,12 @@ class FileReader {
              window_.offset_of(p));
       stray_ = true;
       ++p;
-      while (p < window_.end() && *p != '{' && *p != '[') ++p;  // one flaw for the whole stretch
+      while (p < window_.end() && *p != '{' && *p != '[') ++p;  // the whole stretch counts as one flaw
       window_.consume(p);
     }
   }
 
-  // An object of the outer level that is an event itself: its first key says so.
+  // True when an object of the outer level is an event itself, as its first key shows.
   bool is_event(const char* p) const {
     ++p;
     while (p < window_.end() && is_blank(*p)) ++p;
@@ -166,7 +166,7 @@ class FileReader {
     return false;
   }
 
-  // One member of the outer object. Needs it whole in the window, but for traceEvents.
+  // Reads one member of the outer object. Any member but traceEvents must be in the window as a whole.
   void member() {
     const char* p = window_.begin();
     if (!next_byte(p)) {
@@ -199,7 +199,7 @@ class FileReader {
         window_.fill();
         return;
       }
-      // A member without end: look for the events behind it.
+      // The member has no end, so events are looked for behind it.
       lose("kineto.damaged_member", "a top-level member is damaged or longer than 16 MiB; it was left out",
            window_.offset_of(p));
       const size_t events = text.find("\"traceEvents\"", 1);
@@ -282,7 +282,7 @@ class FileReader {
     for (size_t k = 0; k < stretches.size(); ++k) {
       Stretch& s = stretches[k];
       if (s.begin != expected) {
-        parsers_[k]->rows().take();  // a guess that was wrong
+        parsers_[k]->rows().take();  // throws away a guess that was wrong
         s.place =
             parsers_[k]->parse(expected, end, s.stop, window_.offset_of(expected), window_.finished() && s.stop == end);
       }
@@ -298,7 +298,7 @@ class FileReader {
 
   std::string path_;
   Window window_;
-  Progress* progress_;     // may be null
+  Progress* progress_;     // may be nullptr
   const SeeRows& so_far_;  // may be empty
   std::vector<std::unique_ptr<ChunkParser>> parsers_;
   FileRows rows_;

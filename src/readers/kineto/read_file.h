@@ -1,4 +1,4 @@
-// One file of Chrome-trace JSON into rows and top-level members.
+// Reads one file of Chrome-trace JSON into rows and top-level members.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace stageline::kineto {
 
-// Reads `path` in windows, `workers` stretches of it at once. Memory: the rows, and a few MiB a worker.
-// `so_far` (may be empty) sees the rows after each window. Errors: kNotFound, kIo; kBadInput when the file holds no
-// events.
+// Reads `path` in windows, and `workers` stretches of a window at once. Memory: the rows, and a few MiB for each
+// worker. `so_far` (may be empty) is shown the rows after each window. Errors: kNotFound, kIo; kBadInput when the file
+// holds no events.
 using SeeRows = std::function<void(const FileRows&)>;
 Result<FileRows> read_file(const std::string& path, size_t workers, Progress* progress, const SeeRows& so_far = {});
 

@@ -12,15 +12,16 @@
 namespace stageline::kineto {
 namespace {
 
-constexpr size_t kMaxNodes = 20'000;  // some traces have a shape per kwarg; the rest goes the general way
-constexpr size_t kMaxChildren = 64;   // tried one after another
+// Some traces have a shape for every kwarg; the rest is left to the general parser.
+constexpr size_t kMaxNodes = 20'000;
+constexpr size_t kMaxChildren = 64;  // children are tried one after another
 constexpr size_t kMaxSkippedBytes = 1 << 20;
 constexpr size_t kPadding = 16;
 
 bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Both sides have kPadding readable bytes after them.
+// Both texts have kPadding readable bytes after them.
 bool same_bytes(const char* a, const char* b, size_t size) {
 #if defined(__SSE2__)
   size_t i = 0;
@@ -39,8 +40,8 @@ bool same_bytes(const char* a, const char* b, size_t size) {
 #endif
 }
 
-// The closing quote of a text whose first byte is at p; nullptr when a backslash, a control character or `end`
-// comes first: those need the general parser.
+// Returns the closing quote of a text whose first byte is at p; nullptr when a backslash, a control character or `end`
+// comes first, since those need the general parser.
 const char* closing_quote(const char* p, const char* end) {
 #if defined(__SSE2__)
   const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1f);
@@ -64,7 +65,7 @@ const char* closing_quote(const char* p, const char* end) {
 #endif
 }
 
-// After the bracket that closes the array or object at p; nullptr when it is not plain.
+// Returns the place after the bracket that closes the array or object at p; nullptr when it is not plain.
 const char* after_nested(const char* p, const char* end) {
   if (*p != '[' && *p != '{') return nullptr;
   int depth = 0;
@@ -72,7 +73,7 @@ const char* after_nested(const char* p, const char* end) {
 #if defined(__SSE2__)
   while (p < limit) {
     const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    // '[' 0x5b and '{' 0x7b differ in bit 5, so do ']' 0x5d and '}' 0x7d.
+    // '[' 0x5b and '{' 0x7b differ only in bit 5, and so do ']' 0x5d and '}' 0x7d.
     const __m128i folded = _mm_or_si128(x, _mm_set1_epi8(0x20));
     const auto opens = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(folded, _mm_set1_epi8('{'))));
     const auto closes = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(folded, _mm_set1_epi8('}'))));
@@ -124,7 +125,7 @@ const char* after_scalar(const char* p) {
   return p;
 }
 
-// At most 18 digits, so that no overflow is possible.
+// Parses at most 18 digits, so that nothing can overflow.
 const char* parse_whole(const char* p, int64_t& out) {
   const bool negative = *p == '-';
   p += negative;
@@ -165,7 +166,7 @@ WholeField whole_field(ArgKey key) {
   }
 }
 
-// Their args have keys of their own.
+// True for metadata and counters, whose args have keys of their own.
 bool keeps_args_text(char phase) { return phase == 'M' || phase == 'C'; }
 
 }  // namespace
@@ -176,7 +177,7 @@ const char* parse_us(const char* p, int64_t& ns, bool& fractional) {
   const char* first = p;
   uint64_t value = 0;
   for (; is_digit(*p); ++p) value = value * 10 + static_cast<uint64_t>(*p - '0');
-  if (p == first || p - first > 16) return nullptr;  // ×1000 fits in 64 bits without sign
+  if (p == first || p - first > 16) return nullptr;  // × 1000 fits into 64 bits
   fractional = *p == '.';
   int decimals = 0;
   if (fractional) {
@@ -314,7 +315,7 @@ uint32_t ShapeTree::child_for(uint32_t parent, std::string_view literal, const S
 
 void ShapeTree::learn(std::string_view text) {
   struct Cut {
-    size_t literal_end;  // where the value begins (inside its quote)
+    size_t literal_end;  // where the value begins (after its opening quote)
     size_t value_end;
     Step step;
   };
@@ -322,7 +323,7 @@ void ShapeTree::learn(std::string_view text) {
   char phase = '\0';
   std::string_view category;
   bool has_category = false;
-  size_t phase_cut = 0, category_cut = 0;  // the cuts whose literals hold them
+  size_t phase_cut = 0, category_cut = 0;  // the cuts whose literals contain phase and category
   size_t at = 1;
   bool in_args = false;
   const auto skip_blanks = [&] {
@@ -354,7 +355,7 @@ void ShapeTree::learn(std::string_view text) {
     if (at >= text.size()) return;
     const char c = text[at];
     if (!in_args && key == "args" && c == '{' && !keeps_args_text(phase)) {
-      if (phase == '\0') return;  // whose args these are is said later
+      if (phase == '\0') return;  // the kind of event, which decides about its args, comes later
       in_args = true;
       ++at;
       continue;
@@ -382,7 +383,7 @@ void ShapeTree::learn(std::string_view text) {
     if (!in_args && key == "args" && c == '{') {
       cut.step.action = Action::kArgsText;
     } else if (!in_args) {
-      if (key == "args" && c == '[') return;  // the shape would take objects too, and skip them
+      if (key == "args" && c == '[') return;  // the shape would accept objects too, and skip them
       if (key == "ph" || key == "cat") {
         if (c != '"') return;
         if (key == "ph") {
@@ -393,7 +394,7 @@ void ShapeTree::learn(std::string_view text) {
           has_category = true;
           category_cut = cuts.size();
         }
-        continue;  // part of the next literal
+        continue;  // becomes part of the next literal
       }
       const std::array<std::pair<std::string_view, Action>, 7> known = {{{"ts", Action::kTs},
                                                                          {"dur", Action::kDur},

@@ -1,4 +1,4 @@
-// Events parsed by prediction.
+// Parses events by predicting their shape.
 //
 // A trace of millions of events has a few dozen shapes: the same keys in the same order with the same
 // blanks between them. Cut at its values, an event is a list of literal texts; all events seen so far form
@@ -30,12 +30,12 @@ class ShapeTree {
  public:
   ShapeTree();
 
-  // The end of the event that begins at `p` ('{'), with `event` filled; nullptr when no branch fits. At least
-  // 64 bytes must be readable after `end`; an event that is not complete before `end` fits no branch.
+  // Returns the end of the event that begins at `p` ('{') and fills `event`; nullptr when no branch of the tree fits.
+  // At least 64 bytes must be readable after `end`. An event that is not complete before `end` fits no branch.
   const char* match(const char* p, const char* end, Event& event);
 
-  // Adds the shape of a whole event that the general parser accepted. Events with escapes and with values of
-  // unusual type are not learnt. Of metadata and counters the args are kept as text.
+  // Adds the shape of a complete event that the general parser accepted. Events with escapes, or with values of unusual
+  // types, are not learnt. For metadata and counters the args are kept as text.
   void learn(std::string_view text);
 
   size_t node_count() const { return nodes_.size(); }
@@ -50,36 +50,36 @@ class ShapeTree {
     kTid,
     kId,
     kBinding,
-    kWhole,       // a whole number into one of Event's fields
-    kArgText,     // any other argument, by set_arg
-    kArgArray,    // an array that is kept as text, by set_arg
-    kArgsText,    // the whole args of metadata and counters
+    kWhole,       // a whole number for one of Event's fields
+    kArgText,     // any other argument; set_arg stores it
+    kArgArray,    // an array that is kept as text; set_arg stores it
+    kArgsText,    // all args of metadata and counters, as text
     kSkipText,    // a quoted text
     kSkipScalar,  // number, true, false, null
     kSkipNested,  // array or object
   };
   struct Node {
-    uint32_t literal = 0, literal_size = 0;  // into literals_
+    uint32_t literal = 0, literal_size = 0;  // place in literals_
     Action action = Action::kEnd;
     ArgKey key = ArgKey::kNone;
-    bool quoted = false;  // the value is a text
-    char phase = '\0';    // set when this literal says it
+    bool quoted = false;  // the value is a string
+    char phase = '\0';    // set when this literal contains the phase
     int32_t category = -1;
-    uint32_t hot = 0;  // the child that fitted last
+    uint32_t hot = 0;  // the child that fitted last time
     std::vector<uint32_t> children;
   };
-  struct Step;  // a literal and what follows it, while learning
+  struct Step;  // a literal and what follows it, used while learning
 
   const char* act(const Node& node, const char* p, const char* end, Event& event);
   uint32_t child_for(uint32_t parent, std::string_view literal, const Step& step);
 
   std::vector<Node> nodes_;
   std::string literals_;
-  std::vector<std::unique_ptr<std::string>> categories_;  // stable: events point into them
+  std::vector<std::unique_ptr<std::string>> categories_;  // texts do not move, since events point into them
 };
 
-// The decimal microseconds at p as exact ns: digits, at most one point, at most three decimals. Returns the
-// end of the number; nullptr for anything else (longer fractions, exponents, texts).
+// Parses decimal microseconds at p into exact ns: digits, at most one point, at most three decimals. Returns the end of
+// the number; nullptr for anything else (longer fractions, exponents, texts).
 const char* parse_us(const char* p, int64_t& ns, bool& fractional);
 
 }  // namespace stageline::kineto

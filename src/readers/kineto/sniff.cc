@@ -11,12 +11,12 @@ namespace {
 
 constexpr size_t kNone = std::string_view::npos;
 
-// Members that only Kineto writes at the top.
+// Members that only Kineto writes at the top level.
 constexpr std::string_view kOwnMembers[] = {"schemaVersion",        "deviceProperties", "distributedInfo",
                                             "baseTimeNanoseconds",  "cupti_version",    "cuda_driver_version",
                                             "hip_driver_version",   "record_shapes",    "with_stack",
                                             "cuda_runtime_version", "profile_memory",   "hip_runtime_version"};
-// Words of its events.
+// Words that only Kineto writes in events.
 constexpr std::string_view kOwnWords[] = {"\"External id\"",  "\"external id\"",     "\"Ev Idx\"",     "\"cpu_op\"",
                                           "\"cuda_runtime\"", "\"python_function\"", "\"gpu_memcpy\"", "\"gpu_memset\"",
                                           "\"ac2g\"",         "\"user_annotation\"", "\"xpu_runtime\""};
@@ -51,7 +51,8 @@ Match sniff_file(const Source& source, size_t file) {
   const Match first = sniff_head(head);
   const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   const bool goes_on = head.size() >= size_t{1} << 16;
-  // Only an object that has not come to its events yet, such as another tool's settings in front.
+  // Looks further only into an object that has not come to its events yet, such as one with another tool's settings in
+  // front.
   if (first == Match::kCertain || !goes_on || at == kNone || head[at] != '{' || has(head, "\"traceEvents\"") ||
       is_foreign_json(head) || has(head, "\"ph\""))
     return first;

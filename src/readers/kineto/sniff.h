@@ -1,4 +1,4 @@
-// Which files are Chrome traces, and which of those say themselves that they are PyTorch profiler traces.
+// Tells which files are Chrome traces, and which of those are PyTorch profiler traces by their own words.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace stageline::kineto {
 
-// `head`: the first bytes of the file. kCertain: Kineto's own words; kMaybe: any other Chrome trace.
+// `head` is the first bytes of the file. kCertain: it has Kineto's own words; kMaybe: it is any other Chrome trace.
 Match sniff_head(std::string_view head);
-// The same, looking further into the file when its head ends before the first event (long lists of devices,
-// settings or log lines): at most kLongestPreamble bytes.
+// The same for a file. It looks further when the head ends before the first event (after long lists of devices,
+// settings or log lines), at most kLongestPreamble bytes.
 inline constexpr size_t kLongestPreamble = size_t{16} << 20;
 Match sniff_file(const Source& source, size_t file);
 

@@ -17,12 +17,12 @@ size_t skip_space(std::string_view text, size_t at) {
   while (at < text.size() && is_space(text[at])) ++at;
   return at;
 }
-// Where a number or a bare word ends.
+// Returns where a number or bare word ends.
 size_t after_word(std::string_view text, size_t at) {
   while (at < text.size() && !is_space(text[at]) && std::string_view(",:{}[]\"").find(text[at]) == kNone) ++at;
   return at;
 }
-// The closing quote of the text that begins at text[at], the usual way.
+// Returns the closing quote of the text that begins at text[at], by JSON's rules.
 size_t closing_quote(std::string_view text, size_t at) {
   while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
   return at < text.size() ? at : kNone;
@@ -41,7 +41,7 @@ int hex_digit(char c) {
   const char lower = static_cast<char>(c | 0x20);
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
-// The four digits at text[at]; −1 when they are none.
+// Parses the four hexadecimal digits at text[at]; −1 when they are none.
 int32_t hex4(std::string_view text, size_t at) {
   if (at + 4 > text.size()) return -1;
   int32_t value = 0;
@@ -71,8 +71,8 @@ void put_utf8(uint32_t c, std::string& out) {
   }
 }
 
-// True when every backslash begins an escape of JSON's. A writer that left one unescaped ("C:\data") escaped
-// none, so then all of them stand for themselves.
+// True when every backslash begins one of JSON's escapes. A writer that left one backslash unescaped ("C:\data")
+// escaped none, so then all of them stand for themselves.
 bool escapes_are_sound(std::string_view raw) {
   for (size_t i = 0; i < raw.size(); ++i) {
     if (raw[i] != '\\') continue;
@@ -112,8 +112,8 @@ void unescape(std::string_view raw, std::string& out) {
   }
 }
 
-// What stands between the quotes, as text: unescaped, valid UTF-8. Kept in `scratch` when it differs, which
-// must have room (a byte becomes three at most).
+// Returns what stands between quotes as text: unescaped, valid UTF-8. Where it differs from `raw` it is kept in
+// `scratch`, which must have room (a byte becomes three at most).
 std::string_view clean(std::string_view raw, std::string& scratch) {
   const bool ascii = std::none_of(raw.begin(), raw.end(), [](char c) { return (c & 0x80) != 0; });
   const bool escaped = raw.find('\\') != kNone;
@@ -133,7 +133,7 @@ std::string_view clean(std::string_view raw, std::string& scratch) {
   return std::string_view(scratch).substr(begin);
 }
 
-// A number or word as set_field wants it; what is no number is no time either.
+// Returns a number or word as set_field() expects it; for a time, what is no number becomes "".
 std::string_view time_word(std::string_view key, std::string_view word) {
   const bool no_time = (key == "ts" || key == "dur") && is_no_number(word);
   return word == "null" || no_time ? std::string_view() : word;
@@ -141,13 +141,13 @@ std::string_view time_word(std::string_view key, std::string_view word) {
 
 }  // namespace
 
-// ---- first pass: structure as JSON has it, values and commas forgiven ----------------------------------------
+// ---- first pass: structure as in JSON; values and commas are forgiven ----------------------------------------
 
 class TolerantParser::Strict {
  public:
   Strict(std::string_view text, std::string& scratch, Event& event) : text_(text), scratch_(scratch), event_(event) {}
 
-  // False when the structure is broken.
+  // Returns false when the structure is broken.
   bool run() {
     if (text_.empty() || text_[0] != '{') return false;
     at_ = 1;
@@ -160,8 +160,8 @@ class TolerantParser::Strict {
   size_t end = 0;
 
  private:
-  // What follows the event is the end, another event or the end of the array; else the brace stood in a text
-  // whose quotes went wrong.
+  // True when the event is followed by the end, by another event, or by the end of the array. Otherwise the brace stood
+  // inside a text whose quotes were damaged.
   bool array_goes_on() const {
     size_t next = skip_space(text_, at_);
     if (next < text_.size() && text_[next] == ',') next = skip_space(text_, next + 1);
@@ -171,12 +171,12 @@ class TolerantParser::Strict {
     if (key >= text_.size() || text_[key] == '}') return true;
     if (text_[key] != '"') return false;
     const size_t close = closing_quote(text_, key + 1);
-    if (close == kNone) return true;  // the text ends in the next event
+    if (close == kNone) return true;  // the text ends within the next event
     const size_t colon = skip_space(text_, close + 1);
     return colon >= text_.size() || text_[colon] == ':';
   }
 
-  // After the opening brace to after the closing one.
+  // Goes from after the opening brace to after the closing one.
   bool members(bool top) {
     for (bool comma = true;; comma = false) {
       for (at_ = skip_space(text_, at_); at_ < text_.size() && text_[at_] == ','; at_ = skip_space(text_, at_ + 1))
@@ -199,7 +199,7 @@ class TolerantParser::Strict {
     }
   }
 
-  // The text ended before the event's brace: good when the arguments are whole, which stand last.
+  // True when the text ended before the event's brace but the arguments, which come last, are complete.
   bool text_is_over() const {
     const size_t last = text_.find_last_not_of(" \t\r\n,");
     return last != kNone && last > 0 && text_[last] == '}';
@@ -233,8 +233,8 @@ class TolerantParser::Strict {
       const size_t close = after_word(text_, at_);
       value_text = text_.substr(at_, close - at_);
       at_ = close;
-      if (at_ == text_.size()) return false;  // perhaps cut inside
-      if (value_text.empty()) return true;    // "key": , – no value
+      if (at_ == text_.size()) return false;  // the text may be cut inside the value
+      if (value_text.empty()) return true;    // a key without a value: "key": ,
       if (!wanted(top, key)) return true;
       value_text = top ? time_word(key, value_text) : value_text == "null" ? std::string_view() : value_text;
     }
@@ -272,7 +272,7 @@ class TolerantParser::Strict {
   size_t at_ = 0;
 };
 
-// ---- second pass: the names that Kineto writes are the anchors ------------------------------------------------
+// ---- second pass: looks for the names that Kineto writes ------------------------------------------------
 
 class TolerantParser::Anchored {
  public:
@@ -281,7 +281,7 @@ class TolerantParser::Anchored {
   Fault run() {
     end = event_end();
     text_ = text_.substr(0, end);
-    // What closes the event, or is missing: outside of every value.
+    // Finds the brace that closes the event, or that it is missing; it stands outside of every value.
     size_t last = text_.size();
     while (last > 1 && (is_space(text_[last - 1]) || text_[last - 1] == ',' || text_[last - 1] == ']')) --last;
     const bool closed = text_[last - 1] == '}';
@@ -313,7 +313,7 @@ class TolerantParser::Anchored {
   size_t end = 0;
 
  private:
-  // "key": at text[at] after blanks, one of an event's own; the key, else "".
+  // Returns the key if one of an event's own keys ("key":) stands at text[at] after blanks, else "".
   std::string_view quoted_key(size_t at) const {
     at = skip_space(text_, at);
     if (at >= text_.size() || text_[at] != '"') return {};
@@ -330,7 +330,8 @@ class TolerantParser::Anchored {
     return is_field(key);
   }
 
-  // The next event begins at a brace that follows a brace or a comma and is soon followed by "ph".
+  // Returns where the event ends: the next one begins at a brace that follows a brace or comma and soon has "ph" after
+  // it.
   size_t event_end() const {
     for (size_t open = text_.find('{', 1); open != kNone; open = text_.find('{', open + 1)) {
       size_t before = open;
@@ -342,7 +343,7 @@ class TolerantParser::Anchored {
       if (brace != kNone && brace < phase) continue;
       return before;
     }
-    // The end of the array, if the text goes on so far: a line's bracket after the event.
+    // If the text goes on so far, the event ends before the end of the array: a bracket that follows the event.
     size_t stop = text_.size();
     for (size_t close = text_.find(']'); close != kNone; close = text_.find(']', close + 1)) {
       size_t before = close;
@@ -366,7 +367,7 @@ class TolerantParser::Anchored {
                           (before < quote && text_[before] == '\n'));
   }
 
-  // The brace of "args": {.
+  // Returns the brace of "args": {.
   size_t find_args() const {
     for (size_t at = text_.find("\"args\""); at != kNone; at = text_.find("\"args\"", at + 1)) {
       if (!after_separator(at)) continue;
@@ -378,8 +379,8 @@ class TolerantParser::Anchored {
     return kNone;
   }
 
-  // The closing quote of a value within [at, end): the first one that a comma and a key of Kineto's follow, or
-  // the end of the region; else the last quote of its line.
+  // Returns the closing quote of a value within [at, end): the first one that is followed by a comma and one of
+  // Kineto's keys, or by the end of the region; otherwise the last quote of the line.
   template <class IsKey>
   size_t value_end(size_t at, size_t end_of_region, IsKey&& is_key) const {
     size_t last = kNone;
@@ -447,7 +448,8 @@ class TolerantParser::Anchored {
         if (!word.empty()) set_arg(key, word == "null" ? std::string_view() : word, event_);
         at = std::max(close, at + 1);
       } else if (text_[at] == '[' && keeps_array(key)) {
-        // Of numbers, or of texts that hold no bracket: good enough for what is broken elsewhere.
+        // The array is of numbers, or of texts without brackets; that is good enough for an event that is broken
+        // elsewhere.
         int64_t depth = 0;
         size_t close = at;
         for (; close < end_of_region; ++close) {
@@ -471,10 +473,10 @@ Fault TolerantParser::parse(std::string_view text, Event& event) {
   text = text.substr(0, kMaxJsonObjectBytes);
   const auto begin = [&] {
     event = Event();
-    event.fractional_ts = true;  // until a whole ts is seen
+    event.fractional_ts = true;  // holds until a whole ts is seen
     scratch_.clear();
   };
-  // Views into it must stay good, so it must not grow while an event is parsed.
+  // Views point into it, so it must not grow while an event is parsed.
   scratch_.reserve(text.size() * 3 + 16);
   guessed_ = false;
   begin();

@@ -1,9 +1,9 @@
-// One event as Kineto's hand-printed serializer really writes it, where a strict parser gives up: quotes that
-// were not escaped, raw control characters, bytes that are no UTF-8, Windows paths, NaN, commas too many, a
-// brace too few. Kineto printed names and arguments unescaped until 2026 (pytorch 130622, 146900; kineto 1459).
+// Parses one event as Kineto's hand-printed serializer really writes it, where a strict parser gives up: quotes that
+// were not escaped, raw control characters, bytes that are no UTF-8, Windows paths, NaN, too many commas, a missing
+// brace. Kineto printed names and arguments unescaped until 2026 (pytorch 130622, 146900; kineto 1459).
 //
-// Two passes. The first keeps JSON's structure and forgives values and commas; on a valid event it gives what
-// EventParser gives. When the structure itself is broken, the second looks for the names that Kineto writes
+// There are two passes. The first keeps JSON's structure and forgives values and commas; for a valid event it gives
+// what EventParser gives. When the structure itself is broken, the second pass looks for the names that Kineto writes
 // ("pid": after `", `) and takes what stands between them.
 #pragma once
 
@@ -16,15 +16,14 @@ namespace stageline::kineto {
 
 class TolerantParser {
  public:
-  // `text` begins with the event's brace and may go on after the event: end() tells where it ended, so a driver
-  // whose brace counting was led astray by a stray quote can go on from there. At most kMaxJsonObjectBytes are
-  // looked at. Views live until the next call (or as long as `text`).
-  // kMalformed: nothing that can be trusted, also when the text ends in the middle of a value or of the
-  // arguments; kBadField: ts or dur is no time.
+  // `text` begins with the event's brace and may go on after the event. end() tells where the event ended, so that a
+  // caller whose counting of braces was misled by a stray quote can go on from there. At most kMaxJsonObjectBytes are
+  // looked at. Views are valid until the next call (or as long as `text`). Returns kMalformed when nothing can be
+  // trusted, also when the text ends within a value or within the arguments; kBadField when ts or dur is no time.
   Fault parse(std::string_view text, Event& event);
 
   size_t end() const { return end_; }
-  bool guessed() const { return guessed_; }  // the structure was broken: names and arguments are the best guess
+  bool guessed() const { return guessed_; }  // the structure was broken, so names and arguments are the best guess
 
  private:
   class Strict;
