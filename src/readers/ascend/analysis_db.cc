@@ -37,7 +37,7 @@ constexpr StepColumn kStepColumns[] = {
      &StepSummary::not_overlapped_without_receive_ns},
     {"preparing", "Preparing", &StepSummary::preparing_ns}};
 
-// The exact decimal that was written, as far as the double still tells.
+// Parses the exact decimal that was written, as far as the double still shows it.
 int64_t time_at(const SqliteRows& rows, int column, int unit) {
   if (rows.is_null(column)) return -1;
   return decimal_time(repr_double(rows.real(column)), unit);
@@ -94,7 +94,7 @@ class Analysis {
     ended(rows, "StepTraceTime", missing);
   }
 
-  using Key = std::tuple<std::string, std::string, std::string>;  // op, group, step
+  using Key = std::tuple<std::string, std::string, std::string>;  // (op, group, step)
 
   void times() {
     std::string missing;
@@ -127,7 +127,7 @@ class Analysis {
     ended(rows, "CommAnalyzerTime", missing);
   }
 
-  // Every size of message has its own row, which repeats the transport's whole size.
+  // Every size of message has its own row, each of which repeats the whole size of the transport.
   void bandwidths() {
     std::string missing;
     SqliteRows rows = rows_of(db_, "CommAnalyzerBandwidth",
@@ -139,7 +139,7 @@ class Analysis {
       if (op != op_of_.end() && bytes >= 0) sizes[op->second][std::string(rows.text(2))] = bytes;
     }
     for (const auto& [op, by_transport] : sizes) {
-      std::array<double, 2> sum = {-1, -1};  // SDMA and RDMA; their parts
+      std::array<double, 2> sum = {-1, -1};  // SDMA and RDMA; and their parts
       std::array<std::string, 2> of;
       for (const auto& [transport, bytes] : by_transport) {
         const size_t which = transport == "SDMA" || transport == "RDMA" ? 0 : 1;
@@ -225,7 +225,7 @@ Result<std::vector<StepSummary>> read_step_trace_time(const std::string& path, D
     StepSummary step;
     bool good = fields.size() == width;
     if (good && step_at != SIZE_MAX) {
-      // "13", or "13.0" where a table of numbers with gaps was written
+      // "13", or "13.0" if the writer's table had gaps among its numbers
       const std::string_view number = trim(fields[step_at]);
       step.step = step_number(number.ends_with(".0") ? number.substr(0, number.size() - 2) : number);
     }

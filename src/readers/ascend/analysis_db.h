@@ -1,5 +1,5 @@
-// analysis.db: the profiler's own sums of one rank – steps, communication operations, links – in four tables. Newer
-// ones have a deviceId in StepTraceTime; a column that is not there reads as not said.
+// Reads analysis.db: the profiler's own sums of one rank – steps, communication operations, links – in four tables.
+// Newer files have a deviceId in StepTraceTime. A column that does not exist is read as −1.
 #pragma once
 
 #include <string>
@@ -18,12 +18,13 @@ struct AnalysisSums {
   int64_t rows = 0;  // of all tables
 };
 
-// `device`: rows of StepTraceTime that name another one are not this rank's; −1: not known. Errors: as
-// SqliteDb::open_read. A table that is damaged is read up to there and counted as "ascend.analysis_db".
+// `device` is this rank's device, or −1 when not known: rows of StepTraceTime that name another device belong to
+// another rank. Errors: as SqliteDb::open_read. A damaged table is read up to the damage and counted as
+// "ascend.analysis_db".
 Result<AnalysisSums> read_analysis_db(const std::string& path, int32_t device, Diagnostics& diagnostics);
 
-// step_trace_time.csv: the same sums of steps, times in microseconds. Lines without a usable number are counted as
-// "ascend.step_line". Errors: kNotFound, kIo, kLimit; kBadInput when there is no column "Computing".
+// Reads step_trace_time.csv: the same sums of steps, with times in microseconds. Lines without a usable number are
+// counted as "ascend.step_line". Errors: kNotFound, kIo, kLimit; kBadInput when there is no column "Computing".
 Result<std::vector<StepSummary>> read_step_trace_time(const std::string& path, Diagnostics& diagnostics);
 
 }  // namespace stageline::ascend

@@ -1,5 +1,5 @@
-// Profiles of Ascend NPUs: one database a rank, written by torch_npu, MindSpore, msprof or msMonitor.
-// Tables, names and what becomes of them: docs/formats/ascend.md.
+// Reads profiles of Ascend NPUs: one database per rank, written by torch_npu, MindSpore, msprof or msMonitor. Tables,
+// names and what becomes of them: docs/formats/ascend.md.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -34,7 +34,7 @@ Match sniff(const Source& source) {
   return Match::kNo;
 }
 
-// Ranks that the run has, by what each says of the world, and that are not here.
+// Reports ranks that the run has, by the world size that ranks give, and that are not in the input.
 void check_world(Trace& trace) {
   int64_t world = 0;
   for (const Part& part : trace.parts)
@@ -62,7 +62,7 @@ std::string describe(const Trace& trace) {
   return out;
 }
 
-// From its database; where there is none, or it cannot be read, from the text exports beside it.
+// Reads a rank from its database; if there is none, or it cannot be read, from the text exports beside it.
 RankPart read_rank(const RankFiles& files, const ReadOptions& options) {
   const bool text = !files.kernel_details.empty() || !files.trace_view.empty();
   if (files.profiler_db.empty()) return read_rank_text(files, options);
@@ -77,8 +77,8 @@ RankPart read_rank(const RankFiles& files, const ReadOptions& options) {
   return from_text;
 }
 
-// A table that other ranks have, and one has not, was dropped there or never exported: that rank's work of this kind
-// cannot be seen. What no rank has was not recorded.
+// A table that other ranks have and one lacks was dropped there or never exported, so that rank's work of this kind
+// cannot be seen. A table that no rank has was not recorded.
 void say_missing_tables(const std::vector<RankPart>& parts, Diagnostics& diagnostics) {
   std::set<std::string> all;
   for (const RankPart& part : parts) all.insert(part.tables.begin(), part.tables.end());
@@ -100,7 +100,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "ascend";
   trace.device_family = DeviceFamily::kNpu;
-  trace.numbers_messages_per_rank = true;  // HCCL does
+  trace.numbers_messages_per_rank = true;  // as HCCL does
   trace.categories.push_back({"", Category::kOther});
   Result<std::vector<RankFiles>> found = find_ranks(source, trace.diagnostics);
   if (!found) return std::move(found).error();

@@ -1,10 +1,10 @@
-// Collectives and transfers between ranks: COMMUNICATION_OP and its tasks, or at Level_none the built-in ranges of the
-// mstx domain "communication".
+// Reads collectives and transfers between ranks: COMMUNICATION_OP and its tasks, or with Level_none the built-in ranges
+// of the mstx domain "communication".
 //
-// Peers. A task of a send or receive names two ranks of the group: its own and the other's. Where the tasks of an
-// operation agree, that is its peer; `parallel_group_info` makes it a global rank. Databases name a group as HCCL does,
-// metadata as the framework did; where the names differ, an only pipeline group of the right own rank is taken, said
-// in the notes.
+// Peers: a task of a send or receive names two ranks of the group, its own and the other. Where all tasks of an
+// operation agree, the other is the operation's peer, and `parallel_group_info` makes it a global rank. Databases use
+// HCCL's name for a group, and metadata the framework's. Where the names differ and there is only one pipeline group
+// with the right own rank, that group is taken, and the notes say so.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kMostGroupSize = 1'000'000;
 
-// Bytes of an element, by the names of ENUM_HCCL_DATA_TYPE.
+// Returns the bytes of an element by the names of ENUM_HCCL_DATA_TYPE.
 int64_t hccl_bytes(std::string_view dtype) {
   std::string upper;
   for (const char c : dtype) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -48,7 +48,8 @@ int64_t hccl_bytes(std::string_view dtype) {
   return 0;
 }
 
-// "hcom_allReduce_", "hcom_allReduce__210_0_1", "HcclAllreduce" → "allReduce"; "HcclRecv" → "receive".
+// Returns a plain name: "hcom_allReduce_", "hcom_allReduce__210_0_1" and "HcclAllreduce" → "allReduce"; "HcclRecv" →
+// "receive".
 std::string plain_name(std::string_view name) {
   if (name.starts_with("hcom_")) {
     name.remove_prefix(5);
@@ -81,7 +82,7 @@ std::string plain_name(std::string_view name) {
   return plain;
 }
 
-// The running number in "hcom_send__210_7_1"; −1 when there is none.
+// Returns the running number in "hcom_send__210_7_1", 7; −1 when there is none.
 int64_t running_number(std::string_view name) {
   const size_t at = name.rfind("__");
   if (at == std::string_view::npos) return -1;
@@ -174,8 +175,8 @@ void read_transfers(RankDb& rank) {
 bool is_send(std::string_view name) { return name == "send"; }
 bool is_receive(std::string_view name) { return name == "receive"; }
 
-// Groups of operations that the metadata does not name. What they can be: the only pipeline group in which this rank
-// has the place that its transfers say.
+// Matches the one group of operations that the metadata does not name with the only pipeline group in which this rank
+// has the position that its transfers show.
 void match_groups(RankDb& rank) {
   const CommGroup* pipeline = nullptr;
   size_t pipelines = 0;
@@ -185,7 +186,7 @@ void match_groups(RankDb& rank) {
       ++pipelines;
     }
   if (pipelines != 1) return;
-  std::map<uint32_t, bool> fits;  // groups with sends or receives
+  std::map<uint32_t, bool> fits;  // for each group with sends or receives
   for (const CommOp& op : rank.ops) {
     if (op.peer < 0 || op.disagree || rank.groups.count(std::string(rank.out.text_of(op.group))) != 0) continue;
     const std::string name = plain_name(rank.out.text_of(op.type != 0 ? op.type : op.name));
@@ -195,7 +196,7 @@ void match_groups(RankDb& rank) {
     const auto [it, added] = fits.try_emplace(op.group, fit);
     it->second &= fit;
   }
-  if (fits.size() != 1 || !fits.begin()->second) return;  // several such groups: neither is certain
+  if (fits.size() != 1 || !fits.begin()->second) return;  // with several such groups, neither is certain
   const CommGroup found = *pipeline;
   rank.groups.emplace(std::string(rank.out.text_of(fits.begin()->first)), found);
   rank.out.notes.add(
@@ -254,7 +255,7 @@ void add_range_operation(RankDb& rank, uint32_t range, int64_t device, int64_t s
 
 void finish_communication(RankDb& rank) {
   match_groups(rank);
-  std::map<uint32_t, std::pair<const CommGroup*, uint32_t>> known;  // by text: the group, its list of ranks
+  std::map<uint32_t, std::pair<const CommGroup*, uint32_t>> known;  // text → the group, and the text of its ranks
   const auto group_of = [&](uint32_t text) {
     const auto [it, added] = known.try_emplace(text, nullptr, 0);
     if (added)

@@ -1,4 +1,4 @@
-// What the device's counters say over time, and the framework's allocations.
+// Reads the device's counters over time, and the framework's allocations.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,12 +13,12 @@ constexpr size_t kMostSeries = 4096;
 struct CounterTable {
   const char* table;
   const char* label;
-  std::array<const char*, 2> keys;    // columns whose values tell series apart; "" for none
-  const char* key_enum;               // table of names of the first key; "": STRING_IDS when it is a text
-  std::array<const char*, 4> values;  // columns that become series, "" for none
+  std::array<const char*, 2> keys;  // columns whose values tell series apart; "" for none
+  const char* key_enum;  // table with the names of the first key's values; "" means STRING_IDS, if the key is a text
+  std::array<const char*, 4> values;  // columns that become series; "" for none
 };
 
-// Columns by the vendor's own names, units theirs: bytes and bytes/s, MHz, %.
+// Columns have the vendor's names, and values the vendor's units: bytes, bytes/s, MHz, %.
 constexpr CounterTable kTables[] = {
     {"NPU_MEM", "memory", {"type", ""}, "", {"ddr", "hbm", "", ""}},
     {"NPU_MODULE_MEM", "memory of module", {"moduleId", ""}, "ENUM_MODULE", {"totalReserved", "", "", ""}},
@@ -39,7 +39,7 @@ bool has_column(const std::vector<std::string>& columns, std::string_view wanted
   });
 }
 
-// Series of one table, in the order in which they first appear.
+// Reads the series of one table, in the order in which they first appear.
 void read_series(RankDb& rank, const CounterTable& of) {
   const std::vector<std::string> columns = rank.db.columns(of.table);
   const std::string time = has_column(columns, "timestampNs") ? "timestampNs" : "timestamp";
@@ -47,7 +47,7 @@ void read_series(RankDb& rank, const CounterTable& of) {
   const auto optional = [](const char* name) { return name[0] == '\0' ? std::string("-?") : std::string(name) + "?"; };
   const std::string names[] = {optional(of.keys[0]),   optional(of.keys[1]),   optional(of.values[0]),
                                optional(of.values[1]), optional(of.values[2]), optional(of.values[3])};
-  std::map<std::array<int64_t, 4>, size_t> known;  // device, keys, value → place in the part
+  std::map<std::array<int64_t, 4>, size_t> known;  // (device, keys, value) → index in the part
   std::vector<CounterSeries>& out = rank.out.part.counters;
   const size_t first = out.size();
   const auto series_of = [&](const SqliteRows& rows, size_t value) -> CounterSeries* {
@@ -92,7 +92,7 @@ void read_series(RankDb& rank, const CounterTable& of) {
     }
     series = std::move(sorted);
   }
-  // modules that never reserved anything say nothing
+  // Modules that never reserved anything are left out.
   if (std::string_view(of.table) == "NPU_MODULE_MEM")
     out.erase(std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(),
                              [](const CounterSeries& s) {
@@ -101,7 +101,8 @@ void read_series(RankDb& rank, const CounterTable& of) {
               out.end());
 }
 
-// OP_MEMORY: one row a block, with the times of its birth and death. It names no address; the row stands for it.
+// Reads OP_MEMORY: one row per block, with the times of its allocation and release. It has no address, so the row's
+// number serves as one.
 void read_blocks(RankDb& rank) {
   constexpr int32_t kNpuDevice = 20;  // c10::DeviceType::PrivateUse1
   std::vector<MemoryRecord>& memory = rank.out.part.memory;
@@ -115,7 +116,7 @@ void read_blocks(RankDb& rank) {
               if (lane == UINT32_MAX) lane = rank.out.main_thread();
               const int64_t size = std::abs(std::max<int64_t>(rows.integer_or(0, 0), -INT64_MAX));
               MemoryRecord record;
-              record.address = block << 9;  // as far apart as blocks are
+              record.address = block << 9;  // spaced as blocks are
               record.device_type = kNpuDevice;
               record.device_id =
                   static_cast<int32_t>(std::clamp<int64_t>(rows.integer_or(7, rank.out.part.device), -1, 1 << 20));

@@ -1,5 +1,5 @@
-// One rank's database, table by table; read_rank_db() in rank_db.cc sets the order. Every table is read once, in the
-// order of its rows, and joined through flat maps: the files have no indexes to rely on.
+// Reads one rank's database table by table, in the order that read_rank_db() in rank_db.cc sets. Every table is read
+// once, in the order of its rows, and joined through flat maps, since the files have no indexes.
 //
 //   MSTX_EVENTS ──connectionId──┐
 //   CANN_API ─────connectionId──┼── TASK ──globalTaskId── COMPUTE_TASK_INFO, COMMUNICATION_TASK_INFO, MEMCPY_INFO
@@ -21,23 +21,23 @@
 
 namespace stageline::ascend {
 
-inline constexpr int64_t kNone32 = 4294967295;         // "no value" in the profiler's tables
-inline constexpr int64_t kHostOnlyRange = 4000000000;  // connectionId of a range without a device side
+inline constexpr int64_t kNone32 = 4294967295;         // stands for "no value" in the profiler's tables
+inline constexpr int64_t kHostOnlyRange = 4000000000;  // connectionId of a range that has no device side
 inline constexpr uint32_t kNoIndex = NumberMap::kNone;
 
 struct CommGroup {             // an entry of parallel_group_info
   std::string description;     // "pp", "tp", "dp_cp", …
-  std::vector<int32_t> ranks;  // global, by rank in the group
+  std::vector<int32_t> ranks;  // global ranks, by rank within the group
   int32_t own_rank = -1;
 };
 
-struct RangeRow {  // of MSTX_EVENTS
+struct RangeRow {  // a row of MSTX_EVENTS
   uint32_t row = kNoRow;
-  uint32_t text = kNoIndex;  // into RankDb::range_texts
-  uint32_t op = kNoIndex;    // Level_none: into RankDb::ops
+  uint32_t text = kNoIndex;  // index into RankDb::range_texts
+  uint32_t op = kNoIndex;    // for recordings of Level_none, index into RankDb::ops
 };
 
-struct RangeTextInfo {  // once per distinct message and domain
+struct RangeTextInfo {  // one for each distinct message and domain
   RangeText said;
   uint32_t message = 0, domain = 0, name = 0;
   bool communication = false;
@@ -45,26 +45,26 @@ struct RangeTextInfo {  // once per distinct message and domain
 
 struct CommOp {
   uint32_t row = kNoRow;
-  uint32_t name = 0, group = 0, type = 0, dtype = 0, link = 0;  // texts
+  uint32_t name = 0, group = 0, type = 0, dtype = 0, link = 0;  // ids of texts
   int64_t count = -1, bytes_each = 0;
-  int64_t own = -1, peer = -1;  // ranks within the group, of sends and receives
-  bool disagree = false;        // its tasks name several peers
+  int64_t own = -1, peer = -1;  // for sends and receives, ranks within the group
+  bool disagree = false;        // its tasks name different peers
   int32_t rank_size = -1;
 };
 
-struct TransferInfo {  // COMMUNICATION_TASK_INFO
+struct TransferInfo {  // a row of COMMUNICATION_TASK_INFO
   uint32_t task = 0, transport = 0, link = 0, group = 0, op = kNoIndex;
   int64_t bytes = -1, notify = -1;
   int32_t plane = -1;
   int64_t src = -1, dst = -1;
 };
 
-struct ComputeInfo {  // COMPUTE_TASK_INFO
+struct ComputeInfo {  // a row of COMPUTE_TASK_INFO
   uint32_t name = 0, shapes = 0, types = 0, op_type = 0, unit = 0;
   int32_t blocks = -1;
 };
 
-struct CopyInfo {  // MEMCPY_INFO
+struct CopyInfo {  // a row of MEMCPY_INFO
   int64_t bytes = -1, operation = -1;
 };
 
@@ -79,29 +79,30 @@ struct RankDb {
   const bool only_ranges;
 
   std::map<std::string, std::map<int64_t, std::string>> enums;  // table → id → name
-  std::map<std::string, CommGroup> groups;                      // by the name that operations bear
+  std::map<std::string, CommGroup> groups;                      // by the name that operations use
   std::vector<RangeTextInfo> range_texts;
   std::vector<RangeRow> ranges;
   NumberMap range_of_connection;
   std::vector<CommOp> ops;
   NumberMap op_of_connection, op_of_id;
-  bool has_ops = false;  // a table COMMUNICATION_OP with rows
+  bool has_ops = false;  // there is a table COMMUNICATION_OP with rows
   std::vector<TransferInfo> transfers;
   NumberMap transfer_of_task;
   std::vector<ComputeInfo> computes;
   NumberMap compute_of_task;
   std::vector<CopyInfo> copies;
   NumberMap copy_of_task;
-  std::vector<std::pair<uint32_t, uint32_t>> transfer_rows;  // row, into `transfers`
+  std::vector<std::pair<uint32_t, uint32_t>> transfer_rows;  // (row, index into `transfers`)
   bool has_compute_info = false;
 
-  // Calls use(rows) for every row of a table; false when the table, or a column without '?', is not there. Damage is
-  // counted, and what came before it stays.
+  // Calls use(rows) for every row of a table. Returns false when the table, or a column without '?', does not exist.
+  // Damage is counted, and what came before it is kept.
   template <class Use>
   bool scan(std::string_view table, std::initializer_list<std::string_view> columns, Use use) {
     return scan_table(db, out, table, columns, use);
   }
-  // Start and end in two columns from `column` on; false, counted, when they are no numbers.
+  // Reads start and end from two columns, from `column` on. Returns false, and counts the row, when they are no
+  // numbers.
   bool times(const SqliteRows& rows, int column, int64_t& start_ns, int64_t& end_ns);
   std::string_view enum_name(const std::string& table, int64_t id);
 };
@@ -115,8 +116,9 @@ void read_identity(RankDb& rank);       // META_DATA and the files beside it, HO
 void read_ranges(RankDb& rank);         // MSTX_EVENTS
 void read_communication(RankDb& rank);  // COMMUNICATION_OP, COMMUNICATION_TASK_INFO
 void read_tasks(RankDb& rank);          // COMPUTE_TASK_INFO, MEMCPY_INFO, TASK
-void add_range_operation(RankDb& rank, uint32_t range, int64_t device, int64_t start_ns, int64_t end_ns);  // Level_none
-void finish_communication(RankDb& rank);  // peers and facts, once all rows are known
+// For Level_none.
+void add_range_operation(RankDb& rank, uint32_t range, int64_t device, int64_t start_ns, int64_t end_ns);
+void finish_communication(RankDb& rank);  // peers and facts; to be called when all rows are known
 void read_host_calls(RankDb& rank);       // CANN_API, PYTORCH_API, CONNECTION_IDS, PYTORCH_CALLCHAINS, GC_RECORD
 void read_steps(RankDb& rank);            // STEP_TIME
 void read_counters(RankDb& rank);         // memory, bandwidth, clocks

@@ -4,7 +4,7 @@
 
 namespace stageline::ascend {
 
-// Most files make `id` the row's own number, which SQLite finds at once. Where it is not, all texts are read.
+// In most files `id` is SQLite's own row number, by which rows are found at once. Where it is not, all texts are read.
 DbTexts::DbTexts(const SqliteDb& db, PartBuilder& builder) : builder_(builder) {
   SqliteRows info(db, "PRAGMA table_info(\"STRING_IDS\")");
   bool keyed = false, there = false;
@@ -28,7 +28,7 @@ DbTexts::DbTexts(const SqliteDb& db, PartBuilder& builder) : builder_(builder) {
 uint32_t DbTexts::of(const SqliteRows& rows, int column) {
   switch (rows.type(column)) {
     case SQLITE_INTEGER: return of(rows.integer(column));
-    case SQLITE_TEXT: return builder_.text(rows.text(column));  // some writers put the text itself
+    case SQLITE_TEXT: return builder_.text(rows.text(column));  // some writers put the text itself here
     default: return 0;
   }
 }

@@ -1,5 +1,5 @@
-// STRING_IDS of one database, as far as rows name them: a 20 GB file may hold more text than fits, of which a pipeline
-// needs little.
+// The texts in STRING_IDS of one database, read only when a row names them: a 20 GB file may hold more text than fits
+// into memory, and a pipeline needs little of it.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,14 @@ class DbTexts {
   DbTexts(const SqliteDb& db, PartBuilder& builder);
   DbTexts(const DbTexts&) = delete;
 
-  // The builder's id of STRING_IDS row `id`; 0 for NULL. A row that is missing reads "#<id>", and is counted.
+  // Returns the builder's id of the STRING_IDS row `id`; 0 for NULL. A missing row gives the text "#<id>" and is
+  // counted.
   uint32_t of(const SqliteRows& rows, int column);
   uint32_t of(int64_t id);
   bool has(int64_t id);
 
  private:
-  uint32_t find(int64_t id);  // kNone without the row
+  uint32_t find(int64_t id);  // kNone when there is no such row
   uint32_t look_up(int64_t id);
   struct Finalize {
     void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }

@@ -23,7 +23,7 @@ bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// "…_3.db" → 3 for prefix "…": nothing when the name is not of this form, −1 when it has no number.
+// Returns 3 for "…_3.db" with the prefix "…"; nullopt when the name does not have this form, −1 when it has no number.
 std::optional<int32_t> numbered(std::string_view name, std::string_view prefix, std::string_view suffix) {
   if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() < prefix.size() + suffix.size())
     return std::nullopt;
@@ -44,10 +44,10 @@ std::string read_small(const std::string& path) {
 
 struct Candidate {
   RankFiles files;
-  std::string place;  // absolute, for order and for what lies inside what
+  std::string place;  // absolute path, used for the order and to tell what lies inside what
 };
 
-// The third part from the end between underscores: node0_1234_20250521091718000_ascend_pt.
+// Returns the third part from the end between underscores: the stamp of node0_1234_20250521091718000_ascend_pt.
 std::string stamp_of(const std::string& folder) {
   const std::string name = file_name(folder);
   const std::vector<std::string_view> parts = split(name, '_');
@@ -55,7 +55,7 @@ std::string stamp_of(const std::string& folder) {
   return std::string(parts[parts.size() - 3]);
 }
 
-// "rank_3_ascend_pt", "rank3_ascend_pt" → 3.
+// Returns the rank in "rank_3_ascend_pt" or "rank3_ascend_pt".
 int32_t rank_in_folder_name(const std::string& folder) {
   std::string_view name = folder;
   name = name.substr(name.find_last_of('/') + 1);
@@ -66,7 +66,7 @@ int32_t rank_in_folder_name(const std::string& folder) {
   return end > 0 && rank && *rank <= INT32_MAX ? static_cast<int32_t>(*rank) : -1;
 }
 
-// Puts a file into the rank folder that it belongs to.
+// Puts files into the rank folders that they belong to.
 class Folders {
  public:
   void add(const SourceFile& file) {
@@ -81,7 +81,7 @@ class Folders {
       return add_msprof(file, folder, name);
     add_other(file, folder, name);
   }
-  void add_unnamed(const SourceFile& file) {  // a database under a name of its own
+  void add_unnamed(const SourceFile& file) {  // adds a database that has a name of its own
     const fs::path path = fs::absolute(file.path).lexically_normal();
     Candidate& c = candidates_[path.string()];
     c.place = path.string();
@@ -90,7 +90,7 @@ class Folders {
   }
 
   std::vector<Candidate> take() {
-    // PROF_ folders inside a framework's own folder hold the same measurement once more.
+    // PROF_ folders inside a framework's own folder contain the same measurement again.
     std::set<std::string> again;
     for (const auto& [place, c] : candidates_)
       if (c.files.msprof && inside_another(c)) again.insert(place);
@@ -172,7 +172,7 @@ class Folders {
   std::map<std::string, Candidate> candidates_;
 };
 
-// Files of the rank that lie above what the user named.
+// Finds files of the rank that lie above what the user named.
 void find_siblings(RankFiles& files) {
   std::error_code ignored;
   if (files.profiler_metadata.empty())
@@ -192,7 +192,7 @@ int32_t json_rank(std::string_view value) {
   return rank && *rank >= 0 && *rank <= INT32_MAX ? static_cast<int32_t>(*rank) : -1;
 }
 
-// PROF_…/device_0/info.json.0
+// Returns the rank by PROF_…/device_0/info.json.0.
 int32_t rank_of_prof(const std::string& folder) {
   std::error_code ignored;
   std::set<std::string> found;
@@ -215,13 +215,13 @@ int32_t rank_of_database(const std::string& path) {
   while (rows.next()) {
     const int64_t rank = rows.integer_or(0, -1);
     if (rank < 0 || rank > INT32_MAX) continue;
-    if (found >= 0 && found != rank) return -1;  // several ranks in one: none is the file's
+    if (found >= 0 && found != rank) return -1;  // several ranks in one folder: the file belongs to none of them
     found = static_cast<int32_t>(rank);
   }
   return found;
 }
 
-// A folder whose files' names bear no number says its rank elsewhere.
+// If the names of a folder's files have no number, the rank is looked for elsewhere.
 int32_t rank_of(const RankFiles& files) {
   if (files.rank >= 0) return files.rank;
   if (const auto rank = numbered(file_name(files.profiler_info), "profiler_info", ".json"); rank && *rank >= 0)
@@ -244,7 +244,7 @@ bool holds_anything(const RankFiles& f) {
          !f.communication_matrix.empty() || !f.step_trace_time.empty() || !f.analysis_db.empty();
 }
 
-// Later stamp, else later name; a database beats none.
+// True when a has the later stamp, else the later name; a database has precedence over none.
 bool newer(const RankFiles& a, const RankFiles& b) {
   if (a.profiler_db.empty() != b.profiler_db.empty()) return b.profiler_db.empty();
   if (a.stamp != b.stamp) return natural_less(b.stamp, a.stamp);
@@ -309,7 +309,7 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
     if (added) continue;
     if (newer(files, it->second)) std::swap(files, it->second);
     const auto place = [](const RankFiles& f) { return f.profiler_db.empty() ? f.folder : f.profiler_db; };
-    // Two that only a name tells apart are said with both names: which one counts is nothing that a user could know.
+    // Two folders that only differ in name are both named: a user could not know which of them counts.
     const bool same_stamp =
         files.stamp == it->second.stamp && files.profiler_db.empty() == it->second.profiler_db.empty();
     if (same_stamp)

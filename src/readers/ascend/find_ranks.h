@@ -1,4 +1,4 @@
-// Which files belong to which rank of an Ascend profile.
+// Finds which files belong to which rank of an Ascend profile.
 //
 //   <worker>_<pid>_<stamp>_ascend_pt/                      RankFiles::folder, at any depth
 //     profiler_info_<rank>.json   profiler_metadata.json
@@ -22,17 +22,18 @@ namespace stageline::ascend {
 struct RankFiles {
   int32_t rank = -1;
   std::string folder, stamp;
-  // Paths; "" where there is none.
+  // Paths; "" where there is no such file.
   std::string profiler_db, analysis_db, profiler_info, profiler_metadata;
   std::string kernel_details, trace_view, communication, communication_matrix, step_trace_time;
   bool mindspore = false, msmonitor = false, msprof = false;
 };
 
-// Ordered by rank, one entry each: of several for one rank the newest, with a note. Errors: kBadInput when nothing of
-// an Ascend profile is there, kAmbiguous when PyTorch's and MindSpore's profiles lie together.
+// Returns one entry per rank, in order of ranks; of several for one rank the newest, with a note. Errors: kBadInput
+// when there is nothing of an Ascend profile, kAmbiguous when profiles of PyTorch and MindSpore lie together.
 Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& notes);
 
-// "ascend_pytorch_profiler_3.db", "ascend_mindspore_profiler.db", "msprof_20250521091718.db", "msmonitor_1_…_3.db".
+// True for "ascend_pytorch_profiler_3.db", "ascend_mindspore_profiler.db", "msprof_20250521091718.db" and
+// "msmonitor_1_…_3.db".
 bool is_profiler_db(std::string_view name);
 
 }  // namespace stageline::ascend

@@ -1,5 +1,5 @@
-// The host's calls: CANN_API (what launched device work), PYTORCH_API (operators, Python frames, the task queue), and
-// how they hang together.
+// Reads the host's calls and how they are connected: CANN_API (calls that launched device work) and PYTORCH_API
+// (operators, Python frames, the task queue).
 //
 //   PYTORCH_API.connectionId = CONNECTION_IDS.id ── connectionId of ── device work and its launch: the operator owns it
 //                                                └─ a second PYTORCH_API row: enqueue → dequeue, forward → backward
@@ -20,7 +20,7 @@ uint32_t lane_of(RankDb& rank, const SqliteRows& rows, int column) {
 void read_cann_calls(RankDb& rank, NumberMap& launch_of_connection) {
   rank.scan("CANN_API", {"startNs", "endNs", "name", "globalTid", "connectionId?"}, [&](const SqliteRows& rows) {
     const int64_t connection = rows.integer_or(4, -1);
-    // of a pipeline only the calls that launched communication: they say its step
+    // A pipeline needs only the calls that launched communication, which give its step.
     if (rank.only_ranges && rank.op_of_connection.get(connection) == kNoIndex) return;
     int64_t start = 0, end = 0;
     rank.times(rows, 0, start, end);
@@ -30,7 +30,8 @@ void read_cann_calls(RankDb& rank, NumberMap& launch_of_connection) {
   });
 }
 
-// "4096,4096;4096" → "[[4096, 4096], [4096]]", "float;\r\nScalar" → "[\"float\", \"Scalar\"]": as Kineto writes them.
+// Returns lists as Kineto writes them: "4096,4096;4096" → "[[4096, 4096], [4096]]", "float;\r\nScalar" → "[\"float\",
+// \"Scalar\"]".
 std::string as_list(std::string_view text, bool quoted) {
   std::string out = "[", item;
   bool first = true;
@@ -98,8 +99,8 @@ class Operators {
     return known;
   }
 
-  // An operator's number stands for all device work it launched, its partner across the task queue, and the backward of
-  // its forward.
+  // An operator's number stands for all device work it launched, for its partner across the task queue, and for the
+  // backward of its forward.
   void connect(const NumberMap& launch_of_connection) {
     NumberMap first_of_connection;
     rank_.scan("CONNECTION_IDS", {"id", "connectionId"}, [&](const SqliteRows& rows) {
@@ -132,7 +133,8 @@ class Operators {
                    queue ? SliceLinkKind::kFlow : SliceLinkKind::kForwardBackward);
   }
 
-  // Stacks of the operators that name one: entries with ; between, innermost first. Several operators share a chain.
+  // Adds the stacks of operators that name one: entries with ";" between, innermost first. Several operators may share
+  // a chain.
   void call_chains() {
     std::sort(chains_.begin(), chains_.end());
     struct Chain {
@@ -175,9 +177,9 @@ class Operators {
   static constexpr size_t kMostBytesOfStacks = size_t{1} << 28;
   RankDb& rank_;
   std::vector<Torch> rows_;
-  NumberMap of_connection_;  // PYTORCH_API.connectionId → rows_
+  NumberMap of_connection_;  // PYTORCH_API.connectionId → index into rows_
   NumberMap owner_;
-  std::vector<std::pair<int64_t, uint32_t>> chains_;  // callchainId, row
+  std::vector<std::pair<int64_t, uint32_t>> chains_;  // (callchainId, row)
   std::unordered_map<uint32_t, uint32_t> shape_lists_, type_lists_;
 };
 

@@ -1,4 +1,4 @@
-// What a rank says of itself: metadata, host, device, groups.
+// Reads what a rank says about itself: metadata, host, device, groups.
 #include <fstream>
 
 #include "base/json_members.h"
@@ -21,7 +21,7 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// profiler.add_metadata() stores a JSON text inside a JSON text.
+// Removes one level of JSON, since profiler.add_metadata() stores a JSON text inside a JSON text.
 std::string unwrapped(std::string_view value) {
   const std::string_view text = trim(value);
   if (!text.starts_with("\"")) return std::string(value);
@@ -30,7 +30,7 @@ std::string unwrapped(std::string_view value) {
   return looks.starts_with("{") || looks.starts_with("[") ? inner : std::string(value);
 }
 
-// META_DATA holds plain words ("1.2.0") beside JSON; MetaField wants JSON.
+// META_DATA has plain words ("1.2.0") beside JSON, but MetaField needs JSON.
 std::string as_json(std::string_view value) {
   const std::string text = unwrapped(value);
   const std::string_view looks = trim(text);
@@ -105,7 +105,7 @@ void read_identity(RankDb& rank) {
   });
   const int64_t device = own >= 0 ? own : devices == 1 ? only : -1;
   if (device >= 0 && device <= INT32_MAX) part.device = static_cast<int32_t>(device);
-  // NPUs by number, in the form in which Kineto names devices
+  // NPUs by number, in the form in which Kineto lists devices
   std::string devices_json;
   rank.scan("NPU_INFO", {"id", "name"}, [&](const SqliteRows& rows) {
     if (devices_json.size() > 65536) return;

@@ -24,7 +24,7 @@ enum class RowKind : uint8_t {
 };
 inline constexpr size_t kRowKindCount = static_cast<size_t>(RowKind::kGarbage) + 1;
 
-// Ordered as RowKind. Where Kineto has a word for it, it is Kineto's: exports then open in its tools.
+// In the order of RowKind. Where Kineto has a word for a category it is used, so that exports open in Kineto's tools.
 inline constexpr RowCategory kKinds[kRowKindCount] = {
     {"cpu_op", Category::kCpuOp, KernelClass::kNone},
     {"python_function", Category::kPythonFunction, KernelClass::kNone},
@@ -41,8 +41,8 @@ inline constexpr RowCategory kKinds[kRowKindCount] = {
     {"overhead", Category::kOverhead, KernelClass::kNone},
 };
 
-// What the lane of a group's operations is called: "Communication pp 10.0.0.1%eth0_60000_0_17…", the dimensions that
-// the metadata says the group spans before the name that HCCL gave it; where it says nothing the name alone.
+// Returns the name of the lane with a group's operations, "Communication pp 10.0.0.1%eth0_60000_0_17…": the dimensions
+// that the metadata says the group spans, then HCCL's name of the group. Without dimensions it has the name alone.
 inline std::string communication_lane(const std::string& dimensions, const std::string& group) {
   return "Communication " + (dimensions.empty() ? "" : dimensions + " ") + group;
 }

@@ -1,10 +1,10 @@
-// MSTX_EVENTS: what the user's code and the profiler's own marks say, on the host.
+// Reads MSTX_EVENTS: marks of the user's code and of the profiler, on the host.
 #include "readers/ascend/db_rows.h"
 
 namespace stageline::ascend {
 namespace {
 
-constexpr int64_t kMarker = 0, kMarkerEx = 3;  // ENUM_MSTX_EVENT_TYPE: instants
+constexpr int64_t kMarker = 0, kMarkerEx = 3;  // values of ENUM_MSTX_EVENT_TYPE that are instants
 
 uint32_t range_text(RankDb& rank, uint32_t message, uint32_t domain, std::map<uint64_t, uint32_t>& known) {
   const auto [it, added] =

@@ -12,7 +12,7 @@ bool RankDb::times(const SqliteRows& rows, int column, int64_t& start_ns, int64_
   const auto number = [&](int c, int64_t& value) {
     const int type = rows.type(c);
     if (type == SQLITE_NULL || type == SQLITE_BLOB) return false;
-    if (type == SQLITE_TEXT) {  // PYTORCH_API keeps its times as text
+    if (type == SQLITE_TEXT) {  // PYTORCH_API stores its times as text
       const std::string_view text = rows.text(c);
       if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) == 0) return false;
     }
@@ -20,7 +20,7 @@ bool RankDb::times(const SqliteRows& rows, int column, int64_t& start_ns, int64_
     return value >= 0 && value <= kMaxTimeNs;
   };
   if (number(column, start_ns) && number(column + 1, end_ns)) return true;
-  start_ns = -1;  // what PartBuilder::add refuses and counts
+  start_ns = -1;  // PartBuilder::add() refuses and counts such a row
   return false;
 }
 
@@ -34,7 +34,7 @@ std::string_view RankDb::enum_name(const std::string& table, int64_t id) {
   return found == it->second.end() ? std::string_view() : std::string_view(found->second);
 }
 
-// Anything that would fill a lane.
+// True when the database has anything that would fill a lane.
 static bool is_profile(const SqliteDb& db) {
   for (const char* table : {"TASK", "MSTX_EVENTS", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API", "STEP_TIME"})
     if (db.has_table(table)) return true;

@@ -1,4 +1,4 @@
-// A rank's profiler database as a Part.
+// Reads a rank's profiler database into a Part.
 #pragma once
 
 #include "readers/ascend/find_ranks.h"
@@ -6,7 +6,7 @@
 
 namespace stageline::ascend {
 
-// The file is not changed. Memory: the part's columns and what joins need, some 100 bytes a task at most.
+// The file is not changed. Memory: the columns of the part, and what joins need, at most some 100 bytes a task.
 RankPart read_rank_db(const RankFiles& files, const ReadOptions& options);
 
 }  // namespace stageline::ascend

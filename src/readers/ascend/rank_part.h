@@ -1,4 +1,4 @@
-// What reading one rank of an Ascend profile gives, whatever it was read from.
+// The result of reading one rank of an Ascend profile, from a database or from text.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct RankPart {
   Part part;  // with ids of `names`
   FileNames names;
   Diagnostics notes;
-  std::vector<std::string> tables;  // that its database has, of those that are read; sorted
+  std::vector<std::string> tables;  // those tables of its database that are read; sorted
 };
 
 }  // namespace stageline::ascend

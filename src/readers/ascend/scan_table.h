@@ -1,4 +1,4 @@
-// A table of a database, row by row, with what is wrong with it counted in the part's notes.
+// Reads a table of a database row by row; what is wrong with it is counted in the part's notes.
 #pragma once
 
 #include <initializer_list>
@@ -10,11 +10,11 @@
 
 namespace stageline::ascend {
 
-// What a scan has to say: rows for the part, damage and missing columns for its notes. Whether the table was there.
+// Counts a scan's rows for the part, and its damage and missing columns in the notes. Returns whether the table exists.
 bool count_scan(PartBuilder& out, std::string_view table, const SqliteRows& rows, const std::string& missing);
 
-// Calls use(rows) for every row of a table; false when the table, or a column without '?', is not there. Damage is
-// counted, and what came before it stays.
+// Calls use(rows) for every row of a table. Returns false when the table, or a column without '?', does not exist.
+// Damage is counted, and what came before it is kept.
 template <class Use>
 bool scan_table(const SqliteDb& db, PartBuilder& out, std::string_view table,
                 std::initializer_list<std::string_view> columns, Use use) {

@@ -1,6 +1,6 @@
-// TASK: everything that ran on the device. What a row is, other tables say: a kernel (COMPUTE_TASK_INFO), a piece of a
-// communication operation (COMMUNICATION_TASK_INFO), the device side of a range (MSTX_EVENTS). The rest is told by its
-// type: copies, and waiting.
+// Reads TASK: everything that ran on the device. Other tables say what a row is: a kernel (COMPUTE_TASK_INFO), a piece
+// of a communication operation (COMMUNICATION_TASK_INFO), or the device side of a range (MSTX_EVENTS). The rest, copies
+// and waits, is recognised by its type.
 #include <algorithm>
 #include <cctype>
 
@@ -14,7 +14,8 @@ bool contains_no_case(std::string_view text, std::string_view upper_word) {
   return std::search(text.begin(), text.end(), upper_word.begin(), upper_word.end(), same) != text.end();
 }
 
-// What a task is by its type alone. Without COMPUTE_TASK_INFO (some levels) the compute units' tasks are kernels.
+// Tells what a task is by its type alone. Some levels have no COMPUTE_TASK_INFO; then tasks of the compute units are
+// kernels.
 RowKind kind_of_type(std::string_view type, bool has_compute_info) {
   if (contains_no_case(type, "MEMSET")) return RowKind::kMemset;
   if (contains_no_case(type, "MEMCPY")) return RowKind::kMemcpy;
@@ -25,7 +26,7 @@ RowKind kind_of_type(std::string_view type, bool has_compute_info) {
   return RowKind::kDeviceSync;
 }
 
-// Names as other profilers give them, so that every analysis of copies knows the direction.
+// Names copies as other profilers do, so that every analysis of copies knows the direction.
 std::string copy_name(RankDb& rank, std::string_view type, const CopyInfo& copy) {
   const std::string_view operation = rank.enum_name("ENUM_MEMCPY_OPERATION", copy.operation);
   if (operation.starts_with("host to host")) return "Memcpy HtoH";
@@ -48,7 +49,7 @@ void read_compute_info(RankDb& rank) {
         info.types = rank.texts.of(rows, 3);
         info.op_type = rank.texts.of(rows, 6);
         info.unit = rank.texts.of(rows, 7);
-        // since schema 1.2.0 blockNum is what blockDim was
+        // Since schema 1.2.0 blockNum is what blockDim was before.
         const int64_t blocks = rows.is_null(4) ? rows.integer_or(5, -1) : rows.integer(4);
         info.blocks = static_cast<int32_t>(std::clamp<int64_t>(blocks, -1, INT32_MAX));
         const auto index = static_cast<uint32_t>(rank.computes.size());
@@ -127,7 +128,7 @@ class Tasks {
   }
 
   RankDb& rank_;
-  std::vector<TaskType> types_;  // by text of the type; kGarbage: not asked yet
+  std::vector<TaskType> types_;  // for each text of a type; kGarbage when it has not been asked for yet
 };
 
 }  // namespace

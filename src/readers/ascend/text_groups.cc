@@ -55,7 +55,7 @@ ProcessGroups::ProcessGroups(const std::vector<MetaField>& metadata) {
     by_text_.emplace(groups_[g].name, g);
     by_text_.emplace(groups_[g].number, g);
     const auto [it, added] = by_digits_.emplace(last_digits(groups_[g].number), g);
-    if (!added) it->second = SIZE_MAX;  // two groups share them: they tell nothing
+    if (!added) it->second = SIZE_MAX;  // two groups share these digits, so they identify neither
   }
 }
 
@@ -70,7 +70,7 @@ const ProcessGroup* ProcessGroups::find_by_digits(std::string_view digits) const
 }
 
 int64_t make_links_global(const ProcessGroups& groups, int32_t own_rank, std::vector<LinkSummary>& links) {
-  std::map<std::string, int32_t> own_place;  // group → this rank's number in it
+  std::map<std::string, int32_t> own_place;  // group → this rank's position in it
   for (const LinkSummary& link : links)
     if (link.src_rank == link.dst_rank) own_place.emplace(link.group, link.src_rank);
   int64_t unknown = 0;

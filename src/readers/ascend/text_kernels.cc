@@ -14,12 +14,12 @@ namespace stageline::ascend {
 namespace {
 
 constexpr size_t kNoColumn = SIZE_MAX;
-constexpr int kMicroseconds = 3;  // of nanoseconds, as a power of ten
+constexpr int kMicroseconds = 3;  // as a power of ten of nanoseconds
 
 enum Column : uint8_t { kName, kStart, kDur, kStep, kStream, kDevice, kTask, kBlocks, kType, kCore, kShapes, kDtypes };
 constexpr size_t kColumns = 12;
 
-// Every spelling that versions use; op_summary's names too, which the file is made from.
+// Every spelling that versions use, including op_summary's, from which the file is made.
 struct Spelling {
   Column column;
   std::string_view text;
@@ -53,17 +53,17 @@ class KernelReader {
     at_.fill(kNoColumn);
   }
 
-  // One line with its end. The first with text is the header.
+  // Takes one line with its end. The first line that is not empty is the header.
   void take(std::string_view line, int64_t offset) {
     ++line_;
     if (trim(line).empty() || failed_) return;
-    // A quote too many would swallow the next lines; no field of this file holds a line end.
+    // A quote too many would swallow the following lines; no field of this file contains a line end.
     const bool torn = std::count(line.begin(), line.end(), '"') % 2 != 0;
     std::string_view rest = line;
     int64_t lines = 0;
     if (torn || !next_csv_record(rest, fields_, storage_, &lines)) return lose(offset);
     if (width_ == 0) return header();
-    if (fields_.size() != width_) return lose(offset);  // cut: its last number may be too
+    if (fields_.size() != width_) return lose(offset);  // the line was cut, and its last number may be cut as well
     if (!line.ends_with('\n')) note_cut_table(path_, diagnostics_);
     row(offset);
   }
@@ -97,7 +97,7 @@ class KernelReader {
   std::string_view field(Column column) const {
     return at_[column] == kNoColumn ? std::string_view() : trim(fields_[at_[column]]);
   }
-  // "N/A" and the like are no text worth keeping.
+  // Texts such as "N/A" are not kept.
   uint32_t text(Column column) {
     const std::string_view value = field(column);
     return value == "N/A" ? 0 : table_.texts.intern(value);

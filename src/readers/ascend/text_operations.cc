@@ -8,7 +8,7 @@
 namespace stageline::ascend {
 namespace {
 
-// Names of ENUM_HCCL_DATA_TYPE; 0: another one.
+// Returns the size of an element by the names of ENUM_HCCL_DATA_TYPE; 0 for other names.
 int64_t element_bytes(std::string_view dtype) {
   static constexpr std::pair<std::string_view, int64_t> kSizes[] = {
       {"INT8", 1},   {"UINT8", 1}, {"INT16", 2}, {"UINT16", 2}, {"FP16", 2}, {"BFP16", 2},  {"INT32", 4},

@@ -39,7 +39,7 @@ void read_metadata(const RankFiles& files, Part& part, Diagnostics& notes) {
   }
 }
 
-// What the profiler summed up, from the database of sums where it is there, else from text.
+// The profiler's own sums, from the database of sums if there is one, else from text.
 class Sums {
  public:
   Sums(const RankFiles& files, int32_t device, Diagnostics& notes) : notes_(notes) {
@@ -75,8 +75,8 @@ class Sums {
   std::vector<StepSummary> steps;
   CommunicationSums communication;
   int64_t rows = 0;
-  bool read = false;  // some file
-  Error error;        // the first
+  bool read = false;  // some file could be read
+  Error error;        // the first error
 
  private:
   void take(const Status& status, size_t count) {
@@ -103,14 +103,14 @@ void keep_summaries(Sums& sums, Part& part, Diagnostics& notes) {
               {part.source}, unknown);
 }
 
-// Rows of kernel_details.csv, all of them or only what they say of rows that trace_view.json has.
+// Uses the rows of kernel_details.csv: all of them, or only what they add to rows that trace_view.json has.
 class Kernels {
  public:
   Kernels(const KernelTable& table, PartBuilder& builder) : table_(table), builder_(builder) {}
 
-  // `only_step`: the profiler's number where it summed up one step and rows name none; −1.
+  // `only_step` is the profiler's number if it summed up one step and rows name none; else −1.
   void add_all(std::vector<OperationRow>& operations, int64_t only_step) {
-    std::map<int64_t, std::pair<int64_t, int64_t>> steps;  // number → start, end
+    std::map<int64_t, std::pair<int64_t, int64_t>> steps;  // number → (start, end)
     for (const KernelRow& row : table_.rows) {
       const int64_t end = row.start_ns + row.dur_ns;
       if (const int64_t step = row.step >= 0 ? row.step : only_step; step >= 0) {
@@ -129,7 +129,7 @@ class Kernels {
           builder_.add(lane, RowKind::kKernel, row.start_ns, end, builder_.text(table_.texts.text(row.name)));
       if (at != kNoRow) add_facts(row, at);
     }
-    // A step of the device: from its first row to its last, but never into the next one.
+    // A device's step lasts from its first row to its last, but never into the next step.
     for (auto it = steps.begin(); it != steps.end(); ++it) {
       const auto next = std::next(it);
       int64_t end = it->second.second;
@@ -175,7 +175,7 @@ class Kernels {
 
 bool is_text_export(const Source& source, size_t file) {
   struct Export {
-    std::string_view name, word;  // a word that its beginning has
+    std::string_view name, word;  // the name, and a word near its beginning
   };
   static constexpr Export kExports[] = {{"kernel_details.csv", "Accelerator Core"},
                                         {"step_trace_time.csv", "Communication(Not Overlapped)"},
@@ -246,7 +246,7 @@ Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& bui
       error = {ErrorCode::kBadInput, "no text export that could be read", {files.folder}, "export the profile anew"};
     return error;
   }
-  // Sums say that the device computed, and no file says what.
+  // The sums say that the device computed, but no file says what.
   const bool computed =
       std::any_of(sums.steps.begin(), sums.steps.end(), [](const StepSummary& step) { return step.computing_ns > 0; });
   if (!has_kernels && computed)
@@ -260,7 +260,7 @@ Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& bui
   return {};
 }
 
-// Device work that no launch gives a step belongs to the step whose window holds its start.
+// Device work that has no step by its launch belongs to the step whose window contains its start.
 void place_device_work_in_steps(Part& part) {
   if (part.steps.empty()) return;
   for (const Lane& lane : part.lanes) {

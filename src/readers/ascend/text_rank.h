@@ -1,5 +1,5 @@
-// One rank of an Ascend profile from its text exports, where the profiler database is missing; and the profiler's own
-// sums, which stand beside a database too.
+// Reads one rank of an Ascend profile from its text exports, where the profiler database is missing; and reads the
+// profiler's own sums, which also exist beside a database.
 //
 //   trace_view.json ─────── all slices ──┐  (kernel_details.csv then adds shapes)
 //   kernel_details.csv ──── kernels ─────┤→ PartBuilder
@@ -16,14 +16,15 @@
 
 namespace stageline::ascend {
 
-// Whether a file of the source is one of these exports, by its name and its first bytes.
+// True when a file of the source is one of these exports, by its name and first bytes.
 bool is_text_export(const Source& source, size_t file);
 
-// What is flawed is counted in the notes; a file that cannot be read at all too ("ascend.unreadable_text"), as long as
-// another one can. Error: kBadInput when none can, with the first reason.
+// Flaws are counted in the notes; so is a file that cannot be read at all ("ascend.unreadable_text"), as long as
+// another can. Error: kBadInput, with the first reason, when none can be read.
 RankPart read_rank_text(const RankFiles& files, const ReadOptions& options);
 
-// Step and link summaries of a rank whose slices come from a database. Never an error: counted in `notes`.
+// Adds step and link summaries to a rank whose slices come from a database. It never fails; flaws are counted in
+// `notes`.
 void add_summaries(const RankFiles& files, Part& part, Diagnostics& notes);
 
 }  // namespace stageline::ascend

@@ -14,7 +14,7 @@ namespace {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// What a task on a stream of the device is, by its "Task Type" (source: the task types of the profiler's own tables).
+// Tells what a task on a device stream is by its "Task Type" (source: the task types in the profiler's own tables).
 RowKind stream_kind(std::string_view type) {
   if (has(type, "MEMCPY") || type == "SDMA_SQE") return RowKind::kMemcpy;
   if (has(type, "MEMSET")) return RowKind::kMemset;
@@ -153,7 +153,7 @@ class Slicer {
     }
   }
 
-  // Arrows: what launched a row, and whose it is.
+  // Follows the arrows: which call launched a row, and which operator owns it.
   void join() {
     for (size_t r = 0; r < trace_.rows.size(); ++r) {
       const TraceRow& row = trace_.rows[r];
@@ -171,8 +171,8 @@ class Slicer {
       if (at_[from] != kNoRow && at_[to] != kNoRow) builder_.link(at_[from], at_[to], SliceLinkKind::kForwardBackward);
   }
 
-  // A plane belongs to the last thread of operations before it in the process; a transfer to the operation of that
-  // thread that holds its start.
+  // A plane belongs to the last thread of operations before it in its process; a transfer belongs to the operation of
+  // that thread which contains its start.
   void transfers() {
     std::map<std::pair<std::string, int64_t>, uint32_t> order;  // (process, number) → thread
     for (uint32_t t = 0; t < trace_.threads.size(); ++t)
@@ -243,9 +243,9 @@ class Slicer {
   PartBuilder& builder_;
   std::vector<OperationRow>& operations_;
   RowsByStart* kernels_;
-  std::vector<uint32_t> texts_;    // trace's text → builder's
-  std::vector<uint32_t> at_;       // trace's row → builder's
-  std::vector<size_t> operation_;  // trace's row → operation
+  std::vector<uint32_t> texts_;    // text of the trace → of the builder
+  std::vector<uint32_t> at_;       // row of the trace → of the builder
+  std::vector<size_t> operation_;  // row of the trace → operation
   OperationLinks links_;
 };
 

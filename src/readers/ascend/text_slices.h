@@ -1,4 +1,4 @@
-// Rows of trace_view.json as slices and facts of one rank.
+// Makes slices and facts of one rank from the rows of trace_view.json.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 namespace stageline::ascend {
 
 struct KernelAt {
-  uint32_t row = 0, name = 0;  // of the builder
+  uint32_t row = 0, name = 0;  // ids of the builder
 };
 using RowsByStart = std::unordered_map<int64_t, std::vector<KernelAt>>;
 
-// Adds everything but operations, which go to `operations`: the sums know their groups. `kernels` (optional) learns
-// where kernels stand, by start. What launched an operation and which transfers are its own is told by
-// link_operations, once add_operations gave every one a row.
+// Adds everything but operations. These go to `operations`, because the sums know their groups. `kernels` (optional)
+// receives the kernels' rows in order of start. Which call launched an operation, and which transfers belong to it, is
+// added by link_operations() after add_operations() has given every operation a row.
 struct OperationLinks {
   struct Transfer {
-    size_t operation = 0;  // of `operations`
-    uint32_t row = 0;      // of the builder
-    size_t fact = 0;       // of the builder's transfers
+    size_t operation = 0;  // index into `operations`
+    uint32_t row = 0;      // row of the builder
+    size_t fact = 0;       // index into the builder's transfers
   };
   std::vector<std::pair<size_t, uint32_t>> launches, owners;  // operation → row of the builder
   std::vector<Transfer> transfers;

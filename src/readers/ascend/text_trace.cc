@@ -26,18 +26,18 @@ std::string_view unquoted(std::string_view token) {
   return trim(token);
 }
 
-// The text of a time: blanks as such or as "\t" within the quotes.
+// Returns the text of a time without blanks, which may be written as "\t" within the quotes.
 std::string_view time_text(std::string_view token) {
   std::string_view text = unquoted(token);
   while (text.ends_with("\\t")) text = trim(text.substr(0, text.size() - 2));
   return text;
 }
 
-// One event as the file has it; texts live as long as the event.
+// One event as in the file; texts are valid as long as the event.
 struct Event {
   char phase = '\0';
   std::string_view name, cat, pid, tid, id, ts, dur;
-  // of args
+  // Members of args.
   std::string_view arg_name, task_type, stream, connection, size, src, dst, transport, link, notify, dtype, count;
   std::string_view sequence, forward_thread, dims, types, stack;
 };
@@ -87,7 +87,7 @@ class Parser {
         event.phase = phase.empty() ? '\0' : phase[0];
       } else if (key == "args") {
         od::object args;
-        if (value.get_object().get(args)) continue;  // null
+        if (value.get_object().get(args)) continue;  // the args are null
         for (auto arg : args) {
           std::string_view arg_key;
           od::value arg_value;
@@ -108,7 +108,7 @@ class Parser {
       if (key != known.text) continue;
       od::json_type type;
       if (value.type().get(type)) return false;
-      // A text with half a surrogate pair is kept as it is written.
+      // A text with half a surrogate pair is kept as written.
       if (type != od::json_type::string || value.get_string().get(event.*known.field))
         event.*known.field = type == od::json_type::null ? std::string_view() : unquoted(raw_token(value, json));
       return true;
@@ -125,10 +125,10 @@ struct FlowEnd {
   bool start;
   uint32_t thread;
   int64_t time_ns;
-  uint32_t id;  // of texts
+  uint32_t id;  // id in texts
 };
 
-using Place = std::pair<uint32_t, int64_t>;  // thread, start of a row
+using Place = std::pair<uint32_t, int64_t>;  // (thread, start of a row)
 struct PlaceHash {
   size_t operator()(const Place& place) const {
     return static_cast<size_t>(static_cast<uint64_t>(place.second) * 0x9e3779b97f4a7c15ull) ^ place.first;
@@ -257,7 +257,7 @@ class TraceReader {
     }
   }
 
-  // Rows of sums go; facts move to where their rows are now.
+  // Drops the rows of sums; facts follow their rows to the new places.
   void drop_sums() {
     std::vector<uint32_t> now(out_.rows.size(), kNoTraceRow);
     size_t kept = 0;
@@ -276,10 +276,10 @@ class TraceReader {
     move(out_.operators);
   }
 
-  // An end of a flow is at the start of the row that it is bound to.
+  // The end of a flow is at the start of the row that it belongs to.
   void join_flows() {
     if (flows_.empty()) return;
-    std::unordered_map<Place, uint32_t, PlaceHash> row_at;  // the last of several
+    std::unordered_map<Place, uint32_t, PlaceHash> row_at;  // of several rows, the last
     const auto place = [](uint32_t thread, int64_t time_ns) { return Place{thread, time_ns}; };
     for (const FlowEnd& end : flows_) row_at[place(end.thread, end.time_ns)] = kNoTraceRow;
     for (size_t r = 0; r < out_.rows.size(); ++r) {

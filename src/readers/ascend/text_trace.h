@@ -1,4 +1,4 @@
-// trace_view.json: the whole profile of one rank as a Chrome trace, where the profiler database is missing.
+// Reads trace_view.json, the whole profile of one rank as a Chrome trace, where the profiler database is missing.
 //
 //   process "Python"           threads of the framework: operators (cat cpu_op), ProfilerStep#N, Enqueue, Dequeue
 //   process "CANN"             threads of the runtime: AscendCL@…, Node@launch, …, one nested in the other
@@ -10,8 +10,8 @@
 //          async_npu     an operator → the task that it launched
 //          fwdbwd        an operator → its backward
 //
-// Times are texts of decimal microseconds since the epoch, with a tab or quotes around them or without. Names of
-// processes and threads may come after their events, so that what a row is gets decided at the end.
+// Times are texts of decimal microseconds since the epoch, with or without a tab or quotes around them. The names of
+// processes and threads may come after their events, so what a row is gets decided at the end.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ enum class ThreadKind : uint8_t {
   kStream,      // of the device
   kOperations,  // "Group 0 Communication"
   kPlane,       // transfers of operations
-  kSums,        // Overlap Analysis: what other rows say
+  kSums,        // Overlap Analysis, which sums up other rows
 };
 
 struct TraceThread {
@@ -45,27 +45,27 @@ struct TraceThread {
 
 struct TraceRow {
   int64_t start_ns = 0, dur_ns = 0;
-  int64_t stream = -1, connection = -1, bytes = -1;  // −1: not said
-  uint32_t name = 0, category = 0, task_type = 0;    // of TextTrace::texts
+  int64_t stream = -1, connection = -1, bytes = -1;  // −1 when not given
+  uint32_t name = 0, category = 0, task_type = 0;    // ids of TextTrace::texts
   uint32_t thread = 0;
-  uint32_t launch = kNoTraceRow;  // of device rows: the call of CANN
-  uint32_t owner = kNoTraceRow;   // of device rows: the operator of the framework
+  uint32_t launch = kNoTraceRow;  // for device rows, the call of CANN that launched it
+  uint32_t owner = kNoTraceRow;   // for device rows, the framework's operator that owns it
 };
 
-struct TraceTransfer {  // of a plane's row
+struct TraceTransfer {  // belongs to a row of a plane
   uint32_t row = 0;
-  int32_t src_rank = -1, dst_rank = -1;  // within the group
+  int32_t src_rank = -1, dst_rank = -1;  // ranks within the group
   int64_t bytes = -1, notify = -1;
   uint32_t transport = 0, link = 0;
 };
 
-struct TraceOperation {  // of an operation's row
+struct TraceOperation {  // belongs to an operation's row
   uint32_t row = 0;
   uint32_t dtype = 0;
   int64_t count = -1;
 };
 
-struct TraceOperator {  // of a framework operator's row
+struct TraceOperator {  // belongs to the row of a framework operator
   uint32_t row = 0;
   int64_t sequence_number = -1, forward_thread = -1;
   uint32_t dims = 0, types = 0, stack = 0;
@@ -74,16 +74,16 @@ struct TraceOperator {  // of a framework operator's row
 struct TextTrace {
   TextInterner texts;
   std::vector<TraceThread> threads;
-  std::vector<TraceRow> rows;  // in the file's order, without those of kSums
+  std::vector<TraceRow> rows;  // in the file's order, without rows of kSums
   std::vector<TraceTransfer> transfers;
   std::vector<TraceOperation> operations;
   std::vector<TraceOperator> operators;
   std::vector<std::pair<uint32_t, uint32_t>> forward_backward;  // rows
-  int64_t events = 0;                                           // of every kind
+  int64_t events = 0;                                           // events of every kind
 };
 
 // Errors: kNotFound, kIo; kBadInput when there is no event. What cannot be used is counted: "ascend.trace_event",
-// "ascend.trace_cut", "ascend.trace_flow". O(bytes + flows log flows), memory by rows.
+// "ascend.trace_cut", "ascend.trace_flow". O(bytes + flows log flows); memory is proportional to the rows.
 Result<TextTrace> read_trace_view(const std::string& path, Diagnostics& diagnostics, Progress* progress);
 
 }  // namespace stageline::ascend

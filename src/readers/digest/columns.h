@@ -1,10 +1,10 @@
-// Columns of numbers and texts as bytes, and back: what a digest's body is made of. Each column bears its name, so a
-// reader takes those that it knows and leaves the others.
+// Writes columns of numbers and texts as bytes and reads them back; the body of a digest is made of them. Each column
+// has its name, so a reader takes the columns it knows and skips the others.
 //
 //   varint name length │ name │ type │ varint count │ varint bytes │ bytes
 //
-// Types: 'i' whole numbers, each as the zigzag varint of what it is more than the one before; 'd' doubles, eight bytes
-// little-endian; 't' texts, each a varint length and its bytes. Empty columns are left out. docs/formats/digest.md
+// Types: 'i' whole numbers, each as the zigzag varint of its difference from the one before; 'd' doubles, eight bytes
+// little-endian; 't' texts, each as a varint length and its bytes. Empty columns are left out. docs/formats/digest.md
 #pragma once
 
 #include <bit>
@@ -92,11 +92,11 @@ class ColumnReader {
  public:
   static constexpr bool kReads = true;
 
-  // `body` must outlive it.
+  // `body` must outlive the reader.
   explicit ColumnReader(std::string_view body) {
     while (good_ && !body.empty()) good_ = take_column(body);
   }
-  // False once a column was not what it should be.
+  // Returns false once a column was not as it should be.
   bool good() const { return good_; }
   void fail() { good_ = false; }
 
@@ -129,7 +129,8 @@ class ColumnReader {
         if (!take_varint(bytes, more)) return fail();
         before += more >> 1 ^ (~(more & 1) + 1);
         const auto value = static_cast<T>(static_cast<int64_t>(before));
-        if (static_cast<uint64_t>(static_cast<int64_t>(value)) != before) return fail();  // more than the column holds
+        // Larger than the column's type holds.
+        if (static_cast<uint64_t>(static_cast<int64_t>(value)) != before) return fail();
         values.push_back(value);
       }
     }
@@ -162,7 +163,7 @@ class ColumnReader {
   bool good_ = true;
 };
 
-// A member of a row, and what its column is called.
+// A member of a row and the name of its column.
 template <class Row, class T>
 struct Member {
   const char* name;
@@ -173,7 +174,7 @@ Member<Row, T> member(const char* name, T Row::* at) {
   return {name, at};
 }
 
-// Rows as a column per member: "collectives.seq".
+// Writes or reads rows as one column per member: "collectives.seq".
 template <class Io, class Row, class... T>
 void rows(Io& io, std::string_view table, std::vector<Row>& all, Member<Row, T>... members) {
   const auto one = [&]<class M>(const Member<Row, M>& m) {

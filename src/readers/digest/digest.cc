@@ -1,4 +1,4 @@
-// Folders of digests (`stageline digest`) → Trace, as the reader of the source would have given it. See
+// Reads folders of digests (`stageline digest`) into the Trace that the reader of the source would have returned. See
 // docs/formats/digest.md.
 #include <algorithm>
 #include <map>
@@ -56,8 +56,8 @@ File read_file(const std::string& path, Progress* progress) {
   return file;
 }
 
-// Digests of several sources, and of one rank: what does not belong to the run of the first is left out. In the order
-// of names.
+// Leaves out digests that do not belong to the run of the first one: those of other sources, and second digests of one
+// rank. Files come in the order of their names.
 class Strangers {
  public:
   void look_at(File& file, Diagnostics& notes) {
@@ -89,7 +89,7 @@ class Strangers {
   std::map<int32_t, std::string> by_rank_;
 };
 
-// Trace-wide facts of a source that was read as a whole are the same in all of its digests.
+// Facts of the whole trace: for a source that was read as a whole they are the same in all its digests.
 void take_facts(Trace& trace, Trace& one) {
   trace.format = one.format;
   trace.writer = one.writer;
@@ -102,15 +102,15 @@ void take_facts(Trace& trace, Trace& one) {
   trace.device_family = one.device_family;
 }
 
-// Of all files, when this one stands for the others, and a little more: room for so many is made at once, for columns
-// that outgrow theirs are there twice for a while. A cell takes more than a byte.
+// Estimates the cells of all files from this one, and a little more. Room for so many is reserved at once, since a
+// column that outgrows its memory exists twice for a while. A cell takes more than a byte.
 size_t likely_cells(const File& file, int64_t total_bytes) {
   const double per_byte =
       1.06 * static_cast<double>(file.trace->cells.size()) / static_cast<double>(std::max<size_t>(file.bytes, 1));
   return static_cast<size_t>(static_cast<double>(total_bytes) * std::min(per_byte, 1.0));
 }
 
-// Names begin with the rank, so parts come in rank order but for files that somebody named otherwise.
+// Names begin with the rank, so parts come in order of ranks unless somebody renamed files.
 void order_parts(Trace& trace) {
   std::vector<Part>& parts = trace.parts;
   const auto by_rank = [](const Part& a, const Part& b) { return a.rank < b.rank; };
@@ -138,14 +138,14 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     total_bytes += file.size_bytes;
     if (options.progress) options.progress->expect(file.size_bytes);
   }
-  // A few hundred at a time, so that what is unpacked is soon part of the whole.
+  // A few hundred files are read at a time, so that what was unpacked soon becomes part of the whole.
   constexpr size_t kAtOnce = 256;
   Trace trace;
-  Diagnostics notes;  // of files, before what the digests themselves say
+  Diagnostics notes;  // about files; they come before what the digests themselves say
   Strangers strangers;
   std::optional<Error> first_error;
   std::string reader_name;
-  int64_t whole = 0;  // digests that the source makes, where it was read as a whole
+  int64_t whole = 0;  // how many digests the source makes, if it was read as a whole
   for (size_t begin = 0; begin < paths.size(); begin += kAtOnce) {
     std::vector<File> files(std::min(kAtOnce, paths.size() - begin));
     parallel_for(files.size(), [&](size_t i) { files[i] = read_file(paths[begin + i], options.progress); });

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kFixedBytes = 40;
 constexpr size_t kMostHeadBytes = size_t{1} << 20;
 constexpr uint64_t kMostBodyBytes = uint64_t{1} << 32;
-constexpr int kLevel = 3;  // of zstd: higher ones save a few percent and cost more than reading the log
+constexpr int kLevel = 3;  // zstd's level: higher ones save a few percent and take longer than reading the log
 
 template <class T>
 void put(std::string& out, T value) {
@@ -49,7 +49,7 @@ std::string head_text(const Head& head) {
 }  // namespace
 
 std::string file_name_of(const Head& head) {
-  uint64_t hash = 1469598103934665603u;  // FNV-1a: the name only has to differ where the key does
+  uint64_t hash = 1469598103934665603u;  // FNV-1a, which is enough, for the name only has to differ where the key does
   for (const char c : head.key) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
   char text[64];
   snprintf(text, sizeof text, "rank-%05d.%016llx", head.rank, static_cast<unsigned long long>(hash));

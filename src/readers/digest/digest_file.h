@@ -1,4 +1,4 @@
-// A digest: one rank's trace, packed, in a file that says what it was made of. docs/formats/digest.md
+// A digest: one rank's trace, compressed, in a file that says what it was made from. docs/formats/digest.md
 //
 //   "SLDIGEST" │ u32 version │ u32 bytes of the head │ u64 bytes of the body │ u64 bytes of the body unpacked
 //   │ u32 CRC32C of head and body │ u32 CRC32C of the 36 bytes before │ head: a JSON object │ body: zstd of columns
@@ -18,26 +18,26 @@ inline constexpr std::string_view kMagic = "SLDIGEST";
 inline constexpr uint32_t kVersion = 1;
 
 struct Head {
-  std::string key;     // what it was made of and how: equal keys, equal digests
-  std::string reader;  // of the source: settles the ranks once they are together
+  std::string key;     // what the digest was made from, and how; equal keys mean equal digests
+  std::string reader;  // reader of the source; it settles the ranks once all are joined
   std::string root;    // the paths that the user named
-  std::string source;  // the rank's own file, the first of several
+  std::string source;  // the rank's own file, the first if there are several
   int32_t rank = 0;
-  int64_t ranks_of_source = 0;  // of a source that is read as a whole: how many digests it makes; else 0
+  int64_t ranks_of_source = 0;  // if the source was read as a whole, how many digests it makes; else 0
   int64_t cells = 0, slices = 0;
 };
 
-// "rank-00012.0123456789abcdef.sldigest": the rank, and a number made of the key.
+// Returns "rank-00012.0123456789abcdef.sldigest": the rank, and a number made of the key.
 std::string file_name_of(const Head& head);
 
 std::string pack(const Head& head, const Trace& trace);
 
 struct Digest {
   Head head;
-  std::string_view body;  // packed; within the bytes given
+  std::string_view body;  // compressed; a view into the given bytes
   uint64_t body_bytes = 0;
 };
-// Checks all sums. Errors: kBadInput saying what is wrong; kUnavailable for a later version of the format.
+// Checks all checksums. Errors: kBadInput saying what is wrong; kUnavailable for a later version of the format.
 Result<Digest> parse(std::string_view bytes, const std::string& path);
 Result<Trace> unpack(const Digest& digest, const std::string& path);
 

@@ -1,5 +1,5 @@
-// One list of columns serves both ways: columns() is called with a writer or with a reader, so what is written is what
-// is read. Names of texts are ids into the digest's own list of names, as in a trace.
+// One list of columns serves both ways: columns() is called with a writer or with a reader, so exactly what was written
+// is read. Names of texts are ids of the digest's own list of names, as in a trace.
 #include "readers/digest/trace_columns.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace stageline::digest {
 namespace {
 
-// A flat row of Diagnostics, of counters.
+// A row of Diagnostics or of counters, flattened.
 struct Flaw {
   std::string name, message, file;
   Severity severity = Severity::kInfo;
@@ -21,7 +21,7 @@ struct Series {
   int64_t count = 0;
 };
 
-// Everything but names, cells' times, counters and diagnostics, which are flattened first.
+// All columns but names, times of cells, counters and diagnostics, which are flattened before.
 template <class Io>
 void columns(Io& io, Trace& trace) {
   io.value("trace.format", trace.format);
@@ -117,7 +117,7 @@ void flaw_columns(Io& io, std::vector<Flaw>& flaws) {
        member("line", &Flaw::line), member("byte", &Flaw::byte));
 }
 
-// What a stamp of a cell is more than its slice's: mostly nothing.
+// A cell's stamp is stored as its difference from its slice's stamp, which is mostly 0. This returns the slice's.
 int64_t of_slice(const std::vector<int64_t>& column, uint32_t slice) {
   return slice < column.size() ? column[slice] : 0;
 }
@@ -126,7 +126,7 @@ int64_t minus(int64_t a, int64_t b) {
 }
 int64_t plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 
-// Whether every row names rows that are there.
+// True when every reference between rows leads to a row that exists.
 bool sound(const Trace& trace) {
   const Part& part = trace.parts[0];
   const Slices& s = part.slices;
@@ -144,7 +144,7 @@ bool sound(const Trace& trace) {
   const auto within_or_none = [&](const std::vector<uint32_t>& rows) {
     return std::all_of(rows.begin(), rows.end(), [&](uint32_t row) { return row == UINT32_MAX || row < n; });
   };
-  constexpr int64_t kFar = int64_t{1} << 62;  // sums and differences of stamps fit
+  constexpr int64_t kFar = int64_t{1} << 62;  // sums and differences of stamps then fit
   for (size_t i = 0; i < n; ++i)
     if (s.dur_ns[i] < 0 || s.dur_ns[i] > kFar || s.start_ns[i] < -kFar || s.start_ns[i] > kFar) return false;
   if (!within(s.name_id, trace.names.size()) || !within(s.category_id, trace.categories.size()) ||

@@ -1,4 +1,4 @@
-// One rank's trace as the body of a digest, and back.
+// Writes one rank's trace as the body of a digest, and reads it back.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace stageline::digest {
 
-// Of a trace of one part. Times that cells share with their slices take no room.
+// The trace must have one part. Times that cells share with their slices take no space.
 std::string pack_trace(const Trace& trace);
 
-// Errors: kBadInput when a column is missing, too long, or names a row that is not there. `path` is for the message.
+// Errors: kBadInput when a column is missing, is too long, or names a row that does not exist. `path` is named in
+// messages.
 Result<Trace> unpack_trace(std::string_view body, const std::string& path);
 
 }  // namespace stageline::digest

@@ -21,7 +21,7 @@ constexpr int64_t kMostElements = int64_t{1} << 60;
 
 bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
-// "[0, 1, 2, 3]" or a list of numbers; what is neither is nothing.
+// Parses "[0, 1, 2, 3]" or a list of numbers; anything else gives no ranks.
 std::vector<int32_t> ranks_of(Value value) {
   std::vector<int32_t> ranks;
   const auto add = [&](std::optional<int64_t> rank) {
@@ -39,7 +39,7 @@ std::vector<int32_t> ranks_of(Value value) {
   return ranks;
 }
 
-// Sizes as the tools of PyTorch print them: "[[64, 32], [8]]".
+// Writes sizes as PyTorch's tools print them: "[[64, 32], [8]]".
 std::string sizes_text(Value sizes) {
   std::string text = "[";
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -81,13 +81,14 @@ FlightState state_of(std::string_view text) {
                              : FlightState::kScheduled;
 }
 
-// A stamp; pickles have None and JSON 0 where there is none.
+// Reads a stamp; where there is none, pickles have None and JSON has 0.
 int64_t stamp(Value value) {
   const auto ns = value.integer();
   return ns && *ns > 0 && *ns <= kMaxTimeNs ? *ns : -1;
 }
 
-// "nccl:send 0->1": the ranks are positions in the group, the sender's first whatever the arrow's direction says.
+// A parsed name "nccl:send 0->1": both ranks are positions in the group, and the sender comes first whichever way the
+// arrow points.
 struct CallName {
   std::string_view backend, op;
   int64_t own = -1, peer = -1;
@@ -163,7 +164,8 @@ class DumpReader {
     }
   }
 
-  // The group a call names; one that pg_config does not list (gloo's dumps) is made, its members unknown.
+  // Returns the group that a call names. One that pg_config does not list (as in gloo's dumps) is made, with unknown
+  // members.
   int32_t group_of(Value entry) {
     const Value both = entry["process_group"];
     const std::string name(both.item(0).text()), description(both.item(1).text());
@@ -201,7 +203,7 @@ class DumpReader {
     call.timeout_ms = entry["timeout_ms"].integer().value_or(-1);
     call.completed_ns = stamp(entry["time_discovered_completed_ns"]);
     call.state = state_of(entry["state"].text());
-    // Gloo retires a call that is through and leaves its state as it was made.
+    // Gloo retires a call that is finished, but leaves its state as it was when made.
     if (entry["retired"].boolean().value_or(false) || call.completed_ns > 0) call.state = FlightState::kCompleted;
     call.op = out_.names.intern(valid_utf8(name.op));
     const Value in = entry["input_sizes"], out = entry["output_sizes"];
@@ -240,8 +242,8 @@ class DumpReader {
     rows_.push_back(row);
   }
 
-  // As long as the device took where that was timed; else until somebody noticed that the call was through; a call that
-  // is not through lasts until the dump's last stamp.
+  // A call lasts as long as the device took, where that was timed; otherwise until the recorder noticed that it was
+  // finished. An unfinished call lasts until the dump's last stamp.
   int64_t duration_of(Value entry, const FlightCall& call, int64_t created) const {
     if (const auto ms = entry["duration_ms"].real(); ms && std::isfinite(*ms) && *ms >= 0 && *ms < 1e12)
       return static_cast<int64_t>(std::llround(*ms * 1e6));
@@ -249,7 +251,7 @@ class DumpReader {
     return call.state == FlightState::kCompleted ? 0 : std::max<int64_t>(0, last_stamp_ - created);
   }
 
-  // One lane a group; calls in the order they were recorded.
+  // Makes one lane per group, with calls in the order in which they were recorded.
   void lay_lanes() {
     std::vector<Row> sorted;
     std::vector<FlightCall>& calls = out_.part.flight_calls;
@@ -291,7 +293,7 @@ class DumpReader {
   const DumpFile& file_;
   Dump out_;
   std::map<std::string, int32_t> by_name_;
-  std::unordered_map<uint32_t, StringId> stacks_;  // by the node of the frames: calls share them
+  std::unordered_map<uint32_t, StringId> stacks_;  // for each node of frames, since calls share them
   std::vector<Row> rows_;
   int64_t last_stamp_ = 0;
 };

@@ -1,4 +1,5 @@
-// The flight recorder of torch.distributed: one dump a rank, as a pickle or as JSON: docs/formats/flight-recorder.md.
+// Reads the flight recorder of torch.distributed: one dump per rank, as a pickle or as JSON;
+// docs/formats/flight-recorder.md.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -23,16 +24,16 @@ Match sniff(const Source& source) {
 
 bool is_json(std::string_view head) { return !head.empty() && head[0] != '\x80'; }
 
-// The name without the rank's digits and what follows them: "nccl_trace_rank_".
+// Returns a name without the rank's digits and what follows them: "nccl_trace_rank_".
 std::string stem_of(const std::string& path) {
   std::string name = file_name(path);
   if (const size_t dot = name.find('.'); dot != std::string::npos) name.resize(dot);
   return name.substr(0, name.find_last_not_of("0123456789") + 1);
 }
 
-// One dump a rank. Where a rank has a pickle and a JSON, the pickle: it has the Python frames.
+// Chooses one dump per rank. Where a rank has a pickle and a JSON, the pickle is taken, since it has the Python frames.
 std::vector<DumpFile> choose_dumps(const Source& source, Diagnostics& diagnostics) {
-  std::set<std::string> stems;  // of the dumps that are whole enough to be known
+  std::set<std::string> stems;  // of the dumps that are intact enough to be recognised
   for (size_t i = 0; i < source.files.size(); ++i)
     if (looks_like_dump(source.head(i))) stems.insert(stem_of(source.files[i].path));
   std::map<int32_t, DumpFile> by_rank;
@@ -42,7 +43,7 @@ std::vector<DumpFile> choose_dumps(const Source& source, Diagnostics& diagnostic
       const std::string& path = source.files[i].path;
       const std::string_view head = source.head(i);
       if (!looks_like_dump(head)) {
-        // A name like the other dumps': a dump that is empty, or cut or spoilt at its beginning.
+        // The name is like the other dumps', so this is a dump that is empty, or cut or damaged at its beginning.
         const bool damaged = rank_of_name(path) != kUnknown && stems.contains(stem_of(path));
         if (!json && damaged)
           diagnostics.add("flight_recorder.unusable_dump", Severity::kLoss,
@@ -68,7 +69,8 @@ std::vector<DumpFile> choose_dumps(const Source& source, Diagnostics& diagnostic
   return files;
 }
 
-// The run's groups: of one name and, where dumps say them, the same members. Maps of every dump's own groups to them.
+// The groups of the run: those with the same name and, where dumps list them, the same members. Maps each dump's own
+// groups to them.
 class Groups {
  public:
   explicit Groups(std::vector<FlightGroup>& all) : all_(all) {}
@@ -96,7 +98,8 @@ void take_dump(Dump dump, Groups& groups, Trace& trace) {
       *id = new_id[*id];
     std::vector<int32_t>& ranks = trace.flight_groups[static_cast<size_t>(call.group)].ranks;
     const bool said = trace.flight_groups[static_cast<size_t>(call.group)].members_said;
-    if (!said && (ranks.empty() || ranks.back() != part.rank)) ranks.push_back(part.rank);  // dumps come by rank
+    // Dumps come in order of ranks.
+    if (!said && (ranks.empty() || ranks.back() != part.rank)) ranks.push_back(part.rank);
   }
   map_texts(part.collectives, new_id);
   map_texts(part.stacks, new_id);
@@ -135,7 +138,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  "no dump here holds a call",
                  {files.front().path},
                  "was TORCH_FR_BUFFER_SIZE 0, or nothing communicated yet?"};
-  // A dump whose name says no rank takes the next number that is free.
+  // A dump whose name gives no rank takes the next free number.
   std::set<int32_t> taken;
   for (const Dump& dump : good) taken.insert(dump.part.rank);
   int32_t next = 0;

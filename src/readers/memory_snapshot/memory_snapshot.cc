@@ -1,4 +1,4 @@
-// Snapshots of PyTorch's allocator: docs/formats/memory-snapshot.md.
+// Reads snapshots of PyTorch's allocator: docs/formats/memory-snapshot.md.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -30,7 +30,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.writer = "PyTorch's allocator";
   trace.categories.push_back({"", Category::kOther});
   std::vector<size_t> chosen = snapshots(source);
-  if (chosen.empty() && source.files.size() == 1) chosen.push_back(0);  // --reader memory-snapshot: it is tried
+  // With --reader memory-snapshot it is tried in any case.
+  if (chosen.empty() && source.files.size() == 1) chosen.push_back(0);
   for (size_t i = 0; i < source.files.size(); ++i)
     if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
       trace.diagnostics.add("memory_snapshot.unusable_file", Severity::kLoss,

@@ -17,7 +17,7 @@ namespace stageline::memory_snapshot {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{4} << 30;
-constexpr int64_t kMostBytes = int64_t{1} << 60;  // of one block: more is damage
+constexpr int64_t kMostBytes = int64_t{1} << 60;  // limit for one block; more is damage
 constexpr int64_t kMostDevices = 4096;
 
 bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
@@ -108,7 +108,7 @@ class SnapshotReader {
     all_.segments.push_back(out);
   }
 
-  // Blocks of a segment lie one after the other; old files do not say where.
+  // The blocks of a segment lie one after another; files of older versions do not say where.
   void read_block(Value block, uint64_t& address) {
     AllocatorBlock out;
     out.bytes = bytes_of_value(block["size"]);
@@ -122,7 +122,7 @@ class SnapshotReader {
                                             : BlockState::kAwaitingFree;
     out.requested = bytes_of_value(block["requested_size"]);
     out.stack = stack_of(block["frames"]);
-    // Up to torch 2.0 a block's last allocation stood in its history, with the size that was asked for.
+    // Up to torch 2.0, the last allocation of a block stood in its history, with the size that was asked for.
     if (const Value history = block["history"]; history.is_list() && history.size() > 0) {
       const Value last = history.item(0);
       if (out.requested < 0) out.requested = bytes_of_value(last["real_size"]);
@@ -169,7 +169,7 @@ class SnapshotReader {
     if (settings.size() > 0) out_.part.metadata.push_back({"allocator_settings", json.take()});
   }
 
-  // Without times events happen a microsecond apart, in their order.
+  // If events have no times, they are put a microsecond apart in their order.
   void settle_times() {
     size_t dated = 0;
     for (const AllocatorEvent& event : all_.events) dated += event.time_ns > 0;
@@ -190,7 +190,7 @@ class SnapshotReader {
         {path_});
   }
 
-  // Pairs of START and END by name and device, of torch.cuda.memory's annotations.
+  // Makes slices of pairs of START and END with the same name and device, from torch.cuda.memory's annotations.
   void add_annotations(Value annotations) {
     Slices lane;
     std::map<std::pair<std::string, int64_t>, int64_t> open;
@@ -213,8 +213,8 @@ class SnapshotReader {
     out_.part.add_lane("allocator", lane);
   }
 
-  // What every event left held, as memory records and counters. What was held before the first event follows from what
-  // is held at the end.
+  // Computes what was held after every event, for memory records and counters. What was held before the first event
+  // follows from what is held at the end.
   void replay() {
     std::map<int32_t, int64_t> held, reserved;
     for (const AllocatorSegment& segment : all_.segments) {
@@ -241,7 +241,7 @@ class SnapshotReader {
       held[event.device] -= of_held;
       reserved[event.device] -= of_reserved;
     }
-    std::map<int32_t, std::pair<size_t, size_t>> series;  // held, reserved
+    std::map<int32_t, std::pair<size_t, size_t>> series;  // device → indices of the series held and reserved
     for (const AllocatorEvent& event : all_.events) {
       int64_t of_held = 0, of_reserved = 0;
       change(event, of_held, of_reserved);
@@ -282,7 +282,7 @@ class SnapshotReader {
   const std::string& path_;
   SnapshotFile& out_;
   AllocatorSnapshot& all_;
-  std::unordered_map<uint32_t, StringId> stacks_;  // by the node of the frames: events share them
+  std::unordered_map<uint32_t, StringId> stacks_;  // for each node of frames, since events share them
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// One snapshot of PyTorch's allocator (torch.cuda.memory._dump_snapshot), as a pickle or as JSON.
+// Reads one snapshot of PyTorch's allocator (torch.cuda.memory._dump_snapshot), as a pickle or as JSON.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@ class Progress;
 namespace memory_snapshot {
 
 struct SnapshotFile {
-  Part part;  // ids of `names`
+  Part part;  // with ids of `names`
   StringPool names;
-  bool is_dated = false;  // events say when they happened; else they are numbered, a microsecond each
+  bool is_dated = false;  // events say when they happened; otherwise they are numbered, a microsecond apart
   Diagnostics notes;
 };
 
-// Whether these first bytes are one.
+// True when these first bytes are a snapshot's.
 bool looks_like_snapshot(std::string_view head);
 
-// Errors: those of Input and parse_pickle; kBadInput where nothing of an allocator stands in it.
+// Errors: those of Input and parse_pickle; kBadInput when the file holds nothing of an allocator.
 Result<SnapshotFile> read_snapshot(const std::string& path, Progress* progress);
 
 }  // namespace memory_snapshot

@@ -33,7 +33,7 @@ constexpr std::array<std::pair<std::string_view, ArgBit>, 20> kArgNames = {{
     {"name", kArgName},
 }};
 
-// A number, a text or null, as text; false for anything else.
+// Reads a number, a text or null as text; false for anything else.
 bool scalar(od::value value, std::string_view json, std::string_view& out) {
   const std::string_view token = raw_token(value, json);
   if (token.empty()) return false;

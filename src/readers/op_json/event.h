@@ -1,4 +1,4 @@
-// One event of a Chrome trace, as far as pipelines are concerned.
+// One event of a Chrome trace, with the fields that pipelines need.
 #pragma once
 
 #include <simdjson.h>
@@ -10,7 +10,7 @@
 
 namespace stageline::op_json {
 
-// Which arguments an event carries, whatever their values.
+// Says which arguments an event has, whatever their values.
 enum ArgBit : uint32_t {
   kArgStep = 1,
   kArgStage = 2,
@@ -25,7 +25,7 @@ enum ArgBit : uint32_t {
 };
 
 struct EventArgs {
-  uint32_t present = 0;  // ArgBits
+  uint32_t present = 0;  // bits of ArgBit
   int32_t step = kUnknown, stage = kUnknown, chunk = kUnknown, micro_batch = kUnknown;
   int32_t sequence = kUnknown, rank = kUnknown, dp = kUnknown;
   std::string_view kind, name;
@@ -34,7 +34,7 @@ struct EventArgs {
   bool has_any(uint32_t bits) const { return (present & bits) != 0; }
 };
 
-// Views live until the parser's next event; times and ids are the source's own text.
+// Views are valid until the parser's next event. Times and ids are the source's own text.
 struct Event {
   char phase = 0;
   std::string_view name, category;
@@ -54,7 +54,7 @@ class EventParser {
   simdjson::ondemand::parser parser_;
 };
 
-// Arguments by which the known tools can be told apart.
+// Recognise tools by the arguments of their events.
 bool is_straggler_analysis(const EventArgs& args);  // ByteDance: model_chunk, mb_id, seq_id, no rank
 bool is_ndtimeline(const EventArgs& args);          // veScale: rank, step, tp, pp
 

@@ -1,4 +1,4 @@
-// Chrome-trace JSON whose events carry pipeline arguments: see docs/formats/op-json.md.
+// Reads Chrome-trace JSON whose events have pipeline arguments: see docs/formats/op-json.md.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -36,7 +36,7 @@ Match match_of(const Event& event) {
   return known ? Match::kMaybe : Match::kNo;
 }
 
-// What other tools write into the same shape of file.
+// True for files of the same form that other tools write.
 bool is_foreign(std::string_view head) {
   for (const std::string_view mark : {"\"schemaVersion\"", "\"deviceProperties\"", "\"External id\"", "\"Ev Idx\"",
                                       "\"baseTimeNanoseconds\"", "pipeline timeline\""})
@@ -70,7 +70,7 @@ Match sniff_head(std::string_view head) {
     best = std::max(best, match_of(event));
     if (best == Match::kCertain) return best;
   }
-  // A job of many ranks may begin with more names than the head can hold.
+  // The file of a job with many ranks may begin with more names than the head can hold.
   if (best == Match::kNo && events == kSniffedEvents && metadata == events) return Match::kMaybe;
   return best;
 }
@@ -87,7 +87,7 @@ Match sniff(const Source& source) {
   return best;
 }
 
-// "trace_rank3.json", "rank-12.json.gz": the number after the last "rank".
+// Returns the number after the last "rank" in the name: "trace_rank3.json", "rank-12.json.gz".
 int32_t rank_in_name(const std::string& path) {
   const std::string name = file_name(path);
   size_t at = name.rfind("rank");
@@ -106,10 +106,10 @@ std::vector<size_t> files_to_read(const Source& source) {
     if (sniff_head(head) != Match::kNo) ours.push_back(i);
     if (could_be_json(head)) possible.push_back(i);
   }
-  return ours.empty() ? possible : ours;  // with --reader: whatever may hold events
+  return ours.empty() ? possible : ours;  // with --reader: everything that may hold events
 }
 
-// Threads in the order of their numbers; lanes of one name are one lane.
+// Numbers the lanes; threads come in the order of their numbers, and lanes with the same name are one lane.
 class Lanes {
  public:
   void add(FileOps& file, const std::vector<std::string>& thread_names) {

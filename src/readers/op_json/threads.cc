@@ -1,9 +1,9 @@
-// Who a thread is. Tools pack the answer into pid and tid:
+// Finds out which rank and lane a thread is. Tools pack the answer into pid and tid:
 //
 //   StragglerAnalysis  pid = dp   tid = rank·5 + lane    name "PP rank 1, TP rank 0, dp-comm"
 //   ndtimeline         pid = dp   tid = rank·10 + lane   name "rank[3] pp ->", rank and pp in args
 //   MegatronApp        pid = pp                          pp_rank in the args of E events
-//   others             arguments; else what other events of the thread or process say; else pid
+//   others             arguments; else what other events of the same thread or process say; else pid
 #include <charconv>
 #include <map>
 
@@ -24,7 +24,7 @@ struct Identity {
   }
 };
 
-// "PP rank 1, TP rank 0, dp-comm"
+// Parses "PP rank 1, TP rank 0, dp-comm".
 bool parse_straggler_name(const std::string& name, Identity& identity) {
   constexpr std::string_view lead = "PP rank ", middle = ", TP rank ";
   if (!name.starts_with(lead)) return false;
@@ -59,13 +59,13 @@ Identity identify(const Thread& thread) {
   return identity;
 }
 
-// StragglerAnalysis without its thread names (they stand at the end of the file, and files are cut
-// there): ranks of one data-parallel index are the stages in order.
+// Handles StragglerAnalysis files without thread names (these stand at the end of the file, where files get cut): the
+// ranks of one data-parallel index are the stages in order.
 void infer_stages(FileOps& file, std::vector<Identity>& threads) {
   std::map<int32_t, std::map<int32_t, int32_t>> stage_of;  // dp → rank → stage
   for (size_t t = 0; t < threads.size(); ++t) {
     if (!file.threads[t].straggler_analysis || threads[t].rank == kUnknown) continue;
-    if (threads[t].stage != kUnknown) return;  // some names are there: no guessing
+    if (threads[t].stage != kUnknown) return;  // some names are there, so nothing is guessed
     stage_of[threads[t].dp][threads[t].rank] = 0;
   }
   int64_t count = 0;
@@ -89,7 +89,7 @@ std::vector<std::string> identify_threads(FileOps& file, int32_t fallback_rank) 
   std::vector<Identity> threads;
   for (const Thread& thread : file.threads) threads.push_back(identify(thread));
   infer_stages(file, threads);
-  // What some events of a thread or process say holds for the others that say nothing.
+  // What some events of a thread or process say is valid for the others that say nothing.
   std::map<std::string, Identity> processes;
   for (const Op& op : file.ops) {
     Identity& thread = threads[op.lane];

@@ -13,10 +13,10 @@
 namespace stageline::op_json {
 namespace {
 
-constexpr int kMicroseconds = 3;  // log10 ns: the unit of Chrome's ts and dur
+constexpr int kMicroseconds = 3;  // Chrome's ts and dur are in µs; as a power of ten of nanoseconds
 constexpr uint32_t kPlaceArgs = kArgStage | kArgChunk | kArgMicroBatch | kArgSequence | kArgRank | kArgDp;
 
-// What a name says, looked up once per distinct name.
+// What a name says; looked up once for each distinct name.
 struct NameFacts {
   std::optional<CellKind> kind;
   int32_t micro_batch = kUnknown, chunk = kUnknown;
@@ -27,7 +27,7 @@ NameFacts facts_of(std::string_view name) {
   return {kind_of_op(name), kUnknown, kUnknown};
 }
 
-// "F3 (8.05 ms)": our own export writes durations into names; they are not part of the name.
+// Removes the duration from names of our own export, "F3 (8.05 ms)"; it is not part of the name.
 std::string_view without_duration(std::string_view name) {
   if (!name.ends_with("s)")) return name;
   const size_t open = name.rfind(" (");
@@ -90,7 +90,7 @@ class TimelineReader {
     const EventFault fault = parser_.parse(span.text, span.text.size() + kJsonPaddingBytes, event);
     if (fault == EventFault::kNone) return take(event, span.offset);
     if (fault == EventFault::kMalformed) {
-      // A lost quote makes neighbours look like one object; each piece gets its own chance.
+      // A lost quote may make neighbours look like one object, so each piece is tried by itself.
       std::vector<JsonSpan> pieces;
       split_json_objects(span.text, span.offset, pieces);
       if (pieces.size() > 1) {
@@ -160,7 +160,7 @@ class TimelineReader {
       case 'B': {
         OpenEvent open{name_id(event), parse_decimal_ns(event.ts, kMicroseconds), event.args, explicit_kind(event.args),
                        offset};
-        open.args.kind = open.args.name = {};  // they view into the parser
+        open.args.kind = open.args.name = {};  // these are views into the parser
         open_[thread_of(event)].push_back(open);
         return;
       }
@@ -186,11 +186,11 @@ class TimelineReader {
   void end(const Event& event, int64_t offset, uint32_t index) {
     const uint32_t thread = thread_of(event);
     std::vector<OpenEvent>& stack = open_[thread];
-    // An E without a name closes the innermost B; with one, the innermost of that name.
+    // An E without a name closes the innermost B; one with a name closes the innermost B of that name.
     auto at = stack.rbegin();
     if (!event.name.empty()) {
       const StringId wanted = name_id(event);
-      // A stack grows without bound only in damaged files; there a name far down is no partner.
+      // Only in damaged files does a stack grow without bound, and there a name far down is no partner.
       constexpr size_t kDeepestPartner = 4096;
       const auto limit = stack.rbegin() + static_cast<std::ptrdiff_t>(std::min(stack.size(), kDeepestPartner));
       at = std::find_if(stack.rbegin(), limit, [&](const OpenEvent& open) { return open.name_id == wanted; });
@@ -266,8 +266,8 @@ class TimelineReader {
   std::unordered_map<std::string, uint32_t> thread_ids_;
   std::string key_, last_key_;
   uint32_t last_thread_ = UINT32_MAX;
-  std::vector<std::vector<OpenEvent>> open_;  // per thread
-  std::vector<NameFacts> names_;              // by name id
+  std::vector<std::vector<OpenEvent>> open_;  // for each thread
+  std::vector<NameFacts> names_;              // for each name id
   uint32_t file_index_ = 0;
 };
 

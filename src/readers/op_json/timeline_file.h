@@ -1,4 +1,4 @@
-// One file of events becomes rows.
+// Reads one file of events into rows.
 #pragma once
 
 #include <string>
@@ -22,18 +22,18 @@ struct Thread {
 };
 
 struct FileOps {
-  std::vector<Op> ops;  // lane: index into threads
+  std::vector<Op> ops;  // Op::lane is an index into threads
   std::vector<Thread> threads;
   StringPool names;
   Diagnostics diagnostics;
-  int64_t pipeline_events = 0;  // events that carry any pipeline argument
+  int64_t pipeline_events = 0;  // events that have any pipeline argument
 };
 
-// Errors: as Input::open, and kBadInput when the file holds no array of events at all.
+// Errors: as Input::open, and kBadInput when the file has no array of events at all.
 Result<FileOps> read_timeline(const std::string& path, uint32_t file, Progress* progress);
 
-// Fills in rank, stage and dp from what the threads tell, and returns each thread's lane name.
-// `fallback_rank`: the rank when neither arguments nor process ids tell it; kUnknown for none.
+// Fills in rank, stage and dp from what the threads say, and returns the lane name of each thread. `fallback_rank` is
+// the rank for threads whose arguments and process ids do not give it; kUnknown for none.
 std::vector<std::string> identify_threads(FileOps& file, int32_t fallback_rank);
 
 }  // namespace stageline::op_json

@@ -48,7 +48,7 @@ constexpr std::array<Word, 30> kWords = {{
     {"duration", Column::kDuration},
 }};
 
-// Times with their unit: start_us, dur_ms, end_s …
+// Names of times, which are followed by their unit: start_us, dur_ms, end_s ….
 constexpr std::array<Word, 6> kTimes = {{{"start", Column::kStart},
                                          {"begin", Column::kStart},
                                          {"end", Column::kEnd},

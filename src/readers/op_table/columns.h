@@ -1,4 +1,4 @@
-// The columns of a table of operations, by the names in its first line.
+// The columns of a table of operations, found by the names in its first line.
 #pragma once
 
 #include <array>
@@ -33,22 +33,22 @@ struct Columns {
   static constexpr int kAbsent = -1;
   std::array<int, kColumnCount> at;               // position in the row
   std::array<int, kColumnCount> unit_ns_log10{};  // of the three times
-  std::vector<std::string> seen;                  // every name of the header
-  std::vector<std::string> unknown;               // those that mean nothing here
-  std::vector<std::string> repeated;              // a second column of the same meaning; the first counts
+  std::vector<std::string> seen;                  // every name in the header
+  std::vector<std::string> unknown;               // names that have no meaning here
+  std::vector<std::string> repeated;              // second columns with the same meaning; the first one counts
 
   int of(Column column) const { return at[static_cast<size_t>(column)]; }
   bool has(Column column) const { return of(column) != kAbsent; }
   int unit(Column column) const { return unit_ns_log10[static_cast<size_t>(column)]; }
 };
 
-// Reads a header line. Never fails: what is missing is asked for by check().
+// Reads a header line. Never fails; missing_columns() says what is missing.
 Columns parse_header(std::string_view line);
 
-// What the table lacks to be one of operations, in words; "" when nothing.
+// Returns in words what the table lacks to be a table of operations; "" when nothing.
 std::string missing_columns(const Columns& columns);
 
-// Recognised columns of kinds that matter: how much a header looks like ours.
+// Counts the recognised columns of the kinds that matter: how much the header looks like a table of operations.
 int recognised(const Columns& columns);
 
 }  // namespace stageline::op_table

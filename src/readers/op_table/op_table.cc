@@ -1,4 +1,4 @@
-// A table of operations as CSV, "bring your own timings": see docs/formats/op-table.md.
+// Reads a table of operations as CSV, "bring your own timings": see docs/formats/op-table.md.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -18,13 +18,13 @@ constexpr std::string_view kFormat = "op_table";
 
 Match sniff_head(const SourceFile& file, std::string_view head) {
   const std::string_view line = trim(head.substr(0, head.find_first_of("\r\n")));
-  // Anything that is plainly something else: JSON, binary, a line without commas.
+  // Refuses what is plainly something else: JSON, binary data, a line without commas.
   if (line.empty() || line.size() > 4096 || line.find(',') == std::string_view::npos || line[0] == '{' ||
       line[0] == '[' || line.find('\0') != std::string_view::npos)
     return Match::kNo;
   const Columns columns = parse_header(line);
   if (missing_columns(columns).empty()) return Match::kCertain;
-  // A table that lacks something is still ours, so that the user hears what it lacks.
+  // A table that lacks something is still taken, so that the user is told what it lacks.
   const bool timed = columns.has(Column::kStart) || columns.has(Column::kDuration);
   const bool csv = file_extension(file.path) == "csv";
   return csv && timed && recognised(columns) >= 3 ? Match::kMaybe : Match::kNo;
@@ -37,7 +37,7 @@ Match sniff(const Source& source) {
   return best;
 }
 
-// gmc counts the chunks of the whole model: chunk · stages + stage.
+// Turns gmc, which counts the chunks of the whole model (chunk · stages + stage), into chunks of a rank.
 void localise_chunks(std::vector<Op>& ops, const std::set<uint32_t>& files, Diagnostics& diagnostics) {
   int32_t stages = 0;
   for (const Op& op : ops) stages = std::max(stages, op.stage + 1);
@@ -57,7 +57,7 @@ std::string describe(const Trace& trace, size_t rows) {
          (trace.parts.size() == 1 ? " rank" : " ranks");
 }
 
-// No row is left: why the first one was left out, and where it is.
+// Returns the error for a table without any usable row: why the first row was left out, and where it is.
 Error nothing_usable(const std::vector<std::string>& paths, const Diagnostics& diagnostics) {
   const std::string path = paths.empty() ? "" : paths.front();
   const Diagnostic* first = nullptr;

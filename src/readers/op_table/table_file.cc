@@ -19,7 +19,7 @@ std::string list(const std::vector<std::string>& words) {
   return words.size() > kShown ? out + ", …" : out;
 }
 
-// The next line of `rest`, without its end: LF, CR LF or CR.
+// Returns the next line of `rest` without its end, which is LF, CR LF or CR.
 std::string_view next_line(std::string_view& rest) {
   const size_t end = rest.find_first_of("\r\n");
   const std::string_view line = rest.substr(0, end);
@@ -131,7 +131,7 @@ class TableReader {
     if (out_.ops.size() >= kMaxOps) return refuse("op_table.too_many_rows", "rows beyond the limit were left out");
     op.start_ns = *start;
     op.end_ns = *end;
-    if (const auto label = parse_cell_label(type)) {  // "F3": the kind and the micro-batch in one
+    if (const auto label = parse_cell_label(type)) {  // "F3" is kind and micro-batch in one
       op.kind = label->kind;
       if (op.micro_batch == kUnknown) op.micro_batch = label->micro_batch;
       if (op.chunk == kUnknown) op.chunk = label->chunk;

@@ -1,4 +1,4 @@
-// One CSV file becomes rows.
+// Reads one CSV file into rows.
 #pragma once
 
 #include <string>
@@ -16,13 +16,13 @@ class Progress;
 namespace stageline::op_table {
 
 struct TableRows {
-  std::vector<Op> ops;  // lane: kind_lane()
+  std::vector<Op> ops;  // Op::lane is kind_lane()
   StringPool names;
   Diagnostics diagnostics;
-  bool global_chunks = false;  // Op::chunk holds gmc: chunk · stages + stage
+  bool global_chunks = false;  // Op::chunk holds gmc, that is chunk · stages + stage
 };
 
-// Errors: as Input::open, and kBadInput when the header lacks a column that is needed.
+// Errors: as Input::open, and kBadInput when a required column is missing from the header.
 Result<TableRows> read_table(const std::string& path, uint32_t file, Progress* progress);
 
 }  // namespace stageline::op_table

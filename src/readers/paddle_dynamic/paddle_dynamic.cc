@@ -1,4 +1,4 @@
-// Paddle's dynamic-graph pipeline stamps (pp_configs.profiling): see docs/formats/paddle-dynamic.md.
+// Reads the stamps of Paddle's dynamic-graph pipeline (pp_configs.profiling): see docs/formats/paddle-dynamic.md.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -24,7 +24,7 @@ int32_t rank_of(const std::string& path) {
   return rank && *rank >= 0 && *rank <= kMaxRankNumber ? static_cast<int32_t>(*rank) : kUnknown;
 }
 
-// The category is the mark: the static-graph tool's file of the same name has none of it.
+// The category identifies these files; the static-graph tool's file of the same name does not have it.
 bool looks_ours(std::string_view head) {
   const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (at == std::string_view::npos || (head[at] != '[' && head[at] != '{')) return false;
@@ -53,7 +53,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                             "a file without records of the pipeline timeline was left out", {file.path});
     }
   }
-  // A joined file beside the files it was made of says nothing new.
+  // A joined file beside the files that it was made of contains nothing new.
   if (!records.empty() && !joined.empty()) {
     trace.diagnostics.add("paddle_dynamic.joined_file_ignored", Severity::kInfo,
                           "a joined file beside the files of single ranks was not read", {source.files[joined[0]].path},

@@ -1,10 +1,10 @@
-// A stamp per line, two per cell, times in whole milliseconds (though Chrome reads ts as µs):
+// A file has one stamp per line and two per cell, with times in whole milliseconds (though Chrome takes ts as µs):
 //
 //   {"name": "F0", "cat": "pipeline timeline", "ph": "B", "pid": 0, "tid": 1, "ts": …, "cname": …}
 //   {"name": "F0_VP1", "cat": "virtual pipeline timeline", …}           with several chunks
 //
-// tid is stage + 1. The numbers count micro-batches and start again at every step, which is the
-// only sign of a step: a cell that begins although the step has it already opens the next one.
+// tid is stage + 1. The numbers count micro-batches and start again at every step, which is the only sign of a new
+// step: a cell that begins although the step already has it opens the next step.
 #include "readers/paddle_dynamic/record_file.h"
 
 #include <simdjson.h>
@@ -28,7 +28,7 @@ namespace {
 namespace od = simdjson::ondemand;
 
 constexpr int kMilliseconds = 6;
-using CellName = std::tuple<CellKind, int32_t, int32_t>;  // kind, micro-batch, chunk
+using CellName = std::tuple<CellKind, int32_t, int32_t>;  // (kind, micro-batch, chunk)
 
 struct Stamp {
   char phase = 0;
@@ -42,7 +42,7 @@ struct OpenCell {
   int64_t offset;
 };
 
-// One rank's stamps, in order.
+// The stamps of one rank, in order.
 struct RankState {
   int32_t rank = kUnknown, stage = kUnknown, step = 0;
   std::set<CellName> begun;  // in this step
@@ -166,8 +166,8 @@ class RecordReader {
     out_.ops.push_back(op);
   }
 
-  // A joined file is one rank's file after another: the next begins where the stage changes or
-  // where the first forward is stamped earlier than what stands before it.
+  // A joined file consists of one rank's file after another. The next rank begins where the stage changes, or where the
+  // first forward has an earlier stamp than what stands before it.
   bool starts_rank(const Stamp& stamp, const CellName& cell, int64_t ns) const {
     if (now_.stage == kUnknown) return true;
     if (named_rank_ != kUnknown) return false;

@@ -1,4 +1,4 @@
-// One file of stamps becomes rows.
+// Reads one file of stamps into rows.
 #pragma once
 
 #include <string>
@@ -18,11 +18,11 @@ struct RecordOps {
   std::vector<Op> ops;
   StringPool names;
   Diagnostics diagnostics;
-  int32_t ranks = 0;  // a joined file holds several; Op::rank counts them from 0 in order of appearance
+  int32_t ranks = 0;  // a joined file has several; Op::rank counts them from 0 in order of appearance
 };
 
-// `rank`: the global rank that the file's name gives; kUnknown for a joined file, whose ranks are
-// told apart by stage and by time going back. Errors: as Input::open.
+// `rank` is the global rank in the file's name; kUnknown for a joined file, whose ranks are told apart by stage and by
+// times that go back. Errors: as Input::open.
 Result<RecordOps> read_records(const std::string& path, uint32_t file, int32_t rank, Progress* progress);
 
 }  // namespace stageline::paddle_dynamic

@@ -1,4 +1,4 @@
-// Paddle worker logs → Trace. See docs/formats/paddle-log.md.
+// Reads Paddle worker logs into a Trace. See docs/formats/paddle-log.md.
 #include <algorithm>
 #include <string>
 
@@ -31,7 +31,8 @@ bool drawable(const PaddleJob& job) {
   return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber | kJobRepeated)) == 0;
 }
 
-// Moves the jobs of one log into the trace's part. Steps count the log's own bursts; settle() gives them their numbers.
+// Moves the jobs of one log into the trace's part. Here steps count the log's own bursts; settle() gives them their
+// final numbers.
 void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& burst_of_job) {
   std::vector<JobType> types;
   std::vector<StringId> names;
@@ -74,8 +75,9 @@ void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& bu
   }
 }
 
-// Part::reader_numbers of a log: what it says of its first step and its form, then first and last stamp of every burst.
-constexpr int64_t kMaxStartStep = 1'000'000'000;  // beyond, steps are counted from 0
+// Indices of Part::reader_numbers for a log: what it says about its first step and its form, then the first and last
+// stamp of every burst.
+constexpr int64_t kMaxStartStep = 1'000'000'000;  // beyond this, steps are counted from 0
 constexpr size_t kStartStep = 0, kChunkForms = 1, kJobs = 2, kBursts = 3;
 
 std::vector<RankSource> list_ranks(const Source& source, const ReadOptions& options, Diagnostics& diagnostics) {
@@ -96,7 +98,7 @@ std::vector<RankSource> list_ranks(const Source& source, const ReadOptions& opti
 
 struct RankLog {
   Trace trace;
-  Error failure;  // of the file as a whole, or in its middle; what() empty: none
+  Error failure;  // of the whole file or in its middle; what() is empty when there was none
 };
 
 Result<RankLog> read_log(const RankSource& rank, Progress* progress) {

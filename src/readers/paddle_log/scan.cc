@@ -13,9 +13,9 @@
 namespace stageline {
 namespace {
 
-// Both kinds of line hold this text; what follows it tells them apart. One search serves both.
+// Both kinds of line contain this text, and what follows tells them apart, so one search finds both.
 constexpr std::string_view kAnchor = "Profiler ";
-constexpr size_t kAnchorProbe = 3;  // 'P' with 'f' three further on
+constexpr size_t kAnchorProbe = 3;  // looks for 'P' with 'f' three bytes further on
 constexpr std::string_view kJobRest = "Info: Job (";
 constexpr std::string_view kStepBefore = "Schedule ";
 constexpr std::string_view kStepRest = "start at step ";
@@ -49,13 +49,12 @@ bool is_word(char c) {
          static_cast<unsigned char>(c) >= 0x80;
 }
 
-// A time as Paddle's regular expression `\d+.\d+` takes it: digits, any one character but a line
-// end, digits. Without that character at least three digits are needed, for the expression gives
-// some of them back.
+// A time as Paddle's regular expression `\d+.\d+` accepts it: digits, any one character but a line end, digits. Without
+// that character it needs at least three digits, since the expression then takes one of them for it.
 struct TimeText {
   std::string_view text;
   bool has_separator = false;
-  char separator = 0;  // '.', or what stands in its place: a NUL too, crashed machines leave them
+  char separator = 0;  // '.', or what stands in its place; machines that crashed leave NULs too
   size_t decimals = 0;
 };
 
@@ -76,7 +75,7 @@ bool take_time(Cursor& c, TimeText& time) {
   return true;
 }
 
-// Returns false when the value fits no clock.
+// Returns false when no clock can have this value.
 bool convert_time(const TimeText& time, double& us, int64_t& ns, uint8_t& flags) {
   std::string repaired;
   std::string_view text = time.text;
@@ -96,10 +95,10 @@ bool convert_time(const TimeText& time, double& us, int64_t& ns, uint8_t& flags)
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), ms);
   if (ec != std::errc()) return false;
   us = ms * 1000;
-  // The usual form, 13 digits, a point and 6 decimals, is nanoseconds once the point is taken out;
-  // 18 digits always fit, and so do 19 up to the limit.
+  // The usual form, 13 digits, a point and 6 decimals, is nanoseconds once the point is removed. 18 digits always fit
+  // into 64 bits, and 19 do up to the limit.
   if (time.decimals == 6 && text.size() <= 20) {
-    uint64_t value = 0;  // 19 digits
+    uint64_t value = 0;  // up to 19 digits
     for (const char ch : text)
       if (ch != '.') value = value * 10 + static_cast<uint64_t>(ch - '0');
     ns = static_cast<int64_t>(std::min(value, uint64_t{INT64_MAX}));
@@ -119,7 +118,7 @@ int type_index(PaddleLog& log, std::string_view type) {
   return static_cast<int>(log.types.size()) - 1;
 }
 
-// Parses what follows "Profiler Info: Job (". Returns false when it is not a whole record.
+// Parses what follows "Profiler Info: Job (". Returns false when it is no complete record.
 bool take_job(PaddleLog& log, Cursor& c, int64_t offset, bool at_end) {
   PaddleJob job{};
   if (!small_number(c.digits(), job.id) || !c.take("), type = ")) return false;
@@ -140,8 +139,8 @@ bool take_job(PaddleLog& log, Cursor& c, int64_t offset, bool at_end) {
   const int index = type_index(log, type);
   if (index < 0) return false;
   job.type = static_cast<uint16_t>(index);
-  // A time has as many decimals as its twin. One that has fewer was cut: without its point, or at
-  // the very end of the file.
+  // Both times have the same number of decimals. A time with fewer was cut: it lost its point, or it stands at the very
+  // end of the file.
   const bool ends_file = at_end && c.at == c.end;
   if (end.decimals < start.decimals && (!end.has_separator || ends_file)) job.flags |= kJobCut;
   if (!(job.flags & (kJobCut | kJobBadNumber))) {
@@ -195,8 +194,8 @@ Result<PaddleLog> scan_paddle_log(const std::string& path, Progress* progress) {
   if (!input) return std::move(input).error();
   PaddleLog log;
   log.path = path;
-  // Windows end at line ends, so only the window without one can be the last; whether it is shows
-  // with the next. Keeping it would cost a copy: a window that ends without a line end is the last.
+  // Windows end at line ends, so only a window without one can be the last; whether it is shows only when the next is
+  // read. Keeping it until then would cost a copy, so a window that does not end with a line end is taken as the last.
   const Result<int64_t> bytes = for_each_window(*input, [&](std::string_view window, int64_t offset) {
     if (!simdjson::validate_utf8(window.data(), window.size())) log.bad_utf8.add(offset);
     const bool at_end = window.back() != '\n' && window.back() != '\r';

@@ -27,7 +27,7 @@ void extend(PaddleBurst& burst, const PaddleJob& job) {
   burst.end_ns = std::max(burst.end_ns, job.end_ns);
 }
 
-// A hole this long between two steps means that a second run was appended to the logs.
+// A gap this long between two steps means that a second run was appended to the logs.
 bool is_new_run(const std::vector<PaddleBurst>& bursts, size_t i, int64_t median_ns) {
   const int64_t hole = bursts[i].start_ns - bursts[i - 1].end_ns;
   return bursts[i].start_ns > 0 && bursts[i - 1].end_ns > 0 &&
@@ -48,7 +48,8 @@ PaddleRepeats mark_repeated_jobs(PaddleLog& log) {
     before = &job;
   }
   std::vector<int32_t> burst_of_job;
-  std::set<std::pair<int64_t, int64_t>> known;  // first start and last end of a step: no two steps have both
+  // (first start, last end) of each step; no two steps have both in common.
+  std::set<std::pair<int64_t, int64_t>> known;
   std::vector<bool> again;
   for (const PaddleBurst& burst : cut_bursts(log, burst_of_job)) {
     const bool has_jobs = burst.start_ns != 0 || burst.end_ns != 0;
@@ -70,7 +71,7 @@ std::vector<PaddleBurst> cut_bursts(const PaddleLog& log, std::vector<int32_t>& 
     only_default &= is_default[t];
   }
   std::vector<PaddleBurst> bursts;
-  std::unordered_map<uint64_t, size_t> seen_in;  // (type, micro-batch) → 1 + burst that had it last
+  std::unordered_map<uint64_t, size_t> seen_in;  // (type, micro-batch) → 1 + the burst that had it last
   for (size_t i = 0; i < log.jobs.size(); ++i) {
     const PaddleJob& job = log.jobs[i];
     if ((is_default[job.type] && !only_default) || (job.flags & kJobRepeated) != 0) continue;
@@ -104,7 +105,7 @@ std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<Padd
     diagnostics.add("paddle.lost_steps", Severity::kWarning,
                     "a rank has fewer steps than another; its steps are matched by time", {paths[r]},
                     static_cast<int64_t>(reference.size() - own.size()));
-    // The nearest middle wins; later bursts of this rank must still find a place.
+    // The burst with the nearest middle is taken, but later bursts of this rank must still find a place.
     size_t next = 0;
     for (size_t i = 0; i < own.size(); ++i) {
       const size_t last_allowed = reference.size() - (own.size() - i);

@@ -36,7 +36,7 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
     }
     std::string folder = file.rel.substr(0, file.rel.size() - name.size());
     if (!folder.empty()) folder.pop_back();
-    // The same log twice (workerlog.0 and workerlog.0.gz, or a file named twice) would double every row.
+    // The same log under two names (workerlog.0 and workerlog.0.gz, or a file named twice) would double every row.
     if (!seen.emplace(folder, number).second) {
       if (worker_log_number(name) < 0) {
         while (seen.count({folder, number})) ++number;

@@ -1,4 +1,4 @@
-// Primus (AMD) --dump_pp_data: a folder of pp_rank_N.json and config.json: docs/formats/primus.md.
+// Reads dumps of Primus (AMD) --dump_pp_data: a folder with pp_rank_N.json and config.json; docs/formats/primus.md.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -15,7 +15,7 @@ namespace stageline {
 namespace primus {
 namespace {
 
-// "pp_rank_12.json" → 12
+// Returns the rank in a name: "pp_rank_12.json" → 12.
 std::optional<int32_t> pp_rank_of(const std::string& path) {
   constexpr std::string_view lead = "pp_rank_";
   const std::string name = file_name(path);
@@ -45,7 +45,7 @@ Match sniff(const Source& source) {
   return Match::kNo;
 }
 
-// Folder part of a path as the source names it.
+// Returns the folder part of a path, as the source names it.
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
@@ -56,7 +56,7 @@ struct Chosen {
   std::string config_path;
 };
 
-// The rank files of one folder: two dumps side by side are two runs.
+// Chooses the rank files of one folder, since two dumps side by side are two runs.
 Chosen choose_files(const Source& source, Diagnostics& diagnostics) {
   Chosen chosen;
   std::set<int32_t> taken;
@@ -82,8 +82,8 @@ Chosen choose_files(const Source& source, Diagnostics& diagnostics) {
   return chosen;
 }
 
-// A backward whose weight gradient stands apart is the input half (zero-bubble schedules; DualPipeV
-// splits only some of them).
+// A backward whose weight gradient is separate is the input half. (Zero-bubble schedules split all backwards, DualPipeV
+// some of them.)
 void split_backwards(std::vector<Op>& ops) {
   const auto key = [](const Op& op) { return std::tuple(op.rank, op.step, op.chunk, op.micro_batch); };
   std::set<std::tuple<int32_t, int32_t, int32_t, int32_t>> weights;

@@ -21,7 +21,7 @@ constexpr size_t kMaxFileBytes = size_t{1} << 29;
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 constexpr int kMilliseconds = 6;
 
-// The three passes and the names of their lists: fwd_start, fwd_end, fwd_minibatch, fwd_chunk …
+// The three passes, and the prefixes of their lists' names: fwd_start, fwd_end, fwd_minibatch, fwd_chunk ….
 struct Pass {
   std::string_view prefix;
   CellKind kind;
@@ -33,9 +33,9 @@ constexpr std::array<Pass, 3> kPasses = {{{"fwd_", CellKind::kForward, "forward"
 constexpr std::array<std::string_view, 4> kLists = {"start", "end", "minibatch", "chunk"};
 enum List : size_t { kStart, kEnd, kMinibatch, kChunk };
 
-using Texts = std::vector<std::string_view>;  // numbers as the source writes them
+using Texts = std::vector<std::string_view>;  // numbers as written in the source
 struct Iteration {
-  std::array<std::array<Texts, 4>, 3> lists;  // pass, list
+  std::array<std::array<Texts, 4>, 3> lists;  // index: pass, list
   std::string_view total;
 };
 
@@ -123,7 +123,7 @@ class RankReader {
         for (size_t l = 0; l < kLists.size(); ++l) {
           if (key.substr(kPasses[p].prefix.size()) != kLists[l]) continue;
           const uint32_t bit = 1u << (p * kLists.size() + l);
-          if (seen & bit) return false;  // one list twice: neither can be trusted
+          if (seen & bit) return false;  // a list occurs twice, so neither can be trusted
           seen |= bit;
           if (!read_list(value, body, out.lists[p][l])) return false;
         }
@@ -181,7 +181,7 @@ class RankReader {
 Result<RankOps> read_rank(const RankFile& file, Progress* progress) { return RankReader(file).read(progress); }
 
 Position interleaved_position(int64_t k, int64_t count, int32_t pp_size, int32_t vp_size, bool forward) {
-  // Groups of pp micro-batches; the last group may be smaller when pp does not divide m.
+  // Groups have pp micro-batches; the last group may be smaller when pp does not divide m.
   const int64_t micro_batches = count / vp_size;
   const int64_t group = k / (int64_t{pp_size} * vp_size);
   const int64_t in_group = k - group * pp_size * vp_size;

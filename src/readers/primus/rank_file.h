@@ -1,4 +1,4 @@
-// One pp_rank_N.json becomes rows.
+// Reads one pp_rank_N.json into rows.
 #pragma once
 
 #include <map>
@@ -22,9 +22,9 @@ Config read_config(const std::string& path);
 
 struct RankOps {
   std::vector<Op> ops;
-  std::map<int32_t, int64_t> total_ns;  // per iteration: from schedule entry to its end
+  std::map<int32_t, int64_t> total_ns;  // for each iteration the time from the schedule's begin to its end
   Diagnostics diagnostics;
-  int64_t chunks_assigned = 0;  // cells whose chunk and micro-batch follow from their position
+  int64_t chunks_assigned = 0;  // cells whose chunk and micro-batch were found by their position
 };
 
 struct RankFile {
@@ -36,8 +36,8 @@ struct RankFile {
 // Errors: as read_all, and kBadInput when the file is no JSON object.
 Result<RankOps> read_rank(const RankFile& file, Progress* progress);
 
-// Interleaved order of Megatron: the k-th forward (backward) of a rank in groups of pp micro-batches,
-// chunk by chunk. `count`: forwards of the iteration, all chunks together.
+// Returns chunk and micro-batch of the k-th forward (backward) in Megatron's interleaved order: groups of pp
+// micro-batches, chunk after chunk. `count` is the number of forwards of the iteration over all chunks.
 struct Position {
   int32_t chunk, micro_batch;
 };

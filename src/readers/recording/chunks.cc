@@ -15,14 +15,14 @@ constexpr size_t kReadBytes = size_t{1} << 18;
 constexpr size_t kMostChunkBytes = kChunkHeaderBytes + kMaxPayloadBytes + 8;
 constexpr int64_t kFreeSuspicion = int64_t{64} << 20;
 
-// The file as a window that slides: bytes [begin(), begin() + text().size()).
+// A window that slides over the file: it holds the bytes [begin(), begin() + text().size()).
 class Window {
  public:
-  // `read` fills what it is given from where it stopped, and returns how many bytes; 0: the end.
+  // `read` fills the given buffer from where it stopped before, and returns how many bytes it wrote; 0 at the end.
   using Read = std::function<Result<size_t>(char*, size_t)>;
   explicit Window(Read read) : read_(std::move(read)) {}
 
-  // Sees to it that `bytes` are there from `at` on, as far as the file has them.
+  // Reads until `bytes` from `at` on are in the window, as far as the file has them.
   Status want(int64_t at, size_t bytes) {
     if (at > begin_ + static_cast<int64_t>(kReadBytes)) {
       data_.erase(0, static_cast<size_t>(at - begin_));
@@ -38,7 +38,7 @@ class Window {
     }
     return {};
   }
-  // From `at` on, all that is held.
+  // Returns everything in the window from `at` on.
   std::string_view from(int64_t at) const {
     const auto skip = static_cast<size_t>(std::max<int64_t>(0, at - begin_));
     return skip >= data_.size() ? std::string_view() : std::string_view(data_).substr(skip);
@@ -85,7 +85,7 @@ FileHead parse_head(std::string_view bytes) {
 
 namespace {
 
-// Every intact chunk of `window`, which begins with a file's header or anywhere in it.
+// Goes through every intact chunk of `window`, which begins with a file's header or anywhere in a file.
 Result<ChunkCounts> walk(Window window, FileHead& head, ChunkSink& sink) {
   ChunkCounts counts;
   std::optional<Error> read_error;
@@ -108,7 +108,7 @@ Result<ChunkCounts> walk(Window window, FileHead& head, ChunkSink& sink) {
     if (bytes.empty()) break;
     if (!header_is_right(bytes)) {
       const size_t next = bytes.find(kChunkMagic, 1);
-      // Magic may lie across the end of what is held.
+      // The magic number may lie across the end of the window.
       const size_t step = next != std::string_view::npos ? next
                           : window.ended() || read_error ? bytes.size()
                                                          : bytes.size() - kChunkMagic.size() + 1;
@@ -148,7 +148,7 @@ Result<ChunkCounts> walk(Window window, FileHead& head, ChunkSink& sink) {
     good_until = at;
   }
   counts.bytes = window.end();
-  // What follows the last chunk: the piece of one that was being written, or damage.
+  // After the last chunk there may be a piece of one that was being written, or damage.
   const int64_t rest = window.end() - good_until;
   counts.torn = rest > 0 && (torn_here || rest < static_cast<int64_t>(kChunkHeaderBytes));
   if (rest > 0 && !counts.torn) counts.skipped_bytes += rest;
@@ -157,7 +157,7 @@ Result<ChunkCounts> walk(Window window, FileHead& head, ChunkSink& sink) {
   return counts;
 }
 
-// Bytes [at, end) of a file, in order.
+// Reads the bytes [at, end) of a file, in order.
 Window::Read read_between(const Places& file, int64_t at, int64_t end) {
   return [&file, at, end](char* out, size_t size) mutable -> Result<size_t> {
     const size_t want = std::min(size, static_cast<size_t>(std::max<int64_t>(0, end - at)));

@@ -1,4 +1,4 @@
-// Walks the chunks of a recording, whatever happened to the file in between.
+// Goes through the chunks of a recording, whatever damage is between them.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace stageline::recording {
 
 struct FileHead {
-  bool good = false;  // magic and CRC are right
+  bool good = false;  // magic number and CRC are right
   uint32_t version = 0, part = 0, pid = 0;
   uint8_t tick_shift = 0;
   int32_t rank = -1;
@@ -25,26 +25,26 @@ struct FileHead {
 struct Chunk {
   ChunkType type = ChunkType::kMeta;
   uint8_t codec = 0;
-  uint16_t flags = 0;  // RANGES: the low bits that its ticks have lost
+  uint16_t flags = 0;  // for RANGES: how many low bits its ticks have lost
   uint32_t sequence = 0;
   uint64_t first_ticks = 0;
-  int64_t offset = 0;        // of its header in the (decompressed) file
-  std::string_view payload;  // checked
-  std::string_view whole;    // header, payload and padding as they lie in the file
+  int64_t offset = 0;        // position of its header in the (decompressed) file
+  std::string_view payload;  // verified by its CRC
+  std::string_view whole;    // header, payload and padding as in the file
 };
 
 struct ChunkCounts {
-  int64_t chunks = 0, damaged = 0, skipped_bytes = 0, first_damage = -1, first_chunk = -1;  // the last two: places
+  // The last two are positions.
+  int64_t chunks = 0, damaged = 0, skipped_bytes = 0, first_damage = -1, first_chunk = -1;
   bool torn = false;  // the file ends within a chunk: it was being written, or its writer was killed
   int64_t bytes = 0;
 };
 
 FileHead parse_head(std::string_view bytes);
 
-// Calls body(chunk) for every intact chunk, in file order; the views live for the call. What is not a chunk is
-// searched for the next one, byte by byte. Linear: chunks whose header is right and whose payload is not cost no more
-// than kMaxSuspicion times the file in all, and beyond that they are stepped over whole. Errors: of opening and
-// reading.
+// Calls body(chunk) for every intact chunk in file order; views are valid during the call. After damage the next chunk
+// is searched for byte by byte. The time is linear: chunks with a good header and a bad payload cost at most
+// kMaxSuspicion times the file in all, and beyond that they are skipped as a whole. Errors: of opening and reading.
 inline constexpr int64_t kMaxSuspicion = 16;
 class ChunkSink {
  public:
@@ -54,17 +54,18 @@ class ChunkSink {
 Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, ChunkSink& sink,
                                    Progress* progress = nullptr);
 
-// The same of a file that grows: `tables` gets the chunks of its first kTableBytes, `sink` those that begin within its
-// last `newest_bytes`; what lies between is not read. nullopt: the file is not longer than both, or not plain bytes.
-// What precedes the first chunk of the end is the rest of one, and no damage. Errors: of opening and reading.
+// The same for a file that is still growing. `tables` receives the chunks of the first kTableBytes, `sink` those that
+// begin within the last `newest_bytes`; what lies between is not read. nullopt when the file is not longer than both,
+// or is compressed. Bytes before the first chunk of the end belong to an earlier chunk and are no damage. Errors: of
+// opening and reading.
 inline constexpr int64_t kTableBytes = int64_t{1} << 15;
 Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, int64_t newest_bytes, FileHead& head,
                                                      ChunkSink& tables, ChunkSink& sink);
 
-// Says in `diagnostics` what was lost.
+// Reports in `diagnostics` what was lost.
 void report_damage(const ChunkCounts& counts, const std::string& path, Diagnostics& diagnostics);
 
-// Little-endian numbers of a text that is long enough.
+// Reads a little-endian number from bytes that are long enough.
 template <class T>
 T number_at(std::string_view bytes, size_t at) {
   T value;

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kStepNs = 1'000'000;
 constexpr double kMost = static_cast<double>(kMaxTimeNs);
 
-// Differences of hostile numbers as doubles: exact where it matters (below 2^53), never undefined.
+// Takes the difference of arbitrary numbers as a double: exact where it matters (below 2^53), and never undefined.
 double difference(int64_t a, int64_t b) { return static_cast<double>(a) - static_cast<double>(b); }
 
 int64_t shifted(int64_t base, double distance) {

@@ -1,9 +1,9 @@
-// From ticks and device clocks to nanoseconds of the epoch.
+// Turns ticks and stamps of device clocks into nanoseconds since the epoch.
 //
-// The recorder keeps raw readings: snapshots of the host's clocks every few seconds, anchors of each device every
-// second. Between two of them a straight line is drawn, beyond the last its slope goes on. The epoch comes from
-// CLOCK_REALTIME at the first snapshot, the course of time from CLOCK_MONOTONIC, which is never set: a wall clock
-// that jumps in mid-run moves nothing.
+// The recorder stores raw readings: snapshots of the host's clocks every few seconds, and anchors of each device every
+// second. Times between two readings lie on a straight line; beyond the last one its slope continues. The epoch comes
+// from CLOCK_REALTIME at the first snapshot, and the course of time from CLOCK_MONOTONIC, which is never set, so a wall
+// clock that jumps during the run moves nothing.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,11 @@
 
 namespace stageline::recording {
 
-// A monotone map by straight lines through points.
+// A monotone map made of straight lines through points.
 class Line {
  public:
-  // `x` strictly rising, `y` rising; `slope` where one point must do. Points that are neither are left out and counted.
+  // `x` must rise strictly and `y` must not fall; points that violate this are left out and counted. `slope` is used
+  // where there is only one point.
   struct Point {
     int64_t x, y;
   };
@@ -41,9 +42,9 @@ class Clocks {
   bool knows_device(uint8_t clock) const { return devices_.contains(clock); }
   int64_t device_ns(uint8_t clock, int64_t device_ns) const { return host_.at(devices_.at(clock).at(device_ns)); }
 
-  int64_t clock_steps = 0;       // times the wall clock was set by more than a millisecond
+  int64_t clock_steps = 0;       // how often the wall clock was set by more than a millisecond
   int64_t bad_readings = 0;      // snapshots and anchors that go backwards
-  int64_t worst_bracket_ns = 0;  // half the longest round trip of an anchor
+  int64_t worst_bracket_ns = 0;  // half of the longest round trip of an anchor
 
  private:
   Line host_{{}, 1};

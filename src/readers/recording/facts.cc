@@ -54,7 +54,7 @@ void FactMaker::add(const Op& op, const Row& row, const LaneRow* lane, std::stri
     messages_.push_back(message);
     return;
   }
-  // Names of code, which say nothing of the pipeline.
+  // These are names of code, which say nothing about the pipeline.
   if (lane && (lane->device_kind == kKernelLane || lane->device_kind == kLaunchLane)) return;
   const std::string_view direction = message_name(op.kind);
   if (!direction.empty() && (row.peer >= 0 || row.bytes >= 0)) {
@@ -62,9 +62,10 @@ void FactMaker::add(const Op& op, const Row& row, const LaneRow* lane, std::stri
     messages_.push_back(message);
     return;
   }
-  if (op.kind == CellKind::kCollective && row.bytes >= 0 && !name.empty()) {  // of a program's own call: by its name
+  // The program's own call, known by its name.
+  if (op.kind == CellKind::kCollective && row.bytes >= 0 && !name.empty()) {
     message.name = trace_.names.intern(name);
-    message.sequence = -1;  // it says no group by which others could be told
+    message.sequence = -1;  // its group, by which others could be identified, is not known
     messages_.push_back(message);
     return;
   }
@@ -86,7 +87,7 @@ CollectiveFact FactMaker::fact_of(const Message& m) const {
   fact.peer = m.peer;
   fact.bytes = m.bytes;
   const std::string name(trace_.names.text(m.name));
-  int32_t other = m.peer;  // a job's peer is a global rank
+  int32_t other = m.peer;  // in a job, the peer is a global rank
   if (m.communicator != 0) {
     fact.group = trace_.names.intern(hex(m.communicator));
     fact.group_size = m.size;

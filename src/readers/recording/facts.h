@@ -1,6 +1,6 @@
-// What recorded ranges say beyond name and time: messages and collectives (peer, bytes, number), and what a name says
-// of pipeline work where no job has a kind. Facts of profiler traces, so that clocks, links and cells are found by the
-// same code.
+// Turns what recorded ranges say beyond name and time into facts of profiler traces: messages and collectives (peer,
+// bytes, number), and, where no job has a kind, what a name says about pipeline work. Clocks, links and cells are then
+// found by the same code as for profiles.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@
 
 namespace stageline::recording {
 
-inline constexpr uint8_t kCommunicatorLane = 4;  // LaneRow::device_kind of NCCL's operations
-inline constexpr uint8_t kKernelLane = 5;        // of a stream's kernels, as CUPTI tells them
-inline constexpr uint8_t kLaunchLane = 6;        // of a thread's calls that gave the device work, by CUPTI too
+inline constexpr uint8_t kCommunicatorLane = 4;  // LaneRow::device_kind of a lane of NCCL's operations
+inline constexpr uint8_t kKernelLane = 5;        // of a stream's kernels, recorded through CUPTI
+inline constexpr uint8_t kLaunchLane = 6;  // of a thread's calls that launched device work, recorded through CUPTI
 
-// The entry whose index is `wanted`; entries are in order of their index.
+// Returns the entry whose index is `wanted`; entries are ordered by index.
 template <class T>
 const T* find_index(const std::vector<T>& entries, uint32_t wanted) {
   const auto at = std::lower_bound(entries.begin(), entries.end(), wanted,
@@ -32,11 +32,12 @@ class FactMaker {
  public:
   explicit FactMaker(Trace& trace) : trace_(trace) {}
 
-  // A rank's lanes, before its ranges: who is who in a communicator.
+  // Takes a rank's lanes, before its ranges: they say which rank is which in a communicator.
   void add_lanes(const Content& content, int32_t rank);
-  // A range that became `op`; op.file_index must grow from call to call. `name`: as recorded; `domain`: its lane's.
+  // Takes a range that became `op`; op.file_index must grow from call to call. `name` is as recorded, `domain` its
+  // lane's.
   void add(const Op& op, const Row& row, const LaneRow* lane, std::string_view name, std::string_view domain);
-  // Finds the slices again in the parts, which must be built.
+  // Finds the slices again in the parts, which must have been built.
   void fill();
 
  private:
@@ -46,7 +47,7 @@ class FactMaker {
     int64_t bytes = -1, sequence = -1;
     uint64_t communicator = 0;
     StringId name = 0;
-    bool timed = true;  // when it ran, not only when it was asked for
+    bool timed = true;  // its times are when it ran, and not when it was called
   };
   struct Range {
     uint32_t index = 0;
@@ -56,7 +57,7 @@ class FactMaker {
 
   Trace& trace_;
   std::vector<Message> messages_;
-  std::vector<Range> ranges_;  // none once some job has a kind
+  std::vector<Range> ranges_;  // empty once some job has a kind
   bool has_cells_ = false;
   std::map<std::pair<uint64_t, int32_t>, int32_t> rank_of_;  // (communicator, number in it) → global rank
 };

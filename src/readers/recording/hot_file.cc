@@ -63,7 +63,7 @@ class HotReader {
     out_.content.drops[0] += std::max<int64_t>(0, number_at<int64_t>(before, kRingDroppedAt));
     const auto head = number_at<uint64_t>(before, kRingHeadAt), old_tail = number_at<uint64_t>(before, kRingTailAt);
     const uint64_t waiting = head - old_tail;
-    std::string data;  // records [old_tail, head), the ring unrolled
+    std::string data;  // the records [old_tail, head) of the ring, one after another
     if (old_tail <= head && waiting <= records && waiting > 0) {
       const uint64_t first = old_tail & (records - 1), straight = std::min<uint64_t>(waiting, records - first);
       data = file_.read(at + kRingHeaderBytes + first * kRecordBytes, straight * kRecordBytes);
@@ -73,7 +73,7 @@ class HotReader {
     const std::string after = file_.read(at, kRingTailAt + 8);
     if (after.size() < kRingTailAt + 8) return;
     const auto tail = number_at<uint64_t>(after, kRingTailAt);
-    if (tail > head) return read_open(before);  // written meanwhile
+    if (tail > head) return read_open(before);  // the ring was written meanwhile
     if (tail < old_tail || waiting > records || data.size() < waiting * kRecordBytes) {
       if (head != tail) ++out_.content.bad_chunks;
       return read_open(before);

@@ -1,4 +1,4 @@
-// The hot file of a recording: what its process had not written when it was killed, or has not written yet.
+// Reads the hot file of a recording: what its process had not yet written when it was killed, or has not written yet.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,20 @@
 namespace stageline::recording {
 
 struct HotContent {
-  Content content;                      // rows in the rings, names, lanes, drops that no GAP said
-  std::vector<Row> open;                // ranges that nobody has ended
-  std::vector<std::string> open_bytes;  // of each, as it lay in memory
+  Content content;                      // rows in the rings, names, lanes, and drops that no GAP chunk reports
+  std::vector<Row> open;                // ranges that have not ended
+  std::vector<std::string> open_bytes;  // for each, its bytes as in memory
   uint32_t pid = 0;
-  std::string raw;                // RAW payloads' bodies: for recovery, ring by ring as `blocks`
-  std::vector<size_t> raw_begin;  // of each block
+  std::string raw;                // the bodies of RAW payloads, for recovery; ring by ring, as `blocks`
+  std::vector<size_t> raw_begin;  // where each block begins
 };
 
 bool is_hot_file(std::string_view head);
 
-// Reads the rings as they are now. Its process may be writing: the counters are read before and after the records, and
-// what was taken from a ring meanwhile is left out (it is in the cold file, which is therefore read after this).
-// Errors: kIo, and kBadInput when it is no hot file. At most what the file's own numbers say and holds.
+// Reads the rings as they are now. The process may be writing meanwhile: counters are read before and after the
+// records, and what was taken out of a ring in between is left out. (It is in the cold file, which is therefore read
+// after this one.) Errors: kIo; kBadInput when it is no hot file. Takes no more memory than the file's own numbers say
+// and the file holds.
 Result<HotContent> read_hot(const std::string& path);
 
 }  // namespace stageline::recording

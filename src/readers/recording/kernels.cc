@@ -10,7 +10,7 @@ namespace stageline::recording {
 namespace {
 
 enum : uint8_t { kPlain, kRange, kKernelRow, kCopyRow, kFillRow, kRuntimeRow, kDriverRow, kDeviceRange, kExchange };
-const std::vector<CategoryInfo>& categories() {  // in the order above, spelt as Kineto does
+const std::vector<CategoryInfo>& categories() {  // in the order above, spelt as Kineto spells them
   static const std::vector<CategoryInfo> all = {{"", Category::kOther},
                                                 {"user_annotation", Category::kUserAnnotation},
                                                 {"kernel", Category::kKernel},
@@ -23,7 +23,7 @@ const std::vector<CategoryInfo>& categories() {  // in the order above, spelt as
   return all;
 }
 
-// "cuLaunchKernel" is the driver's, "cudaLaunchKernel" the runtime's.
+// True for calls of the driver such as "cuLaunchKernel"; "cudaLaunchKernel" is the runtime's.
 bool is_driver_call(std::string_view name) { return name.starts_with("cu") && !name.starts_with("cuda"); }
 
 }  // namespace
@@ -76,7 +76,7 @@ void KernelMaker::add(const Op& op, const Row& row, const LaneRow* lane) {
 
 void KernelMaker::append_steps(std::vector<Op>& ops) {
   if (!any_) return;
-  std::map<int32_t, int64_t> last;  // end of each rank
+  std::map<int32_t, int64_t> last;  // last end on each rank
   for (const Op& op : ops) {
     const auto [at, is_new] = last.try_emplace(op.rank, op.end_ns);
     if (!is_new) at->second = std::max(at->second, op.end_ns);
@@ -103,7 +103,7 @@ void KernelMaker::fill() {
     Part& part = trace_.parts[p];
     fill_part(part);
     relate_slices(names, std::vector<uint32_t>(part.slices.size(), kNoCorrelation), {.lanes_are_typed = true}, part);
-    // Where no launch says whose step it is: that of the host while it ran.
+    // Where no launch gives the step, the host's step at that time is taken.
     Slices& s = part.slices;
     std::map<int64_t, uint16_t> number;
     for (size_t k = 0; k < part.steps.size(); ++k)
@@ -155,7 +155,7 @@ void KernelMaker::fill_part(Part& part) const {
       s.correlation[i] = note->correlation;
       if (note->communicates) s.kernel_class[i] = static_cast<uint8_t>(KernelClass::kCommunication);
       if (note->category != kCopyRow && note->category != kFillRow) continue;
-      // GB/s as Kineto counts them: bytes by nanoseconds.
+      // The rate is in GB/s as Kineto counts: bytes divided by nanoseconds.
       const double rate = s.dur_ns[i] > 0 ? static_cast<double>(note->bytes) / static_cast<double>(s.dur_ns[i]) : 0;
       part.copies.push_back({static_cast<uint32_t>(i), note->bytes, rate});
     }

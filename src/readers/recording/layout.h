@@ -1,5 +1,5 @@
-// The bytes of recordings, as docs/formats/recording.md has them. record/src/layout.h says the same for the writer; a
-// test holds the two together.
+// The byte layout of recordings, as in docs/formats/recording.md. record/src/layout.h has the same for the writer; a
+// test compares the two.
 #pragma once
 
 #include <cstddef>
@@ -31,26 +31,27 @@ inline constexpr size_t kRecordBytes = 32, kLaneRowBytes = 72, kLaneEntryBytes =
                         kGapRowBytes = 32;
 inline constexpr uint32_t kMaxLanes = 4096, kMaxNames = 65535, kMaxOpen = 64, kMaxRings = 1024, kDropReasons = 16;
 
-// FileHeader: places of its fields.
+// Offsets of the fields of FileHeader.
 inline constexpr size_t kFileVersionAt = 8, kFileCrcAt = 12, kFileClockAt = 16, kFileTickShiftAt = 17, kFilePartAt = 20,
                         kFileTicksAt = 24, kFileRealtimeAt = 32, kFilePidAt = 40, kFileRankAt = 44, kFileUuidAt = 48;
-// ChunkHeader.
+// Offsets in ChunkHeader.
 inline constexpr size_t kChunkTypeAt = 4, kChunkCodecAt = 5, kChunkFlagsAt = 6, kChunkBytesAt = 8,
                         kChunkHeaderCrcAt = 12, kChunkPayloadCrcAt = 16, kChunkSequenceAt = 20, kChunkTicksAt = 24;
-// HotHeader.
+// Offsets in HotHeader.
 inline constexpr size_t kHotVersionAt = 8, kHotRingRecordsAt = 16, kHotLanesAt = 24, kHotNamesAt = 32, kHotRingsAt = 40,
                         kHotRingBytesAt = 48, kHotPidAt = 56, kHotRankAt = 60, kHotTicksAt = 64, kHotRealtimeAt = 72,
                         kHotUuidAt = 80, kHotClockAt = 96, kHotFirstAt = 104, kHotSecondAt = 144, kHotRingCountAt = 184,
                         kHotLaneCountAt = 188, kHotNameBytesAt = 192, kHotMetaBytesAt = 196, kHotDropsAt = 200,
                         kHotMetaAt = 328, kHotMetaRoom = 3072, kHotHeaderBytes = 4096;
-// RingHeader.
+// Offsets in RingHeader.
 inline constexpr size_t kRingHeadAt = 0, kRingDroppedAt = 8, kRingDepthAt = 16, kRingLaneAt = 20, kRingTailAt = 64,
                         kRingStackAt = 128, kOpenRangeBytes = 64,
                         kRingSlotsAt = kRingStackAt + kMaxOpen * kOpenRangeBytes, kOpenSlotBytes = 72,
                         kRingHeaderBytes = 12288;
 inline constexpr uint64_t kSlotPhaseMask = 3, kSlotIsOpen = 1;
 
-// Reasons for drops from here on took only the device's time from a record; below, the record itself.
+// From kFirstDeviceDrop on, a reason for a drop took only the device's time from a record; lower reasons took the whole
+// record.
 inline constexpr uint32_t kFirstDeviceDrop = 5, kDropNames = 12, kDropGuard = 9;
 
 }  // namespace stageline::recording

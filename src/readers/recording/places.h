@@ -1,5 +1,5 @@
-// A file that its writer still changes, by places. It is mapped by that writer, so it is never mapped here (a
-// truncation would be a SIGBUS).
+// Reads a file that its writer is still changing, by positions. The writer maps it, so it is never mapped here (a
+// truncation would raise SIGBUS).
 #pragma once
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ class Places {
     if (fd_ >= 0) ::close(fd_);
   }
   bool is_open() const { return fd_ >= 0; }
-  // As much of [at, at + size) as there is; returns how much that is.
+  // Reads as much of [at, at + size) as there is, and returns how much that is.
   size_t read(uint64_t at, char* out, size_t size) const {
     size_t got = 0;
     if (at > INT64_MAX / 2) size = 0;

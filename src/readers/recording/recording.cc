@@ -1,4 +1,4 @@
-// Recordings of libstageline_record: docs/formats/recording.md.
+// Reads recordings of libstageline_record: docs/formats/recording.md.
 //
 //   files ──chunks──▶ rows ──by recording──▶ clocks ──▶ ops ──▶ parts, lanes, cells
 //   (chunks.h)       (rows.h, hot_file.h)   (clocks.h)
@@ -38,7 +38,7 @@ Match sniff(const Source& source) {
   return Match::kNo;
 }
 
-// enum slr_kind of stageline_record.h
+// By enum slr_kind of stageline_record.h.
 constexpr CellKind kKinds[] = {CellKind::kOther,        CellKind::kForward,     CellKind::kBackward,
                                CellKind::kInputGrad,    CellKind::kWeightGrad,  CellKind::kForwardBackward,
                                CellKind::kSendForward,  CellKind::kRecvForward, CellKind::kSendBackward,
@@ -46,7 +46,7 @@ constexpr CellKind kKinds[] = {CellKind::kOther,        CellKind::kForward,     
                                CellKind::kOther};
 constexpr uint8_t kLoadKind = 12;
 
-// What a reason takes away, in the order of enum slr_drop.
+// Name and message of each reason for a drop, in the order of enum slr_drop.
 struct DropWords {
   const char* name;
   const char* message;
@@ -116,7 +116,7 @@ class Maker {
     kernels_.fill();
   }
 
-  // Marks and counters find their part when there are parts.
+  // Marks and counters are added once there are parts.
   void add_series() {
     for (const auto& [rank, marks] : marks_) {
       Part* part = part_of(rank);
@@ -189,8 +189,8 @@ class Maker {
             {path});
   }
 
-  // The recording's lanes by number → place in lane_names_. Lanes of one name on one rank are told apart; a thread's
-  // launches lie on its own lane, within its ranges.
+  // Maps the recording's lane numbers to indices of lane_names_. Lanes with the same name on one rank are kept apart; a
+  // thread's launches are put on the thread's own lane, within its ranges.
   std::map<uint16_t, uint32_t> name_lanes(const Recording& r) {
     domain_of_.clear();
     std::map<uint16_t, uint32_t> places;
@@ -198,7 +198,7 @@ class Maker {
     std::map<uint32_t, uint32_t> of_thread;
     const auto name_lane = [&](uint16_t id, const LaneRow& lane) {
       std::string name = lane.name;
-      if (lane.device_kind == 0 || lane.device_kind == kLaunchLane) {  // "python 4711": the number is no rank's
+      if (lane.device_kind == 0 || lane.device_kind == kLaunchLane) {  // in "python 4711" the number is not a rank's
         const size_t digits = name.find_last_not_of("0123456789");
         if (digits != std::string::npos && digits + 1 < name.size() && name[digits] == ' ' && digits > 0)
           name.resize(digits);
@@ -250,7 +250,7 @@ class Maker {
     return id;
   }
 
-  // Of a text in braces (mstx, some NVTX) what it calls itself.
+  // From a text in braces (mstx, some NVTX) returns the name that it contains.
   static std::string short_name(const std::string& text) {
     if (!text.starts_with('{')) return text;
     std::string said = parse_range_message(text).name;
@@ -261,7 +261,7 @@ class Maker {
     const auto at = lane_of.find(row.lane);
     const uint32_t place = at == lane_of.end() ? lane_place("other threads") : at->second;
     const auto entry = p.recording.content.lanes.find(row.lane);
-    // Host times on a device's lane would be taken for the device's.
+    // Host times on a device's lane would be taken for the device's, so they get a lane of their own.
     if (row.host_instead && entry != p.recording.content.lanes.end() && entry->second.device_kind != 0 &&
         entry->second.device_kind != kLaunchLane)
       return lane_place(lane_names_[place] + " (host times)");
@@ -365,15 +365,15 @@ class Maker {
   Trace& trace_;
   FactMaker facts_;
   KernelMaker kernels_;
-  uint32_t index_ = 0;                         // of ranges, over all recordings
-  std::map<uint16_t, std::string> domain_of_;  // lane of the recording at hand → its name
+  uint32_t index_ = 0;                         // counts ranges over all recordings
+  std::map<uint16_t, std::string> domain_of_;  // lane of the present recording → its name
   std::vector<std::string> paths_, lane_names_;
   std::map<std::string, uint32_t> lane_index_;
   std::map<int32_t, std::vector<std::pair<Mark, uint32_t>>> marks_;
   std::map<int32_t, std::map<std::string, std::vector<std::pair<int64_t, double>>>> counters_;
 };
 
-// Of several recordings of one rank, those of the newest one's job; the others are runs of their own.
+// Of several recordings of one rank, keeps those of the newest one's job; the others are runs of their own.
 void keep_one_run(std::vector<Recording>& recordings, Diagnostics& diagnostics) {
   std::vector<Recording> kept;
   for (size_t i = 0; i < recordings.size();) {
@@ -411,7 +411,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   int32_t next_rank = 0;
   Maker maker(trace);
   std::map<int32_t, std::string> hosts, uuids;
-  std::map<int32_t, int32_t> devices;  // of the rank's first device lane
+  std::map<int32_t, int32_t> devices;  // by the rank's first device lane
   size_t rows = 0;
   for (Recording& r : recordings) {
     int32_t rank = r.meta.rank;

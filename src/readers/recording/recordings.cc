@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMaxMetaMembers = 256;
 
-// 32 hexadecimal digits → 16 bytes; "" when it is none.
+// Converts 32 hexadecimal digits into 16 bytes; returns "" for anything else.
 std::string bytes_of_hex(std::string_view text) {
   const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
   std::string out;
@@ -26,7 +26,7 @@ std::string bytes_of_hex(std::string_view text) {
   return out.size() == 16 ? out : "";
 }
 
-// "…/host.r00003.p4711.1700000000.002.slrec" → "host.r00003.p4711.1700000000"
+// Returns the stem of a path: "…/host.r00003.p4711.1700000000.002.slrec" → "host.r00003.p4711.1700000000".
 std::string stem_of(const std::string& path) {
   std::string name = file_name(path);
   const size_t hot = name.rfind(".slhot");
@@ -38,7 +38,7 @@ std::string stem_of(const std::string& path) {
   return dot == std::string::npos ? name : name.substr(0, dot);
 }
 
-// What says which recording a file is of: its own uuid, else its name.
+// Returns what identifies the recording of a file: its own uuid, else its name.
 std::string key_of(const Content& content, const Meta& meta, const std::string& path) {
   if (content.head.good) return content.head.uuid;
   return meta.uuid.empty() ? stem_of(path) : meta.uuid;
@@ -56,8 +56,9 @@ struct BlockOf {
   const RowBlock* block;
 };
 
-// The blocks of files in the order in which they were written. Chunks, or files whose headers are damaged, may come in
-// another: then by ring and place. What came in order stays as it came, the rings' blocks among each other too.
+// Returns the blocks of files in the order in which they were written. Where chunks, or files with damaged headers,
+// come in another order, they are ordered by ring and place. What came in order stays so, including the order of
+// different rings' blocks.
 std::vector<BlockOf> blocks_in_order(const std::vector<const Content*>& files) {
   std::vector<BlockOf> blocks;
   std::map<uint32_t, uint64_t> last;
@@ -76,7 +77,7 @@ std::vector<BlockOf> blocks_in_order(const std::vector<const Content*>& files) {
   return blocks;
 }
 
-// Adds to what is there the rows whose places of the ring are new.
+// Appends those rows whose places of the ring are new.
 void append_rows(Content& all, const std::vector<BlockOf>& blocks, std::map<uint32_t, uint64_t>& next,
                  Recording& recording) {
   for (const auto& [content, placed] : blocks) {
@@ -85,12 +86,11 @@ void append_rows(Content& all, const std::vector<BlockOf>& blocks, std::map<uint
     size_t begin = block.begin;
     if (block.ring < kMaxRings) {
       const auto known = next.find(block.ring);
-      // Of a recording whose oldest files were removed (STAGELINE_KEEP) nobody knows where rings began.
+      // If the oldest files of a recording were removed (STAGELINE_KEEP), it is not known where rings began.
       const bool late = file.begins_late || recording.content.head.part > 0;
       const uint64_t from = known != next.end() ? known->second : late ? block.first : 0;
-      // What begins before the ring's last known place is there twice: in the file, and still in memory when the
-      // process died, or when it was looked at. Rows from memory say how many places they take, so their new ones are
-      // kept.
+      // Rows before the ring's last known place exist twice: in the file, and still in memory when the process died or
+      // was looked at. Rows from memory say how many places they take, so those of them that are new are kept.
       uint64_t position = block.first;
       while (position < from && begin < block.end) position += std::max<uint64_t>(1, file.rows[begin++].slots);
       recording.repeated_rows += static_cast<int64_t>(begin - block.begin);
@@ -105,7 +105,7 @@ void append_rows(Content& all, const std::vector<BlockOf>& blocks, std::map<uint
   }
 }
 
-// The same of everything else.
+// The same for everything else.
 void append_tables(Content& all, Content& file) {
   for (auto& [id, name] : file.names) all.names.try_emplace(id, std::move(name));
   for (auto& [id, lane] : file.lanes) all.lanes[id] = std::move(lane);
@@ -159,7 +159,7 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
   std::vector<File> files;
   for (size_t i = 0; i < source.files.size(); ++i) {
     const std::string name = file_name(source.files[i].path);
-    if (newest_bytes > 0) {  // asked again and again: names have to do
+    if (newest_bytes > 0) {  // this is asked again and again, so names must do
       if (name.ends_with(".slhot") || name.find(".slrec") != std::string::npos)
         files.push_back({source.files[i].path, name.ends_with(".slhot"), {}, {}});
       continue;
@@ -176,7 +176,7 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
       diagnostics.add("recording.unusable_file", Severity::kLoss, "a file that is no recording was left out",
                       {source.files[i].path});
   }
-  // Hot before cold: what a ring gives away in between is in the cold file by then.
+  // Hot files are read before cold ones: what a ring gives away in between is then in the cold file.
   parallel_for(files.size(), [&](size_t i) {
     if (files[i].hot) files[i].hot_content.emplace(read_hot(files[i].path));
   });

@@ -56,7 +56,7 @@ class ChunkWriter {
   OutputFile& out_;
 };
 
-// Copies intact chunks, but no END: what the process held in memory comes after them.
+// Copies intact chunks except END, because what the process held in memory comes after them.
 class Copier : public ChunkSink {
  public:
   Copier(OutputFile& out, ChunkWriter& writer) : out_(out), writer_(writer) {}
@@ -121,7 +121,7 @@ void write_clocks(const HotContent& hot, ChunkWriter& writer) {
   writer.write(ChunkType::kClock, payload);
 }
 
-// A ring's records in pieces that fit a chunk; a record and its extra facts stay together.
+// Writes a ring's records in pieces that fit into a chunk; a record and its extra facts stay together.
 void write_rings(const HotContent& hot, ChunkWriter& writer) {
   for (size_t b = 0; b < hot.content.blocks.size(); ++b) {
     const RowBlock& block = hot.content.blocks[b];
@@ -158,7 +158,7 @@ void write_open(const HotContent& hot, ChunkWriter& writer) {
   if (!payload.empty()) writer.write(ChunkType::kOpen, payload);
 }
 
-// Drops that no GAP in the files says.
+// Writes the drops that no GAP in the files reports.
 void write_drops(const Recording& r, ChunkWriter& writer) {
   std::string payload;
   for (uint32_t reason = 0; reason < kDropReasons; ++reason) {
@@ -209,7 +209,7 @@ Result<Recovered> recover_one(const Recording& r, const std::string& path) {
   return result;
 }
 
-// "host.r00003.p4711.1700000000.000.slrec" → "host.r00003.p4711.1700000000"
+// Returns the stem of a recording: "host.r00003.p4711.1700000000.000.slrec" → "host.r00003.p4711.1700000000".
 std::string stem_of(const Recording& r) {
   std::string name = file_name(r.paths.empty() ? r.hot_path : r.paths[0]);
   for (const std::string_view ending : {".gz", ".zst", ".slrec", ".slhot", ".000"})

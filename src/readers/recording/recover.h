@@ -1,4 +1,4 @@
-// Makes whole files of what is left of recordings: damaged ones, and those of processes that were killed.
+// Makes complete files from what is left of recordings that were damaged or whose processes were killed.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace stageline::recording {
 struct Recovered {
   std::string path;
   int32_t rank = -1;
-  int64_t ranges = 0;         // and marks, counters, steps
-  int64_t from_memory = 0;    // of these, only in the hot file
-  int64_t unfinished = 0;     // ranges that were open
-  int64_t skipped_bytes = 0;  // damage that was left behind
+  int64_t ranges = 0;         // ranges, marks, counters and steps
+  int64_t from_memory = 0;    // those of them that were only in the hot file
+  int64_t unfinished = 0;     // ranges that were still open
+  int64_t skipped_bytes = 0;  // bytes of damage that were left out
 };
 
-// One file per recording in `folder` (made when missing): every intact chunk as it was, then what the hot file held.
-// Nothing that is there is changed or overwritten. Errors: kBadInput without recordings, kIo, kUsage when a file of
-// that name exists.
+// Writes one file per recording into `folder`, which is made if it does not exist: every intact chunk unchanged, then
+// the contents of the hot file. No existing file is changed or overwritten. Errors: kBadInput without recordings, kIo,
+// kUsage when a file of that name exists.
 Result<std::vector<Recovered>> recover(const Source& source, const std::string& folder, Diagnostics& diagnostics);
 
 }  // namespace stageline::recording

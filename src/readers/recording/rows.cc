@@ -8,7 +8,7 @@
 namespace stageline::recording {
 namespace {
 
-// Reads varints until something does not fit; then everything is 0 and good() false.
+// Reads varints until something does not fit; after that everything is 0, and good() is false.
 class Numbers {
  public:
   explicit Numbers(std::string_view bytes) : bytes_(bytes) {}
@@ -32,7 +32,7 @@ class Numbers {
     const uint64_t value = unsigned_number();
     return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
   }
-  // −1 … most: the number plus one is written.
+  // Reads a number from −1 to `most`, which is written plus one.
   int32_t index(int64_t most) {
     const uint64_t value = unsigned_number();
     if (value > static_cast<uint64_t>(most) + 1) return static_cast<int32_t>(fail());
@@ -60,7 +60,7 @@ class Numbers {
   bool good_ = true;
 };
 
-// Sums of hostile deltas may leave the range; they wrap like the unsigned numbers they are.
+// Sums of arbitrary deltas may overflow; they wrap as unsigned numbers do.
 int64_t plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 
 bool take_ranges(const Chunk& chunk, Content& content) {
@@ -158,7 +158,7 @@ bool take_open(std::string_view payload, Content& content) {
     row.type = RecordType::kOpenRange;
     row.end = row.start;
     RowBlock block;
-    block.ring = kMaxRings;  // of no ring: nothing repeats it
+    block.ring = kMaxRings;  // of no ring, so that nothing repeats it
     block.begin = content.rows.size();
     content.rows.push_back(row);
     block.end = content.rows.size();
@@ -217,7 +217,7 @@ class Taker : public ChunkSink {
   Content& content_;
 };
 
-// Names, lanes and clocks alone.
+// Takes only names, lanes and clocks.
 class TableTaker : public Taker {
  public:
   using Taker::Taker;

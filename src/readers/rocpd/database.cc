@@ -21,7 +21,8 @@ using Process = Processes::Process;
 
 constexpr size_t kMostSuffixes = 1024;
 
-// The rank that a process was told in its environment. Nothing else of it is looked at: it may hold secrets.
+// Returns the rank that a process was given in its environment. Nothing else of the environment is looked at, since it
+// may hold secrets.
 int64_t rank_of_environment(std::string_view json) {
   if (json.empty()) return -1;
   const Result<JsonTree> tree = parse_json_tree(json, "");
@@ -64,7 +65,7 @@ class DatabaseReader {
     processes_.finish(out_);
   }
 
-  // rocmProfileData's .rpd: one process's calls and operations, linked by a table of pairs.
+  // Reads rocmProfileData's .rpd: the calls and operations of one process, linked by a table of pairs.
   void read_rpd() {
     out_.written_by = "rocmProfileData";
     scan("rocpd_string", {"id", "string"}, [&](const SqliteRows& rows) { add_text(rows.integer(0), rows.text(1)); });
@@ -113,7 +114,8 @@ class DatabaseReader {
   }
 
  private:
-  // Tables bear a uuid at their ends, one a process; merged files have several. Without any: one of "".
+  // Tables have a uuid at the end of their names, one for each process; merged files have several. Without any, the
+  // only suffix is "".
   std::vector<std::string> suffixes() {
     std::vector<std::string> out;
     SqliteRows rows(db_,
@@ -152,14 +154,14 @@ class DatabaseReader {
     return rows.is_null(column) || rows.type(column) == SQLITE_BLOB ? -1 : rows.integer(column);
   }
 
-  // Columns "pid" name a row of rocpd_info_process; in most files the two are the same number.
+  // Columns "pid" refer to a row of rocpd_info_process; in most files the row's number equals the pid.
   Process* process_of(int64_t id) {
     const auto pid = pids_.find(id);
     return processes_.of(id, pid == pids_.end() ? id : pid->second);
   }
 
   struct Agent {
-    int64_t device = 0;  // among the GPUs
+    int64_t device = 0;  // number among the GPUs
     std::string name;
   };
   struct Event {
@@ -229,7 +231,7 @@ class DatabaseReader {
   }
 
   void read_regions(const std::string& suffix) {
-    std::map<int64_t, std::map<std::string, std::string>> arguments;  // of RCCL's calls
+    std::map<int64_t, std::map<std::string, std::string>> arguments;  // arguments of RCCL's calls
     std::set<int64_t> wanted;
     struct Call {
       Process* process;
@@ -298,7 +300,7 @@ class DatabaseReader {
          [&](const SqliteRows& rows) {
            Process* p = process_of(rows.integer(0));
            if (!p) return;
-           // A copy is drawn at the device that takes part; of two devices at the one that receives.
+           // A copy is drawn on the device that takes part; between two devices, on the receiving one.
            const int64_t to = rows.integer_or(4, -1), from = rows.integer_or(5, -1);
            const int64_t at = agents_.contains(to) ? to : agents_.contains(from) ? from : to;
            processes_.add_work(*p, kMemcpy, agent(*p, at).device, rows.integer_or(8, rows.integer_or(7, 0)),
@@ -323,7 +325,7 @@ class DatabaseReader {
     std::map<int64_t, std::string> names;
     scan("rocpd_info_pmc" + suffix, {"id", "name"},
          [&](const SqliteRows& rows) { names[rows.integer(0)] = valid_utf8(rows.text(1)); });
-    NumberMap time_of;  // event → into times
+    NumberMap time_of;  // event → index into times
     std::vector<int64_t> times;
     scan("rocpd_sample" + suffix, {"timestamp", "event_id?"}, [&](const SqliteRows& rows) {
       if (rows.is_null(1)) return;

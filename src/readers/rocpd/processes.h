@@ -1,5 +1,6 @@
-// The processes of a record of AMD's profilers while it is read: calls, device work, allocations and counters in any
-// order, put together and linked by finish(). Times are nanoseconds as the file has them; one before zero is none.
+// The processes of a record of AMD's profilers while it is being read: calls, device work, allocations and counters
+// come in any order, and finish() puts them together and links them. Times are nanoseconds as in the file; a negative
+// one is no time.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,9 @@
 
 namespace stageline::rocpd {
 
-// "MEMORY_COPY_HOST_TO_DEVICE", "CopyHostToDevice" → "Memcpy HtoD"; others as they are.
+// Renames copies: "MEMORY_COPY_HOST_TO_DEVICE" and "CopyHostToDevice" → "Memcpy HtoD". Other names are not changed.
 std::string copy_name(std::string_view name);
-// "0x00007ffb26354000"; without 0x a decimal number.
+// Parses "0x00007ffb26354000"; without 0x the number is decimal.
 std::optional<uint64_t> parse_address(std::string_view text);
 
 class Processes {
@@ -30,41 +31,44 @@ class Processes {
     int64_t pid = 0, device_rows = 0, host_rows = 0, first_device = -1, said_rank = -1;
     std::string host;
     LaunchedWork launched;
-    std::map<int64_t, int64_t> size_at;          // address → bytes of what is allocated: frees do not say
+    std::map<int64_t, int64_t> size_at;  // address → bytes of what is allocated, since frees do not say how much
     std::map<int64_t, std::string> device_name;  // by the device's number
   };
 
   explicit Processes(std::string path) : path_(std::move(path)) {}
 
-  // The process of that number, made when it is new; `pid` is the operating system's. nullptr: there are too many.
+  // Returns the process with this number, made if it is new; `pid` is the operating system's. nullptr when there are
+  // too many.
   Process* of(int64_t id, int64_t pid);
   bool empty() const { return all_.empty(); }
   Process* first() { return empty() ? nullptr : all_.begin()->second.get(); }
-  // Numbers of processes and of launches mean others from here on: of merged files.
+  // For merged files: from here on, numbers of processes and launches have another meaning.
   void begin_next();
-  Process* last_of_these();  // nullptr where none was made since begin_next()
+  Process* last_of_these();  // nullptr when none was made since begin_next()
 
-  // A call of the host. `category`: "HIP_RUNTIME_API", "HSA_CORE_API", "MARKER_CORE_API", "RCCL_API", …; of a marker
-  // `name` is its message. Device work names the `launch` that made it; 0 is none. kNoRow: it cannot be.
+  // Adds a call of the host. `category` is "HIP_RUNTIME_API", "HSA_CORE_API", "MARKER_CORE_API", "RCCL_API", …; for a
+  // marker `name` is its message. Device work names the `launch` that made it; 0 means none. Returns kNoRow when the
+  // row cannot be.
   uint32_t add_call(Process& p, std::string_view category, int64_t thread, int64_t start, int64_t end,
                     std::string_view name, int64_t launch);
-  // `kind`: kKernel, kMemcpy, kMemset or kSync. `bytes` of a copy; −1: not known.
+  // Adds device work. `kind` is kKernel, kMemcpy, kMemset or kSync; `bytes` is a copy's, −1 when not known.
   uint32_t add_work(Process& p, gpu_rows::Kind kind, int64_t device, int64_t stream, int64_t start, int64_t end,
                     std::string_view name, int64_t launch, int64_t bytes = -1);
-  // Work items of a group and of the grid; other profilers count the grid in blocks, and so do facts.
+  // Work items of a group and of the grid. Other profilers count the grid in blocks, and so do the facts made of this.
   struct Shape {
     int64_t group[3] = {1, 1, 1}, items[3] = {1, 1, 1};
     bool known = false;
     int64_t registers = -1, shared_bytes = -1;
   };
   static void describe_kernel(Process& p, uint32_t row, const Shape& shape);
-  // ncclAllReduce(sendbuff, recvbuff, count, datatype, op, comm, stream): names of the arguments as RCCL has them.
+  // Reads ncclAllReduce(sendbuff, recvbuff, count, datatype, op, comm, stream); arguments have RCCL's names.
   static void describe_collective(Process& p, uint32_t row, std::string_view name,
                                   std::map<std::string, std::string>& arguments);
-  // `bytes` 0 or less: what stands at the address is freed.
+  // Adds an allocation; with `bytes` ≤ 0, what is at the address is freed.
   static void add_allocation(Process& p, int64_t at, int64_t address, int64_t bytes, int64_t device);
 
-  // Links, draws ranges on the devices and moves what is kept to `out`. The processes are empty then.
+  // Links everything, draws ranges on the devices, and moves what is kept to `out`. Afterwards there are no processes
+  // here.
   void finish(Record& out);
 
  private:
@@ -73,7 +77,8 @@ class Processes {
   std::string path_;
   int generation_ = 0;
   std::map<std::pair<int, int64_t>, std::unique_ptr<Process>> all_;
-  std::map<int64_t, uint32_t> numbers_;  // of launches: the profilers' may be of 64 bits, so they are counted anew
+  // Of launches; the profilers' own numbers may need 64 bits, so they are counted anew.
+  std::map<int64_t, uint32_t> numbers_;
   uint32_t last_number_ = 0;
 };
 

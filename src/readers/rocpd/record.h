@@ -1,5 +1,5 @@
-// What one process's, or one machine's, output of AMD's profilers holds, whichever of their files it is: an SQLite
-// database (database.h), tables (tables.h) or JSON (tool_json.h).
+// The contents of what AMD's profilers wrote for one process or machine, whichever form it has: an SQLite database
+// (database.h), tables (tables.h) or JSON (tool_json.h).
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 namespace stageline::rocpd {
 
 struct ProcessPart {
-  Part part;  // ids of `names`; times count from the machine's start, or are the file's own (.rpd)
+  Part part;  // with ids of `names`; times count from the machine's start, or are the file's own (.rpd)
   FileNames names;
   Diagnostics notes;
   int64_t pid = 0, device_rows = 0, host_rows = 0, first_device = -1;
-  int64_t said_rank = -1;  // RANK and the like in the process's environment
+  int64_t said_rank = -1;  // from RANK or the like in the process's environment
 };
 
 struct Record {
-  std::string path, written_by;        // the file, or the first of several; "rocprofiler-sdk, rocpd schema 3.0.0"
-  std::vector<ProcessPart> processes;  // those with device work; where none has any, all with calls
+  std::string path, written_by;        // the file, or the first of several; and "rocprofiler-sdk, rocpd schema 3.0.0"
+  std::vector<ProcessPart> processes;  // those with device work; if none has any, all with calls
   int64_t left_out_processes = 0;
   Diagnostics notes;
 };

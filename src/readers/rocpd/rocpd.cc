@@ -1,4 +1,4 @@
-// Records of AMD's profilers (rocpd, .rpd, rocprofv3's JSON and CSV): docs/formats/rocpd.md.
+// Reads records of AMD's profilers (rocpd, .rpd, rocprofv3's JSON and CSV): docs/formats/rocpd.md.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -39,10 +39,10 @@ Match sniff(const Source& source) {
   return Match::kNo;
 }
 
-// What becomes one record: a database, a JSON, or the tables of one name.
+// The files that become one record: a database, a JSON, or the tables of one name.
 struct Chosen {
   enum class Form : uint8_t { kDatabase, kJson, kTables } form = Form::kDatabase;
-  std::vector<TableFile> files;  // of a database or JSON one
+  std::vector<TableFile> files;  // a database or JSON has one
 
   const std::string& path() const { return files.front().path; }
   Result<Record> read(Progress* progress) const {
@@ -57,7 +57,7 @@ struct Chosen {
   }
 };
 
-// "node0/4242_results.db", "node0/4242_kernel_trace.csv" → "node0/4242".
+// Returns the stem of a record's files: "node0/4242_results.db", "node0/4242_kernel_trace.csv" → "node0/4242".
 std::string stem_of(const Chosen& one) {
   if (one.form == Chosen::Form::kTables) return table_stem(one.path());
   const std::string& path = one.path();
@@ -91,7 +91,7 @@ std::vector<Chosen> choose(const Source& source, const ReadOptions& options, Dia
     }
     if (options.progress) options.progress->expect(source.files[i].size_bytes);
   }
-  // A process that was written in two forms is one: its database says most, then its JSON.
+  // A process that was written in several forms counts once: its database says most, then its JSON.
   std::map<std::string, size_t> best;
   std::vector<bool> kept(chosen.size(), true);
   for (size_t k = 0; k < chosen.size(); ++k) {
@@ -115,8 +115,8 @@ struct Placed {
   int64_t rank = -1;
 };
 
-// By what says them best, for all processes or for none: their environments, the files' names, files and devices in
-// order.
+// Numbers ranks by the best source that gives all of them: the processes' environments, the files' names, or else files
+// and devices in order.
 void number_ranks(std::vector<Placed>& all, size_t records, Diagnostics& notes) {
   const auto take = [&](const auto& rank_of, const char* how) {
     std::set<int64_t> seen;

@@ -19,7 +19,7 @@ using namespace gpu_rows;
 using Process = Processes::Process;
 
 struct Header {
-  std::map<std::string, size_t, std::less<>> at;  // column → place
+  std::map<std::string, size_t, std::less<>> at;  // column → position
 
   explicit Header(const std::vector<std::string_view>& fields) {
     for (size_t i = 0; i < fields.size(); ++i) at.try_emplace(std::string(trim(fields[i])), i);
@@ -146,14 +146,14 @@ class TablesReader {
     }
   }
 
-  // Tables of device work name no process where rocprofv3 itself wrote them: they are of the one whose calls stand
-  // beside them.
+  // Tables of device work that rocprofv3 wrote itself name no process: they belong to the one whose calls stand beside
+  // them.
   Process* process_of(const Row& row) {
     const int64_t pid = row.number("Process_Id", -1);
     if (pid >= 0) return named(pid);
     return processes_.empty() ? named(pid_in_name()) : processes_.first();
   }
-  // "4242_kernel_trace.csv"
+  // Returns the process in a name, "4242_kernel_trace.csv".
   int64_t pid_in_name() const {
     const std::string name = file_name(path_);
     return parse_int(std::string_view(name).substr(0, name.find('_'))).value_or(0);
@@ -173,11 +173,11 @@ class TablesReader {
 
   struct Agent {
     int64_t node = -1, logical_node = -1;
-    int64_t device = 0;  // among the GPUs
+    int64_t device = 0;  // number among the GPUs
     std::string name;
   };
-  // "Agent 4", "4": the number of the machine's node, or with --agent-index relative the one that the process sees;
-  // "GPU 0": among the GPUs.
+  // Splits "Agent 4" and "4", which are the number of the machine's node or, with --agent-index relative, the one that
+  // the process sees; and "GPU 0", a number among the GPUs.
   static std::pair<std::string_view, int64_t> agent_number(std::string_view text) {
     const size_t space = text.rfind(' ');
     const std::string_view digits = space == std::string_view::npos ? text : text.substr(space + 1);
@@ -225,7 +225,7 @@ class TablesReader {
     const std::optional<uint64_t> address = parse_address(trim(row.text("Address")));
     if (!address || (bytes <= 0 && !frees)) return;
     const std::string_view at = row.text("Agent_Id");
-    // A free says no device: the record has that of its allocation.
+    // A free does not name its device, so that of its allocation is used.
     const int64_t on = frees ? device_of_[*address] : device(p, agent(at), at);
     device_of_[*address] = on;
     Processes::add_allocation(p, start, static_cast<int64_t>(*address), bytes, on);
@@ -275,7 +275,7 @@ std::string table_stem(std::string_view path) {
 }
 
 Result<Record> read_tables(std::vector<TableFile> files, Progress* progress) {
-  // Names of devices before what runs on them, processes' calls before work that names no process.
+  // Names of devices come before what runs on them, and calls of processes before work that names no process.
   std::stable_sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.kind < b.kind; });
   const auto shown =
       std::find_if(files.begin(), files.end(), [](const auto& f) { return f.kind != TableKind::kAgents; });

@@ -24,7 +24,7 @@ constexpr std::string_view kRoot = "rocprofiler-sdk-tool";
 int64_t whole(Value value, int64_t otherwise = -1) { return value.integer().value_or(otherwise); }
 int64_t handle(Value value) { return whole(value["handle"]); }
 
-// The numbers of the kind and of the operation within it are indices into lists of names.
+// The numbers of a kind, and of an operation within it, are indices into these lists of names.
 struct Names {
   struct Kind {
     std::string name;
@@ -87,9 +87,10 @@ class JsonReader {
   }
 
  private:
-  // Of {"rocprofiler-sdk-tool": [{…}, …]} the part below a process, and of what is in it a record's kind.
+  // From a path in {"rocprofiler-sdk-tool": [{…}, …]}, returns the section below a process, and the kind of record
+  // within it.
   static std::pair<std::string_view, std::string_view> section(const JsonPath& path) {
-    const size_t skip = path.size() > 1 && path[1].empty() ? 2 : 1;  // one process may stand without the list
+    const size_t skip = path.size() > 1 && path[1].empty() ? 2 : 1;  // a single process may stand without the list
     if (path.size() <= skip) return {};
     return {path[skip], path.size() > skip + 1 ? std::string_view(path[skip + 1]) : std::string_view()};
   }
@@ -160,7 +161,7 @@ class JsonReader {
     int64_t next = 0;
     for (size_t i = 0; i < root.size(); ++i) {
       const Value one = root.item(i);
-      if (whole(one["type"]) != 2) continue;  // 1: a CPU
+      if (whole(one["type"]) != 2) continue;  // 1 is a CPU
       const std::string_view product = one["product_name"].text();
       agents_[handle(one["id"])] = {whole(one["logical_node_type_id"], next++),
                                     valid_utf8(product.empty() ? one["name"].text() : product)};
@@ -271,7 +272,7 @@ class JsonReader {
   }
 
   struct Agent {
-    int64_t device = 0;  // among the GPUs
+    int64_t device = 0;  // number among the GPUs
     std::string name;
   };
   struct Symbol {
@@ -285,8 +286,8 @@ class JsonReader {
   Names names_;
   std::map<int64_t, Agent> agents_;
   std::map<int64_t, Symbol> symbols_;
-  std::map<int64_t, std::string> messages_;  // of markers, by correlation
-  std::string batch_, batch_kind_;           // records with commas behind them, all of one kind
+  std::map<int64_t, std::string> messages_;  // messages of markers, by correlation
+  std::string batch_, batch_kind_;           // records, each followed by a comma, all of one kind
   std::vector<std::pair<size_t, size_t>> pieces_;
   int64_t bad_ = 0;
 };

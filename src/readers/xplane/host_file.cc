@@ -23,7 +23,7 @@ namespace {
 
 using namespace gpu_rows;
 
-// Below, times count from the profile's start; what is later is an epoch's (files of TensorFlow up to 2.4).
+// Times below this count from the profile's start; larger ones count from the epoch (in files of TensorFlow up to 2.4).
 constexpr int64_t kEpochTimes = 1'000'000'000'000'000;
 constexpr size_t kMostStepEvents = 20'000'000;
 constexpr size_t kMostCounters = 65'536;
@@ -80,11 +80,11 @@ struct Facts {
   double counter = 0;
   bool has_counter = false, has_source = false, has_hlo = false;
   std::string_view hlo_category, kernel_details, copy_details, memset_details;
-  std::string arguments;  // of an annotation: "micro_batch=3,stage=0"
+  std::string arguments;  // arguments of an annotation: "micro_batch=3,stage=0"
   int32_t micro_batch = -1, chunk = -1, stage = -1;
 };
 
-// ps, and the whole ns before it, to ns: halves go to the even one.
+// Converts ps, and the whole ns before them, to ns; halves are rounded to even.
 int64_t ns_of(int64_t base_ns, int64_t ps) {
   int64_t ns = ps / 1000, rest = ps % 1000;
   if (rest < 0) rest += 1000, --ns;
@@ -92,7 +92,7 @@ int64_t ns_of(int64_t base_ns, int64_t ps) {
   return rest > 500 || (rest == 500 && (ns & 1) != 0) ? sum_or_limit(ns, 1) : ns;
 }
 
-// "$profiler.py:151 start_trace" → "profiler.py(151): start_trace", as Kineto spells frames.
+// Spells a frame as Kineto does: "$profiler.py:151 start_trace" → "profiler.py(151): start_trace".
 std::string frame_name(std::string_view name) {
   name.remove_prefix(1);
   const size_t blank = name.find(' ');
@@ -105,7 +105,7 @@ std::string frame_name(std::string_view name) {
          "): " + std::string(function);
 }
 
-// The number after "key:" in "regs:32 grid:8,1,1 block:256,1,1 occ_pct:75".
+// Returns the number after "key:" in "regs:32 grid:8,1,1 block:256,1,1 occ_pct:75".
 std::string_view detail(std::string_view details, std::string_view key) {
   for (size_t at = details.find(key); at != std::string_view::npos; at = details.find(key, at + 1)) {
     const size_t colon = at + key.size();
@@ -120,7 +120,7 @@ bool is_api_call(std::string_view name) {
   return name.starts_with("cu") || name.starts_with("hip") || name.starts_with("cuda");
 }
 
-// What XLA's own code calls its spans, as against what a program's author wrote.
+// True for names of XLA's own spans, as opposed to those that a program's author wrote.
 bool is_internal(std::string_view name) {
   constexpr std::string_view kOwn[] = {
       "ParseArguments",          "Handle inputs", "AllocateOutputBuffersWithInputReuse",
@@ -130,7 +130,7 @@ bool is_internal(std::string_view name) {
          name.starts_with("ExecutorState") || std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn);
 }
 
-// "/device:GPU:3", "/device:TPU:0 SparseCore 1" → kind, number, the rest.
+// A device's name in parts: "/device:GPU:3", "/device:TPU:0 SparseCore 1" → kind, number, the rest.
 struct DeviceName {
   std::string kind, rest;
   int64_t number = -1;
@@ -183,7 +183,7 @@ class HostReader {
     PartBuilder out;
     LaunchedWork launched;
   };
-  // A call that launches work: it stands at the device that does the work, which is known at the end.
+  // A call that launches work. It is put with the device that does the work, which is only known at the end.
   struct LaunchCall {
     int64_t thread, start_ns, end_ns;
     uint32_t name, lane_name, correlation;
@@ -315,7 +315,7 @@ class HostReader {
     return unnamed_name_;
   }
 
-  // A line's own zero: the whole ns before its events' offsets, since the epoch or the profile's start.
+  // Returns a line's own zero, in whole ns before its events' offsets, since the epoch or since the profile's start.
   int64_t base_of(const LineHead& line) {
     if (line.start_ns >= kEpochTimes) {
       out_.is_dated = true;
@@ -323,7 +323,7 @@ class HostReader {
     }
     return sum_or_limit(base_ns_, line.start_ns);
   }
-  // The same as ps that fit: since the profile's start.
+  // The same in ps that fit: since the profile's start.
   int64_t base_ps(const LineHead& line) {
     if (line.start_ns >= kEpochTimes && epoch_zero_ < 0) epoch_zero_ = base_ns_ > 0 ? base_ns_ : line.start_ns;
     const int64_t ns = line.start_ns >= kEpochTimes ? between_ns(epoch_zero_, line.start_ns) : line.start_ns;
@@ -367,7 +367,7 @@ class HostReader {
     }
   }
 
-  // Times of an event, or false where they are none; counted.
+  // Reads the times of an event. Returns false, and counts the event, when they are none.
   bool times(const LineHead& line, const Event& event, int64_t& start_ns, int64_t& end_ns) {
     if (event.is_aggregate) {
       ++aggregates_;
@@ -533,7 +533,7 @@ class HostReader {
           {"deviceProperties", "[{\"id\":" + std::to_string(device.number) + ",\"name\":" + json_quoted(type) + "}]"});
   }
 
-  // "Stream #16(MemcpyH2D)" → 16.
+  // Returns the number in "Stream #16(MemcpyH2D)", 16.
   static int64_t stream_number(const std::string& line) {
     const size_t at = line.find('#');
     const size_t end = line.find_first_not_of("0123456789", at + 1);
@@ -544,7 +544,7 @@ class HostReader {
     PartBuilder& out = to.out;
     if (line.events.empty()) return;
     uint32_t lane = UINT32_MAX;
-    // Of XLA's ops a loop or a call encloses what it runs: the innermost are the work.
+    // Among XLA's ops, a loop or call encloses what it runs; the innermost ops are the work.
     std::vector<bool> encloses(line.events.size());
     if (!is_stream) mark_enclosing(plane, line, encloses);
     for (size_t k = 0; k < line.events.size(); ++k) {
@@ -624,7 +624,7 @@ class HostReader {
       if (category.find(word) != std::string_view::npos || (category.empty() && name.starts_with(word))) return true;
     return false;
   }
-  // "MemcpyH2D" → "Memcpy HtoD", as Kineto has it.
+  // Spells a copy as Kineto does: "MemcpyH2D" → "Memcpy HtoD".
   static std::string copy_name(std::string_view name) {
     if (name.size() == 9 && name.starts_with("Memcpy") && name[7] == '2')
       return std::string("Memcpy ") + name[6] + "to" + name[8];
@@ -715,7 +715,7 @@ class HostReader {
     out_.shared_host = k - 1;
   }
 
-  // One thread may launch the work of all devices: a call stands at the device whose work it launched.
+  // One thread may launch the work of all devices, so a call is put with the device whose work it launched.
   void place_launches() {
     Device& first = *devices_.begin()->second;
     for (const LaunchCall& call : launch_calls_) {
@@ -756,7 +756,7 @@ class HostReader {
     for (const auto& [key, value] : facts_.versions) part.metadata.push_back({key, json_quoted(value)});
     part.event_count = static_cast<int64_t>(builder.row_count());
     done.part = builder.finish(done.names);
-    // Work that no call of the host launched belongs to the step in which its device was.
+    // Work that no call of the host launched belongs to the step that its device was in.
     Slices& s = done.part.slices;
     const std::vector<ProfilerStep>& steps = done.part.steps;
     for (const Lane& lane : done.part.lanes) {
@@ -777,27 +777,27 @@ class HostReader {
   HostFile& out_;
   SpaceFacts facts_;
   int64_t base_ns_ = 0, epoch_zero_ = -1, pid_ = 0;
-  std::map<int64_t, std::unique_ptr<Device>> devices_;  // by number; −1: the host alone
+  std::map<int64_t, std::unique_ptr<Device>> devices_;  // by number; −1 is the host alone
   PartBuilder* host_ = nullptr;
   std::vector<LaunchCall> launch_calls_;
   TextInterner launch_texts_;
-  std::unordered_map<uint32_t, Device*> device_of_work_;  // by correlation
+  std::unordered_map<uint32_t, Device*> device_of_work_;  // key: correlation
   std::vector<ProfilerStep> host_steps_;
   std::vector<std::pair<LaunchedWork::Range, std::string>> ranges_;
-  std::unordered_map<int64_t, Key> keys_;  // of the plane that is read
+  std::unordered_map<int64_t, Key> keys_;  // of the plane that is being read
   std::string unnamed_name_;
   int64_t unnamed_ = 0, aggregates_ = 0, bad_times_ = 0, threadpool_marks_ = 0;
   std::map<std::pair<int64_t, int64_t>, uint32_t> producers_;
   std::vector<std::pair<std::pair<int64_t, int64_t>, uint32_t>> consumers_;
   std::map<std::string, size_t> counter_of_;
   std::map<int64_t, std::vector<ProfilerStep>> steps_of_;
-  // For the split of steps.
+  // These are for the split of steps.
   std::vector<HostEvent> step_events_;
   std::vector<DeviceEvent> device_events_;
   std::vector<DeviceStep> device_steps_;
   std::vector<std::string> step_names_;
   std::unordered_map<std::string, uint32_t> step_name_ids_;
-  uint32_t line_number_ = 0;  // several planes may number their lines alike
+  uint32_t line_number_ = 0;  // several planes may give their lines the same numbers
   bool too_many_ = false;
 };
 

@@ -14,7 +14,7 @@ struct Boundary {
   bool is_start = false;
 };
 
-bool begins(std::string_view text, std::string_view with) {  // whatever the case
+bool begins(std::string_view text, std::string_view with) {  // ignores case
   if (text.size() < with.size()) return false;
   for (size_t i = 0; i < with.size(); ++i)
     if ((text[i] | 32) != (with[i] | 32)) return false;
@@ -26,12 +26,12 @@ bool holds(std::string_view text, std::string_view what) {
   return false;
 }
 
-// "train 0", "test", "TraceContext": XProf takes these for the user's own marks of steps.
+// True for "train 0", "test" and "TraceContext", which XProf takes for the user's own marks of steps.
 bool is_marker(std::string_view name) {
   return (name.starts_with("train") || name.starts_with("test") || name.starts_with("TraceContext")) &&
          name.find('/') == std::string_view::npos;
 }
-// Calls of TensorFlow around others that compute.
+// False for calls of TensorFlow that enclose other calls, which compute.
 bool is_compute(std::string_view name) {
   return !name.starts_with("EagerExecute") && !name.starts_with("EagerLocalExecute") &&
          !name.starts_with("EagerKernelExecute") && !name.starts_with("FunctionRun");
@@ -45,7 +45,8 @@ EventType host_event_type(std::string_view name, bool has_device, bool has_corre
   return EventType::kHostCompute;
 }
 
-// The events of a root: below it on its thread, consumers of what these produce, and what is below those.
+// Finds the events of a root: those below it on its thread, the consumers of what these produce, and what is below
+// those.
 class Grouper {
  public:
   explicit Grouper(std::vector<HostEvent>& events) : events_(events), group_(events.size(), -1) {
@@ -54,7 +55,7 @@ class Grouper {
       if (a.start_ps != b.start_ps) return a.start_ps < b.start_ps;
       return a.dur_ps > b.dur_ps;
     });
-    // The last event that lies in each: events nested below one follow it without a gap.
+    // Finds the last event inside each one: events nested below another follow it without a gap.
     last_.resize(events_.size());
     std::vector<size_t> open;
     const auto close = [&](size_t end) {
@@ -90,7 +91,7 @@ class Grouper {
       todo.pop_back();
       for (size_t i = at; i < last_[at]; ++i) {
         if (group_[i] >= 0) {
-          i = last_[i] - 1;  // its own were reached with it
+          i = last_[i] - 1;  // the events below it were reached together with it
           continue;
         }
         group_[i] = group;
@@ -116,12 +117,13 @@ struct Group {
   std::vector<Boundary> boundaries;
   std::string name;
   int64_t number = -1;
-  int64_t host_start = 0, host_end = -1, device_start = 0, device_end = -1;  // of the longest marker of either
-  int64_t work_start = 0, work_end = -1;                                     // of its work on devices
+  // The longest marker on the host, and on devices.
+  int64_t host_start = 0, host_end = -1, device_start = 0, device_end = -1;
+  int64_t work_start = 0, work_end = -1;  // its work on devices
 };
 
-// What every instant between `from` and `to` was spent on. As XProf counts: an end stands before a begin of the same
-// time, so an event without length lasts until the next end of its type.
+// Returns what every instant between `from` and `to` was spent on. As in XProf, an end comes before a begin with the
+// same time, so an event without length lasts until the next end of its type.
 std::array<int64_t, kEventTypes> spent(std::vector<Boundary>& all, int64_t from, int64_t to) {
   std::sort(all.begin(), all.end(), [](const Boundary& a, const Boundary& b) {
     if (a.at_ps != b.at_ps) return a.at_ps < b.at_ps;
@@ -170,7 +172,7 @@ std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<Device
   Grouper grouper(hosts);
   std::vector<Group> groups;
   for (const size_t root : grouper.roots()) {
-    if (grouper.group(root) >= 0) continue;  // within the step of another
+    if (grouper.group(root) >= 0) continue;  // lies within the step of another root
     Group group;
     group.number = hosts[root].step_number >= 0 ? hosts[root].step_number : static_cast<int64_t>(groups.size());
     group.name = names[hosts[root].name] + " " + std::to_string(group.number);
@@ -189,7 +191,7 @@ std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<Device
     on_device[static_cast<size_t>(at->second)] = true;
     group.boundaries.push_back({event.start_ps, event.type, true});
     group.boundaries.push_back({event.start_ps + event.dur_ps, event.type, false});
-    // Without a line "Steps" a device's step is what it did of the group, from the first start to the last end.
+    // Without a line "Steps", a device's step is its work of the group, from the first start to the last end.
     const int64_t end = event.start_ps + event.dur_ps;
     const bool first = group.work_end < group.work_start;
     group.work_start = first ? event.start_ps : std::min(group.work_start, event.start_ps);
@@ -208,10 +210,11 @@ std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<Device
         group.host_start = event.start_ps, group.host_end = end;
       continue;
     }
-    // Host events of steps that no device saw count only where there is no device at all.
+    // In a run with devices, host events of steps that no device saw do not count.
     if ((any_device && !on_device[static_cast<size_t>(grouper.group(i))]) || !is_compute(name)) continue;
     const EventType type = host_event_type(name, any_device, event.correlation >= 0);
-    if (any_device && type == EventType::kHostCompute) continue;  // what the device waits for then is not said
+    // What the device waits for at that time is not recorded.
+    if (any_device && type == EventType::kHostCompute) continue;
     group.boundaries.push_back({event.start_ps, type, true});
     group.boundaries.push_back({end, type, false});
   }

@@ -1,11 +1,12 @@
-// The steps of a host as XProf's step graph has them: what every instant of a step was spent on, in picoseconds.
+// Computes the steps of a host as XProf's step graph has them: what every instant of a step was spent on, in
+// picoseconds.
 //
 //   root events (a step_num, or _r) ──▶ group: what is nested below them on their thread,
 //                                       what consumes what these produce, what their calls launched on devices
 //   at every instant of the step the type of the highest priority wins (EventType below)
 //
-// Source: group_events.cc, event_span.cc, xplane_to_step_events.cc and step_events_to_steps_db.cc of xprof. Held to
-// XProf 2.24.2: docs/formats/xplane.md.
+// Source: group_events.cc, event_span.cc, xplane_to_step_events.cc and step_events_to_steps_db.cc of xprof. Results are
+// compared with XProf 2.24.2: docs/formats/xplane.md.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace stageline::xplane {
 
-// By rising priority.
+// In order of rising priority.
 enum class EventType : uint8_t {
   kUnknown,
   kHostCompute,
@@ -36,10 +37,10 @@ inline constexpr size_t kEventTypes = 12;
 
 struct HostEvent {
   uint32_t line = 0;
-  uint32_t name = 0;  // into the names given to step_rows()
+  uint32_t name = 0;  // index into the names given to step_rows()
   int64_t start_ps = 0, dur_ps = 0;
-  int64_t produces = 0, consumes = 0;              // ids; they count within their types
-  int32_t produced_type = -1, consumed_type = -1;  // −1: none
+  int64_t produces = 0, consumes = 0;              // ids, which count within their types
+  int32_t produced_type = -1, consumed_type = -1;  // −1 for none
   int64_t correlation = -1;
   int64_t step_number = -1;
   bool is_root = false;
@@ -49,7 +50,7 @@ struct DeviceEvent {
   int64_t correlation = -1;
   EventType type = EventType::kUnknown;
 };
-// A step as a device's own line "Steps" marks it.
+// A step as marked on the device's own line "Steps".
 struct DeviceStep {
   int64_t number = -1;
   int64_t start_ps = 0, dur_ps = 0;
@@ -57,7 +58,7 @@ struct DeviceStep {
 
 EventType device_event_type(std::string_view name);
 
-// `hosts`: in any order. Sorts what it is given. O(n log n).
+// Takes `hosts` in any order, and sorts what it is given. O(n log n).
 std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<DeviceEvent>& devices,
                                const std::vector<DeviceStep>& device_steps, const std::vector<std::string>& names);
 

@@ -1,4 +1,4 @@
-// Profiles of XLA (*.xplane.pb): docs/formats/xplane.md.
+// Reads profiles of XLA (*.xplane.pb): docs/formats/xplane.md.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -25,15 +25,16 @@ Match sniff(const Source& source) {
   return Match::kNo;
 }
 
-// Every run of a profiler has a folder of its own below plugins/profile, named by the time: the last one is read. Files
-// that were named one by one are all read.
+// Every run of a profiler has a folder of its own below plugins/profile, named after the time; only the last run is
+// read. Files that were named one by one are all read.
 std::vector<size_t> of_last_run(const Source& source, std::vector<size_t> files, Diagnostics& notes) {
   if (std::any_of(files.begin(), files.end(), [&](size_t i) { return source.files[i].given; })) return files;
-  std::map<std::string, std::set<std::string>> hosts;  // by folder
+  std::map<std::string, std::set<std::string>> hosts;  // folder → hosts
   const auto folder = [&](size_t i) { return std::filesystem::path(source.files[i].path).parent_path().string(); };
   for (const size_t i : files) hosts[folder(i)].insert(file_name(source.files[i].path));
   if (hosts.size() < 2) return files;
-  // Folders with a host in common are runs; folders of different hosts are one run, gathered from several machines.
+  // Folders with a host in common are several runs; folders with different hosts are one run, gathered from several
+  // machines.
   std::set<std::string> seen;
   bool runs = false;
   for (const auto& [path, names] : hosts)
@@ -64,7 +65,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.categories.push_back({"", Category::kOther});
   const XplaneFiles sorted = xplane_files(source);
   std::vector<size_t> chosen = of_last_run(source, sorted.ours, trace.diagnostics);
-  if (chosen.empty() && source.files.size() == 1) chosen.push_back(0);  // --reader xplane: it is tried
+  if (chosen.empty() && source.files.size() == 1) chosen.push_back(0);  // with --reader xplane it is tried in any case
   for (size_t i = 0; i < source.files.size(); ++i) {
     const std::string& path = source.files[i].path;
     if (std::find(sorted.json_twins.begin(), sorted.json_twins.end(), i) != sorted.json_twins.end())

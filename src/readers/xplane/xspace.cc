@@ -13,12 +13,12 @@ namespace {
 
 constexpr size_t kWindowBytes = size_t{1} << 18;
 constexpr uint64_t kLongestName = 1 << 16;
-constexpr uint64_t kLongestEntry = uint64_t{16} << 20;  // of event_metadata; HLO programs are longer
+constexpr uint64_t kLongestEntry = uint64_t{16} << 20;  // limit for an entry of event_metadata; HLO programs are longer
 constexpr uint64_t kMostPlaneBytes = uint64_t{4} << 30;
 constexpr uint32_t kPlanes = 1, kErrors = 2, kWarnings = 3, kHostnames = 4;
 constexpr uint32_t kPlaneId = 1, kPlaneName = 2, kLines = 3, kEventNames = 4, kStatNames = 5, kPlaneStats = 6;
 
-// Fields of a message that is read as it comes, of any size.
+// Reads the fields of a message of any size as they come.
 class FieldStream {
  public:
   explicit FieldStream(Input& input) : input_(input) { buffer_.grow(kWindowBytes, 0); }
@@ -26,12 +26,13 @@ class FieldStream {
   struct Field {
     uint32_t id = 0;
     uint8_t wire = 0;
-    uint64_t value = 0;  // of kBytes its length: the caller takes or skips as many
+    uint64_t value = 0;  // for kBytes the length; the caller must take or skip as many
   };
-  // The next field of what ends at `end`; false there, and where nothing can be read.
+  // Reads the next field of a message that ends at `end`; false at its end, and where nothing can be read.
   bool next(int64_t end, Field& field) {
     if (stopped_ || position() >= end) return false;
-    if (!have(1)) return end == INT64_MAX ? false : cut();  // between two planes a file may end, within one it was cut
+    // A file may end between two planes; within a plane it was cut.
+    if (!have(1)) return end == INT64_MAX ? false : cut();
     uint64_t key = 0;
     if (!varint(key) || key >> 32 != 0 || key >> 3 == 0) return damage();
     field.id = static_cast<uint32_t>(key >> 3);
@@ -48,7 +49,7 @@ class FieldStream {
       default: return damage();
     }
   }
-  // Appends as many bytes; false where the file ends before: then what there was.
+  // Appends so many bytes to `to`; false, with what there was, when the file ends before.
   bool take(uint64_t length, std::string& to) {
     while (length > 0) {
       if (!have(1)) return cut();
@@ -131,7 +132,7 @@ void append_message(std::string& to, std::string_view message) {
   to += message;
 }
 
-// A stat that holds bytes, such as a program, is nothing that is drawn.
+// True for a stat that holds bytes, such as a program; it is not drawn.
 bool holds_bytes(std::string_view stat) {
   for (ProtoScan scan(stat); scan.next();)
     if ((scan.id == 6 || scan.id == 8) && scan.is_bytes()) return true;
@@ -166,7 +167,7 @@ void read_stat_name(std::string_view entry, Plane& plane) {
   plane.stats[id] = std::move(name);
 }
 
-// One plane, from its first field to `end`. `lines`: keep what it draws.
+// Reads one plane from its first field to `end`. With `lines`, what is drawn of it is kept.
 void read_plane(FieldStream& in, int64_t end, bool lines, Plane& plane, int64_t& left_out) {
   std::string entry;
   FieldStream::Field field;

@@ -1,10 +1,11 @@
-// The bytes of an XSpace (tsl/profiler/protobuf/xplane.proto), plane by plane, in one pass over the file.
+// Reads the bytes of an XSpace (tsl/profiler/protobuf/xplane.proto) plane by plane, in one pass over the file.
 //
 //   XSpace  planes 1*, errors 2*, warnings 3*, hostnames 4*
 //   XPlane  id 1, name 2, lines 3*, event_metadata 4 (map), stat_metadata 5 (map), stats 6*
 //
-// The names that a plane's lines point to stand after them, so a plane is held as it is until its end: some 50 bytes an
-// event. What nobody draws, the HLO programs of /host:metadata (often nine tenths of the file), is passed over.
+// The names that a plane's lines refer to come after the lines, so a plane is kept undecoded until its end; this takes
+// some 50 bytes an event. The HLO programs of /host:metadata, which are not drawn and often make up nine tenths of the
+// file, are skipped.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +25,16 @@ namespace xplane {
 
 struct EventName {
   std::string name, display_name;
-  std::string stats;  // its XStat messages, each behind its length as a varint
+  std::string stats;  // its XStat messages, each after its length as a varint
 };
 
 struct Plane {
   int64_t id = 0;
   std::string name;
   std::unordered_map<int64_t, EventName> events;   // event_metadata
-  std::unordered_map<int64_t, std::string> stats;  // names of stat_metadata
-  std::vector<std::string> own_stats;              // XStat messages of the plane
-  int64_t programs = 0;                            // HLO modules that were passed over
+  std::unordered_map<int64_t, std::string> stats;  // the names of stat_metadata
+  std::vector<std::string> own_stats;              // XStat messages of the plane itself
+  int64_t programs = 0;                            // number of HLO modules that were skipped
 
   size_t line_count() const { return lines_.size(); }
   std::string_view line(size_t i) const { return std::string_view(bytes_).substr(lines_[i].first, lines_[i].second); }
@@ -42,20 +43,20 @@ struct Plane {
   std::vector<std::pair<size_t, size_t>> lines_;
 };
 
-// What stands at the end of the file, and in small planes; asked first, for times count from what it says.
+// What stands at the end of the file and in small planes. It is read first, since times count from what it says.
 struct SpaceFacts {
   std::vector<std::string> planes, hostnames, errors, warnings;
-  int64_t start_ns = -1, stop_ns = -1;                        // profile_start_time, profile_stop_time: since the epoch
+  int64_t start_ns = -1, stop_ns = -1;  // profile_start_time and profile_stop_time, since the epoch
   std::vector<std::pair<std::string, std::string>> versions;  // texts of /host:metadata: "jax_version"
   int64_t process_id = -1;
 };
 
-// Errors: those of Input, and kBadInput where not one plane could be read. `notes`: xplane.truncated, xplane.damaged.
+// Errors: those of Input, and kBadInput when no plane could be read. `notes`: xplane.truncated, xplane.damaged.
 Result<SpaceFacts> read_facts(const std::string& path);
 Status for_each_plane(const std::string& path, Diagnostics& notes, Progress* progress,
                       const std::function<void(Plane&)>& use);
 
-// One XStat. `text` is that of str_value, or the name of what ref_value points to.
+// One XStat. `text` is its str_value, or the name of what its ref_value refers to.
 struct Stat {
   int64_t id = 0;
   enum Kind : uint8_t { kNone, kInteger, kReal, kText, kBytes } kind = kNone;

@@ -10,7 +10,7 @@
 namespace stageline::kineto {
 namespace {
 
-// Sorted by name for binary search.
+// Sorted by name for the binary search.
 constexpr std::array<std::pair<std::string_view, ArgKey>, 47> kKeys = {{
     {"Addr", ArgKey::kAddress},
     {"Bytes", ArgKey::kMemoryBytes},
@@ -144,7 +144,7 @@ void set_arg(ArgKey key, std::string_view text, Event& event) {
     case ArgKey::kSeq: event.seq = whole(text, -1); break;
     case ArgKey::kCommsId: event.comms_id = text; break;
     case ArgKey::kAddress: event.address = static_cast<uint64_t>(whole(text, 0)); break;
-    case ArgKey::kMemoryBytes:  // which make a record; what is no number is not a free of one byte
+    case ArgKey::kMemoryBytes:  // these make a record; a text that is no number must not become a free of one byte
       event.bytes = whole(text, 0);
       event.has_memory = true;
       break;

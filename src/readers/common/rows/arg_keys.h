@@ -1,4 +1,4 @@
-// The arguments that Stageline keeps of an event, by Kineto's names, and how they are stored.
+// The arguments of an event that Stageline keeps, by Kineto's names, and how they are stored.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ enum class ArgKey : uint8_t {
   kSeq,
   kCommsId,
   kAddress,
-  kMemoryBytes,  // the same "Bytes" of [memory] instants
+  kMemoryBytes,  // "Bytes" again, of [memory] instants
   kTotalAllocated,
   kTotalReserved,
   kDeviceType,
@@ -58,9 +58,10 @@ enum class ArgKey : uint8_t {
 };
 
 ArgKey arg_key(std::string_view name);
-// Arguments that are kept as text when they are arrays; arrays and objects of all others are passed over.
+// True for arguments that are kept as text when they are arrays. Arrays and objects of all other arguments are skipped.
 bool keeps_array(ArgKey key);
-// `text` is the value as written (strings without quotes and escapes, arrays with their brackets, null as "").
+// Stores an argument. `text` is its value as written (strings without quotes and escapes, arrays with brackets, null as
+// "").
 void set_arg(ArgKey key, std::string_view text, Event& event);
 
 }  // namespace stageline::kineto

@@ -1,4 +1,4 @@
-// One event of a Chrome trace, as far as Stageline needs it.
+// One event of a Chrome trace, with the fields that Stageline needs.
 #pragma once
 
 #include <cstdint>
@@ -6,19 +6,19 @@
 
 namespace stageline::kineto {
 
-// Views live until the next event is parsed.
+// Views are valid until the next event is parsed.
 struct Event {
   char phase = '\0';
-  char binding = '\0';  // bp: "e" binds a flow's end to the enclosing slice
+  char binding = '\0';  // the member bp: "e" binds the end of a flow to the enclosing slice
   bool has_cat = false, has_ts = false, has_dur = false;
-  bool fractional_ts = false;  // written with a point or an exponent, or missing
+  bool fractional_ts = false;  // the time was written with a point or an exponent, or is missing
   bool has_collective = false, has_memory = false, has_copy = false, has_sync = false, has_operator = false;
   bool has_python = false, has_inputs = false, has_launch_shape = false, has_stack = false;
   std::string_view cat, name, pid, tid, id;
   int64_t ts_ns = 0, dur_ns = 0;
 
-  // Arguments, by what Kineto calls them; −1 and "" when absent.
-  int64_t stream = -1;  // "stream", a number or a text that is one; anything else −1, as HTA reads it
+  // Arguments under Kineto's names; −1 and "" when absent.
+  int64_t stream = -1;  // "stream": a number, or a text that is a number; anything else gives −1, as in HTA
   int64_t correlation = -1;
   int64_t external_id = -1;
   int64_t bytes = -1;
@@ -33,7 +33,7 @@ struct Event {
   std::string_view input_dims, input_types, concrete_inputs, call_stack, module_hierarchy;
   std::string_view grid, block, blocks_per_sm, warps_per_sm, occupancy;
   int64_t registers = -1, shared_bytes = -1;
-  std::string_view args;  // the text of the args object, for metadata and counters
+  std::string_view args;  // text of the args object, for metadata and counters
 };
 
 }  // namespace stageline::kineto

@@ -1,4 +1,4 @@
-// Chunks of a file brought together in its order.
+// Brings the chunks of a file together in the file's order.
 #include "readers/common/rows/file_rows.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace stageline::kineto {
 namespace {
 
-// Maps for ids that are new since the last chunk of this parser.
+// Extends a map by the ids that are new since the last chunk of this parser.
 void extend(std::vector<uint32_t>& map, const TextInterner& from, TextInterner& to) {
   for (auto id = static_cast<uint32_t>(map.size()); id < from.size(); ++id) map.push_back(to.intern(from.text(id)));
 }

@@ -1,8 +1,8 @@
-// What one file holds, in the order of the file: rows of slices and lists of everything rarer.
+// What one file contains, in the order of the file: rows of slices, and lists of everything rarer.
 //
-// A file is parsed in chunks, possibly several at once. Each parser has its own dictionaries; a chunk's rows
-// carry that parser's ids until `FileRows::append` maps them, chunk by chunk in file order, to the file's. So
-// ids and results do not depend on who parsed what.
+// A file is parsed in chunks, several of them perhaps at once. Each parser has its own dictionaries, and the rows of a
+// chunk have that parser's ids until FileRows::append() maps them to the file's, chunk after chunk in file order. So
+// ids and results do not depend on which parser parsed what.
 #pragma once
 
 #include <cstdint>
@@ -26,26 +26,26 @@ struct Row {
 };
 
 struct Flow {
-  uint64_t id_hash = 0;  // of id and category: flows of one arrow share it
+  uint64_t id_hash = 0;  // hash of id and category; the flow events of one arrow share it
   int64_t time_ns = 0;
   uint32_t thread = 0;
   bool is_start = false, is_forward_backward = false;
 };
 
 struct PythonRow {
-  uint32_t slice = 0;  // a row
+  uint32_t slice = 0;  // index of a row
   int64_t id = -1, parent = -1, module = -1;
 };
 
-// B, E, b and e: they find their partner when the chunks come together.
+// An event of phase B, E, b or e; it finds its partner when chunks are appended.
 struct HalfEvent {
   Row row;
   char phase = '\0';
-  uint32_t async_key = 0;  // a name: category, id and name of b and e
+  uint32_t async_key = 0;  // id of a name: category, id and name of b and e
 };
 
 struct CounterPoint {
-  uint32_t series = 0;  // a name
+  uint32_t series = 0;  // id of a name
   int64_t time_ns = 0;
   double value = 0;
 };
@@ -55,12 +55,13 @@ struct ThreadName {
 };
 
 struct Dictionaries {
-  TextInterner names, categories, threads;  // threads: pid, line end, tid
+  TextInterner names, categories, threads;  // the text of a thread is pid, line end, tid
   std::vector<int64_t> streams = {-1};
   std::unordered_map<int64_t, uint16_t> stream_ids;
 };
 
-// One chunk, in one parser's ids. `slice` in facts is a row of this chunk; `file_index` counts from its start.
+// The rows of one chunk, with one parser's ids. `slice` in facts is a row of this chunk; `file_index` counts from its
+// start.
 struct ChunkRows {
   std::vector<Row> rows;
   std::vector<CopyFact> copies;
@@ -71,8 +72,8 @@ struct ChunkRows {
   std::vector<KernelFact> kernels;
   std::vector<StackFact> stacks;
   std::vector<PythonRow> python;
-  std::vector<MemoryRecord> memory;  // lane: a thread
-  std::vector<Mark> marks;           // lane: a thread
+  std::vector<MemoryRecord> memory;  // lane is a thread
+  std::vector<Mark> marks;           // lane is a thread
   std::vector<Flow> flows;
   std::vector<HalfEvent> halves;
   std::vector<CounterPoint> counters;
@@ -83,21 +84,22 @@ struct ChunkRows {
   bool fractional_time = false;
 };
 
-// Turns events into rows of one chunk after another.
+// Makes rows of events, for one chunk after another.
 class RowBuilder {
  public:
-  // `format` stands before the names of diagnostics.
+  // `format` is the prefix of diagnostics' names.
   explicit RowBuilder(std::string path, std::string_view format = "kineto") : path_(std::move(path)), format_(format) {}
-  // `offset`: decompressed position of the event. Its place in the array is counted here.
+  // Adds an event. `offset` is its decompressed position; its place in the array is counted here.
   void add(const Event& event, int64_t offset);
-  void skip_entry() { ++chunk_.event_count; }  // an entry of the array that could not be used
+  void skip_entry() { ++chunk_.event_count; }  // skips an entry of the array that could not be used
   void lose(std::string_view name, std::string_view message, int64_t offset);
   void warn(std::string_view name, std::string_view message, int64_t offset);
   ChunkRows take();
   const Dictionaries& dictionaries() const { return dictionaries_; }
 
-  // For sources whose events are no JSON: a row in ids of the dictionaries, and what its event says beside it (facts,
-  // correlation, stream, as of add()). file_index is counted here. UINT32_MAX: there are too many.
+  // For sources whose events are no JSON: adds a row with ids of the dictionaries, and optionally what its event says
+  // beside it (facts, correlation and stream, as add() would). file_index is counted here. Returns UINT32_MAX when
+  // there are too many rows.
   uint32_t add_row(Row row);
   uint32_t add_row(Row row, const Event& event);
   void add_mark(Mark mark);
@@ -122,8 +124,8 @@ class RowBuilder {
   std::string format_;
   Dictionaries dictionaries_;
   ChunkRows chunk_;
-  TextInterner number_texts_;   // of figures that repeat: parsed once each
-  std::vector<float> numbers_;  // by id of number_texts_
+  TextInterner number_texts_;   // texts of numbers that repeat, so that each is parsed once
+  std::vector<float> numbers_;  // for each id of number_texts_
   std::string last_key_;
   uint32_t last_thread_ = UINT32_MAX;
   std::string_view last_category_;
@@ -132,19 +134,19 @@ class RowBuilder {
   uint16_t last_stream_id_ = 0;
 };
 
-// The whole file, in its own ids.
+// The whole file, with the file's own ids.
 struct FileRows {
   std::string path;
   Dictionaries dictionaries;
   std::vector<std::vector<Row>> blocks;  // in file order
   size_t row_count = 0;
-  ChunkRows rest;  // everything but rows; `slice` is a row of the file
+  ChunkRows rest;  // everything but rows; `slice` in facts is a row of the file
   std::vector<CounterSeries> counters;
   std::vector<MetaField> metadata;
 
   void append(ChunkRows chunk, const Dictionaries& from, size_t parser);
-  void forget_parsers() { maps_.clear(); }  // the next append may come from others
-  // Ends open B and b events as losses.
+  void forget_parsers() { maps_.clear(); }  // to be called when the next append() comes from other parsers
+  // Counts B and b events that are still open as losses.
   void finish();
 
  private:
@@ -154,9 +156,9 @@ struct FileRows {
   };
   void join_halves(const std::vector<HalfEvent>& halves);
 
-  std::vector<Maps> maps_;                                     // by parser
-  std::unordered_map<uint32_t, std::vector<Row>> open_;        // B by thread
-  std::unordered_map<uint32_t, std::vector<Row>> open_async_;  // b by key
+  std::vector<Maps> maps_;                                     // one for each parser
+  std::unordered_map<uint32_t, std::vector<Row>> open_;        // open B events of each thread
+  std::unordered_map<uint32_t, std::vector<Row>> open_async_;  // open b events of each key
   std::unordered_map<uint32_t, size_t> counter_ids_;
 };
 

@@ -18,11 +18,11 @@ std::vector<Fact> moved(std::vector<Fact> facts, const std::vector<uint32_t>& ne
   return facts;
 }
 
-// Columns of slices while they are put in order; external ids serve only to find owners.
+// Columns of slices while they are put into order. External ids are only needed to find owners.
 struct Columns {
   Slices& s;
   std::vector<uint32_t>& external_id;
-  std::vector<uint32_t>& row;  // of the file, by slice
+  std::vector<uint32_t>& row;  // for each slice its row in the file
 
   void resize(size_t n) {
     s.start_ns.resize(n);
@@ -57,7 +57,7 @@ struct Columns {
     if (s.dur_ns[a] != s.dur_ns[b]) return s.dur_ns[a] > s.dur_ns[b];
     return s.file_index[a] < s.file_index[b];
   }
-  // Puts a lane in order: (start, longer first, file order). Kineto writes most lanes so.
+  // Puts a lane into order: start, longer first, file order. Kineto writes most lanes in this order.
   void sort(size_t begin, size_t end) {
     bool sorted = true;
     for (size_t i = begin + 1; i < end && sorted; ++i) sorted = !before(i, i - 1);
@@ -80,7 +80,7 @@ struct Columns {
   }
 };
 
-// Scatters the rows into their lanes: threads in order of first appearance.
+// Scatters the rows into their lanes; threads are in order of first appearance.
 void fill_lanes(FileRows& rows, int64_t base_ns, Part& part, Columns& columns) {
   std::vector<size_t> next = make_lanes(rows, part.lanes);
   columns.resize(rows.row_count);
@@ -92,7 +92,7 @@ void fill_lanes(FileRows& rows, int64_t base_ns, Part& part, Columns& columns) {
   for (const Lane& lane : part.lanes) columns.sort(lane.begin, lane.end);
 }
 
-// Frames whose parent is another thread's, or missing from the thread's own nesting.
+// Keeps the parents of frames whose parent is on another thread or missing from the nesting of their own thread.
 void python_parents(const FileRows& rows, const std::vector<uint32_t>& new_index, Part& part) {
   std::unordered_map<int64_t, uint32_t> frame;
   frame.reserve(rows.rest.python.size());
@@ -130,7 +130,7 @@ void link_flows(const FileRows& rows, Part& part) {
     if (it == from.end()) continue;
     part.slice_links.push_back(
         {it->second, slice, flow.is_forward_backward ? SliceLinkKind::kForwardBackward : SliceLinkKind::kFlow});
-    it->second = slice;  // 't' steps chain
+    it->second = slice;  // steps with phase 't' continue the chain
   }
 }
 
@@ -152,7 +152,8 @@ std::vector<size_t> make_lanes(const FileRows& rows, std::vector<Lane>& lanes) {
   std::vector<size_t> next(threads.size() + 1, 0);
   for (const std::vector<Row>& block : rows.blocks)
     for (const Row& row : block) ++next[row.thread + 1];
-  for (uint32_t t = 1; t < threads.size(); ++t) {  // 0 is the interner's empty text; a lane is a thread − 1
+  // 0 is the interner's empty text; a lane's number is its thread's − 1.
+  for (uint32_t t = 1; t < threads.size(); ++t) {
     next[t + 1] += next[t];
     Lane lane;
     const std::string_view key = threads.text(t);

@@ -1,4 +1,4 @@
-// From rows in file order to a Part: lanes in order, and every fact that many questions need.
+// Makes a Part of rows in file order: puts lanes in order, and finds the facts that many questions need.
 #pragma once
 
 #include <algorithm>
@@ -10,20 +10,21 @@
 
 namespace stageline::kineto {
 
-// Builds the part with the file's own name and category ids; several files can do so at once. `base_ns` is
-// added to every time. Frees `rows` as it goes.
+// Builds the part with the file's own name and category ids; several files can be built at once. `base_ns` is added to
+// every time. `rows` are freed on the way.
 FileNames build_part(FileRows rows, int64_t base_ns, Part& part);
 
-// Part::device: the process number of most rows of device work is the device's.
+// Sets Part::device to the process number that most rows of device work have.
 void find_device(Part& part);
 
-// Its steps that do not need all rows. The file's own names and categories:
+// Steps of build_part() that do not need all rows. names_of() returns the file's own names and categories.
 FileNames names_of(const FileRows& rows);
-// Lanes of the rows, threads in order of first appearance; returned, by thread, where its first row goes.
+// Makes the lanes of the rows, with threads in order of first appearance. Returns where the first row of each thread
+// goes.
 std::vector<size_t> make_lanes(const FileRows& rows, std::vector<Lane>& lanes);
-// What the rows say the lanes are called.
+// Gives lanes the names that the rows say.
 void name_lanes(const FileRows& rows, std::vector<Lane>& lanes);
-// Puts column[begin …] in the order of these slices.
+// Puts column[begin …] into the order of these slices.
 template <class T>
 void permute_lane(std::vector<T>& column, const std::vector<uint32_t>& order, size_t begin) {
   std::vector<T> sorted(order.size());

@@ -21,7 +21,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// The number after text[at], past one separator; nothing when there is none.
+// Returns the number after text[at], past one separator; nullopt when there is none.
 std::optional<int32_t> number_at(std::string_view text, size_t at) {
   if (at < text.size() && std::string_view("-_.=:#").find(text[at]) != std::string_view::npos) ++at;
   size_t end = at;
@@ -33,7 +33,8 @@ std::optional<int32_t> number_at(std::string_view text, size_t at) {
 
 bool overlap(const FileFacts& a, const FileFacts& b) { return a.start_ns < b.end_ns && b.start_ns < a.end_ns; }
 
-// "host_4711.1700000000000.pt.trace.json.gz" → "host_4711"; "" when the torch handler did not name it.
+// Returns the worker, "host_4711.1700000000000.pt.trace.json.gz" → "host_4711"; "" when the name is not the torch
+// handler's.
 std::string handler_worker(const std::string& path) {
   std::string name = file_name(path);
   const size_t suffix = name.find(".pt.trace.json");
@@ -53,7 +54,7 @@ std::optional<int32_t> rank_in_name(std::string_view given) {
   for (size_t at = name.rfind("rank"); at != std::string::npos;
        at = at == 0 ? std::string::npos : name.rfind("rank", at - 1))
     if (const auto number = number_at(name, at + 4)) return number;
-  // SGLang: "1700-TP-0.trace.json"; with -DP-, -PP- or -EP- beside it the global rank is not known.
+  // SGLang writes "1700-TP-0.trace.json". With -DP-, -PP- or -EP- in the name the global rank is not known.
   std::optional<int32_t> tensor;
   for (const std::string_view word : {"-tp-", "-dp-", "-pp-", "-ep-"}) {
     const size_t at = name.find(word);
@@ -110,7 +111,7 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
       diagnostics.add(note_name("rank_said_twice"), Severity::kWarning,
                       "distributedInfo stands twice with different ranks; the last one counts", {files[f].path});
   }
-  // Processes that each believe to be rank 0 (tensor-parallel serving) are told apart by their files' names.
+  // Processes that each take themselves for rank 0 (in tensor-parallel serving) are told apart by their files' names.
   for (const auto& [rank, group] : said) {
     bool at_once = false;
     std::set<int32_t> named;

@@ -7,9 +7,10 @@
 namespace stageline::kineto {
 namespace {
 
-constexpr int64_t kLargestTimeNs = 4'000'000'000'000'000'000;  // the model's: sums and differences of two fit
-// Of all slices of a rank: analyses add durations up, over the ranks too. An hour of 200 threads, each 100 calls
-// deep, is a fifteenth of it.
+// The model's limit: sums and differences of two times fit.
+constexpr int64_t kLargestTimeNs = 4'000'000'000'000'000'000;
+// Limit on all slices of a rank together, since analyses add durations up, over ranks too. An hour of 200 threads, each
+// 100 calls deep, is a fifteenth of it.
 constexpr int64_t kMostSliceTimeNs = 1'000'000'000'000'000'000;
 
 template <class Body>
@@ -23,7 +24,7 @@ void for_rows(const FileRows& rows, Body&& body) {
     for (const Row& row : block) body(row);
 }
 
-// The least shift that moves the ids of `from` past those of `to`, 0 when they do not meet anyway.
+// Returns the smallest shift that moves the ids of `from` past those of `to`; 0 when they do not overlap anyway.
 uint32_t id_shift(const FileRows& to, const FileRows& from, uint32_t Row::* id) {
   uint32_t last = 0, first = UINT32_MAX, most = 0;
   for_rows(to, [&](const Row& row) {
@@ -38,7 +39,7 @@ uint32_t id_shift(const FileRows& to, const FileRows& from, uint32_t Row::* id) 
   return most < kNoCorrelation - last ? last : 0;
 }
 
-// torch 1.13 to 2.2 write the correlation once more as external id; build_part sees that by their equality.
+// Torch 1.13 to 2.2 write the correlation again as external id; build_part() recognises that by their being equal.
 bool external_ids_repeat(const FileRows& rows) {
   size_t equal = 0, both = 0;
   for_rows(rows, [&](const Row& row) {
@@ -49,7 +50,7 @@ bool external_ids_repeat(const FileRows& rows) {
   return both > 0 && equal * 2 > both;
 }
 
-// Walks the rows of a file one after another.
+// Goes through the rows of a file one after another.
 class RowCursor {
  public:
   explicit RowCursor(const FileRows& rows) : rows_(rows) { settle(); }
@@ -77,7 +78,7 @@ bool times_fit(const FileRows& rows, int64_t base_ns) {
     int64_t sum = 0;
     return !__builtin_add_overflow(at, base_ns, &sum) && sum <= kLargestTimeNs && sum >= -kLargestTimeNs;
   };
-  bool good = base_ns >= -kLargestTimeNs && base_ns <= kLargestTimeNs;  // so do differences of two bases
+  bool good = base_ns >= -kLargestTimeNs && base_ns <= kLargestTimeNs;  // differences of two bases then fit as well
   for_rows(rows, [&](const Row& row) { good &= fits(row.start_ns) && fits(row.start_ns + row.dur_ns); });
   for (const MemoryRecord& record : rows.rest.memory) good &= fits(record.time_ns);
   for (const Mark& mark : rows.rest.marks) good &= fits(mark.time_ns);

@@ -1,4 +1,4 @@
-// Events into rows of a chunk.
+// Makes rows of a chunk from events.
 #include <algorithm>
 
 #include "base/number.h"
@@ -8,10 +8,10 @@
 namespace stageline::kineto {
 namespace {
 
-constexpr uint16_t kManyCategories = 0x7fff;  // of one chunk parser; the file knows far fewer
+constexpr uint16_t kManyCategories = 0x7fff;  // limit for one chunk parser; the file allows far fewer
 constexpr size_t kMaxStreams = 65535;
 
-// The model's times: the sum and the difference of any two fit.
+// The limits of the model: the sum and the difference of any two times fit.
 bool is_sane(int64_t ns) { return ns >= -4'000'000'000'000'000'000 && ns <= 4'000'000'000'000'000'000; }
 
 uint32_t small_id(int64_t value) {
@@ -19,7 +19,7 @@ uint32_t small_id(int64_t value) {
 }
 
 bool is_forward_backward(std::string_view cat) { return cat == "fwdbwd" || cat == "fwd_bwd_correlation"; }
-// Launch arrows repeat what correlation says.
+// True for arrows of launches, which only repeat what correlations say.
 bool is_launch_flow(std::string_view cat) { return cat == "ac2g" || cat.starts_with("async_"); }
 
 }  // namespace
@@ -43,7 +43,7 @@ uint32_t RowBuilder::thread_of(std::string_view pid, std::string_view tid) {
 }
 
 uint16_t RowBuilder::category_of(std::string_view text) {
-  // Texts from the shape tree stay where they are, so the place says it all.
+  // Texts from the shape tree do not move, so an equal address means an equal text.
   if (text.data() == last_category_.data() && text.size() == last_category_.size() && !text.empty())
     return last_category_id_;
   const uint32_t id = dictionaries_.categories.intern(text);
@@ -84,13 +84,13 @@ Row RowBuilder::row_of(const Event& event, int64_t offset) {
   return row;
 }
 
-// A figure as text: of an occupancy there are a few dozen among a million kernels.
+// Parses a number and remembers it: among a million kernels there are a few dozen occupancies.
 float RowBuilder::number_of(std::string_view text) {
   if (text.empty()) return -1;
   const uint32_t id = number_texts_.intern(text);
   while (numbers_.size() <= id) {
     const auto value = parse_double(number_texts_.text(static_cast<uint32_t>(numbers_.size())));
-    const bool good = value && *value >= 0 && *value < 1e9;  // "inf" appears in place of blocks per SM
+    const bool good = value && *value >= 0 && *value < 1e9;  // "inf" occurs in place of blocks per SM
     numbers_.push_back(good ? static_cast<float>(*value) : -1.0f);
   }
   return numbers_[id];
@@ -100,7 +100,7 @@ void RowBuilder::add_operator_facts(const Event& event, uint32_t row) {
   TextInterner& names = dictionaries_.names;
   const auto small = [](int64_t value) { return value >= 0 && value <= INT32_MAX ? static_cast<int32_t>(value) : -1; };
   if (event.has_inputs) {
-    // stride, padding and so on decide the FLOPs of conv2d; sends and receives say their peer
+    // conv2d's FLOPs depend on stride, padding and so on; sends and receives name their peer in these values
     const bool needs_values = event.name == "aten::conv2d" || event.name == "c10d::send" || event.name == "c10d::recv_";
     chunk_.inputs.push_back({row, names.intern(event.input_dims), names.intern(event.input_types),
                              needs_values ? names.intern(event.concrete_inputs) : 0});
@@ -168,14 +168,14 @@ void RowBuilder::add_instant(const Event& event) {
   const auto small = [](int64_t value) {  // cut to 32 bits, 2^40 would be the CPU
     return value >= INT32_MIN && value <= INT32_MAX ? static_cast<int32_t>(value) : -1;
   };
-  if (event.has_memory && event.name != "[OutOfMemory]")  // which tells of memory that was not had
+  if (event.has_memory && event.name != "[OutOfMemory]")  // [OutOfMemory] is about memory that was not allocated
     chunk_.memory.push_back({event.ts_ns, event.address, event.bytes, event.total_allocated, event.total_reserved,
                              small(event.device_type), small(event.device_id), thread, index});
   else
     chunk_.marks.push_back({event.ts_ns, dictionaries_.names.intern(event.name), thread, index});
 }
 
-// {"name": value, …}: small objects, so a plain walk over "key": number pairs.
+// Parses {"name": value, …}. Such objects are small, so it simply walks over "key": number pairs.
 void RowBuilder::add_counter(const Event& event) {
   if (!event.has_ts || event.args.empty()) return;
   const std::string_view args = event.args;
