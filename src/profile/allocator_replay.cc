@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostOoms = 256;  // whose free pieces are looked at
+constexpr size_t kMostOoms = 256;  // the free pieces are looked at for so many of them
 
 void add(int64_t& sum, int64_t bytes) { sum = sum_or_limit(sum, bytes); }
 
@@ -20,15 +20,15 @@ bool gives_segment(AllocatorAction a) {
   return a == AllocatorAction::kSegmentFree || a == AllocatorAction::kSegmentUnmap;
 }
 
-// What one device holds at some moment.
+// What one device holds at one moment.
 struct State {
   struct Range {
     int64_t bytes = 0, stream = 0;
     bool expandable = false;
   };
   std::map<uint64_t, Range> segments;
-  std::map<uint64_t, int64_t> blocks;  // in use, or waiting for a stream
-  bool is_known = true;                // false where an event could not be undone
+  std::map<uint64_t, int64_t> blocks;  // blocks that are in use or wait for a stream
+  bool is_known = true;                // false once an event could not be undone
 
   void undo(const AllocatorEvent& event) {
     if (event.action == AllocatorAction::kAlloc) {
@@ -41,7 +41,7 @@ struct State {
       segments[event.address] = {event.bytes, event.stream, event.action == AllocatorAction::kSegmentUnmap};
     }
   }
-  // Of an expandable segment the snapshot has all pieces as one, and events map them one by one.
+  // The snapshot has all pieces of an expandable segment as one, while events map them one by one.
   void unmap(uint64_t address, int64_t bytes) {
     auto at = segments.upper_bound(address);
     if (at == segments.begin()) return void(is_known = false);
@@ -55,8 +55,8 @@ struct State {
     if (end > last) segments[last] = {static_cast<int64_t>(end - last), whole.stream, whole.expandable};
   }
 
-  // Free pieces of the segments of a stream: their sum and the largest. Pieces of an expandable segment that touch are
-  // one.
+  // Adds up the free pieces of a stream's segments and finds the largest. Pieces of an expandable segment that touch
+  // each other are one.
   void free_pieces(int64_t stream, int64_t& sum, int64_t& largest) const {
     auto block = blocks.begin();
     uint64_t open_end = 0;
@@ -111,7 +111,7 @@ AllocatorReplay replay_allocator(const AllocatorSnapshot& all) {
   std::map<int32_t, AllocatorSum> sums;
   std::map<int32_t, State> states;
   std::map<int32_t, int64_t> held, reserved;
-  // Lives by where they are: what is held at the end first, then undone event by event.
+  // Lives by their address: first what is held at the end, then undone event by event.
   std::map<std::pair<int32_t, uint64_t>, uint32_t> alive;
   const auto sum_of = [&](int32_t device) -> AllocatorSum& {
     const auto [at, is_new] = sums.try_emplace(device);
@@ -147,7 +147,7 @@ AllocatorReplay replay_allocator(const AllocatorSnapshot& all) {
     }
     if (active < segment.bytes / 10) ++sum.sparse_segments, add(sum.sparse_bytes, segment.bytes - active);
   }
-  // Backwards: after this loop `held` and `reserved` are what was there before the history.
+  // Goes backwards; after this loop `held` and `reserved` are what existed before the history.
   out.held.resize(all.events.size());
   out.reserved.resize(all.events.size());
   size_t looked = 0;
@@ -165,7 +165,7 @@ AllocatorReplay replay_allocator(const AllocatorSnapshot& all) {
         add(now, -event.bytes);
         const auto at = alive.find({event.device, event.address});
         if (at == alive.end()) {
-          add(out.unlike, event.bytes);  // neither freed nor held at the end
+          add(out.unlike, event.bytes);  // it is neither freed nor held at the end
         } else {
           out.lives[at->second].allocated = static_cast<uint32_t>(i);
           alive.erase(at);
@@ -177,7 +177,7 @@ AllocatorReplay replay_allocator(const AllocatorSnapshot& all) {
         add(now, event.bytes);
         const auto [at, is_new] =
             alive.try_emplace({event.device, event.address}, static_cast<uint32_t>(out.lives.size()));
-        if (!is_new) {  // freed, and held at the same time: the snapshot and the history are not of one run
+        if (!is_new) {  // freed and held at the same time: snapshot and history are not of one run
           add(out.unlike, event.bytes);
           at->second = static_cast<uint32_t>(out.lives.size());
         }

@@ -10,8 +10,8 @@
 namespace stageline {
 namespace {
 
-// A row opens and closes. What the stack makes of the sequence: an opening hangs under the top and becomes the
-// top, a closing (whoever's it is) takes the top away.
+// A row opens or closes. From the sequence of these the stack makes the tree: an opening is put under the top and
+// becomes the top; a closing removes the top, whichever row it belongs to.
 struct Edge {
   int64_t time_ns, dur_ns;
   uint32_t index;
@@ -20,9 +20,9 @@ struct Edge {
 
 int sign(bool less) { return less ? -1 : 1; }
 
-// HTA's order of the call stack: own opening first; time; then by what meets. Not transitive: where one row ends
-// and another starts, a zero-length one between them is after the first, before the second, and the second is
-// after the first's end only if those two meet.
+// HTA's order for the call stack: a row's own opening first; then by time; then by what meets. It is not transitive:
+// where one row ends and another starts, a zero-length row between them comes after the first and before the second,
+// while the second comes after the first's end only if those two are compared.
 int stack_order(const Edge& x, const Edge& y) {
   if (x.index == y.index) return sign(x.opens);
   if (x.time_ns != y.time_ns) return sign(x.time_ns < y.time_ns);
@@ -35,7 +35,7 @@ int stack_order(const Edge& x, const Edge& y) {
   return sign(x.opens);
 }
 
-// HTA's order of the call graph. Sets `fails` where HTA raises.
+// HTA's order for the call graph. Sets `fails` where HTA raises an exception.
 int graph_order(const Edge& x, const Edge& y, bool& fails) {
   if (x.time_ns != y.time_ns) return sign(x.time_ns < y.time_ns);
   if (x.index == y.index) return sign(x.opens);
@@ -162,20 +162,20 @@ CallGraph hta_call_stack(const TorchRank& rank) {
   return graph;
 }
 
-// ---- the newer graph ------------------------------------------------------------------------------------
+// ---- HTA's newer builder --------------------------------------------------------------------------------
 
 namespace {
 
-struct Root {  // HTA's node of a thread; threads with one |tid| share it
+struct Root {  // HTA's node of a thread; threads with the same |tid| share it
   int64_t id = 0;
   int threads = 0;
   enum class Kind : uint8_t { kNone, kMain, kBackward } kind = Kind::kNone;
   std::vector<int32_t> top;
-  std::vector<std::vector<int32_t>> rows;  // of its threads
+  std::vector<std::vector<int32_t>> rows;  // for each of its threads
 };
 
-// HTA sorts by time before it sorts by its order, with numpy's quicksort: what is equal in time then meets in an
-// order of its own.
+// HTA sorts by time before it sorts by its own order, with numpy's quicksort. So rows with equal times are compared in
+// an order of their own.
 std::vector<Edge> by_time(const std::vector<Edge>& edges) {
   std::vector<int64_t> times;
   times.reserve(edges.size());
@@ -199,7 +199,8 @@ std::vector<uint8_t> flags_of_names(const TorchRun& run) {
   return flags;
 }
 
-// Backward operators that lie within a "## backward ##" (else ProfilerStep#) row of the main thread go under it.
+// Moves backward operators that lie within a "## backward ##" (or else ProfilerStep#) row of the main thread under that
+// row.
 void move_backward(const TorchRank& rank, const std::vector<uint8_t>& flags, Root& main, Root& backward,
                    CallChildren& children, std::vector<int32_t>& parent) {
   const auto row_at = [&](int32_t row) -> const TorchRow& { return rank.rows[static_cast<size_t>(row)]; };
@@ -295,7 +296,7 @@ Result<CallGraph> hta_call_graph(const TorchRun& run, const TorchRank& rank) {
   std::vector<Root> roots;
   const std::vector<uint8_t> flags = flags_of_names(run);
   std::vector<ThreadRows> threads = rows_by_thread(rank);
-  std::vector<int32_t> thread_of(n, -1);  // of rows of the threads that count
+  std::vector<int32_t> thread_of(n, -1);  // of rows whose threads count
   const auto row_at = [&](int32_t row) -> const TorchRow& { return rank.rows[static_cast<size_t>(row)]; };
 
   std::vector<size_t> root_of(threads.size());
@@ -348,7 +349,7 @@ Result<CallGraph> hta_call_graph(const TorchRun& run, const TorchRank& rank) {
     }
     root->rows.push_back(std::move(threads[t].rows));
   }
-  for (size_t i = 0; i < n; ++i) {  // device rows under their launch
+  for (size_t i = 0; i < n; ++i) {  // puts device rows under their launch
     const TorchRow& row = rank.rows[i];
     if (row.stream <= 0 || row.partner < 0 || thread_of[static_cast<size_t>(row.partner)] < 0) continue;
     const auto node = static_cast<size_t>(rank.row_at(row.index));

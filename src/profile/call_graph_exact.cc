@@ -1,4 +1,4 @@
-// The default call graph, from what the reader found: nesting, owners, Python's own parents, forward links.
+// Builds the default call graph from what the reader found: nesting, owners, Python's own parents, forward links.
 #include <algorithm>
 
 #include "profile/call_graph.h"
@@ -6,8 +6,8 @@
 namespace stageline {
 namespace {
 
-// Rows that call or are called: the host's, and device work. Waits and marks of devices, annotations drawn on
-// devices and the bar of the whole profile are neither.
+// True for rows that call or are called: those of the host, and device work. Waits and marks of devices, annotations
+// drawn on devices, and the bar of the whole profile are neither.
 bool is_node(const TorchRow& row, const Lane& lane) {
   if (row.on_device) return true;
   return lane.kind != LaneKind::kDeviceStream && (is_host(row.category) || row.category == Category::kOther);
@@ -46,7 +46,7 @@ class Builder {
   const TorchRow& row(int32_t i) const { return rank_.rows[static_cast<size_t>(i)]; }
   int32_t& parent(int32_t i) { return graph_.parent[static_cast<size_t>(i)]; }
 
-  // The nearest of a slice and what encloses it that is among the rows.
+  // Returns the nearest of a slice and its enclosing slices that is among the rows.
   int32_t kept_at(uint32_t slice) const {
     while (slice != kNoSliceIndex && row_of_[slice] < 0) slice = s_.parent[slice];
     return slice == kNoSliceIndex ? -1 : row_of_[slice];
@@ -63,7 +63,7 @@ class Builder {
       if (s_.parent[slice] != kNoSliceIndex)
         if (const int32_t up = kept_at(s_.parent[slice]); up >= 0) graph_.parent[i] = up;
     }
-    // A frame whose thread holds no caller for it. Parents start earlier, so that no circle can close.
+    // A frame whose own thread has no caller for it. Its parent must start earlier, so that no circle can form.
     for (const PythonFact& fact : rank_.part->python_parents) {
       const int32_t frame = row_of_[fact.slice], up = row_of_[fact.parent];
       if (frame < 0 || up < 0 || parent(frame) != CallGraph::kTop || row(up).start_ns >= row(frame).start_ns) continue;
@@ -71,8 +71,8 @@ class Builder {
     }
   }
 
-  // The arrow ends at the first backward operator; what hangs under the forward one is the whole call of the
-  // engine around it. Backward work of the forward's own thread is within the call of backward() already.
+  // The arrow ends at the first backward operator, but what is put under the forward operator is the engine's whole
+  // call around it. Backward work on the forward's own thread is within the call of backward() already.
   void hang_backward() {
     for (const SliceLink& link : rank_.part->slice_links) {
       if (link.kind != SliceLinkKind::kForwardBackward) continue;
@@ -87,13 +87,14 @@ class Builder {
     }
   }
 
-  // Under the launch call where the owning operator made it, else under the operator the profiler names.
+  // Puts device work under the launch call if its owning operator made that, else under the operator that the profiler
+  // names.
   void hang_device_work() {
     for (size_t i = 0; i < rank_.rows.size(); ++i) {
       if (graph_.edge[i] != CallEdge::kLaunch) continue;
       const TorchRow& work = rank_.rows[i];
       const int32_t owner = s_.parent[work.slice] == kNoSliceIndex ? -1 : kept_at(s_.parent[work.slice]);
-      // Work drawn on a host's thread may enclose its own launch: there the owner alone counts.
+      // Work that is drawn on a host thread may enclose its own launch, so there only the owner counts.
       const bool on_stream = rank_.part->lanes[work.lane].kind == LaneKind::kDeviceStream;
       const int32_t launch = on_stream && work.partner >= 0 && graph_.has(work.partner) ? work.partner : -1;
       int32_t at = launch;
@@ -125,7 +126,7 @@ class Builder {
 
   const TorchRank& rank_;
   const Slices& s_;
-  std::vector<int32_t> row_of_;  // by slice; −1 not a node
+  std::vector<int32_t> row_of_;  // slice → row; −1 when it is no node
   CallGraph graph_;
 };
 

@@ -46,7 +46,7 @@ class CallTreeBuilder {
 
   Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
 
-  // Host calls of threads, and device work wherever it stands; spans of the whole profile are no call.
+  // Takes host calls of threads, and device work wherever it is drawn. Spans of the whole profile are no calls.
   void choose_slices() {
     kept_.assign(s_.size(), false);
     for (const Lane& lane : part_.lanes)
@@ -68,7 +68,7 @@ class CallTreeBuilder {
     });
   }
 
-  // A slice's duration less that of the kept slices which stand directly in it.
+  // Self time is a slice's duration minus that of the kept slices directly in it.
   void find_self_times() {
     self_ns_.assign(s_.size(), 0);
     for (const Lane& lane : part_.lanes)
@@ -88,7 +88,7 @@ class CallTreeBuilder {
     const std::vector<uint32_t> forward = forward_operators(trace_, part_, backward, OfEqualNumbers::kLast);
     for (size_t i = 0; i < s_.size(); ++i) {
       if (backward[i] != i || forward[i] == kNoSliceIndex) continue;
-      // The engine's own call around the operator goes with it, so that forward and backward stay apart.
+      // The engine's own call around the operator is moved with it, so that forward and backward stay apart.
       caller_[s_.parent[i]] = caller_[forward[i]];
     }
   }

@@ -13,26 +13,26 @@
 namespace stageline {
 namespace {
 
-// A host that needs less than this from one launch to the next does nothing but feed the device.
+// A host that takes less than this from one launch to the next does nothing but feed the device.
 constexpr int64_t kDispatchNs = 200'000;
-// A call that lasts longer than this is held up; launches take 2 to 20 µs.
+// A call that takes longer than this is held up; launches take 2 to 20 µs.
 constexpr int64_t kLongCallNs = 100'000;
-// Shorter gaps before work launched in time are the device's own pace, as in idle-time-breakdown.
+// Gaps shorter than this before work that was launched in time are the device's own pace, as in idle-time-breakdown.
 constexpr int64_t kBetweenNs = 30'000;
-// What ended this shortly before something began or returned is what that waited for.
+// Work that ended this shortly before something began (or a call returned) is taken as what that waited for.
 constexpr int64_t kRightAfterNs = 20'000, kReturnNs = 100'000;
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// When a launch let its work begin: at the start of a call, whose few microseconds are the lag of the work; at the end
-// of one that was held up, unless it was by the device.
+// Returns when a launch let its work begin. Usually that is the call's start, and the few microseconds of the call are
+// part of the work's lag. If the call was held up by anything but the device, it is the call's end.
 int64_t launch_anchor(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item) {
   const auto& launch = t.host[static_cast<size_t>(item.launch)];
   if (launch.end_ns - launch.start_ns < kLongCallNs || launch.waits_for >= 0) return launch.start_ns;
   return std::min(launch.end_ns, item.start_ns);
 }
 
-// When the last of what the work follows was ready; INT64_MIN where nothing is known.
+// Returns when the last of what the work follows was ready; INT64_MIN where nothing is known.
 int64_t ready_ns(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item) {
   int64_t ready = INT64_MIN;
   if (item.before >= 0) ready = std::max(ready, t.device[static_cast<size_t>(item.before)].end_ns);
@@ -45,7 +45,7 @@ int64_t ready_ns(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item
 
 bool is_copy_call(std::string_view name) { return contains(name, "Memcpy") || contains(name, "memcpy"); }
 
-// What a slice's name says of everything within it.
+// Returns what a slice's name says about everything inside it.
 IdleOwner context_of_name(Category category, std::string_view name) {
   if (contains(name, "DataLoader") || contains(name, "torch/utils/data/")) return IdleOwner::kInput;
   if (category == Category::kPythonFunction &&
@@ -131,8 +131,8 @@ class TimelineBuilder {
                      [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
   }
 
-  // A step's own beginning is no choice of whoever recorded, so what the devices wait for then counts; what lies before
-  // the first step and after the last does not.
+  // The beginning of a step is not an accident of the recording, so what the devices wait for there counts. What is
+  // before the first step and after the last does not.
   void choose_window() {
     const SliceFilter& filter = trace_.slice_filter;
     out_.start_ns = out_.device.front().start_ns;
@@ -147,7 +147,7 @@ class TimelineBuilder {
       ++out_.step_count;
     }
     if (out_.step_count == 0 || filter.from_ns != INT64_MIN || filter.to_ns != INT64_MAX) return;
-    // Work of earlier steps that still runs when the first step begins is no work of these steps.
+    // Work of earlier steps that still runs when the first step begins does not belong to these steps.
     out_.start_ns = std::min(first, out_.start_ns);
     if (!truncated_) out_.end_ns = std::max(out_.end_ns, last), host_until_ns_ = last;
   }
@@ -190,7 +190,8 @@ class TimelineBuilder {
           continue;
         DeviceTimeline::HostItem item{};
         item.start_ns = s_.start_ns[i];
-        item.end_ns = std::min(s_.end_ns(i), out_.end_ns);  // of a file cut off, calls outlast what was recorded
+        // In a file that was cut off, calls may last longer than the recording.
+        item.end_ns = std::min(s_.end_ns(i), out_.end_ns);
         item.slice = slice;
         out_.host.push_back(item);
       }
@@ -221,7 +222,7 @@ class TimelineBuilder {
       auto& item = out_.device[j];
       lane[j] = lane_of(item.slice);
       item.launch = launch_of(item.slice);
-      // Links that go back in time are wrong ones, and would turn the replay in a circle.
+      // Links that go back in time are wrong, and would make the replay go in a circle.
       if (item.launch >= 0 && out_.host[static_cast<size_t>(item.launch)].start_ns > item.start_ns)
         item.launch = DeviceTimeline::kNone;
       int32_t& last = last_of_lane[lane[j]];
@@ -247,7 +248,7 @@ class TimelineBuilder {
   int64_t end_of(int32_t device) const { return out_.device[static_cast<size_t>(device)].end_ns; }
 
   void link_host() {
-    int32_t latest = DeviceTimeline::kNone;  // of the items before, the one that ends last
+    int32_t latest = DeviceTimeline::kNone;  // of the items so far, the one that ends last
     for (size_t i = 0; i < out_.host.size(); ++i) {
       auto& item = out_.host[i];
       item.before = latest;
@@ -262,7 +263,7 @@ class TimelineBuilder {
       item.node = node_of(item.slice);
       const bool waits = is_waiting_call(name(item.slice)), copies = waits && is_copy_call(name(item.slice));
       if (!waits && item.end_ns - item.start_ns < kLongCallNs) continue;
-      // The device work that ended last before the call returned, if the call began before that.
+      // Finds the device work that ended last before the call returned, provided that the call began before that.
       auto it = std::upper_bound(by_end_.begin(), by_end_.end(), item.end_ns,
                                  [&](int64_t t, int32_t k) { return t < end_of(k); });
       const int64_t returns_after = waits ? kReturnNs : kRightAfterNs;
@@ -271,7 +272,8 @@ class TimelineBuilder {
         if (end_of(k) <= item.start_ns || item.end_ns - end_of(k) > returns_after) break;
         const auto& work = out_.device[static_cast<size_t>(k)];
         if (work.start_ns >= item.end_ns || work.launch > static_cast<int32_t>(i)) continue;
-        // A copy returns after itself or does not wait; what else it launches, a call does not wait for.
+        // A copy call waits for its own copy or does not wait at all. Other calls do not wait for work that they launch
+        // themselves.
         if ((work.launch == static_cast<int32_t>(i)) != copies) continue;
         item.waits_for = k;
         break;
@@ -301,7 +303,8 @@ class TimelineBuilder {
     out_.short_pauses_ns[launch_node(static_cast<size_t>(next))] += end - host_end;
   }
 
-  // The call, no plain wait, that the host sits in for most of a time in which launched work does not begin.
+  // Returns the call, other than a plain wait, in which the host spends most of a time when launched work does not
+  // begin.
   int32_t holds_host(int64_t start, int64_t end) const {
     auto it = std::lower_bound(out_.host.begin(), out_.host.end(), end,
                                [](const DeviceTimeline::HostItem& item, int64_t t) { return item.start_ns < t; });
@@ -315,7 +318,7 @@ class TimelineBuilder {
     return DeviceTimeline::kNone;
   }
 
-  // Work shorter than the call that launched it, and launched by itself, unlike that of graphs.
+  // True for work that is shorter than the call that launched it, and that was launched alone (not as part of a graph).
   bool is_short(size_t device) const {
     const auto& work = out_.device[device];
     if (work.launch < 0 || works_of_[static_cast<size_t>(work.launch)] != 1) return false;
@@ -343,7 +346,8 @@ class TimelineBuilder {
       end = std::max(end, out_.device[j].end_ns);
     }
     add_gap(end, out_.end_ns, DeviceTimeline::kNone);
-    // The wait that returned right after the device had run dry; later ones of the same gap found it so.
+    // Finds the wait that returned right after the device had run dry; later waits in the same gap found the device dry
+    // already.
     std::vector<int32_t> waits;
     for (size_t i = 0; i < out_.host.size(); ++i)
       if (out_.host[i].waits_for >= 0) waits.push_back(static_cast<int32_t>(i));
@@ -370,7 +374,7 @@ class TimelineBuilder {
     while (at != kNoSliceIndex && node_of_slice_[at] == kUnset) {
       path_.push_back(at);
       const uint32_t up = s_.parent[at];
-      at = up < at ? up : kNoSliceIndex;  // what encloses a slice stands before it
+      at = up < at ? up : kNoSliceIndex;  // an enclosing slice comes before what it encloses
     }
     uint32_t node = at == kNoSliceIndex ? kHostRoot : node_of_slice_[at];
     for (size_t k = path_.size(); k-- > 0;) {
@@ -381,7 +385,7 @@ class TimelineBuilder {
       if (added) {
         HostNode made{node, s_.name_id[i], category(i), i, out_.nodes[node].context};
         const IdleOwner own = context_of_name(category(i), name(i));
-        // What is outside says what it is for: memory allocated for the input is input.
+        // The outer slice says what the time is for: memory that is allocated for the input counts as input.
         if (made.context == IdleOwner::kUnseen) made.context = own;
         out_.nodes.push_back(made);
       }
@@ -393,7 +397,7 @@ class TimelineBuilder {
     return node;
   }
 
-  // Steps are all one node, and so is a function of several objects.
+  // All steps are one node, and so is one function of several objects.
   StringId plain_name(uint32_t slice) {
     const StringId id = s_.name_id[slice];
     if (plain_.empty()) plain_.assign(trace_.names.size(), UINT32_MAX);
@@ -404,8 +408,8 @@ class TimelineBuilder {
     return plain_[id] = plain_names_.try_emplace(text, id).first->second;
   }
 
-  // Calls emit(start, end, slice) for the innermost slices of a lane over [start, end), in order; kNoSliceIndex where
-  // none is open.
+  // Calls emit(start, end, slice) for the innermost slices of a lane over [start, end), in order; `slice` is
+  // kNoSliceIndex where none is open.
   template <class Emit>
   void innermost(size_t lane, int64_t start, int64_t end, Emit&& emit) const {
     const Lane& l = part_.lanes[lane];
@@ -432,8 +436,8 @@ class TimelineBuilder {
 
   static bool runs_backward(std::string_view name) { return contains(name, "run_backward"); }
 
-  // The innermost slice of the thread that makes the next call; while that thread has nothing open, or waits for the
-  // autograd thread, of the first other thread that has.
+  // Takes the innermost slices of the thread that makes the next call. While that thread has nothing open or waits for
+  // the autograd thread, it takes those of the first other thread that has any.
   template <class Emit>
   void host_slices(size_t lane, int64_t start, int64_t end, Emit&& emit) const {
     innermost(lane, start, end, [&](int64_t a, int64_t b, uint32_t slice) {
@@ -513,7 +517,7 @@ class TimelineBuilder {
     std::sort(out_.drained.begin(), out_.drained.end(), [](const DrainedIdle& a, const DrainedIdle& b) {
       return a.wait_node != b.wait_node ? a.wait_node < b.wait_node : a.key < b.key;
     });
-    // Of a trace without host threads.
+    // This is for traces without host threads.
     int64_t gaps_of_host = 0, owned = 0;
     for (const Gap& g : gaps_) gaps_of_host += g.host_end - g.start;
     for (const int64_t idle : out_.idle_ns) owned += idle;
@@ -540,8 +544,8 @@ class TimelineBuilder {
         length_of(union_of(std::move(all))) - out_.compute_ns - out_.exposed_comm_ns - out_.exposed_memory_ns;
   }
 
-  // Every start and end after all that it depends on, which is their order in recorded time; at one time what returns
-  // stands before what begins, unless it began then itself.
+  // Orders starts and ends such that each comes after everything it depends on, which is their order in recorded time.
+  // At equal times, what returns comes before what begins, unless it began at that time itself.
   void order_replay() {
     struct Point {
       int64_t time;
@@ -564,7 +568,7 @@ class TimelineBuilder {
   }
 
   static constexpr uint32_t kUnset = UINT32_MAX;
-  static constexpr size_t kMostThreads = 8;  // a process has dozens that only wait
+  static constexpr size_t kMostThreads = 8;  // a process has dozens of threads that only wait
 
   const Trace& trace_;
   const Part& part_;
@@ -573,10 +577,10 @@ class TimelineBuilder {
   int64_t first_ns_ = 0;
   int64_t host_until_ns_ = INT64_MIN;  // the end of the last step
   DeviceTimeline out_;
-  std::vector<size_t> lanes_by_begin_, host_lanes_;  // host lanes: those that launch most first
+  std::vector<size_t> lanes_by_begin_, host_lanes_;  // host lanes; those that launch most come first
   std::vector<int32_t> item_of_slice_, by_end_;
   std::vector<Gap> gaps_;
-  std::vector<uint32_t> works_of_;  // by host item
+  std::vector<uint32_t> works_of_;  // for each host item
   std::vector<uint32_t> node_of_slice_, path_;
   std::unordered_map<uint64_t, uint32_t> child_of_;
   std::vector<StringId> plain_;
@@ -598,7 +602,7 @@ bool is_allocator_call(std::string_view name) {
 bool is_waiting_call(std::string_view name) {
   if (contains(name, "Synchronize")) return true;
   if (name == "cudaFree" || name == "hipFree" || name == "cudaFreeHost" || name == "hipHostFree") return true;
-  return is_copy_call(name);  // also Async ones: from pageable memory they block
+  return is_copy_call(name);  // also *Async copies: from pageable memory they block
 }
 
 int64_t DeviceTimeline::all_idle_ns() const {
@@ -624,13 +628,13 @@ int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
       if (t.pieces[k].key < out.keys.size() && out.keys[t.pieces[k].key]) sum += t.pieces[k].dur_ns;
     return sum;
   };
-  std::vector<int64_t> shorter(t.host.size(), 0);  // by how much the call itself
+  std::vector<int64_t> shorter(t.host.size(), 0);  // by how much the call itself is shorter
   int64_t last = t.start_ns;
   for (const uint32_t what : t.order) {
     const size_t i = what / 3;
     if (what % 3 == 1) {  // device work
       const auto& item = t.device[i];
-      // The lag belongs to what came last; of what had been ready before only the least is known.
+      // The recorded lag belongs to what was ready last. For what had been ready before, only a lower bound is known.
       const int64_t last_ready = ready_ns(t, item), lag = item.start_ns - last_ready;
       int64_t begins = INT64_MIN;
       const auto after = [&](int64_t recorded, int64_t replayed, int64_t least) {

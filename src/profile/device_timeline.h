@@ -1,17 +1,17 @@
-// One rank's devices and the host that feeds them, as one graph: what the devices did, who owns each of their idle
-// gaps, and how long the same work would have taken without one of the owners.
+// One rank's devices, and the host that feeds them, as one graph: it tells what the devices did, who owns each of their
+// idle gaps, and how long the same work would have taken without one of these owners.
 //
 //   host     ──[ops]──▶ launch A ──[ops, Python]──▶ wait ═════▶│──[ops]──▶ launch B ──▶
 //                          │                         ▲                        │
 //   device                 ▼                         │                        ▼
 //   stream 7   ░░░░░░░░░░░ A ████████████████████████┘░░░░░░ idle gap ░░░░░░░ B ████
 //
-// Host items are the calls that launch device work or wait for it, of all threads that launch, in the order of their
-// starts. Between them lie stretches of other host work. Every nanosecond of both is owned by the innermost slice that
-// is open then; slices with equal names under equal names are one HostNode. A gap of the devices belongs to what the
-// host did until it ended the call that launched the next work; what is left of it is the devices' own.
+// Host items are the calls that launch device work or wait for it, over all threads that launch, in order of start.
+// Between them are stretches of other host work. Every nanosecond of items and stretches is owned by the innermost
+// slice that is open then; slices with equal names under equal names are one HostNode. A gap of the devices belongs to
+// what the host did until the end of the call that launched the next work; the rest of the gap is the devices' own.
 //
-// The replay keeps every recorded lag: an item begins its lag after the last of what it depends on has ended.
+// The replay keeps every recorded lag: an item begins its lag after the end of the last of what it depends on.
 //
 //   (work that was launched, and began only when a later call let go of the host, also follows that call)
 //   launch, wait     after the item before it on the host, plus the stretch between them
@@ -19,10 +19,10 @@
 //                    ended just before it began and is the last of the three
 //   return of a wait after the device work whose end it was seen to wait for
 //
-// Without changes it returns what was recorded; with a stretch, a wait or device work taken out it says what is won.
-// Durations of collectives stay: what other ranks do is not in the picture.
+// Without changes it returns what was recorded. With a stretch, a wait or device work taken out it tells what is saved.
+// Durations of collectives do not change, since what other ranks do is not known here.
 //
-// O(slices of the part) to build, O(host items + device work) a replay.
+// Building takes O(slices of the part), a replay O(host items + device work).
 #pragma once
 
 #include <array>
@@ -34,29 +34,29 @@
 
 namespace stageline {
 
-// What the host was at while a device stood idle.
+// What the host was doing while a device stood idle.
 enum class IdleOwner : uint8_t {
   kInput,           // the DataLoader
   kCollector,       // Python's garbage collector
-  kAllocator,       // memory of the device or pinned memory is allocated or freed by the driver
-  kHostCollective,  // a collective of the hosts: objects, barriers, stores
-  kBlocked,         // within one call into the runtime or driver that does not return
+  kAllocator,       // the driver allocates or frees memory of the device, or pinned memory
+  kHostCollective,  // a collective between hosts: objects, barriers, stores
+  kBlocked,         // the host is within one call of the runtime or driver that does not return
   kWork,            // operators and Python between two launches
-  kDispatch,        // launches and what lies between them, each short: the host feeds the device as fast as it can
+  kDispatch,        // launches and short stretches between them: the host feeds the device as fast as it can
   kUnseen,          // no slice covers the time
 };
 inline constexpr size_t kIdleOwnerCount = static_cast<size_t>(IdleOwner::kUnseen) + 1;
 
 struct HostNode {
-  uint32_t parent = 0;                     // stands before this node; of kHostRoot itself
-  StringId name = 0;                       // of a slice it was made of
-  Category category = Category::kOther;    // likewise
-  uint32_t slice = kNoSliceIndex;          // the longest such slice
-  IdleOwner context = IdleOwner::kUnseen;  // what the node or one around it says; kUnseen: nothing
+  uint32_t parent = 0;                     // comes before this node; kHostRoot is its own parent
+  StringId name = 0;                       // of one of the slices it was made of
+  Category category = Category::kOther;    // of the same slice
+  uint32_t slice = kNoSliceIndex;          // the longest slice of the node
+  IdleOwner context = IdleOwner::kUnseen;  // what the node, or one around it, tells; kUnseen when nothing does
 };
 inline constexpr uint32_t kHostRoot = 0;
 
-// A host node as one of the owners: what the pieces of time are booked on.
+// A host node together with an owner: pieces of time are booked on such a pair.
 using OwnerKey = uint32_t;
 inline OwnerKey owner_key(uint32_t node, IdleOwner owner) {
   return node * static_cast<uint32_t>(kIdleOwnerCount) + static_cast<uint32_t>(owner);
@@ -66,7 +66,7 @@ inline IdleOwner owner_of_key(OwnerKey key) {
   return static_cast<IdleOwner>(key % static_cast<uint32_t>(kIdleOwnerCount));
 }
 
-// An owner that the same time is booked on in two ways: the host work in gaps after a wait that ran the device dry.
+// Time that is booked on an owner in two ways: host work in a gap after a wait that had let the device run dry.
 struct DrainedIdle {
   uint32_t wait_node = 0;
   OwnerKey key = 0;
@@ -79,18 +79,20 @@ struct DeviceTimeline {
     int64_t start_ns, end_ns;
     uint32_t slice;
     uint32_t node;
-    int32_t before = kNone;                      // the item that `start_ns` is counted from
-    bool from_start = false;                     // from its start, since the two overlap; else from its end
-    int32_t waits_for = kNone;                   // device work
-    size_t pieces = 0, own = 0, pieces_end = 0;  // [pieces, own): the stretch before it; [own, pieces_end): the call
+    int32_t before = kNone;     // the item from which `start_ns` is counted
+    bool from_start = false;    // counted from that item's start, because the two overlap; otherwise from its end
+    int32_t waits_for = kNone;  // index of device work
+    // [pieces, own) is the stretch before the call, [own, pieces_end) the call itself.
+    size_t pieces = 0, own = 0, pieces_end = 0;
   };
   struct DeviceItem {
     int64_t start_ns, end_ns;
     uint32_t slice;
-    int32_t launch = kNone;   // host item
-    int32_t before = kNone;   // on its stream
-    int32_t other = kNone;    // on another stream
-    int32_t held_by = kNone;  // a later call that the host sat in until this began, though launched before
+    int32_t launch = kNone;  // index of a host item
+    int32_t before = kNone;  // the work before it on its stream
+    int32_t other = kNone;   // work on another stream
+    // A later call in which the host sat until this work began, although the work had been launched before.
+    int32_t held_by = kNone;
     KernelClass kernel = KernelClass::kNone;
   };
   struct Piece {
@@ -99,51 +101,53 @@ struct DeviceTimeline {
   };
 
   const Part* part = nullptr;
-  int64_t start_ns = 0, end_ns = 0;  // the window: steps where there are any, from first to last device work else
-  int64_t step_count = 0;            // profiler steps in it
+  // The window: the steps if there are any, else from the first to the last device work.
+  int64_t start_ns = 0, end_ns = 0;
+  int64_t step_count = 0;  // number of profiler steps in it
   std::vector<HostNode> nodes;
-  std::vector<HostItem> host;      // by start; the last one is no call but the end of the last call or step
-  std::vector<DeviceItem> device;  // by start
+  std::vector<HostItem> host;      // in order of start; the last one is no call, but the end of the last call or step
+  std::vector<DeviceItem> device;  // in order of start
   std::vector<Piece> pieces;
-  std::vector<uint32_t> order;  // of the replay: starts and ends of host items, device work
+  std::vector<uint32_t> order;  // the order of the replay: starts and ends of host items, and device work
 
-  // The account. Sums to end_ns − start_ns.
+  // The account; its parts add up to end_ns − start_ns.
   int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, other_work_ns = 0;
   std::array<int64_t, kIdleOwnerCount> idle_ns = {};
-  int64_t between_ns = 0;      // short gaps before work that had been launched in time, and the launch's own latency
-  int64_t stream_wait_ns = 0;  // long ones: nothing recorded says what the stream waited for
+  int64_t between_ns = 0;      // short gaps before work that had been launched in time, and the latency of launches
+  int64_t stream_wait_ns = 0;  // long gaps: nothing recorded tells what the stream waited for
 
   struct LongestIdle {
     int64_t dur_ns = 0, start_ns = 0;
   };
-  std::vector<int64_t> idle_of_key;         // by OwnerKey
-  std::vector<LongestIdle> longest_of_key;  // by OwnerKey: the longest single piece of it
-  // By node: kernels shorter than the call there that launched them alone, and of between_ns what lies before them.
+  std::vector<int64_t> idle_of_key;         // index: OwnerKey
+  std::vector<LongestIdle> longest_of_key;  // index: OwnerKey; the longest single piece
+  // For each node: kernels that are shorter than the call there which launched them alone; and the part of between_ns
+  // before such kernels.
   std::vector<int64_t> short_pauses_ns, short_kernel_count;
-  int64_t shortest_kernel_ns = 0;    // of all that compute: what a kernel takes whatever it does
-  std::vector<DrainedIdle> drained;  // by wait node and key
+  int64_t shortest_kernel_ns = 0;    // of all kernels that compute: the least that a kernel takes, whatever it does
+  std::vector<DrainedIdle> drained;  // ordered by wait node and key
   int64_t longest_gap_ns = 0;
 
   int64_t window_ns() const { return end_ns - start_ns; }
   int64_t all_idle_ns() const;
 };
 
-// Empty `device` where the part has no device work. `truncated`: the recording ends before its steps do.
+// `device` is empty where the part has no device work. `truncated` says that the recording ends before its steps do.
 DeviceTimeline device_timeline(const Trace& trace, const Part& part, bool truncated);
 
-// Whether most device work is linked to its launch: without, gaps have no owners and the replay nothing to go by.
+// True when most device work is linked to its launch. Otherwise gaps have no owners, and a replay has nothing to go by.
 bool has_launches(const DeviceTimeline& timeline);
 
-// What a replay leaves out. Empty lists leave out nothing.
+// What a replay leaves out; empty lists leave out nothing.
 struct TakenOut {
-  std::vector<bool> keys;          // by OwnerKey: host time of these pieces
-  std::vector<bool> wait_nodes;    // by node: calls that return at once
-  std::vector<int64_t> device_ns;  // by device item: its new length, −1: as recorded
+  std::vector<bool> keys;          // by OwnerKey: the host time of its pieces is left out
+  std::vector<bool> wait_nodes;    // by node: its calls return at once
+  std::vector<int64_t> device_ns;  // for each device item its new length; −1 keeps the recorded one
 };
-// The window's length in that world.
+// Returns how long the window would be in that world.
 int64_t replayed_ns(const DeviceTimeline& timeline, const TakenOut& out);
 
-// Calls as the driver and the runtime name them.
+// Recognise calls by their names in the driver and the runtime.
 bool is_allocator_call(std::string_view name);
 bool is_waiting_call(std::string_view name);
 

@@ -17,7 +17,7 @@ struct Call {
 
 bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
-// Which sides of a call all members must agree in.
+// Say in which sides of a call all members must agree.
 bool compares_inputs(std::string_view op) { return !has(op, "all_to_all") && !has(op, "alltoall") && op != "scatter"; }
 bool compares_outputs(std::string_view op) { return !has(op, "all_to_all") && !has(op, "alltoall") && op != "gather"; }
 bool compares_dtypes(std::string_view op) { return op != "scatter" && op != "gather" && op != "broadcast"; }
@@ -46,7 +46,7 @@ class Matcher {
   const Part& part(int32_t p) const { return trace_.parts[static_cast<size_t>(p)]; }
   int32_t rank(int32_t p) const { return part(p).rank; }
   std::string_view text(StringId id) const { return trace_.names.text(id); }
-  // The ring of a rank keeps its last calls; counting begins at 0, of some backends at 1.
+  // True when a rank's ring has lost its first calls. Counting starts at 0, or at 1 with some backends.
   bool began_late(int32_t p) const {
     int64_t first = INT64_MAX;
     for (const FlightCall& call : part(p).flight_calls) first = std::min(first, call.record_id);
@@ -58,7 +58,7 @@ class Matcher {
     const FlightGroup& group = trace_.flight_groups[static_cast<size_t>(g)];
     FlightGroupSum sum;
     sum.group = g;
-    std::vector<int32_t> members;       // parts
+    std::vector<int32_t> members;       // indices of parts
     std::vector<int32_t> without_dump;  // ranks
     for (const int32_t r : group.ranks)
       if (const auto at = part_of_.find(r); at != part_of_.end())
@@ -66,14 +66,15 @@ class Matcher {
       else
         without_dump.push_back(r);
     std::map<int64_t, std::vector<Call>> by_sequence;
-    std::map<std::pair<int32_t, int32_t>, std::pair<std::vector<Call>, std::vector<Call>>> messages;  // (src, dst)
+    std::map<std::pair<int32_t, int32_t>, std::pair<std::vector<Call>, std::vector<Call>>> messages;  // key: (src, dst)
     for (size_t p = 0; p < trace_.parts.size(); ++p)
       for (const FlightCall& call : trace_.parts[p].flight_calls) {
         if (call.group != g) continue;
         ++sum.calls;
         const Call one{static_cast<int32_t>(p), &call};
         if (call.is_p2p) {
-          if (call.peer < 0) continue;  // "coalesced": the end of a batch, its sends and receives stand by themselves
+          // "coalesced" is the end of a batch, whose sends and receives are calls of their own.
+          if (call.peer < 0) continue;
           const int32_t own = trace_.parts[p].rank;
           auto& [sends, receives] = messages[call.is_send ? std::pair(own, call.peer) : std::pair(call.peer, own)];
           (call.is_send ? sends : receives).push_back(one);
@@ -95,7 +96,7 @@ class Matcher {
     report_.groups.push_back(sum);
   }
 
-  // The side most members are on, by what `key` says of each; nullptr where two sides are equally many.
+  // Returns the value of `key` that most calls have; nullptr when two values are equally frequent.
   template <class Key>
   static const std::string* majority(const std::vector<Call>& calls, const Key& key,
                                      std::map<std::string, int64_t>& votes) {
@@ -110,7 +111,7 @@ class Matcher {
     return tie ? nullptr : &best->first;
   }
 
-  // Those whose `key` is not the majority's become culprits. Whether all agree.
+  // Members whose `key` differs from the majority's become culprits. Returns whether all agree.
   template <class Key>
   bool agree(const std::vector<Call>& calls, const Key& key, FlightVerdict verdict, FlightProblem& problem) const {
     std::map<std::string, int64_t> votes;
@@ -140,7 +141,7 @@ class Matcher {
     return key;
   }
 
-  // A call that contradicts itself: an all_reduce whose output has another size than its input.
+  // False for a call that contradicts itself, such as an all_reduce whose output has another size than its input.
   bool fits_itself(const Call& c, size_t group_size) const {
     const CollectiveFact* fact = fact_of(part(c.part).collectives, c.call->slice);
     const std::string_view op = text(c.call->op);
@@ -154,10 +155,10 @@ class Matcher {
     return true;
   }
 
-  // Whether it is through for all members.
+  // Returns whether the collective is finished for all members.
   bool judge_collective(int32_t g, int64_t sequence, std::vector<Call>& calls, const std::vector<int32_t>& members,
                         const std::vector<int32_t>& without_dump) {
-    // A batch of collectives stands under one number: the call that ends it says how far all of it came.
+    // A batch of collectives has one number; the call that ends the batch tells how far all of it came.
     std::vector<Call> last;
     for (const Call& c : calls) {
       if (!last.empty() && last.back().part == c.part) {
@@ -204,7 +205,7 @@ class Matcher {
         if (usual && op_key(c) == *usual) problem.op = c.call->op;
     }
     if (!problem.culprits.empty()) {
-      // A call that is through for everyone else needed nobody: a dump that was taken a moment earlier.
+      // A call that is finished for everyone else needed nobody: that dump was only taken a moment earlier.
       if (problem.waiting.empty()) return through == last.size();
       problem.verdict = FlightVerdict::kMissing;
       finish(std::move(problem), last);
@@ -233,7 +234,7 @@ class Matcher {
     return false;
   }
 
-  // What all ranks send in an all-to-all is what all receive.
+  // In an all-to-all, what all ranks send must be what all ranks receive.
   bool exchange_adds_up(const std::vector<Call>& calls, const std::vector<int32_t>& without_dump,
                         FlightProblem& problem) const {
     const std::string_view op = text(problem.op);
@@ -252,7 +253,7 @@ class Matcher {
     return false;
   }
 
-  // Whether a member's ring may have lost the call: it began after the others had made it.
+  // True when a member's ring may have lost the call, because what it holds begins after the others made the call.
   bool overwritten(int32_t p, const std::vector<Call>& calls) const {
     if (!began_late(p)) return false;
     int64_t first_sequence = INT64_MAX, first_ns = INT64_MAX;
@@ -270,7 +271,7 @@ class Matcher {
     const auto from = part_of_.find(src), to = part_of_.find(dst);
     if (from == part_of_.end() || to == part_of_.end()) return;
     if (began_late(from->second) || began_late(to->second)) {
-      // From where on the k-th of one side is the k-th of the other, nobody can tell.
+      // Nobody can tell from where on the k-th of one side is the k-th of the other.
       report_.overwritten += static_cast<int64_t>(std::max(sends.size(), receives.size()));
       return;
     }
@@ -300,7 +301,7 @@ class Matcher {
         if (c.call->state == FlightState::kScheduled) problem.not_started.push_back(rank(c.part));
       }
       if (both.size() == 1) {
-        if (problem.waiting.empty()) continue;  // a small send is through before anybody receives it
+        if (problem.waiting.empty()) continue;  // a small send is finished before anybody receives it
         problem.verdict = FlightVerdict::kMissing;
         problem.culprits = {k < s.size() ? dst : src};
         finish(std::move(problem), both);
@@ -329,7 +330,7 @@ class Matcher {
     }
   }
 
-  // Since when it waits, and which call to show.
+  // Fills in since when ranks wait, and which call to show.
   void finish(FlightProblem problem, const std::vector<Call>& calls) {
     int64_t since = INT64_MAX, first = INT64_MAX;
     for (const Call& c : calls) {
@@ -346,7 +347,7 @@ class Matcher {
       if (is(problem.culprits)) break;
     }
     if (problem.verdict == FlightVerdict::kMissing) {
-      // The culprit made no such call; what it did last says where it is.
+      // The culprit did not make this call, so its last call shows where it is.
       problem.part = part_of_.at(problem.culprits.front());
       int64_t last = -1;
       for (const FlightCall& call : part(problem.part).flight_calls)
@@ -392,14 +393,15 @@ class Matcher {
     }
   }
 
-  // From rank to rank it waits for: who is met twice stands on a ring, who waits for nobody holds the others up.
+  // Goes from rank to rank that it waits for. A rank that is met twice is part of a ring; a rank that waits for nobody
+  // holds up the others.
   void find_roots() {
     std::map<int32_t, const FlightWait*> wait_of;
     for (const FlightWait& wait : report_.waits) wait_of[wait.rank] = &wait;
     std::set<int32_t> roots;
-    std::map<int32_t, int> seen;  // 1: on the way, 2: done
+    std::map<int32_t, int> seen;  // 1: on the path; 2: done
     for (const FlightWait& first : report_.waits) {
-      std::vector<std::pair<int32_t, size_t>> path;  // rank, next of its for_ranks
+      std::vector<std::pair<int32_t, size_t>> path;  // (rank, next index in its for_ranks)
       if (seen[first.rank] == 0) path.push_back({first.rank, 0});
       seen[first.rank] = std::max(seen[first.rank], 1);
       while (!path.empty()) {
@@ -425,7 +427,7 @@ class Matcher {
     report_.roots.assign(roots.begin(), roots.end());
   }
 
-  // What differs or is missing comes before what only follows from it; the earliest of each group first.
+  // What differs or is missing comes before what only follows from it, and in each group the earliest comes first.
   void order_problems() {
     const auto weight = [](const FlightProblem& p) {
       switch (p.verdict) {
@@ -438,7 +440,7 @@ class Matcher {
       }
       return 5;
     };
-    // Of those that are missing first what the ranks at the root hold up.
+    // Of missing calls, those that the ranks at the root did not make come first.
     const auto held_by_root = [&](const FlightProblem& p) {
       return std::any_of(p.culprits.begin(), p.culprits.end(),
                          [&](int32_t r) { return std::binary_search(report_.roots.begin(), report_.roots.end(), r); });
@@ -450,7 +452,7 @@ class Matcher {
   }
 
   const Trace& trace_;
-  std::map<int32_t, int32_t> part_of_;  // by rank
+  std::map<int32_t, int32_t> part_of_;  // rank → part
   FlightReport report_;
 };
 

@@ -17,11 +17,12 @@ constexpr std::array<std::string_view, 8> kDroppedNames = {"[memory]",
                                                            "aten::is_leaf",
                                                            "aten::output_nr",
                                                            "aten::_version"};
-// torch.distributed's own marks of work in flight: begun by the caller, ended by whoever notices the end.
+// Prefixes of torch.distributed's own marks of work in flight, which the caller begins and whoever notices the end
+// ends.
 constexpr std::array<std::string_view, 6> kAsyncPrefixes = {"nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:"};
 constexpr std::string_view kStepPrefix = "ProfilerStep#";
 
-// Sums of bytes wrap, so that what a damaged file says stays defined; true sums fit.
+// Sums of bytes wrap around, so that the result is defined even for damaged files; correct sums fit.
 int64_t plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 int64_t minus(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
@@ -82,7 +83,7 @@ class Builder {
     in_operator_.assign(s_.size(), false);
     for (const Lane& lane : part_.lanes) {
       if (lane.kind == LaneKind::kDeviceStream) continue;
-      for (size_t i = lane.begin; i < lane.end; ++i)  // what encloses a slice stands before it
+      for (size_t i = lane.begin; i < lane.end; ++i)  // an enclosing slice comes before what it encloses
         if (const uint32_t up = s_.parent[i]; up != kNoSliceIndex)
           in_operator_[i] = category(up) == Category::kCpuOp || in_operator_[up];
     }
@@ -94,7 +95,7 @@ class Builder {
     return static_cast<uint32_t>(after - part_.lanes.begin());
   }
 
-  // A launch call counts on the thread of the operator it is linked to.
+  // A launch call counts on the thread of the operator that it is linked to.
   uint32_t thread_of(size_t i, uint32_t lane) const {
     const Category c = category(i);
     if (is_launch_call(c)) {
@@ -125,7 +126,7 @@ class Builder {
     return s_.file_index[a] < s_.file_index[b];
   }
 
-  // Thread by thread, in the order of starts; calls that count on another thread are merged in there.
+  // Goes thread by thread in order of starts; calls that count on another thread are merged in there.
   void list_host_calls() {
     struct Moved {
       uint32_t thread, slice;
@@ -164,7 +165,7 @@ class Builder {
     nest(first);
   }
 
-  // An event that ends later than the innermost open one closes it: what overlaps in part never nests.
+  // An event that ends later than the innermost open one closes it, so events that overlap only in part never nest.
   void nest(size_t first) {
     stack_.clear();
     for (size_t i = first; i < out_.events.size(); ++i) {
@@ -188,7 +189,7 @@ class Builder {
     }
   }
 
-  // Device work belongs to the operator that the profiler names, else the one around the launch call.
+  // Device work belongs to the operator that the profiler names, or else to the one around the launch call.
   void give_device_work() {
     for (size_t i = 0; i < s_.size(); ++i) {
       const Category c = category(i);
@@ -208,22 +209,22 @@ class Builder {
     }
   }
 
-  // A call whose only child has its name is one call: the outer one, with the inner one's children. Callers stand
-  // before callees, so one pass from the outside in does what torch repeats until nothing changes.
+  // A call whose only child has the same name is merged with it: the outer call stays, with the inner one's children.
+  // Callers come before callees, so one pass from the outside in does what torch repeats until nothing changes.
   void join_wrappers() {
     std::vector<FunctionEvent>& events = out_.events;
     std::vector<int32_t> children(events.size(), 0);
     for (const FunctionEvent& e : events)
       if (e.parent >= 0) ++children[static_cast<size_t>(e.parent)];
-    std::vector<int32_t> place(events.size());   // where an event went; of a joined one its wrapper's place
-    std::vector<int32_t> source(events.size());  // by place: whose own work counts there, as_torch
+    std::vector<int32_t> place(events.size());   // where an event went; for a joined one, its wrapper's place
+    std::vector<int32_t> source(events.size());  // for each place the event whose own work counts there, with as_torch
     std::vector<bool> lost(events.size(), false);
     size_t left = 0;
     for (size_t i = 0; i < events.size(); ++i) {
       FunctionEvent e = events[i];
       if (e.parent >= 0) {
         e.parent = place[static_cast<size_t>(e.parent)];
-        FunctionEvent& up = event(e.parent);  // already in its place
+        FunctionEvent& up = event(e.parent);  // has been moved to its place already
         int32_t& up_children = children[static_cast<size_t>(e.parent)];
         if (up.name == e.name && up_children == 1) {
           up.self_device_ns = options_.as_torch ? e.self_device_ns : up.self_device_ns + e.self_device_ns;
@@ -264,9 +265,9 @@ class Builder {
   }
 
   void list_device_rows() {
-    size_t next = 0;  // of owned_, which is in the order of slices too
-    // Kineto draws an annotation on a device one unit of its clock earlier and two longer than it was, so that it
-    // encloses its kernels (output_json.cpp).
+    size_t next = 0;  // position in owned_, which is in the order of slices too
+    // Kineto draws an annotation on a device one unit of its clock earlier, and two units longer, than it was, so that
+    // it encloses its kernels (output_json.cpp).
     const int64_t unit_ns = part_.fractional_time ? 1 : 1000;
     for (uint32_t l = 0; l < part_.lanes.size(); ++l)
       for (size_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
@@ -313,7 +314,8 @@ class Builder {
     return (after - 1)->number >= filter.first_step && (after - 1)->number <= filter.last_step;
   }
 
-  // Bytes of a call: the difference of two running sums over the records of its thread (torch: of all threads).
+  // The bytes of a call are the difference of two running sums over the records of its thread (in torch, of all
+  // threads).
   void charge_memory() {
     std::vector<MemoryRecord> records;
     for (const MemoryRecord& record : part_.memory)
@@ -323,13 +325,13 @@ class Builder {
       const uint32_t x = thread_of_record(a), y = thread_of_record(b);
       return x != y ? x < y : a.time_ns < b.time_ns;
     });
-    std::vector<FunctionMemory> sum(records.size() + 1);  // before each record; only host and device
+    std::vector<FunctionMemory> sum(records.size() + 1);  // the sum before each record; only host and device are used
     for (size_t r = 0; r < records.size(); ++r) {
       sum[r + 1] = sum[r];
       if (of_host(records[r].device_type)) sum[r + 1].host = plus(sum[r].host, records[r].bytes);
       if (of_device(records[r].device_type)) sum[r + 1].device = plus(sum[r].device, records[r].bytes);
     }
-    std::vector<int32_t> open(records.size() + 1, 0);  // calls that begin to hold a record less those that end to
+    std::vector<int32_t> open(records.size() + 1, 0);  // calls that begin to contain a record minus those that cease to
     out_.memory.resize(out_.events.size());
     size_t begin = 0, end = 0;
     uint32_t thread = UINT32_MAX;
@@ -396,7 +398,7 @@ class Builder {
     }
   }
 
-  // Allocations that failed; how much was asked for is in the event alone.
+  // Lists allocations that failed; only the event itself says how much was asked for.
   void list_failures() {
     for (const Mark& mark : part_.marks)
       if (trace_.names.text(mark.name) == "[OutOfMemory]" && keeps_record(mark.time_ns))
@@ -410,14 +412,14 @@ class Builder {
   const FunctionNames& names_;
   const FunctionEventOptions options_;
   std::array<Category, 256> kinds_;
-  std::vector<bool> kept_;         // by slice; empty: all
-  std::vector<bool> in_operator_;  // by slice; as_torch
+  std::vector<bool> kept_;         // for each slice; empty when all are kept
+  std::vector<bool> in_operator_;  // for each slice; used with as_torch
   std::vector<int32_t> stack_;
   struct Owned {
     uint32_t slice;
     int32_t owner;
   };
-  std::vector<Owned> owned_;  // device work and the calls that own it
+  std::vector<Owned> owned_;  // device work, and the calls that own it
   int64_t run_zero_ns_ = 0;
   size_t host_count_ = 0;
   FunctionEvents out_;
@@ -430,7 +432,7 @@ StringId FunctionNames::own(std::string_view text) { return static_cast<StringId
 FunctionNames::FunctionNames(const Trace& trace)
     : names_(&trace.names), flags_(trace.names.size(), 0), operator_group_(trace.names.size()) {
   step_ = own("ProfilerStep*");
-  std::unordered_map<std::string_view, StringId> bases;  // of operators with overloads
+  std::unordered_map<std::string_view, StringId> bases;  // the base names of operators with overloads
   for (StringId id = 0; id < flags_.size(); ++id) {
     const std::string_view name = trace.names.text(id);
     for (const std::string_view dropped : kDroppedNames)
@@ -449,7 +451,8 @@ FunctionNames::FunctionNames(const Trace& trace)
     if (const auto it = bases.find(trace.names.text(id)); it != bases.end()) operator_group_[id] = it->second;
 }
 
-// No operator's own name has a point (torch/csrc/jit/frontend/function_schema_parser.cpp).
+// A point always begins an overload, since no operator's own name has one
+// (torch/csrc/jit/frontend/function_schema_parser.cpp).
 std::string_view FunctionNames::overload(StringId name) const {
   const std::string_view text = names_->text(name);
   const size_t colons = text.find("::");

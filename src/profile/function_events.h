@@ -17,10 +17,10 @@
 namespace stageline {
 
 struct FunctionEventOptions {
-  // Frames as events of their own. Without, they are left out before the tree is built: the time between the operators
-  // is then the annotation's around them, as in a capture without with_stack.
+  // Python frames are events of their own. Without this they are left out before the tree is built, so the time between
+  // operators belongs to the annotation around them, as in a capture without with_stack.
   bool python_frames = false;
-  // torch's own faults:
+  // Repeats torch's own faults:
   //   memory is charged to every call open at the time, on any thread (ours: of the record's thread);
   //   calls outside all operators are on a thread of their own (ours: they count in the annotation around them);
   //   a joined wrapper's own kernels are lost (ours: kept); annotations of devices are their own work; waits
@@ -28,22 +28,24 @@ struct FunctionEventOptions {
   bool as_torch = false;
 };
 
-// What names mean here, once per trace. O(names).
+// What names mean for function events; made once per trace. O(names).
 class FunctionNames {
  public:
-  static constexpr StringId kMemory = UINT32_MAX;           // of events that are memory records
-  static constexpr StringId kOutOfMemory = UINT32_MAX - 1;  // of allocations that failed
+  static constexpr StringId kMemory = UINT32_MAX;           // name of events that are memory records
+  static constexpr StringId kOutOfMemory = UINT32_MAX - 1;  // name of allocations that failed
 
   explicit FunctionNames(const Trace& trace);
 
-  // What events of a name are counted under: "ProfilerStep#3" → "ProfilerStep*", and where overloads were recorded, of
-  // operators "aten::add.Tensor" → "aten::add". A name id of the trace, or one that only text() knows.
+  // Returns the name under which events are counted: "ProfilerStep#3" → "ProfilerStep*", and, where overloads were
+  // recorded, operators "aten::add.Tensor" → "aten::add". The result is a name id of the trace, or one that only text()
+  // knows.
   StringId group(StringId name, Category category) const {
     return category == Category::kCpuOp ? operator_group_[name] : (flags_[name] & kStep) != 0 ? step_ : name;
   }
-  // Of a group; kMemory → "[memory]", kOutOfMemory → "[OutOfMemory]".
+  // Returns the text of a group; kMemory → "[memory]", kOutOfMemory → "[OutOfMemory]".
   std::string_view text(StringId group) const;
-  // "Tensor" of the operator "aten::add.Tensor"; "" of others. `name` as the trace has it.
+  // Returns the overload, "Tensor" for the operator "aten::add.Tensor"; "" for other names. `name` is an id of the
+  // trace.
   std::string_view overload(StringId name) const;
   bool is_dropped(StringId name) const { return (flags_[name] & kDropped) != 0; }   // aten::is_leaf and the like
   bool is_async_work(StringId name) const { return (flags_[name] & kAsync) != 0; }  // "nccl:all_reduce"
@@ -52,9 +54,9 @@ class FunctionNames {
   enum : uint8_t { kDropped = 1, kAsync = 2, kStep = 4 };
   StringId own(std::string_view text);
   const StringPool* names_;
-  std::vector<uint8_t> flags_;            // by name id
-  std::vector<StringId> operator_group_;  // by name id
-  StringPool own_;                        // texts that the trace lacks; their ids come after the trace's
+  std::vector<uint8_t> flags_;            // for each name id
+  std::vector<StringId> operator_group_;  // for each name id
+  StringPool own_;                        // texts that the trace does not have; their ids come after the trace's
   StringId step_ = 0;
 };
 
@@ -62,41 +64,42 @@ struct FunctionEvent {
   int64_t start_ns = 0, end_ns = 0;
   int64_t self_host_ns =
       0;                  // own time without direct children; below 0 where these overlap; 0 of async and device events
-  int64_t device_ns = 0;  // of a host call: work of the calls within too; of a device event: its duration
-  int64_t self_device_ns = 0;      // of a host call: work it owns itself
-  uint32_t slice = kNoSliceIndex;  // of the part; none for memory records
-  int32_t parent = kNone;          // index of the enclosing event; always smaller than the event's own
-  int32_t owner = kNone;           // of device work: the host call whose self_device_ns it is part of
-  StringId name = 0;               // as FunctionNames::group has it
+  int64_t device_ns = 0;  // for a host call, work of the calls inside it too; for a device event, its duration
+  int64_t self_device_ns = 0;      // for a host call, the work that it owns itself
+  uint32_t slice = kNoSliceIndex;  // slice of the part; memory records have none
+  int32_t parent = kNone;          // index of the enclosing event, which is always smaller than the event's own index
+  int32_t owner = kNone;           // for device work, the host call whose self_device_ns contains it
+  StringId name = 0;               // as FunctionNames::group() returns it
   uint32_t thread = 0;             // lane of the part, or kLooseThread
   Category category = Category::kOther;
   bool on_device = false;
-  bool is_async = false;  // ends on another thread: no parent, no children, no self time
+  bool is_async = false;  // it ends on another thread, so it has no parent, no children and no self time
 
   static constexpr int32_t kNone = -1;
-  static constexpr uint32_t kLooseThread = UINT32_MAX;  // torch's: calls that no operator made
+  static constexpr uint32_t kLooseThread = UINT32_MAX;  // torch's thread of calls that no operator made
 
   int64_t host_ns() const { return on_device ? 0 : end_ns - start_ns; }
   bool is_annotation() const { return category == Category::kUserAnnotation || category == Category::kGpuAnnotation; }
 };
 
-struct FunctionMemory {  // bytes: allocated less freed while the call ran
+struct FunctionMemory {  // bytes allocated minus bytes freed while the call ran
   int64_t host = 0, self_host = 0, device = 0, self_device = 0;
 };
 
 struct FunctionEvents {
-  std::vector<FunctionEvent> events;   // host calls by thread, callers before callees; device events; memory records
-  std::vector<FunctionMemory> memory;  // by event; empty when the rank has no memory records
-  // By slice: its event; of slices that are none (frames left out, dropped names, joined wrappers) the event around
-  // them; kNone.
+  // Host calls thread by thread, callers before callees; then device events; then memory records.
+  std::vector<FunctionEvent> events;
+  std::vector<FunctionMemory> memory;  // for each event; empty when the rank has no memory records
+  // For each slice its event. For slices that are none (frames that are left out, dropped names, joined wrappers) it is
+  // the event around them, or kNone.
   std::vector<int32_t> event_of_slice;
 
-  // Indexes of `events` as torch lists them: by start, longer first, then the source's order. O(n log n).
+  // Returns indices of `events` in torch's order: by start, longer first, then the source's order. O(n log n).
   std::vector<uint32_t> in_torch_order(const Part& part) const;
 };
 
-// Events of the slices that the trace's --steps and --range leave. O(n), O(n log n) where threads are mixed; 64 B an
-// event and 4 B a slice.
+// Makes events of the slices that the trace's --steps and --range leave. O(n); O(n log n) where threads are mixed.
+// Memory: 64 B an event and 4 B a slice.
 FunctionEvents function_events(const Trace& trace, const Part& part, const FunctionNames& names,
                                const FunctionEventOptions& options = {});
 

@@ -14,7 +14,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// "ProfilerStep#7", without blanks: what the count of steps and the cut look for.
+// True for "ProfilerStep#7" without blanks, which the count of steps and the cut look for.
 bool is_step_symbol(std::string_view name) {
   return name.size() > 13 && name.starts_with("ProfilerStep#") && is_digit(name[13]);
 }
@@ -26,7 +26,7 @@ IdSlots correlations_of(const std::vector<TorchRow>& rows) {
   return IdSlots(std::move(ids));
 }
 
-// Every correlation that has both sides: each host row gets the last device row of the file, each
+// Links the rows of every correlation that has both sides: each host row gets the last device row of the file, and each
 // device row the last host row.
 void link_partners(std::vector<TorchRow>& rows, const std::vector<bool>& gpu_side, const IdSlots& slots) {
   struct Last {
@@ -46,8 +46,7 @@ void link_partners(std::vector<TorchRow>& rows, const std::vector<bool>& gpu_sid
   }
 }
 
-// Segments of time between step boundaries, each with the number of the last row (file order) that
-// covers it.
+// Stretches of time between step boundaries, each with the number of the last row (in file order) that covers it.
 class StepMap {
  public:
   struct Step {
@@ -114,8 +113,8 @@ StepSpan step_span(const TorchRun& run, const std::vector<TorchRow>& rows, const
   return span;
 }
 
-// HTA keeps the rows before the last step's start, and a device row once for every host row of its
-// correlation that stays.
+// HTA keeps the rows before the last step's start, and repeats a device row for every host row of its correlation that
+// is kept.
 void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const std::vector<bool>& gpu_side,
                     const IdSlots& slots) {
   int64_t first_host = INT64_MAX, last_host_end = INT64_MIN;
@@ -124,7 +123,7 @@ void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const std:
       first_host = std::min(first_host, rows[i].start_ns);
       last_host_end = std::max(last_host_end, rows[i].end_ns());
     }
-  if (first_host == INT64_MAX) return;  // no host rows
+  if (first_host == INT64_MAX) return;  // there are no host rows
   const StepSpan span = step_span(run, rows, gpu_side);
   // To keep the last step HTA compares starts with `end`, which is still on the file's own clock (fault F10).
   const int64_t until = run.options.include_last_step ? (span.any() ? span.last_end : last_host_end) + run.zero_ns + 1
@@ -132,7 +131,7 @@ void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const std:
   std::vector<uint32_t> kept(slots.size());
   uint32_t kept_without = 0;  // device rows without correlation are matched by name only
   const auto kept_host = [&](size_t i) { return !gpu_side[i] && rows[i].start_ns < until; };
-  // Waits by name without a correlation match every host row without one; HTA then multiplies them.
+  // Waits by name without a correlation match every host row without one, and HTA then multiplies them.
   const auto times_kept = [&](size_t i) -> size_t {
     return rows[i].correlation < 0 ? kept_without : kept[slots.slot(rows[i].correlation)];
   };
@@ -153,7 +152,7 @@ void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const std:
   rows = std::move(out);
 }
 
-// On MTIA devices: host rows within [first step's start, last step's end], the device rows of their
+// On MTIA devices HTA keeps host rows within [first step's start, last step's end], the device rows of their
 // correlations, and copies within the steps, whose missing stream becomes the thread.
 void keep_mtia_steps(const TorchRun& run, const Part& part, std::vector<TorchRow>& rows,
                      const std::vector<bool>& gpu_side, const IdSlots& slots) {
@@ -186,7 +185,7 @@ void keep_mtia_steps(const TorchRun& run, const Part& part, std::vector<TorchRow
   rows = std::move(device);
 }
 
-// HTA looks through the text of the file for "rank": and a number, with a blank between them; else 0.
+// HTA looks in the text of the file for "rank":, a blank and a number; without it the rank is 0.
 int32_t hta_rank_of(const Part& part) {
   constexpr std::string_view kKey = "\"rank\":";
   for (const MetaField& field : part.metadata) {
@@ -254,8 +253,8 @@ std::vector<bool> hta_run_facts(TorchRun& run) {
   run.zero_ns = INT64_MAX;
   run.device_type = "UNKNOWN GPU";
   bool mtia = false, nvidia = false, amd = false;
-  std::vector<bool> seen(trace.names.size());  // HTA's symbols: names of rows that its tables hold
-  size_t first = 0;                            // the part of the lowest rank
+  std::vector<bool> seen(trace.names.size());  // HTA's symbols: the names of rows that its tables hold
+  size_t first = 0;                            // the part with the lowest rank
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const bool replaced = std::find(run.ranks.begin() + static_cast<std::ptrdiff_t>(p) + 1, run.ranks.end(),
                                     run.ranks[p]) != run.ranks.end();
@@ -306,7 +305,7 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
   TorchRank rank;
   rank.part = &part;
   rank.rank = run.ranks[p];
-  std::vector<uint32_t> slice_at(static_cast<size_t>(part.event_count), kNoSliceIndex);  // file order
+  std::vector<uint32_t> slice_at(static_cast<size_t>(part.event_count), kNoSliceIndex);  // in file order
   std::vector<uint16_t> lane_of(s.size());
   for (size_t l = 0; l < part.lanes.size(); ++l)
     for (size_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i) {

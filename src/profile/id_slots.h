@@ -1,5 +1,5 @@
-// Numbers of a trace (correlations) as dense places of an array, without a hash table: the numbers
-// themselves where they are close together, else their order.
+// Maps numbers of a trace (correlations) to dense places of an array without a hash table: by the numbers themselves
+// where they are close together, otherwise by their order.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class IdSlots {
  public:
   static constexpr size_t kNone = SIZE_MAX;
 
-  // Negative numbers get no place. O(n), or O(n log n) when they are far apart.
+  // Negative numbers get no place. O(n); O(n log n) when they are far apart.
   explicit IdSlots(std::vector<int64_t> ids) {
     int64_t most = -1;
     for (const int64_t id : ids) most = std::max(most, id);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-// Whole bytes per second; −1 without a size or a duration, or when it is beyond all hardware.
+// Returns whole bytes per second; −1 when size or duration is missing, or when the rate is beyond all hardware.
 int64_t rate_of(const CopyFact& fact, int64_t dur_ns) {
   if (dur_ns <= 0) return -1;
   if (fact.bytes < 0) {

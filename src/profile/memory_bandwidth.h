@@ -1,4 +1,4 @@
-// Bandwidth of copies and memsets over time: each adds its rate while it runs, so overlapping ones add up.
+// The bandwidth of copies and memsets over time: each adds its rate while it runs, so rates of overlapping ones add up.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,31 @@
 
 namespace stageline {
 
-// Exact: rates are whole bytes per second, from bytes and nanoseconds, so the sum returns to 0. Copies without
-// a duration or a size have no rate and are counted apart.
+// Rates are whole bytes per second, computed from bytes and nanoseconds, so the sum returns to exactly 0. Copies
+// without a duration or a size have no rate, and are counted separately.
 struct CopyBandwidth {
   std::string label;  // "Memcpy HtoD", "Memset", …
   int64_t copies = 0, bytes = 0;
   int64_t without_rate = 0;
-  StepSeries rate;  // bytes per second
+  StepSeries rate;  // in bytes per second
 };
-std::vector<CopyBandwidth> copy_bandwidths(const TorchRun& run, const TorchRank& rank);  // by label
-// "Memcpy HtoD" of CUDA's and of ROCm's names.
+std::vector<CopyBandwidth> copy_bandwidths(const TorchRun& run, const TorchRank& rank);  // ordered by label
+// Returns "Memcpy HtoD" for the names of CUDA and of ROCm.
 std::string copy_label(std::string_view name, Category category);
 inline double gigabytes_per_second(double bytes_per_second) { return bytes_per_second / 1e9; }
 
-// Says what the rates leave out.
+// Notes what the rates leave out.
 void note_copy_flaws(const std::vector<CopyBandwidth>& copies, Diagnostics& notes);
 
-// HTA's series: Kineto's own rates added up as doubles, equal times in the order numpy leaves them.
+// HTA's series adds up Kineto's own rates as doubles; equal times are in the order in which numpy leaves them.
 struct BandwidthPoint {
   int64_t ts_ns = 0;
-  std::string_view label;  // into the run's names
+  std::string_view label;  // a view into the run's names
   uint16_t lane = 0;
   double gbps = 0;
 };
-// By label, then in HTA's order.
+// Returns the points by label, then in HTA's order.
 std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const TorchRank& rank);
-std::vector<std::vector<BandwidthPoint>> hta_bandwidths(const TorchRun& run);  // of every rank
+std::vector<std::vector<BandwidthPoint>> hta_bandwidths(const TorchRun& run);  // for every rank
 
 }  // namespace stageline

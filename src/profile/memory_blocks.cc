@@ -32,7 +32,7 @@ MemoryDevice device_of(const MemoryRecord& record) {
 int64_t bytes_of(const MemoryRecord& record) { return std::clamp(record.bytes, -kMostBytes, kMostBytes); }
 
 std::string memory_device_name(MemoryDevice device) {
-  // c10/core/DeviceType.h
+  // The numbers of c10/core/DeviceType.h.
   const char* name = nullptr;
   switch (device.type) {
     case 0: return "CPU";

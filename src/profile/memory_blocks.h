@@ -1,10 +1,10 @@
-// Blocks of memory of one rank, from its [memory] records: an allocation and the free of the same address.
+// Makes blocks of memory from the [memory] records of one rank: an allocation, and the free of the same address.
 //
 //   records   +512 @a   +64 @b   −512 @a            −32 @c
 //   blocks    a: 512 B, two times     b: 64 B, never freed     c: 32 B, there before the capture
 //
-// Addresses are of one device; torch's own view (--compat tb) takes them as of all. A record without an address
-// (traces of torch 1.9 and before) is an allocation that is never freed, or a free of something unknown.
+// Addresses count per device; torch's own view (--compat tb) takes them as shared by all devices. A record without an
+// address (traces of torch 1.9 and before) is an allocation that is never freed, or a free of something unknown.
 #pragma once
 
 #include <cstdint>
@@ -16,41 +16,44 @@
 namespace stageline {
 
 struct MemoryDevice {
-  int32_t type = 0, id = -1;  // c10's numbers
+  int32_t type = 0, id = -1;  // numbers of c10
   auto operator<=>(const MemoryDevice&) const = default;
 };
-// "CPU", "GPU 0", "XPU 1", "MTIA 0", "device type 9, 0"
+// Returns "CPU", "GPU 0", "XPU 1", "MTIA 0" or "device type 9, 0".
 std::string memory_device_name(MemoryDevice device);
 
 struct MemoryBlock {
   static constexpr uint32_t kNone = UINT32_MAX;
-  uint32_t allocated = kNone;  // record of the allocation; none: before the capture
-  uint32_t freed = kNone;      // record of the free; none: not within the capture
+  uint32_t allocated = kNone;  // record of the allocation; kNone when it was before the capture
+  uint32_t freed = kNone;      // record of the free; kNone when it was not within the capture
   int64_t bytes = 0;           // above 0
-  bool lost_free = false;      // its address was allocated again although no free was recorded
+  bool lost_free = false;      // its address was allocated again although no free had been recorded
 };
 
 struct MemoryHistory {
-  static constexpr size_t kMostDevices = 64;  // of one rank; tables have a pass each
+  static constexpr size_t kMostDevices = 64;  // limit for one rank, since tables need a pass for each device
 
-  std::vector<uint32_t> by_time;              // indexes of Part::memory that say something, by time, then file order
-  std::vector<MemoryBlock> blocks;            // in the order of by_time: at the allocation, else at the free
-  std::vector<uint32_t> block_of;             // by record: its block; kNone of records left out
-  std::vector<MemoryDevice> devices;          // that have records, ascending; at most kMostDevices
-  int64_t more_devices = 0;                   // records of devices beyond these, left out
-  int64_t without_address = 0;                // records
-  int64_t without_size = 0;                   // records of 0 bytes, left out
-  int64_t lost_frees = 0, unknown_frees = 0;  // blocks with lost_free; with neither allocation nor another free of it
+  std::vector<uint32_t> by_time;      // indices of Part::memory that say something, by time, then file order
+  std::vector<MemoryBlock> blocks;    // in the order of by_time, at their allocation or else at their free
+  std::vector<uint32_t> block_of;     // for each record its block; kNone for records that are left out
+  std::vector<MemoryDevice> devices;  // devices with records, ascending; at most kMostDevices
+  int64_t more_devices = 0;           // records of further devices, which are left out
+  int64_t without_address = 0;        // number of records without an address
+  int64_t without_size = 0;           // records of 0 bytes, which are left out
+  // Blocks with lost_free; and frees of which neither the allocation nor an earlier free is known.
+  int64_t lost_frees = 0, unknown_frees = 0;
 };
 
 // O(records · log records).
 MemoryHistory memory_history(const Part& part);
 
-// By record of Part::memory: the innermost host slice open on the record's thread; kNoSliceIndex.
+// Returns for each record of Part::memory the innermost host slice open on the record's thread; kNoSliceIndex when
+// there is none.
 std::vector<uint32_t> slices_of_memory(const Part& part);
 
 MemoryDevice device_of(const MemoryRecord& record);
-// Bytes of a record, cut at ±2^60; sums of them stop at the ends of 64 bits, so that no damaged size wraps around.
+// Returns the bytes of a record, limited to ±2^60. Sums of these stop at the limits of 64 bits, so that no damaged size
+// wraps around.
 int64_t bytes_of(const MemoryRecord& record);
 inline void add_saturated(int64_t& sum, int64_t bytes) {
   if (__builtin_add_overflow(sum, bytes, &sum)) sum = bytes > 0 ? INT64_MAX : INT64_MIN + 1;

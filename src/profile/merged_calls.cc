@@ -23,12 +23,12 @@ struct PathKeyHash {
   }
 };
 
-// All paths of all columns, and of each the largest share that it has anywhere.
+// All paths of all columns, and for each path the largest share that it has in any column.
 struct Paths {
   std::vector<MergedCalls::Node> nodes = {MergedCalls::Node{}};
   std::vector<double> share = {1.0};
   StringPool frames;
-  std::vector<std::vector<uint32_t>> node_of;  // [column][node of its tree]
+  std::vector<std::vector<uint32_t>> node_of;  // index: [column][node of its tree]
 };
 
 std::vector<int64_t> totals(const CallTree& tree, const std::vector<int64_t>& own) {
@@ -68,7 +68,8 @@ Paths all_paths(const std::vector<const CallTree*>& columns) {
     raise_shares(paths, *tree, tree->device_ns, node_of);
     paths.node_of.push_back(std::move(node_of));
   }
-  // A child that ran below zero (damaged times) may have a smaller parent: what is kept has all its parents.
+  // In damaged times a parent may have a smaller share than its child; raising it ensures that what is kept has all its
+  // parents.
   for (size_t n = paths.nodes.size(); n-- > 1;) {
     double& above = paths.share[paths.nodes[n].parent];
     above = std::max(above, paths.share[n]);
@@ -76,8 +77,8 @@ Paths all_paths(const std::vector<const CallTree*>& columns) {
   return paths;
 }
 
-// Which paths are left out. Of equal shares the earlier path stays, and callers stand before what they call: whatever
-// is kept has all its callers.
+// Decides which paths are left out. Of equal shares the earlier path is kept, and callers come before what they call,
+// so whatever is kept has all its callers.
 std::vector<bool> left_out(const std::vector<double>& share, size_t most_nodes) {
   std::vector<bool> out(share.size(), false);
   if (share.size() <= most_nodes) return out;
@@ -96,7 +97,7 @@ MergedCalls merge_calls(const std::vector<const CallTree*>& columns, size_t most
   Paths paths = all_paths(columns);
   MergedCalls merged;
   const std::vector<bool> dropped = left_out(paths.share, most_nodes);
-  // By path: its node, or that of the rest which it counts in.
+  // For each path its node, or the node of the rest in which it counts.
   std::vector<uint32_t> place(paths.nodes.size(), 0), rest_of(paths.nodes.size(), kDropped);
   merged.nodes.push_back(MergedCalls::Node{});
   for (size_t n = 1; n < paths.nodes.size(); ++n) {

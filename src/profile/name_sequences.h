@@ -1,4 +1,4 @@
-// Counts equal sequences of names: the kernels of an operator's call, for all of its calls.
+// Counts equal sequences of names, such as the kernels of each call of an operator.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,13 @@
 
 namespace stageline {
 
-// Sequences lie in one arena; each carries a number of the caller's. No allocation per sequence.
+// Sequences are stored one after another in one arena, so none allocates memory of its own; each has a number of the
+// caller's.
 class NameSequences {
  public:
-  struct Group {                        // equal heads and names
-    const StringId *first, *last;       // the names, the head first
-    const uint32_t *items, *items_end;  // numbers of its sequences, in the order given
+  struct Group {                        // sequences with equal heads and names
+    const StringId *first, *last;       // the names, beginning with the head
+    const uint32_t *items, *items_end;  // the numbers of its sequences, in the order in which they were added
     size_t count() const { return static_cast<size_t>(items_end - items); }
   };
 
@@ -28,7 +29,8 @@ class NameSequences {
   }
   bool empty() const { return spans_.empty(); }
 
-  // O(total length · log). Order of groups: by ids, which differ from run to run of other inputs; sort by text.
+  // O(total length · log). Groups are ordered by ids, which differ from input to input, so sort them by text for
+  // output.
   std::vector<Group> groups() {
     const auto compare = [&](const Span& a, const Span& b) {
       return std::lexicographical_compare_three_way(

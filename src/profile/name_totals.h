@@ -1,5 +1,5 @@
-// Durations summed by name, and the choice of the names worth a row of their own; the rest is "others".
-// Both the kernel and the annotation breakdown stand on it.
+// Sums durations by name, and chooses the names that get a row of their own; the rest becomes "others". The kernel and
+// the annotation breakdown are both built on this.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace stageline {
 
 struct DurationStats {
   int64_t count = 0, sum_ns = 0, min_ns = INT64_MAX, max_ns = INT64_MIN;
-  double mean_ns = 0, squares = 0;  // running mean and sum of squared deviations (Welford)
+  double mean_ns = 0, squares = 0;  // running mean, and sum of squared deviations (Welford)
 
   void add(int64_t ns);
-  void merge(const DurationStats& other);  // as if all values had been added here (Chan et al.)
-  double std_ns() const;                   // sample (n−1); 0 for a single value
+  void merge(const DurationStats& other);  // as if all its values had been added here (Chan et al.)
+  double std_ns() const;                   // sample standard deviation (n−1); 0 for a single value
 };
 
 struct DurationTotal {
   StringId name = 0;
-  int64_t folded = 0;  // of "others": how many names it holds; 0 for a name
+  int64_t folded = 0;  // for "others", how many names it stands for; 0 for a name
   DurationStats stats;
 };
 
-// One of these per rank and question; `add` is an array access.
+// One object per rank and question; add() is an array access.
 class NameTotals {
  public:
   explicit NameTotals(size_t name_count) : place_(name_count, -1) {}
@@ -37,31 +37,31 @@ class NameTotals {
     }
     totals_[static_cast<size_t>(place_[name])].stats.add(ns);
   }
-  // By descending sum; equal sums by name.
+  // Ordered by descending sum; equal sums by name.
   std::vector<DurationTotal> sorted(const StringPool& names) const;
 
  private:
-  std::vector<int32_t> place_;  // by name id
+  std::vector<int32_t> place_;  // for each name id
   std::vector<DurationTotal> totals_;
 };
 
 struct FoldOptions {
   int64_t most_names = 10;
   double share = 0.8;
-  std::vector<std::string> keep;  // names that contain one of these are never folded
+  std::vector<std::string> keep;  // names that contain one of these always get a row
 };
 
-// The largest names that make up `share` of the whole time, at most `most_names`, and all that match
-// `keep`; the others merged into a last entry with `folded` set. `totals` as `sorted` gives them.
+// Keeps the largest names that together make up `share` of the whole time, at most `most_names`, and all names that
+// match `keep`. The others are merged into a last entry, whose `folded` is set. `totals` must come from sorted().
 std::vector<DurationTotal> fold_by_share(std::vector<DurationTotal> totals, const StringPool& names,
                                          const FoldOptions& options);
 
-struct HtaTotal {  // microseconds
+struct HtaTotal {  // in microseconds
   std::string_view name;
   double sum = 0, max = 0, min = 0, std = 0, mean = 0;
 };
-// HTA's rule: only with more than `most_names` names, the cut is the `share` quantile of the list of
-// cumulative sums, and from there on the statistics describe sums of names, not calls (faults F3, F4).
+// Folds by HTA's rule: only when there are more than `most_names` names; the cut is the `share` quantile of the list of
+// cumulative sums, and the statistics of what is folded describe sums of names instead of calls (faults F3, F4).
 std::vector<HtaTotal> hta_fold(const std::vector<DurationTotal>& totals, const StringPool& names,
                                const FoldOptions& options);
 

@@ -11,7 +11,7 @@ enum class Formula : uint8_t { kNone, kMm, kAddMm, kBmm, kBaddBmm, kConv2d, kEle
 Formula formula_of(std::string_view name) {
   if (!name.starts_with("aten::")) return Formula::kNone;
   name.remove_prefix(6);
-  name = name.substr(0, name.find('.'));  // an overload may follow: aten::add.Tensor
+  name = name.substr(0, name.find('.'));  // an overload may follow the name: aten::add.Tensor
   if (name == "mm") return Formula::kMm;
   if (name == "addmm") return Formula::kAddMm;
   if (name == "bmm") return Formula::kBmm;
@@ -20,7 +20,7 @@ Formula formula_of(std::string_view name) {
   return name == "mul" || name == "add" ? Formula::kElements : Formula::kNone;
 }
 
-// Product with a ceiling: shapes of damaged files may be anything.
+// Multiplies up to a ceiling, since shapes in damaged files may be anything.
 uint64_t times(uint64_t a, int64_t b) {
   uint64_t product = 0;
   if (b < 0) return 0;
@@ -33,7 +33,7 @@ uint64_t product_of(const std::vector<int64_t>& shape) {
   return product;
 }
 
-// The texts of ["a", "", …]; quotes within are not escaped by Kineto, and none occur.
+// Returns the texts of ["a", "", …]. Kineto does not escape quotes inside, and none occur.
 std::vector<std::string_view> strings_of(std::string_view json) {
   std::vector<std::string_view> out;
   for (size_t at = json.find('"'); at != std::string_view::npos; at = json.find('"', at + 1)) {
@@ -45,8 +45,8 @@ std::vector<std::string_view> strings_of(std::string_view json) {
   return out;
 }
 
-// Reads the number that starts at `at` and moves behind it; kNoSize of what is no whole number of 64 bits, such as
-// 1e300 or 1.5: its digits must not pass for sizes of their own. False: no number starts here.
+// Reads the number that starts at `at` and moves past it. `value` is kNoSize for what is no whole number of 64 bits,
+// such as 1e300 or 1.5, so that its digits are not taken for sizes. Returns false when no number starts here.
 constexpr int64_t kNoSize = -1;
 bool read_number(const char*& at, const char* end, int64_t& value) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -59,7 +59,7 @@ bool read_number(const char*& at, const char* end, int64_t& value) {
   return true;
 }
 
-// "[2, 2]" or "1".
+// Parses "[2, 2]" or "1".
 std::vector<int64_t> numbers_of(std::string_view text) {
   std::vector<int64_t> out;
   const char* at = text.data();
@@ -77,13 +77,13 @@ std::vector<int64_t> numbers_of(std::string_view text) {
 
 uint64_t matrix_flops(const std::vector<int64_t>& a, const std::vector<int64_t>& b, bool batched) {
   if (a.empty() || b.empty() || a.back() <= 0 || (batched && (a.size() < 2 || a.front() <= 0))) return 0;
-  uint64_t flops = 2;  // b holds the last dimension of a again, and its first
+  uint64_t flops = 2;  // b repeats the last dimension of a and, when batched, its first
   for (size_t d = batched ? 1 : 0; d + 1 < a.size(); ++d) flops = times(flops, a[d]);
   for (const int64_t dim : b) flops = times(flops, dim);
   return flops;
 }
 
-// aten::conv2d(input, weight, bias, stride, padding, dilation, groups)
+// Arguments: aten::conv2d(input, weight, bias, stride, padding, dilation, groups).
 uint64_t conv2d_flops(const std::vector<std::vector<int64_t>>& shapes, std::string_view concrete) {
   const std::vector<std::string_view> values = strings_of(concrete);
   if (shapes.size() < 2 || values.size() < 7 || shapes[0].size() != 4 || shapes[1].size() != 4) return 0;
@@ -94,7 +94,7 @@ uint64_t conv2d_flops(const std::vector<std::vector<int64_t>>& shapes, std::stri
   const std::vector<int64_t>&input = shapes[0], &weight = shapes[1];
   uint64_t flops = 2;
   for (size_t d = 0; d < 2; ++d) {
-    // Sizes of a sane convolution lie far below 2^53; beyond, the answer is unknown.
+    // Sizes of a real convolution are far below 2^53; beyond that the answer is unknown.
     const double kernel = static_cast<double>(weight[2 + d]), step = static_cast<double>(stride[d]);
     const double out = (static_cast<double>(input[2 + d]) + 2 * static_cast<double>(padding[d]) -
                         static_cast<double>(dilation[d]) * (kernel - 1) - 1) /

@@ -9,7 +9,7 @@
 namespace stageline::operators {
 namespace {
 
-// What tells rows apart. Unasked parts are 0.
+// What distinguishes rows. Parts that were not asked for are 0.
 struct Key {
   StringId name = 0, overload = 0;
   uint32_t shape = 0, stack = 0;
@@ -24,7 +24,7 @@ struct Key {
   }
 };
 
-// Key → number of its group, by open addressing: one look-up an event must cost little.
+// Maps a key to the number of its group by open addressing, since there is one look-up per event.
 class KeyTable {
  public:
   KeyTable() : places_(1024, 0) {}
@@ -51,7 +51,7 @@ class KeyTable {
     }
   }
   std::vector<Key> keys_;
-  std::vector<uint32_t> places_;  // number + 1; 0 free
+  std::vector<uint32_t> places_;  // number + 1; 0 when free
 };
 
 class Grouper {
@@ -132,7 +132,7 @@ class Grouper {
   }
 
   void find_shapes() {
-    out_.shapes.emplace_back("[]");  // 1: of what takes no inputs, or says nothing of them
+    out_.shapes.emplace_back("[]");  // entry 1: for events that take no inputs, or do not say which
     if (part_.inputs.empty()) return;
     std::unordered_map<std::string, uint32_t> known = {{"[]", 1}};
     std::unordered_map<StringId, uint32_t> of_text;
@@ -158,7 +158,7 @@ class Grouper {
   }
 
   void find_flops() {
-    std::unordered_map<uint64_t, int64_t> known;  // by (name, dims); with values of their own, anew
+    std::unordered_map<uint64_t, int64_t> known;  // key: (name, dims); computed anew for operators that need values
     std::vector<int8_t> formula(trace_.names.size(), -1);
     for (const InputFact& fact : part_.inputs) {
       const StringId name = part_.slices.name_id[fact.slice];
@@ -173,7 +173,7 @@ class Grouper {
         flops_of_[fact.slice] = compute();
         continue;
       }
-      // A scalar first argument and a tensor without dimensions share a text: the type counts for them alone.
+      // A scalar first argument and a tensor without dimensions have the same text, so only for these the type counts.
       const bool plain = trace_.names.text(fact.dims).starts_with("[[]");
       const auto [it, fresh] = known.try_emplace(static_cast<uint64_t>(name) << 32 | fact.dims, 0);
       if (fresh || plain) it->second = compute();
@@ -181,7 +181,7 @@ class Grouper {
     }
   }
 
-  // Groups stand in the order of their first events.
+  // Groups are in the order of their first events.
   void order_groups() {
     std::vector<uint32_t> order(out_.groups.size());
     for (uint32_t g = 0; g < order.size(); ++g) order[g] = g;
@@ -209,9 +209,9 @@ class Grouper {
   const Part& part_;
   const FunctionNames& names_;
   const GroupOptions& options_;
-  std::vector<uint32_t> shape_of_;     // by slice; empty: none
-  std::vector<uint32_t> stack_group_;  // by node
-  std::vector<int64_t> flops_of_;      // by slice; empty: none
+  std::vector<uint32_t> shape_of_;     // for each slice; empty when there are none
+  std::vector<uint32_t> stack_group_;  // for each node
+  std::vector<int64_t> flops_of_;      // for each slice; empty when there are none
   OperatorGroups out_;
 };
 

@@ -1,4 +1,4 @@
-// Function events of one rank gathered into the rows of a table: what torch.profiler's key_averages() does.
+// Gathers the function events of one rank into rows of a table, as torch.profiler's key_averages() does.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,19 @@ namespace stageline::operators {
 struct GroupOptions {
   bool by_input_shape = false;
   bool by_overload_name = false;
-  int64_t stack_entries = 0;     // group by the innermost so many entries of the stack; 0: not
-  bool recorded_stacks = false;  // only what torch itself recorded; else rebuilt from frames
+  int64_t stack_entries = 0;  // groups by so many innermost entries of the stack; 0 does not group by stacks
+  // Uses only stacks that torch itself recorded; otherwise stacks are rebuilt from frames.
+  bool recorded_stacks = false;
   bool with_flops = false;
   FunctionEventOptions events;
 };
 
 struct Group {
-  uint32_t first = 0;     // the event that comes first in torch's order: its kind, parent and stack are the row's
-  StringId overload = 0;  // of the trace's names: an operator with that overload; 0: none, or not asked
-  uint32_t shape = 0;     // into OperatorGroups::shapes
-  uint32_t stack = 0;     // node of OperatorGroups::stacks
+  uint32_t first = 0;  // the event that comes first in torch's order; the row has its kind, parent and stack
+  // Id of a trace's name: an operator with that overload; 0 when there is none or it was not asked for.
+  StringId overload = 0;
+  uint32_t shape = 0;  // index into OperatorGroups::shapes
+  uint32_t stack = 0;  // node of OperatorGroups::stacks
   int64_t count = 0;
   int64_t host_ns = 0, self_host_ns = 0, device_ns = 0, self_device_ns = 0;
   FunctionMemory bytes;
@@ -32,15 +34,15 @@ struct Group {
 
 struct OperatorGroups {
   FunctionEvents made;
-  std::vector<Group> groups;        // in the order of first occurrence
-  std::vector<uint32_t> group_of;   // by event
-  std::vector<std::string> shapes;  // "[[5, 128], []]"; 0: none asked
-  PythonStacks stacks;              // empty unless asked
+  std::vector<Group> groups;        // in order of first occurrence
+  std::vector<uint32_t> group_of;   // for each event
+  std::vector<std::string> shapes;  // "[[5, 128], []]"; entry 0 stands for "not asked for"
+  PythonStacks stacks;              // empty unless asked for
 
   const FunctionEvent& first_of(const Group& group) const { return made.events[group.first]; }
 };
 
-// O(events), and what function_events() and the stacks cost. Sums that pass the limits of int64 stay at them.
+// O(events), and what function_events() and the stacks cost. Sums beyond the limits of int64 stay at the limit.
 OperatorGroups group_events(const Trace& trace, const Part& part, const FunctionNames& names,
                             const GroupOptions& options);
 

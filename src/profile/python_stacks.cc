@@ -24,11 +24,11 @@ size_t lane_at(const Part& part, size_t slice) {
 
 uint64_t pair_key(uint32_t high, uint32_t low) { return static_cast<uint64_t>(high) << 32 | low; }
 
-// Lanes of RecordFunction's thread numbers, which ops name as their forward thread: where the arrow from the forward
-// side starts. The first arrow of a thread decides.
+// Returns the lanes of RecordFunction's thread numbers, which operators name as their forward thread: where the arrow
+// from the forward side starts. The first arrow of a thread decides.
 std::unordered_map<int32_t, size_t> forward_lanes(const Part& part) {
   std::unordered_map<int32_t, size_t> lanes;
-  constexpr int kNear = 3;  // the arrow ends at the operator or at what it calls first
+  constexpr int kNear = 3;  // the arrow ends at the operator or at one of the first that it calls
   for (const SliceLink& link : part.slice_links) {
     if (link.kind != SliceLinkKind::kForwardBackward) continue;
     uint32_t at = link.to;
@@ -42,7 +42,7 @@ std::unordered_map<int32_t, size_t> forward_lanes(const Part& part) {
   return lanes;
 }
 
-// Without arrows: the one lane that has forward operators; SIZE_MAX when there are several or none.
+// Without arrows, returns the only lane that has forward operators; SIZE_MAX when there are several or none.
 size_t only_forward_lane(const Part& part) {
   size_t found = SIZE_MAX;
   for (const OperatorFact& fact : part.operators) {
@@ -57,7 +57,7 @@ size_t only_forward_lane(const Part& part) {
 class ForwardThreads {
  public:
   explicit ForwardThreads(const Part& part) : lanes_(forward_lanes(part)), otherwise_(only_forward_lane(part)) {}
-  size_t lane_of(int32_t thread) const {  // SIZE_MAX: unknown
+  size_t lane_of(int32_t thread) const {  // SIZE_MAX when unknown
     const auto it = lanes_.find(thread);
     return it == lanes_.end() ? otherwise_ : it->second;
   }
@@ -70,7 +70,7 @@ class ForwardThreads {
 }  // namespace
 
 bool drops_stack_entry(std::string_view frame) {
-  // torch.autograd.profiler_util._filter_stack_entry: both texts occur in the entry.
+  // As in torch.autograd.profiler_util._filter_stack_entry, both texts must occur in the entry.
   static constexpr std::pair<std::string_view, std::string_view> kDropped[] = {
       {"autograd/__init__", "_make_grads"},
       {"autograd/__init__", "backward"},
@@ -113,7 +113,7 @@ std::vector<uint32_t> backward_operators(const Trace& trace, const Part& part) {
   std::vector<uint32_t> found(s.size(), kNoSliceIndex);
   for (const Lane& lane : part.lanes) {
     if (lane.kind == LaneKind::kDeviceStream) continue;
-    for (size_t i = lane.begin; i < lane.end; ++i) {  // what encloses a slice stands before it
+    for (size_t i = lane.begin; i < lane.end; ++i) {  // an enclosing slice comes before what it encloses
       const uint32_t up = s.parent[i];
       if (up >= i) continue;
       const bool node = evaluates[s.name_id[up]] && category_at(trace, part, i) == Category::kCpuOp &&
@@ -130,7 +130,7 @@ std::vector<uint32_t> forward_operators(const Trace&, const Part& part, const st
   std::vector<uint32_t> found(s.size(), kNoSliceIndex);
   if (part.operators.empty()) return found;
   const ForwardThreads threads(part);
-  // (sequence number, lane) → slice of the forward side.
+  // (sequence number, lane) → slice on the forward side.
   struct Key {
     int64_t sequence;
     size_t lane;
@@ -142,7 +142,7 @@ std::vector<uint32_t> forward_operators(const Trace&, const Part& part, const st
     }
   };
   std::unordered_map<Key, uint32_t, KeyHash> found_at;
-  for (const OperatorFact& fact : part.operators)  // in slice order, which is (start, longer first) within a lane
+  for (const OperatorFact& fact : part.operators)  // in slice order, which within a lane is (start, longer first)
     if (fact.sequence_number >= 0 && backward[fact.slice] == kNoSliceIndex)
       if (const auto [it, added] = found_at.try_emplace({fact.sequence_number, lane_at(part, fact.slice)}, fact.slice);
           !added && which == OfEqualNumbers::kLast)
@@ -179,7 +179,7 @@ std::vector<uint32_t> python_callers(const Trace& trace, const Part& part) {
   return caller;
 }
 
-// Climbs from every slice to what is placed already, or to where a circle closes, and comes back down.
+// Climbs from every slice to one that has been placed, or to where a circle closes, and places slices on the way down.
 std::vector<uint32_t> callers_first(std::vector<uint32_t>& caller) {
   enum : uint8_t { kNew, kOnPath, kPlaced };
   std::vector<uint8_t> state(caller.size(), kNew);
@@ -220,7 +220,7 @@ class PythonStackBuilder {
 
   PythonStacks recorded() {
     for (const StackFact& fact : part_.stacks) out_.around_[fact.slice] = node_of_text(trace_.names.text(fact.stack));
-    // A kernel has the stack its operator was recorded with, whatever the operator's own is replaced by below.
+    // A kernel has the stack that its operator was recorded with, even if the operator's own stack is replaced below.
     for (size_t i = 0; i < s_.size(); ++i)
       if (is_device_work(category_at(trace_, part_, i)) && s_.parent[i] != kNoSliceIndex)
         out_.around_[i] = out_.around_[s_.parent[i]];
@@ -250,7 +250,7 @@ class PythonStackBuilder {
     return false;
   }
 
-  // Whose frames each slice has: inside() of `from_`, or (same_stack_) its stack_of().
+  // Finds whose frames each slice has: inside() of `from_`, or with same_stack_ its stack_of().
   void find_edges() {
     from_ = python_callers(trace_, part_);
     same_stack_.assign(s_.size(), false);
@@ -288,7 +288,7 @@ class PythonStackBuilder {
     return it->second;
   }
 
-  // "innermost;…;outermost"
+  // Parses "innermost;…;outermost".
   uint32_t node_of_text(std::string_view stack) {
     const std::vector<std::string_view> entries = split(stack, ';');
     uint32_t node = PythonStacks::kEmpty;
@@ -322,7 +322,7 @@ std::vector<std::string_view> PythonStacks::entries(uint32_t node, size_t most) 
   return out;
 }
 
-// Doubling: what the 2k innermost frames are follows from the k innermost of the stack and of its k-th ancestor.
+// Works by doubling: the 2k innermost frames follow from the k innermost of the stack and of its k-th ancestor.
 std::vector<uint32_t> PythonStacks::groups_of_innermost(size_t n) const {
   const size_t count = nodes_.size();
   uint32_t deepest = 0;
@@ -331,7 +331,7 @@ std::vector<uint32_t> PythonStacks::groups_of_innermost(size_t n) const {
   std::vector<uint32_t> group(count, 0), rest(count), piece(count), above(count);
   for (size_t i = 0; i < count; ++i) {
     rest[i] = static_cast<uint32_t>(i);
-    piece[i] = nodes_[i].frame;  // of the root 0, the empty text, which no frame is
+    piece[i] = nodes_[i].frame;  // 0 for the root, the empty text, which no frame has
     above[i] = nodes_[i].parent;
   }
   const auto joined = [&](const std::vector<uint32_t>& first, auto second) {

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 12> kHtaLaunches = {
 // A call or a device row in the table that HTA sorts.
 struct Step {
   uint32_t row;
-  uint32_t device_row;  // whose stream it counts on; kNoSliceIndex: none
+  uint32_t device_row;  // the device row on whose stream it counts; kNoSliceIndex for none
   int8_t change;
 };
 
@@ -72,11 +72,11 @@ Result<std::vector<QueuePoint>> hta_queue_points(const TorchRun& run, const Torc
     launches[id] = std::find(kHtaLaunches.begin(), kHtaLaunches.end(), run.trace->names.text(id)) != kHtaLaunches.end();
   const auto is_call = [&](const TorchRow& row) { return launches[row.name] && row.partner_index > 0; };
 
-  std::vector<int64_t> called;  // correlations of the calls
+  std::vector<int64_t> called;  // the calls' correlations
   for (const TorchRow& row : rank.rows)
     if (is_call(row)) called.push_back(row.correlation);
   std::sort(called.begin(), called.end());
-  std::vector<std::pair<int64_t, uint32_t>> work;  // device rows of those, by correlation, then as in the table
+  std::vector<std::pair<int64_t, uint32_t>> work;  // device rows with these, by correlation, then in table order
   std::vector<Step> starts;
   for (uint32_t i = 0; i < rank.rows.size(); ++i) {
     const TorchRow& row = rank.rows[i];

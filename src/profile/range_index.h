@@ -1,4 +1,4 @@
-// Which of many overlapping ranges of time an interval touches, when one of them counts.
+// Finds which of many overlapping ranges of time an interval touches, when only one of them may count.
 //
 //   ranges   |------- 0 -------|      later ranges win over earlier ones
 //               |-- 1 --|
@@ -19,7 +19,7 @@ namespace stageline {
 
 class RangeIndex {
  public:
-  // O(n log n). Ranges must not end before they start.
+  // Ranges must not end before they start. O(n log n).
   explicit RangeIndex(const std::vector<Interval>& ranges) {
     for (const Interval& r : ranges) {
       borders_.push_back(r.start);
@@ -37,7 +37,7 @@ class RangeIndex {
     for (size_t i = places_; i-- > 1;) tree_[i] = std::max(tree_[2 * i], tree_[2 * i + 1]);
   }
 
-  // The last range with range.start < end and start < range.end; −1 when there is none. O(log n).
+  // Returns the last range with range.start < end and start < range.end; −1 when there is none. O(log n).
   int32_t last_touched(int64_t start, int64_t end) const {
     if (borders_.empty() || end <= borders_.front() || start >= borders_.back()) return touched_point(start, end);
     if (start == end) return touched_point(start, end);
@@ -55,7 +55,7 @@ class RangeIndex {
   size_t place_of_border(int64_t time) const {
     return static_cast<size_t>(std::lower_bound(borders_.begin(), borders_.end(), time) - borders_.begin()) * 2;
   }
-  // The stretch that holds what comes right after (before) a time within the borders.
+  // Return the stretch right after (before) a time within the borders.
   size_t place_after(int64_t time) const {
     return static_cast<size_t>(std::upper_bound(borders_.begin(), borders_.end(), time) - borders_.begin()) * 2 - 1;
   }
@@ -64,11 +64,11 @@ class RangeIndex {
   int32_t touched_point(int64_t start, int64_t end) const {
     if (start != end || borders_.empty() || start <= borders_.front() || start >= borders_.back()) return -1;
     const size_t at = place_of_border(start);
-    return long_[borders_[at / 2] == start ? at : at - 1];  // an instant lies in no empty range
+    return long_[borders_[at / 2] == start ? at : at - 1];  // no empty range holds an instant
   }
 
   void paint(const std::vector<Interval>& ranges, bool empty_too, std::vector<int32_t>& colour) const {
-    std::vector<uint32_t> next(places_ + 1);  // the first unpainted place from here on
+    std::vector<uint32_t> next(places_ + 1);  // the first unpainted place from each place on
     std::iota(next.begin(), next.end(), 0U);
     const auto find = [&](size_t at) {
       while (next[at] != at) {
@@ -91,8 +91,8 @@ class RangeIndex {
 
   std::vector<int64_t> borders_;
   size_t places_ = 0;
-  std::vector<int32_t> long_;  // by place, of the ranges that are not empty
-  std::vector<int32_t> tree_;  // maxima over places, of all ranges
+  std::vector<int32_t> long_;  // for each place, over ranges that are not empty
+  std::vector<int32_t> tree_;  // maxima over places, over all ranges
 };
 
 }  // namespace stageline

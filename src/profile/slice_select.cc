@@ -12,7 +12,7 @@ namespace stageline {
 namespace {
 
 using Kind = SliceCondition::Kind;
-using Mask = std::vector<uint8_t>;  // one byte a slice: a vector<bool> takes longer to fill
+using Mask = std::vector<uint8_t>;  // one byte a slice, since a vector<bool> takes longer to fill
 
 constexpr std::string_view kNumberColumns = "rank,step,stream,start_ns,end_ns,dur_ns";
 constexpr std::string_view kTextColumns = "name,category,class,lane";
@@ -22,7 +22,11 @@ bool is_one_of(std::string_view column, std::string_view list) {
   return std::find(names.begin(), names.end(), column) != names.end();
 }
 
-// Both in linear memory and, where a pattern has several stars, at worst |pattern| · |text| steps.
+// Needs no extra memory, and at worst
+// pattern
+// ·
+// text
+// steps where a pattern has several stars.
 bool fits_glob(std::string_view text, std::string_view pattern) {
   size_t t = 0, p = 0, star = std::string_view::npos, resume = 0;
   while (t < text.size()) {
@@ -43,7 +47,7 @@ bool fits_glob(std::string_view text, std::string_view pattern) {
   return p == pattern.size();
 }
 
-// Expressions are read once for a condition; check_condition() has refused what is none.
+// Compiles expressions once per condition; check_condition() has refused invalid ones.
 std::vector<NamePattern> patterns_of(const SliceCondition& c) {
   std::vector<NamePattern> out;
   if (c.kind != Kind::kMatches) return out;
@@ -86,7 +90,7 @@ class Selector {
     }
   }
 
-  // What --steps and --range leave of the part.
+  // Returns what --steps and --range leave of the part.
   Mask open_mask() const {
     const SliceFilter& filter = trace_.slice_filter;
     Mask mask(slices_.size(), 1);
@@ -117,7 +121,7 @@ class Selector {
     return true;
   }
 
-  template <class Value>  // bool(size_t slice, int64_t& value): false where the slice has none
+  template <class Value>  // `value` is bool(size_t slice, int64_t& value) and returns false where the slice has none
   Mask by_number(const SliceCondition& c, const Value& value) const {
     Mask mask(slices_.size(), 0);
     for (size_t i = 0; i < mask.size(); ++i) {
@@ -138,7 +142,7 @@ class Selector {
     if (c.column == "end_ns")
       return by_number(c, [&](size_t i, int64_t& v) { return v = time(slices_.end_ns(i)), true; });
     if (c.column == "dur_ns") return by_number(c, [&](size_t i, int64_t& v) { return v = slices_.dur_ns[i], true; });
-    return by_number(c, [&](size_t i, int64_t& v) {  // stream
+    return by_number(c, [&](size_t i, int64_t& v) {  // the column is stream
       if (slices_.stream_id.empty() || slices_.stream_id[i] == 0) return false;
       v = part_.streams[slices_.stream_id[i]];
       return true;
@@ -174,11 +178,11 @@ class Selector {
 
   uint32_t step_index(size_t i) const { return slices_.step.empty() ? 0u : uint32_t{slices_.step[i]}; }
 
-  // The slices that before, after and under speak of.
+  // Returns the slices that before, after and under refer to.
   Mask named(const SliceCondition& c) const {
     const Mask fits = names_that_fit(c);
     Mask mask(slices_.size(), 0);
-    std::map<std::pair<uint32_t, StringId>, std::vector<uint32_t>> found;  // by step and name
+    std::map<std::pair<uint32_t, StringId>, std::vector<uint32_t>> found;  // key: step and name
     for (uint32_t i = 0; i < mask.size(); ++i) {
       if (!fits[slices_.name_id[i]]) continue;
       if (c.occurrence)
@@ -196,7 +200,7 @@ class Selector {
     return mask;
   }
 
-  // A parent may stand in another lane, before or after its children: each chain is walked up once, then known.
+  // A parent may be in another lane, before or after its children, so each chain is walked up once and then known.
   Mask under(const SliceCondition& c) const {
     constexpr uint8_t kNo = 0, kYes = 1, kOpen = 2;
     Mask mask(slices_.size(), kOpen);
@@ -222,8 +226,8 @@ class Selector {
     return mask;
   }
 
-  // Before and after an operator, step by step. Device work runs later than what asked for it, so its launch is
-  // compared.
+  // Finds what is before and after an operator, step by step. Device work runs later than what asked for it, so its
+  // launch is compared.
   //
   //   step 7   | a |  op  | b |   op   | c |      before: a      after: c
   Mask beside(const SliceCondition& c) const {

@@ -1,9 +1,9 @@
-// Which slices of a rank a condition names: for those who list slices instead of adding them up.
+// Selects the slices of a rank that meet a condition, for questions that list slices instead of adding them up.
 //
 //   name contains "gemm"  and  step 3 … 5  and  not under "aten::backward"
 //        └──── leaves, each asked of the columns once ────┘
 //
-// A condition on text is asked once for each different text of the trace, never for each row.
+// A condition on text is evaluated once for each different text of the trace, never for each row.
 #pragma once
 
 #include <cstdint>
@@ -19,38 +19,39 @@ namespace stageline {
 struct SliceCondition {
   enum class Kind : uint8_t {
     kAll,       // every slice
-    kAnd,       // both of `parts`; with more than two all of them
-    kOr,        // any of `parts`
+    kAnd,       // all of `parts`
+    kOr,        // at least one of `parts`
     kNot,       // not parts[0]
-    kNumbers,   // `column` is one of `numbers`
-    kBetween,   // `column` is from `low` to `high`, both included
-    kTexts,     // `column` is one of `texts`
-    kGlob,      // `column` fits one of `texts`, where * is any text and ? any letter
-    kContains,  // `column` holds one of `texts`
-    kMatches,   // one of `texts`, as a regular expression (base/name_pattern.h), stands in `column`
+    kNumbers,   // the number in `column` is one of `numbers`
+    kBetween,   // the number in `column` is from `low` to `high`, both included
+    kTexts,     // the text in `column` is one of `texts`
+    kGlob,      // the text in `column` fits one of `texts`, in which * is any text and ? any letter
+    kContains,  // the text in `column` contains one of `texts`
+    kMatches,   // one of `texts`, as a regular expression (base/name_pattern.h), matches within the text in `column`
     kBefore,  // of the same step: had ended when the first slice named one of `texts` began. Of device work its launch
               // counts
-    kAfter,   // of the same step: began once the last such slice had ended. Slices outside of all steps are one step
-    kUnder,  // inside a slice whose name is one of `texts`: what it called, and the device work that was launched there
+    kAfter,   // of the same step: began after the last such slice had ended. Slices outside of all steps are one step
+    kUnder,   // inside a slice whose name is one of `texts`: what it called, and the device work launched there
   };
   Kind kind = Kind::kAll;
-  // Numbers: rank, step, stream, start_ns, end_ns, dur_ns. Texts: name, category, class, lane.
+  // Columns of numbers: rank, step, stream, start_ns, end_ns, dur_ns. Columns of texts: name, category, class, lane.
   std::string column;
   std::vector<int64_t> numbers;
   int64_t low = INT64_MIN, high = INT64_MAX;
   std::vector<std::string> texts;
-  // Of kBefore, kAfter and kUnder: only the slice that is this one of its name in its step, by start, from 0; −1: the
-  // last.
+  // For kBefore, kAfter and kUnder: uses only one slice of each name in each step, the one with this number in order of
+  // start, counted from 0; −1 is the last.
   std::optional<int64_t> occurrence;
   std::vector<SliceCondition> parts;
 };
 
-// Errors: kUsage for a column that is not there, with the nearest, or that holds the other kind of value; for a regular
-// expression that is none.
+// Errors: kUsage for a column that does not exist, with the nearest name; for a column with the other kind of value;
+// for a text that is no regular expression.
 Status check_condition(const SliceCondition& condition);
 
-// The slices of one part that fit, ascending; `condition` is checked. Of those that --ranks, --steps and --range leave.
-// Times are those of Trace::common_ns, counted as the columns are. O(slices of the part) for each leaf.
+// Returns the slices of one part that meet the condition, ascending, of those that --ranks, --steps and --range leave.
+// `condition` must have been checked. Times are those of Trace::common_ns, counted as in the columns. O(slices of the
+// part) for each leaf.
 std::vector<uint32_t> select_slices(const Trace& trace, size_t part, const SliceCondition& condition);
 
 }  // namespace stageline

@@ -22,7 +22,7 @@ StepSeries series_of(std::vector<StepChange> changes) {
 TimeStatistics time_statistics(const StepSeries& series, bool positive_only) {
   TimeStatistics out;
   if (series.size() == 0) return out;
-  std::vector<std::pair<int64_t, int64_t>> held;  // value, how long
+  std::vector<std::pair<int64_t, int64_t>> held;  // (value, how long it held)
   held.reserve(series.size());
   double area = 0;
   int64_t weight = 0;
@@ -79,7 +79,7 @@ std::vector<StepBin> bins_of(const StepSeries& series, int64_t from_ns, int64_t 
   const int64_t span = to_ns - from_ns;
   const auto wanted = std::min<int64_t>(static_cast<int64_t>(count), span);
   const auto edge = [&](int64_t k) { return from_ns + static_cast<int64_t>(static_cast<__int128>(span) * k / wanted); };
-  size_t at = 0;  // first point after the bin's start
+  size_t at = 0;  // the first point after the bin's start
   int64_t value = 0;
   while (at < series.size() && series.time_ns[at] <= from_ns) value = series.value[at++];
   for (int64_t k = 0; k < wanted; ++k) {

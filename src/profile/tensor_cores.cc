@@ -35,7 +35,7 @@ constexpr std::array<std::string_view, 18> kPluginParts = {"h884",
                                                            "xmma_sparse_gemm",
                                                            "c1688"};
 
-// What newer libraries write into names of kernels that use the units.
+// What newer libraries write into the names of kernels that use these units.
 constexpr std::array<std::string_view, 37> kParts = {
     "wgmma",
     "gmma_",
@@ -75,7 +75,7 @@ constexpr std::array<std::string_view, 37> kParts = {
     "ck_tile::FmhaFwd",
     "ck_tile::FmhaBwd"  // AMD
 };
-// CUTLASS 3 spells the architecture out as a type.
+// CUTLASS 3 writes the architecture as a type.
 constexpr std::array<std::string_view, 4> kArchitectures = {"cutlass::arch::Sm90", "cutlass::arch::Sm100",
                                                             "cutlass::arch::OpClassTensorOp", "MainloopSm"};
 
@@ -124,7 +124,7 @@ constexpr std::array<std::string_view, 5> kPluginOperatorsToo = {
     "aten::cudnn_convolution_transpose_backward_input", "AddmmBackward", "aten::cudnn_convolution_backward_input",
     "AddbmmBackward", "aten::cudnn_convolution_backward"};
 
-// On the plugin's list, and yet nothing that these units compute: element by element, or with a vector.
+// These are on the plugin's list, but not computed by these units: they work element by element or with a vector.
 constexpr std::array<std::string_view, 6> kNoProducts = {"aten::prelu", "aten::addr",    "aten::addmv",
                                                          "aten::mv",    "AddmvBackward", "MvBackward"};
 constexpr std::array<std::string_view, 22> kMoreOperators = {"aten::convolution_backward",
@@ -156,8 +156,8 @@ bool plugin_uses_tensor_cores(std::string_view kernel) { return holds_any(kernel
 
 bool uses_tensor_cores(std::string_view kernel) {
   if (holds_any(kernel, kPluginParts) || holds_any(kernel, kParts) || holds_any(kernel, kArchitectures)) return true;
-  // Tensile names the matrix instruction it uses: …_MT128x128x32_MI16x16x16_… or, before, …_MI16x16x…; without one the
-  // kernel multiplies on the vector units.
+  // Tensile names the matrix instruction it uses, …_MT128x128x32_MI16x16x16_… or in older versions …_MI16x16x…; a
+  // kernel without one multiplies on the vector units.
   const size_t tensile = kernel.find("Cijk_");
   if (tensile == std::string_view::npos)
     return kernel.starts_with("ck_") || kernel.find("Xdl") != std::string_view::npos;

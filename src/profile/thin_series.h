@@ -1,4 +1,4 @@
-// Fewer points of a long series, for tables and charts that nobody reads point by point.
+// Takes fewer points of a long series, for tables and charts that nobody reads point by point.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +7,13 @@
 
 namespace stageline {
 
-// Points of a series in a report: a chart there is some hundred pixels wide, and there is one for every device.
+// The number of points of a series in a report, where a chart is some hundred pixels wide and there is one for every
+// device.
 inline constexpr size_t kReportPoints = 300;
 
-// At most about `most` of `points` (by time_ns, ascending): of each of most / 2 equal stretches of time the highest by
-// `height` and the last, so that peaks and levels stay. All when there are no more than `most`. O(n).
+// Returns about `most` of `points` (ordered by time_ns) at most: of each of most / 2 equal stretches of time the
+// highest by `height` and the last, so that peaks and levels are kept. All points are returned when there are no more
+// than `most`. O(n).
 template <class Point, class Height>
 std::vector<Point> thin_series(const std::vector<Point>& points, size_t most, Height height) {
   if (points.size() <= most) return points;

@@ -24,8 +24,8 @@ int64_t stream_of_lane(const Lane& lane) {
   return parse_int(std::string_view(lane.tid).substr(digit)).value_or(-1);
 }
 
-// A range of a device starts with the first work of the calls within it: the launch of that work tells
-// its step; the device may run whole steps behind the host.
+// A range on a device starts with the first work of the calls inside it, and the launch of that work gives its step,
+// since the device may run whole steps behind the host.
 size_t decider_of_range(const Trace& trace, const Slices& s, const Lane& lane, size_t range) {
   for (size_t i = range + 1; i < lane.end && s.start_ns[i] == s.start_ns[range]; ++i)
     if (is_device_work(trace.categories[s.category_id[i]].kind) && s.partner[i] != kNoSliceIndex) return s.partner[i];
@@ -66,7 +66,7 @@ TorchRank exact_rank(const TorchRun& run, size_t p) {
       row.on_device = device;
       if (device || category == Category::kDeviceSync) {
         const int64_t named = part.streams[s.stream_id[i]];
-        row.stream = named >= 0 && named != UINT32_MAX ? named : lane_stream;  // CUPTI's number for none
+        row.stream = named >= 0 && named != UINT32_MAX ? named : lane_stream;  // CUPTI's number for "no stream"
       }
       const uint16_t step = s.step[category == Category::kGpuAnnotation ? decides : i];
       row.iteration = step == 0 ? -1 : static_cast<int32_t>(part.steps[step - 1u].number);

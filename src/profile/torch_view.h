@@ -1,4 +1,4 @@
-// Rows of profiler traces as analyses look at them, one rank at a time, in one of two modes:
+// Makes the rows of profiler traces that analyses use, one rank at a time, in one of two modes:
 //
 //   default   every slice, exact nanoseconds; device work by category; steps by the host's own
 //             ProfilerStep rows, device work through its launch
@@ -21,16 +21,18 @@
 
 namespace stageline {
 
-// Rows that were laid out for one question and serve the next: laying them out is most of what a question costs. For
-// whom one trace is asked often (Python); a command that asks once keeps none. Thread-safe.
+// Keeps rows that were laid out for one question and serves the next ones with them, since laying out is most of what a
+// question costs. It is meant for programs that ask one trace often (Python); a command that asks once does not use it.
+// Thread-safe.
 class TorchRowStore {
  public:
-  static constexpr size_t kMostBytes = size_t{2} << 30;  // ranks above it are laid out anew each time
+  static constexpr size_t kMostBytes = size_t{2} << 30;  // ranks beyond this are laid out anew each time
   explicit TorchRowStore(size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
 
-  std::optional<TorchRun> run(const TorchOptions& options) const;  // as kept
+  std::optional<TorchRun> run(const TorchOptions& options) const;  // as it was kept
   void keep(const TorchRun& run);
-  std::shared_ptr<const TorchRank> rank(const TorchOptions& options, size_t part) const;  // nullptr: not kept
+  // Nullptr when it was not kept.
+  std::shared_ptr<const TorchRank> rank(const TorchOptions& options, size_t part) const;
   void keep(const TorchOptions& options, size_t part, const std::shared_ptr<const TorchRank>& rank);
 
  private:
@@ -43,13 +45,13 @@ class TorchRowStore {
   std::map<std::pair<int, size_t>, std::shared_ptr<const TorchRank>> ranks_;
 };
 
-// Errors: kBadInput when the trace has no profiler slices, or none of the ranks asked for.
+// Errors: kBadInput when the trace has no profiler slices, or none of the ranks that are asked for.
 Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options);
-// Never null. O(slices of the part), unless the run's store has it; the caller drops it when done, so memory is bounded
-// by the ranks at work and the store.
+// Never returns nullptr. O(slices of the part), unless the run's store has the rank. The caller should release it when
+// done, so that memory is bounded by the ranks in use and the store.
 std::shared_ptr<const TorchRank> torch_rank(const TorchRun& run, size_t part);
 
-// A time of a row as HTA prints it: microseconds, from the run's zero.
+// Converts a row's time as HTA prints it: microseconds from the run's zero.
 inline double to_us(int64_t ns) { return static_cast<double>(ns) / 1000.0; }
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// What of two runs is compared, operator by operator.
+// Which ranks and steps of two runs are compared, operator by operator.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace stageline {
 enum class DeviceSide : uint8_t { kAll, kHost, kDevice };
 
 struct DiffOptions {
-  std::vector<int32_t> control_ranks, test_ranks;  // empty: the default
+  std::vector<int32_t> control_ranks, test_ranks;  // empty for the default
   std::vector<int32_t> control_steps, test_steps;
   DeviceSide side = DeviceSide::kAll;
   bool short_names = false;
