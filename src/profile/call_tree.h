@@ -4,9 +4,8 @@
 //   tree      train.py(4): step › aten::linear › aten::addmm › cudaLaunchKernel › gemm        calls 2, times added up
 //
 // What counts as the caller of a slice:
-//   1. the slice that encloses it on its thread, or as python_callers() has it: of a Python frame its own Python
-//   parent,
-//      of an operator at the top of a thread the frame that is open on its forward thread;
+//   1. the slice that encloses it on its thread, or as python_callers() has it: for a Python frame its own Python
+//      parent, for an operator at the top of a thread the frame that is open on its forward thread;
 //   2. device work stands under the call that launched it, else under its operator;
 //   3. a backward operator stands where the forward operator of its sequence number stands, as export-stacks has it,
 //      so that a line of the model has the price of both passes; "autograd::engine::…" above it keeps it apart;

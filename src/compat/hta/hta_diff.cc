@@ -20,7 +20,7 @@ Error hta_error(std::string what) {
   return {ErrorCode::kBadInput, "ValueError: " + std::move(what), {}, "without --compat hta this is not needed"};
 }
 
-// How Python prints the argument: a number, or a list of them.
+// Prints the argument as Python does: a number, or a list of numbers.
 std::string python_argument(const std::vector<int32_t>& numbers) {
   if (numbers.size() == 1) return std::to_string(numbers[0]);
   std::string out = "[";
@@ -28,7 +28,7 @@ std::string python_argument(const std::vector<int32_t>& numbers) {
   return out + "]";
 }
 
-// Rows by name of the ranks and iterations asked for, by default the first of each.
+// Returns sums by name for the given ranks and iterations; by default for the first of each.
 Result<SumsByName> sums_of(const Trace& trace, const char* label, const std::vector<int32_t>& ranks,
                            const std::vector<int32_t>& steps, const DiffOptions& options) {
   Result<TorchRun> run = make_torch_run(trace, {true, true});
@@ -93,7 +93,7 @@ Result<std::vector<Table>> hta_trace_diff(const Trace& control_run, const Trace&
                   {"diff_counts", "change of count", Type::kInteger, ""},
                   {"diff_duration", "change of duration", Type::kReal, "µs"},
                   {"counts_change_categories", "change", Type::kText, ""}});
-  // HTA's lists are by full name whatever the comparison uses; they are the comparison's own without short names.
+  // HTA's lists are by full name, whatever the comparison uses; without short names both are the same.
   std::map<std::string_view, std::vector<std::string>> lists;
   const auto add = [&](const std::string& name, const Sums& a, const Sums& b) {
     const int64_t diff = b.count - a.count;

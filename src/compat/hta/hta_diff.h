@@ -1,4 +1,4 @@
-// Two runs, operator by operator, as HTA compares them. Definitions: docs/analyses/trace-diff.md.
+// Compares two runs operator by operator, as HTA does. Definitions: docs/analyses/trace-diff.md.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace stageline {
 
-// HTA's TraceDiff: counts and sums of durations by name, parents and children alike. Two tables: compare-traces and
-// ops-diff. Errors: kBadInput with HTA's reasons.
+// HTA's TraceDiff: counts and sums of durations by name, parents and children alike. Returns two tables, compare-traces
+// and ops-diff. Errors: kBadInput with HTA's reasons.
 Result<std::vector<Table>> hta_trace_diff(const Trace& control, const Trace& test, const DiffOptions& options);
 
 }  // namespace stageline

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = PathEdgeKind;
 constexpr uint32_t kNoNode = UINT32_MAX;
-constexpr int64_t kNearKernelNs = 1'500'000;  // kernels further apart are not held to wait for each other
+constexpr int64_t kNearKernelNs = 1'500'000;  // kernels further apart than this are not taken to wait for each other
 
 class Builder {
  public:
@@ -52,7 +52,7 @@ class Builder {
   uint8_t category(const TorchRow& r) const { return part_.slices.category_id[r.slice]; }
   std::string_view name(const TorchRow& r) const { return run_.name(r); }
 
-  // Host rows in the window, device rows that one of them launched, and every stream's wait.
+  // Takes the host rows in the window, the device rows that one of them launched, and the wait of every stream.
   bool clip() {
     int64_t low = INT64_MAX, high = INT64_MIN;
     if (options_.annotation.empty()) {
@@ -82,7 +82,7 @@ class Builder {
     for (size_t i = 0; i < rank_.rows.size(); ++i) {
       const TorchRow& r = rank_.rows[i];
       if (r.stream != -1 && name(r) == "Stream Wait Event") keep[i] = 1;
-      // Rows that HTA doubled count once, as the first.
+      // Rows that HTA has doubled count once, as the first of them.
       if (keep[i] && rank_.row_at(r.index) == static_cast<int32_t>(i)) clipped_.push_back(static_cast<int32_t>(i));
     }
     std::sort(clipped_.begin(), clipped_.end(), [&](int32_t a, int32_t b) { return row(a).index < row(b).index; });
@@ -121,7 +121,7 @@ class Builder {
   }
   bool locks(uint32_t node) const { return lock_[row_of(node).name] != 0; }
 
-  // Calls that take the runtime's lock, whatever their thread.
+  // Connects calls that take the runtime's lock, on whatever thread.
   void lock_edges() {
     std::vector<uint32_t> open;
     uint32_t last = kNoNode;
@@ -145,7 +145,7 @@ class Builder {
     }
   }
 
-  // The only thread with names of the word, as its tid; "" for none or several.
+  // Returns the tid of the only thread that has names with this word; "" when there is none or more than one.
   std::string_view only_thread(std::string_view word) const {
     const std::vector<uint8_t> named = names_with(run_, {std::string(word)});
     std::string_view tid;
@@ -162,7 +162,7 @@ class Builder {
   void stack_edges() {
     const std::string_view forward = only_thread("forward"), backward = only_thread("autograd");
     const bool one = !forward.empty() && !backward.empty() && forward != backward;
-    TorchRank inside;  // the clipped rows, in order of the file
+    TorchRank inside;  // the clipped rows, in file order
     inside.part = rank_.part;
     inside.rank = rank_.rank;
     for (const int32_t i : clipped_) inside.rows.push_back(row(i));
@@ -208,13 +208,13 @@ class Builder {
     for (; !open.empty(); open.pop_back()) visit(open.back(), true);
   }
 
-  // Launches minus starts of every stream, over the whole trace, as it is right after each event.
+  // Computes launches minus starts of every stream over the whole trace, right after each event.
   void queue_lengths() {
     const std::vector<uint8_t> queued = names_equal(
         run_, {"cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx", "cudaMemcpyAsync",
                "cudaMemsetAsync", "runFunction - job_prep_and_submit_for_execution", "hipLaunchKernel",
                "hipExtModuleLaunchKernel", "hipMemsetAsync", "hipMemcpyAsync", "hipMemcpyWithStream"});
-    std::vector<std::pair<int64_t, int32_t>> device;  // by correlation
+    std::vector<std::pair<int64_t, int32_t>> device;  // ordered by correlation
     for (size_t i = 0; i < rank_.rows.size(); ++i)
       if (rank_.rows[i].stream != -1) device.emplace_back(rank_.rows[i].correlation, static_cast<int32_t>(i));
     std::sort(device.begin(), device.end());
@@ -247,7 +247,7 @@ class Builder {
     for (const uint32_t i : numpy_order(times)) queue_[events[i].index] = length[events[i].stream] += events[i].step;
   }
 
-  // Which launch went before every recorded event, and which came after every wait of a stream for one.
+  // Finds which launch came before every recorded event, and which came after every wait of a stream for one.
   void event_waits() {
     std::vector<int32_t> launches;
     for (const int32_t i : calls_) {
@@ -261,13 +261,13 @@ class Builder {
     std::sort(launches.begin(), launches.end(), earlier);
     using Key = std::pair<std::string, int64_t>;
     std::map<Key, std::vector<int32_t>> to_stream;                             // by process and stream of the kernel
-    std::map<std::pair<uint16_t, int64_t>, std::vector<int32_t>> from_thread;  // by thread of the call and stream
+    std::map<std::pair<uint16_t, int64_t>, std::vector<int32_t>> from_thread;  // by thread of the call, and stream
     for (const int32_t i : launches) {
       const TorchRow& kernel = row(rank_.row_at(row(i).partner_index));
       to_stream[{pid_of(kernel), kernel.stream}].push_back(i);
       from_thread[{row(i).lane, kernel.stream}].push_back(i);
     }
-    std::unordered_map<int64_t, Key> recorded;  // by correlation of the record
+    std::unordered_map<int64_t, Key> recorded;  // key: correlation of the record
     for (const TorchRow& r : rank_.rows)
       if (const SyncFact* sync = fact_of(part_.syncs, r.slice); sync != nullptr && sync->wait_on_stream > -1)
         recorded[sync->wait_on_record_correlation] = {pid_of(r), sync->wait_on_stream};
@@ -301,7 +301,7 @@ class Builder {
       if ((r.stream != -1 || name(r) == "Event Sync" || name(r) == "Context Sync") && r.partner_index >= 0)
         device.push_back(i);
     }
-    std::vector<int64_t> times;  // of starts; of waits the ends
+    std::vector<int64_t> times;  // starts of rows, but the ends of waits
     for (const int32_t i : device) times.push_back(is_sync(i) ? row(i).end_ns() : row(i).start_ns);
     for (const uint32_t k : numpy_order(times)) {
       const int32_t i = device[k];
@@ -377,8 +377,8 @@ class Builder {
     last_kernel_.emplace_back(kernel.stream, end);
   }
 
-  // HTA's graph holds one edge between two nodes: the place of the first, what the last says, and the last
-  // attribution any of them had.
+  // HTA's graph holds one edge between two nodes: it has the place of the first, the contents of the last, and the last
+  // attribution that any of them had.
   void keep_last_of_equal_edges() {
     std::vector<PathEdge>& edges = graph_.edges;
     std::vector<uint32_t> order(edges.size());
@@ -414,7 +414,7 @@ class Builder {
     return graph_.sound;
   }
 
-  // A sweep in generations; the first best predecessor wins, the first farthest node is the end.
+  // Sweeps in generations; the first best predecessor wins, and the first farthest node is the end.
   void longest_path() {
     const std::vector<PathEdge>& edges = graph_.edges;
     const size_t n = graph_.nodes.size();
@@ -479,13 +479,13 @@ class Builder {
   const Part& part_;
   PathGraph graph_;
   std::vector<uint8_t> node_category_, op_or_annotation_, sync_category_, blocking_, lock_, data_load_;
-  std::vector<int32_t> clipped_;                                     // rows, in order of the file
-  std::vector<uint32_t> start_, end_;                                // nodes by row
-  std::vector<int32_t> calls_;                                       // launches that queue
+  std::vector<int32_t> clipped_;                                     // rows in file order
+  std::vector<uint32_t> start_, end_;                                // nodes of each row
+  std::vector<int32_t> calls_;                                       // launches that are queued
   std::vector<int32_t> queue_;                                       // by index
   std::unordered_map<int64_t, int32_t> before_record_, after_wait_;  // by correlation; by index of the call
-  std::unordered_map<int32_t, int32_t> waits_for_;                   // kernel's row → the row it waits for
-  std::vector<std::pair<int64_t, uint32_t>> last_kernel_;            // by stream, in order of first use
+  std::unordered_map<int32_t, int32_t> waits_for_;                   // row of a kernel → row that it waits for
+  std::vector<std::pair<int64_t, uint32_t>> last_kernel_;            // for each stream, in order of first use
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// HTA's critical path: which edges it draws, and its longest path over them. Rules:
+// HTA's critical path: which edges HTA draws, and its longest path over them. Rules:
 // docs/analyses/critical-path-analysis.md.
 #pragma once
 

@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-// What HTA needs of one rank: a row of an iteration each.
+// What HTA needs of one rank: one row for each iteration.
 struct Kernel {
   int32_t rank;
   int64_t stream;
@@ -24,9 +24,9 @@ struct Kernel {
 };
 struct StragglerFacts {
   std::set<int64_t> steps;       // numbers of the ProfilerStep rows
-  std::set<int32_t> iterations;  // of the chosen rows
+  std::set<int32_t> iterations;  // iterations of the chosen rows
   double first_us = INFINITY, last_us = -INFINITY;
-  std::vector<Kernel> kernels;  // all NCCL kernels of chosen rows, in table order
+  std::vector<Kernel> kernels;  // all NCCL kernels among the chosen rows, in table order
 };
 
 StragglerFacts facts_of(const TorchRun& run, const TorchRank& rank, const std::set<int64_t>& chosen) {
@@ -52,7 +52,7 @@ Error hta_error(std::string what, std::string hint) {
   return {ErrorCode::kBadInput, std::move(what), {}, std::move(hint)};
 }
 
-// The candidates of one iteration: those whose metric reaches the n-th largest.
+// Counts the candidates of one iteration, which are those whose metric reaches the n-th largest.
 bool mark_late(std::vector<std::pair<size_t, double>>& metrics, size_t candidates, std::vector<int64_t>& score) {
   if (metrics.size() < candidates) return false;
   std::vector<double> sorted;
@@ -99,13 +99,13 @@ Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vect
     last = std::max(last, facts.last_us);
   }
   const double mean = (last - first) / static_cast<double>(iterations.size());
-  using Key = std::tuple<int32_t, int64_t, int32_t, StringId>;  // rank, stream, iteration, name
+  using Key = std::tuple<int32_t, int64_t, int32_t, StringId>;  // (rank, stream, iteration, name)
   std::map<Key, Kernel> last_long;
   for (const StragglerFacts& facts : ranks)
     for (const Kernel& k : facts.kernels)
       if (k.dur_us >= mean * 0.01) last_long[{k.rank, k.stream, k.iteration, k.name}] = k;
 
-  std::map<std::tuple<int64_t, int32_t, StringId>, std::vector<double>> over_ranks;  // stream, iteration, name
+  std::map<std::tuple<int64_t, int32_t, StringId>, std::vector<double>> over_ranks;  // (stream, iteration, name)
   for (const auto& [key, k] : last_long) over_ranks[{k.stream, k.iteration, k.name}].push_back(k.dur_us / mean);
   std::map<std::pair<int64_t, StringId>, std::vector<double>> spreads;
   for (const auto& [key, values] : over_ranks) {
@@ -129,7 +129,7 @@ Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vect
     return hta_error("TypeError: cannot unpack non-iterable float object", "HTA needs a kernel that two ranks share");
 
   std::map<int32_t, std::vector<std::pair<size_t, double>>> by_iteration;
-  std::vector<int32_t> rank_of;  // of every metric, ascending
+  std::vector<int32_t> rank_of;  // rank of each metric, ascending
   for (const auto& [key, k] : last_long) {
     if (k.stream != best->first || k.name != best->second) continue;
     if (rank_of.empty() || rank_of.back() != k.rank) rank_of.push_back(k.rank);
@@ -140,7 +140,7 @@ Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vect
     if (!mark_late(metrics, count, score))
       return hta_error("IndexError: list index out of range",
                        "HTA needs at least as many ranks with the kernel as candidates; lower --num-candidates");
-  // Descending as pandas sorts: the reversed keys ascending, and back.
+  // Sorts descending as pandas does: reverses the keys, sorts them ascending, and reverses the result.
   std::vector<int64_t> keys(score.rbegin(), score.rend());
   std::vector<uint32_t> order = numpy_order(keys);
   std::reverse(order.begin(), order.end());

@@ -1,5 +1,5 @@
-// HTA's potential stragglers: ranks whose last long NCCL kernel starts late.
-// Definitions: docs/analyses/potential-stragglers.md.
+// HTA's potential stragglers: ranks whose last long NCCL kernel starts late. Definitions:
+// docs/analyses/potential-stragglers.md.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace stageline {
 
-// `steps`: as given, empty for all. Ranks in HTA's order. Errors: kBadInput with HTA's reasons.
+// `steps` as given; empty stands for all. Returns ranks in HTA's order. Errors: kBadInput with HTA's reasons.
 Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vector<int32_t>& steps, bool steps_given,
                                             int64_t candidates);
 

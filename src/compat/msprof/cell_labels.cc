@@ -14,7 +14,7 @@ namespace {
 
 using What = DualPipeVRow::What;
 
-// "dualpipev", "DualPipeV", "dualpipe-v-mindspeed".
+// Accepts "dualpipev", "DualPipeV" and "dualpipe-v-mindspeed".
 bool is_dualpipev(std::string text) {
   std::erase_if(text, [](char c) { return c == '-' || c == '_' || c == ' '; });
   for (char& c : text)
@@ -22,7 +22,8 @@ bool is_dualpipev(std::string text) {
   return text == "dualpipev" || text == "dualpipevmindspeed";
 }
 
-// Some forward and backward run as one cell, and chunks are two: no other schedule of this profiler's users does that.
+// True where some forwards and backwards run as one cell and there are two chunks: among users of this profiler, no
+// other schedule does that.
 bool looks_like_dualpipev(const Trace& trace) {
   const std::vector<uint32_t> pairs = overlapped_pairs(trace.cells);
   const bool paired = std::any_of(pairs.begin(), pairs.end(), [](uint32_t p) { return p != kNoPair; });
@@ -38,7 +39,7 @@ struct Phases {
 
 Phases phases_of(const LabelPlan& plan, int32_t stage) {
   Phases phases;
-  // A hand-made count must not ask for gigabytes: beyond this the blocks are named and all of type 0.
+  // A count typed by hand must not ask for gigabytes: beyond this limit blocks have names, but all of them have type 0.
   constexpr int64_t kMostRows = 10'000'000;
   if (dualpipev_row_count(plan.stages, plan.micro_batches, stage) > kMostRows) return phases;
   phases.rows = dualpipev_rows(plan.stages, plan.micro_batches, stage);
@@ -81,7 +82,7 @@ std::optional<What> what_of(CellKind kind) {
   }
 }
 
-// Micro-batch numbers run on over the chunks; −1 where they are not known.
+// Returns micro-batch numbers that run on over the chunks; −1 where they are not known.
 int32_t number_of(const Cell& cell, int32_t micro_batches) {
   if (cell.micro_batch < 0 || cell.chunk < 0 || (cell.chunk > 0 && micro_batches <= 0)) return -1;
   const int64_t number = int64_t{cell.chunk} * micro_batches + cell.micro_batch;
@@ -108,7 +109,7 @@ std::vector<Block> blocks_of(const Trace& trace, std::span<const uint32_t> cells
       row.backward = number_of(trace.cells.at(other), plan.micro_batches);
       known = known && row.backward >= 0;
     } else if (row.what == What::kOverlap) {
-      known = false;  // one number for two blocks of work
+      known = false;  // two blocks of work have the same number
     }
     blocks.push_back({cell.start_ns, cell.end_ns, cell.step, row, known});
   }
@@ -117,8 +118,8 @@ std::vector<Block> blocks_of(const Trace& trace, std::span<const uint32_t> cells
   return blocks;
 }
 
-// MindSpeed's first stage marks the gradient of the logits as a backward of its own: the same micro-batch goes backward
-// twice, and the first of them is the logits.
+// MindSpeed's first stage marks the gradient of the logits as a backward of its own. So the same micro-batch goes
+// backward twice, and the first of these is the logits.
 void tell_logits(std::vector<Block>& blocks) {
   for (size_t i = 0; i + 1 < blocks.size(); ++i) {
     Block& block = blocks[i];
@@ -135,7 +136,7 @@ int32_t phase_of(const Phases& phases, const Block& block, int32_t before) {
     if (at == of.end()) return std::nullopt;
     return at->second;
   };
-  // A block that is not known is of the phase around it.
+  // A block that is not known belongs to the phase around it.
   if (!block.known || block.row.what == What::kLogits) return before;
   const bool forward = block.row.what == What::kForward || block.row.what == What::kOverlap;
   return (forward ? find(phases.of_forward, block.row.forward) : find(phases.of_backward, block.row.backward))
@@ -150,7 +151,7 @@ std::string why(const DualPipeVRow& expected, const Block& found) {
   return "blocks are missing, added or in another order";
 }
 
-// As every other output names it: "F3.c1", "F3.c0&B1.c1", "I2.c0".
+// Names a block as every other output does: "F3.c1", "F3.c0&B1.c1", "I2.c0".
 std::string cell_name(const DualPipeVRow& row, int32_t micro_batches) {
   const auto number = [&](const char* kind, int32_t n) {
     if (n < 0 || micro_batches <= 0) return std::string(kind);
@@ -168,7 +169,7 @@ std::string cell_name(const DualPipeVRow& row, int32_t micro_batches) {
   return "";
 }
 
-// The first row of the first step that differs.
+// Reports the first row of the first step that differs.
 void compare(const std::vector<Block>& blocks, const std::vector<DualPipeVRow>& expected, int32_t micro_batches,
              CellLabels& out) {
   for (size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
@@ -208,7 +209,7 @@ LabelPlan label_plan(const Trace& trace, const std::string& schedule, int32_t mi
       plan.micro_batches = static_cast<int32_t>(*m);
   }
   const Extent extent = extent_of(trace);
-  // What ran outweighs what pp_info was told.
+  // What ran is taken over what pp_info says.
   if (micro_batches == 0) plan.micro_batches = std::max(plan.micro_batches, extent.micro_batch_count);
   plan.stages = trace.pipeline_stages > 0 ? trace.pipeline_stages : extent.stage_count;
   plan.dualpipev = kind.empty() ? looks_like_dualpipev(trace) : is_dualpipev(kind);
@@ -227,7 +228,7 @@ CellLabels label_cells(const Trace& trace, int32_t part, std::span<const uint32_
       block.row.what = What::kForwardAlone;
   int32_t before = 0;
   out.blocks.rows.resize(blocks.size());
-  // From the back: the gradient of the logits belongs to what follows it.
+  // Goes from the back, since the gradient of the logits belongs to what follows it.
   for (size_t i = blocks.size(); i-- > 0;) {
     const Block& block = blocks[i];
     std::string name = block.known ? block.row.name() : plain_name(block.row.what);

@@ -10,12 +10,12 @@
 namespace stageline {
 namespace {
 
-// What a message carries, and on which part.
+// What a message carries, and the part it is on.
 using Carried = std::tuple<int32_t, int32_t, CellKind, int32_t, int32_t>;  // part, step, kind, chunk, micro-batch
 
 bool is_send(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kSendBackward; }
 
-// Operations by what they carry; nullptr where two claim the same.
+// Maps contents to operations; nullptr where two operations claim the same.
 std::map<Carried, const NamelessOp*> operations_by_content(const Trace& trace,
                                                            const std::vector<std::vector<NamelessOp>>& ops) {
   using When = std::tuple<size_t, bool, int64_t, int64_t>;
@@ -39,7 +39,7 @@ std::map<Carried, const NamelessOp*> operations_by_content(const Trace& trace,
 }
 
 struct Pair {
-  int32_t from = 0, to = 0;  // parts
+  int32_t from = 0, to = 0;  // indices of parts
   const NamelessOp *send = nullptr, *receive = nullptr;
 };
 
@@ -55,7 +55,7 @@ std::vector<std::vector<std::pair<int64_t, std::string>>> link_by_cells(
     return at == by_content.end() ? nullptr : at->second;
   };
   std::vector<Pair> pairs;
-  std::set<const NamelessOp*> taken;  // the loss's backward is linked as its micro-batch's own is
+  std::set<const NamelessOp*> taken;  // the loss's backward has the same links as its micro-batch's own backward
   for (const Link& link : trace.links) {
     const Cell from = trace.cells.at(link.from_cell), to = trace.cells.at(link.to_cell);
     if (from.part == to.part) continue;
@@ -69,7 +69,7 @@ std::vector<std::vector<std::pair<int64_t, std::string>>> link_by_cells(
     return std::tie(a.from, a.to, a.send->start_ns, a.send->row) <
            std::tie(b.from, b.to, b.send->start_ns, b.send->row);
   });
-  std::set<std::string> used;  // groups whose numbers end alike, or that have one name in several pipelines
+  std::set<std::string> used;  // for groups whose numbers end alike, or that have one name in several pipelines
   std::string begin, end;
   for (size_t i = 0, k = 0; i < pairs.size(); ++i, ++k) {
     const Pair& pair = pairs[i];

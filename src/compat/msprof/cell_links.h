@@ -1,5 +1,5 @@
-// Links between sends and receives that do not say with whom they were (Level_none of older torch_npu), by what the
-// pipeline's cells know of them: this send carries that micro-batch's result, that receive is what waits for it.
+// Links sends and receives that do not name their peer (Level_none of older torch_npu) by what the pipeline's cells
+// know about them: this send carries that micro-batch's result, and that receive is what waits for it.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,13 @@ struct NamelessOp {
   int64_t row = 0;  // index into RankTables::ops
   int64_t start_ns = 0, end_ns = 0;
   bool send = false;
-  int64_t place = -1;  // of this rank in the group
+  int64_t place = -1;  // position of this rank in the group
   std::string group;
 };
 
-// By part of the trace, `ops` as well: row → link, "<tag>_<source>_<destination>_<k>", k in order of the sends between
-// two ranks. Only where both ends are cells of one step and micro-batch whose work is linked. O(cells log cells).
+// Returns for each part, as `ops` has them, row → link. A link is "<tag>_<source>_<destination>_<k>", in which k counts
+// the sends between two ranks. Links exist only where both ends are cells of one step and micro-batch whose work is
+// linked. O(cells log cells).
 std::vector<std::vector<std::pair<int64_t, std::string>>> link_by_cells(
     const Trace& trace, const std::vector<std::vector<NamelessOp>>& ops);
 

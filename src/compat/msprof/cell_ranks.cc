@@ -19,7 +19,7 @@
 namespace stageline {
 namespace {
 
-// Cells of each part.
+// Returns the cells of each part.
 std::vector<std::vector<uint32_t>> cells_by_part(const Trace& trace) {
   std::vector<std::vector<uint32_t>> by_part(trace.parts.size());
   for (size_t i = 0; i < trace.cells.size(); ++i)
@@ -27,14 +27,14 @@ std::vector<std::vector<uint32_t>> cells_by_part(const Trace& trace) {
   return by_part;
 }
 
-// Without cells: what runs forward and what backward is known, and no more.
+// Without cells, all that is known of a block is whether it runs forward or backward.
 Status plain_blocks(const SqliteDb& db, const PpChartOptions& options, RankTables& tables, PpChartRank& rank) {
   Result<DeviceRanges> ranges = read_device_ranges(db, HostWindow());
   if (!ranges) return std::move(ranges).error();
   const uint32_t names[] = {tables.blocks.name_id("F"), tables.blocks.name_id("B")};
   int64_t last_end = INT64_MIN;
   for (const DeviceRange& row : ranges->rows) {
-    if (row.start_ns < last_end) continue;  // inside the block before
+    if (row.start_ns < last_end) continue;  // lies inside the block before
     last_end = row.end_ns;
     if (options.step && (!row.has_step || row.step != *options.step)) continue;
     const int type = row.forward ? 0 : 1;
@@ -50,7 +50,7 @@ Status plain_blocks(const SqliteDb& db, const PpChartOptions& options, RankTable
 
 struct Membership {
   std::string pipeline;                  // members of the group "pp", as written
-  std::map<std::string, int64_t> place;  // group → this rank's number in it
+  std::map<std::string, int64_t> place;  // group → this rank's position in it
   std::map<std::string, int64_t> size;
 };
 
@@ -72,8 +72,8 @@ Membership membership_of(const SqliteDb& db) {
   return out;
 }
 
-// Sends and receives among marked operations: who the other is, their message or a group of two says. Else they are
-// `nameless`; what cannot even be one of those is counted in `lost`.
+// Finds sends and receives among marked operations whose peer is known, from their message or because the group has two
+// members. Others go to `nameless`, and those that cannot even be used there are counted in `lost`.
 std::vector<PeerOp> peers_of(const std::vector<MarkedOp>& ops, const Membership& membership,
                              std::vector<NamelessOp>& nameless, int64_t& lost) {
   std::vector<PeerOp> out;
@@ -119,11 +119,11 @@ struct Nameless {
   int64_t lost = 0;
 };
 
-// Communication of one rank: what to make of marked ranges, and who its sends and receives are with.
+// Reads the communication of one rank: operations from marked ranges, and the peers of its sends and receives.
 Status read_communication(const SqliteDb& db, RankTables& tables, RankPeers& peers, Nameless& nameless) {
   const Membership membership = membership_of(db);
   peers.pipeline = membership.pipeline;
-  if (!db.has_table("COMMUNICATION_TASK_INFO")) {  // else the profiler recorded the operations themselves
+  if (!db.has_table("COMMUNICATION_TASK_INFO")) {  // otherwise the profiler recorded the operations themselves
     Result<MarkedOps> ops = read_marked_ops(db, HostWindow(), false);
     if (!ops) return std::move(ops).error();
     tables.ops = std::move(ops->ops);
@@ -137,13 +137,13 @@ Status read_communication(const SqliteDb& db, RankTables& tables, RankPeers& pee
   return {};
 }
 
-// Links of what does not say with whom it was, and what has none.
+// Links operations that do not name their peer, and counts those that get no link.
 void link_nameless(const Trace* trace, const std::vector<size_t>& parts, std::vector<Nameless>& nameless,
                    CellRanks& tables, std::vector<PpChartRank>& ranks) {
   std::vector<std::vector<NamelessOp>> by_part(trace ? trace->parts.size() : 0);
   for (size_t i = 0; i < ranks.size(); ++i) {
     nameless[i].lost += static_cast<int64_t>(nameless[i].ops.size());
-    // Beside operations that say it, the numbers of both would run into each other.
+    // Where other operations have links already, the numbers of both kinds would collide.
     if (parts[i] < by_part.size() && tables[i].links.empty()) by_part[parts[i]] = std::move(nameless[i].ops);
   }
   if (trace) {
@@ -162,7 +162,7 @@ void link_nameless(const Trace* trace, const std::vector<size_t>& parts, std::ve
                                  "and their times leave it open: no links");
 }
 
-// The tables hold raw stamps, and Insight draws them as they are.
+// The tables contain raw stamps, and Insight draws them as they are.
 void say_clocks(Trace& trace, Diagnostics& notes) {
   constexpr int64_t kLeastNs = 1000;
   if (trace.machine_count() < 2 || trace.cells.size() == 0) return;
@@ -212,7 +212,7 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
   chart.schedule = plan.dualpipev ? "dualpipev" : "forward and backward";
 
   CellRanks tables(ranks.size());
-  std::vector<char> off(ranks.size(), 0);  // ranks with a remark on their order
+  std::vector<char> off(ranks.size(), 0);  // ranks with a remark about their order
   std::vector<RankPeers> peers(ranks.size());
   std::vector<Nameless> nameless(ranks.size());
   std::vector<size_t> parts(ranks.size(), SIZE_MAX);
@@ -247,7 +247,7 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
     tables[i].write_links = !tables[i].links.empty();
   }
   link_nameless(trace ? &*trace : nullptr, parts, nameless, tables, chart.ranks);
-  // Said once: the rank's own remark has the names of the table as well.
+  // This is said only once: the rank's own remark has the names of the table as well.
   std::erase_if(chart.notes.items(), [&](const Diagnostic& note) {
     return std::any_of(chart.ranks.begin(), chart.ranks.end(), [&](const PpChartRank& rank) {
       return note.name == "cells.off_schedule.rank_" + std::to_string(rank.rank) &&

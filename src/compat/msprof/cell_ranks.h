@@ -1,4 +1,4 @@
-// Our own tables of every rank: blocks from the pipeline's cells, links from who sends to whom.
+// Makes our own tables of every rank: blocks from the pipeline's cells, and links from who sends to whom.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,9 @@ namespace stageline {
 
 using CellRanks = std::vector<RankTables>;
 
-// Fills the ranks of `chart` but for what was written. A rank that cannot be read has an error, and the others are
-// labelled all the same. Where a rank has no cells, its forward and backward ranges get the names F and B and count as
-// unlabelled. `finding`: what looking for the databases noted; opening the profile notes the same again.
+// Fills the ranks of `chart`, except for what was written. A rank that cannot be read gets an error, and the others are
+// labelled nevertheless. Where a rank has no cells, its forward and backward ranges get the names F and B and count as
+// unlabelled. `finding` has the notes from looking for the databases, since opening the profile notes the same again.
 CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatabase>& ranks, const Diagnostics& finding,
                       std::vector<Diagnostics>& notes, PpChart& chart);
 

@@ -1,4 +1,4 @@
-// What `stageline pp-chart` is asked for, and what it did to every rank.
+// What `stageline pp-chart` is asked to do, and what it did for every rank.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@ namespace stageline {
 struct PpChartOptions {
   std::string folder;
   enum class To : uint8_t { kCopies, kTablesAlone, kInPlace } to = To::kCopies;
-  std::string output;  // folder of copies
+  std::string output;  // the folder for copies
   bool as_msprof = false;
-  std::optional<std::vector<int32_t>> ranks;  // absent: all
+  std::optional<std::vector<int32_t>> ranks;  // all ranks when absent
   std::optional<int64_t> step;
-  // Sizes by hand, 0: as the profile says. compat takes tp, pp and dp when all three are given.
+  // Sizes given by hand; 0 takes the profile's. With as_msprof tp, pp and dp are used when all three are given.
   int32_t micro_batches = 0;
-  std::string schedule;  // "" as the profile says, "1f1b", "dualpipev", …
-  OpenOptions open;      // ours: layout, rules for cells
+  std::string schedule;  // "1f1b", "dualpipev", …; "" takes the profile's
+  OpenOptions open;      // for our own labels: layout, rules for cells
   Progress* progress = nullptr;
 };
 
 struct PpChartRank {
   int32_t rank = 0;
-  std::string written;  // the database; "" when nothing was
+  std::string written;  // path of the database; "" when nothing was written
   int64_t blocks = 0, unlabelled = 0;
-  int64_t operations = 0, links = 0;  // rows made in COMMUNICATION_OP; rows of it that have a link
-  std::vector<std::string> remarks;   // what first differs from the expected schedule; what is missing
+  int64_t operations = 0, links = 0;  // rows made in COMMUNICATION_OP, and rows of it that have a link
+  std::vector<std::string> remarks;   // what first differs from the expected schedule, and what is missing
   std::optional<Error> error;
 };
 
@@ -40,7 +40,7 @@ struct PpChart {
   std::vector<PpChartRank> ranks;
   std::string schedule;  // what the labels follow: "dualpipev", "forward and backward"
   int64_t removed = 0;   // databases that an earlier run had left in the folder of copies
-  std::string steps;     // "10, 11": the steps there are, when one that is not there was asked for
+  std::string steps;     // when a step was asked for that does not exist, the steps that do: "10, 11"
   Diagnostics notes;
   bool any_blocks() const;
   int64_t unlabelled() const;

@@ -9,8 +9,8 @@
 namespace stageline {
 namespace {
 
-// SQLite's LIKE, '%needle%': ASCII letters of either case, '_' in the needle for any one character. Here all are ASCII
-// but what stands for '_', which may have several bytes.
+// Works as SQLite's LIKE '%needle%': ASCII letters match in either case, and '_' in the needle stands for any one
+// character. The needles are all ASCII; only the character at '_' may have several bytes.
 bool contains_like(std::string_view text, std::string_view before, std::string_view after = {}) {
   const auto same_at = [&](size_t at, std::string_view needle) {
     return at + needle.size() <= text.size() &&
@@ -30,11 +30,11 @@ enum class Word : uint8_t { kForward, kBackward, kPop };
 
 struct HostRange {
   int64_t connection, start_ns, end_ns;
-  uint32_t next = UINT32_MAX;  // of the same bucket, later in the file
+  uint32_t next = UINT32_MAX;  // next entry of the same bucket, later in the file
   Word word;
 };
 
-// connectionId → ranges, in the file's order.
+// connectionId → ranges, in file order.
 class ByConnection {
  public:
   explicit ByConnection(std::vector<HostRange> ranges) : ranges_(std::move(ranges)) {
@@ -66,7 +66,7 @@ struct Step {
   int64_t start_ns, end_ns, id, order;
 };
 
-// Steps by start, in a tree that holds the latest end of each subtree: a range is inside few of many.
+// Steps by start, in a tree that stores the latest end of each subtree, since a range is inside few of many steps.
 class Steps {
  public:
   explicit Steps(std::vector<Step> steps) : steps_(std::move(steps)) {
@@ -77,7 +77,7 @@ class Steps {
     for (size_t i = 0; i < steps_.size(); ++i) latest_[leaves_ + i] = steps_[i].end_ns;
     for (size_t i = leaves_ - 1; i > 0; --i) latest_[i] = std::max(latest_[2 * i], latest_[2 * i + 1]);
   }
-  // Steps that hold [start, end], in the file's order.
+  // Finds the steps that contain [start, end], in file order.
   void around(int64_t start_ns, int64_t end_ns, std::vector<Step>& found) const {
     found.clear();
     const auto after = std::upper_bound(steps_.begin(), steps_.end(), start_ns,
@@ -161,7 +161,8 @@ Result<DeviceRanges> read_device_ranges(const SqliteDb& db, const HostWindow& po
   out.rows.reserve(host->size());
   const ByConnection by_connection(std::move(*host));
 
-  // Equal starts: as SQLite walks TaskIndex (startNs, globalTaskId), then the file's order.
+  // Rows with equal starts are in the order in which SQLite walks TaskIndex (startNs, globalTaskId), then in file
+  // order.
   std::vector<int64_t> tie;
   tie.reserve(out.rows.capacity());
   bool ordered = true;

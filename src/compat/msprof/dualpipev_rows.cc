@@ -5,7 +5,7 @@ namespace {
 
 using What = DualPipeVRow::What;
 
-// Appends rows and counts how far each chunk has come.
+// Appends rows, and counts how far each chunk has come.
 class Builder {
  public:
   Builder(int32_t micro_batches, bool first_stage) : m_(micro_batches), first_stage_(first_stage) {}

@@ -21,12 +21,12 @@ Error io_error(const std::string& doing, const std::string& path) {
   return {ErrorCode::kIo, doing + ": " + std::strerror(reason), {path}, reason == ENOSPC ? "the disk is full" : ""};
 }
 
-// What pp-chart makes or adds to; these may differ between a database and its backup.
+// True for tables that pp-chart makes or adds to; these may differ between a database and its backup.
 bool is_ours(const std::string& table) {
   return table == "StepTaskInfo" || table == "COMMUNICATION_OP" || table == "STRING_IDS";
 }
 
-// First and last row of a table, every value with its length.
+// Returns the first and last row of a table as text, every value with its length.
 Result<std::string> ends_of(const SqliteDb& db, const std::string& table) {
   std::string out;
   for (const char* order : {" ORDER BY rowid LIMIT 1", " ORDER BY rowid DESC LIMIT 1"}) {
@@ -41,7 +41,7 @@ Result<std::string> ends_of(const SqliteDb& db, const std::string& table) {
   return out;
 }
 
-// Whether `backup` was made of the measurement in `path`. O(tables · log rows).
+// True when `backup` was made of the measurement in `path`. O(tables · log rows).
 Result<bool> same_measurement(const std::string& path, const std::string& backup) {
   if (std::error_code ec; fs::equivalent(path, backup, ec)) return true;
   Diagnostics ignored;
@@ -50,7 +50,7 @@ Result<bool> same_measurement(const std::string& path, const std::string& backup
   Result<SqliteDb> then = SqliteDb::open_read(backup, ignored);
   if (!then) return std::move(then).error();
   std::vector<std::string> tables;
-  // Tables WITHOUT ROWID have no first row to ask for; no profiler makes them.
+  // Tables WITHOUT ROWID have no first row that could be asked for; no profiler makes such tables.
   SqliteRows names(
       *then, "SELECT name FROM sqlite_master WHERE type='table' AND rootpage>0 AND sql NOT LIKE '%WITHOUT ROWID%'");
   while (names.next())
@@ -66,18 +66,18 @@ Result<bool> same_measurement(const std::string& path, const std::string& backup
   return true;
 }
 
-// Whether it can be written, and no other program is at it.
+// Checks that the file can be written and that no other program is using it.
 Status try_lock(const std::string& path) {
   Result<SqliteDb> db = SqliteDb::open_write(path);
   if (!db) return std::move(db).error();
   return db->run("BEGIN IMMEDIATE");
 }
 
-// Mode and owner as they were, and every byte on the disk.
+// Restores mode and owner, and makes sure that every byte is on the disk.
 Status settle(const std::string& path, const struct stat& like) {
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return io_error("cannot write", path);
-  // Only root may give a file away; its own user owns the copy already.
+  // Only root can give a file away; for other users the copy has the right owner already.
   if (fchown(fd, like.st_uid, like.st_gid) != 0) errno = 0;
   Status status;
   if (fchmod(fd, like.st_mode & 07777) != 0 || fsync(fd) != 0) status = io_error("cannot write", path);
@@ -85,7 +85,8 @@ Status settle(const std::string& path, const struct stat& like) {
   return status;
 }
 
-// A second name for the old file, which is about to lose its first; a copy where the file system has no links.
+// Gives a second name to the old file, which is about to lose its first; makes a copy where the file system has no
+// links.
 Status keep_as(const std::string& path, const std::string& backup) {
   if (link(path.c_str(), backup.c_str()) == 0) return {};
   if (errno == EPERM || errno == ENOTSUP || errno == ENOSYS || errno == EMLINK) return copy_file(path, backup);
@@ -117,7 +118,7 @@ Status replace(const std::string& path, const RankTables& tables) {
   if (!out) return std::move(out).error();
   if (Status s = fill_copy(path, tables, *out); !s) return s;
   if (Status s = settle(out->partial_path(), before); !s) return s;
-  // Locked again only now: closing the file after copying it would have dropped the lock (POSIX).
+  // The file is locked again only now, since closing it after copying would have dropped the lock (POSIX).
   if (Status s = try_lock(path); !s) return s;
   if (stat(path.c_str(), &after) != 0) return io_error("cannot look at it", path);
   if (after.st_size != before.st_size || after.st_mtim.tv_sec != before.st_mtim.tv_sec ||
@@ -135,7 +136,7 @@ Status replace(const std::string& path, const RankTables& tables) {
 
 Status write_in_place(const std::string& path, const RankTables& tables) {
   std::error_code ec;
-  const fs::path real = fs::canonical(path, ec);  // a link stays one, and the backup lies beside the file
+  const fs::path real = fs::canonical(path, ec);  // a link stays a link, and the backup lies beside the file
   Status done = replace(ec ? path : real.string(), tables);
   if (!done) done.error().hint += (done.error().hint.empty() ? "" : "; ") + std::string("the file is as it was");
   return done;

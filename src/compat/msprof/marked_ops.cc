@@ -12,8 +12,8 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostMarkedOps = 2'000'000;  // some 250 B each
-constexpr int64_t kNoDataType = 65534;        // "N/A" of ENUM_HCCL_DATA_TYPE
+constexpr size_t kMostMarkedOps = 2'000'000;  // at some 250 B each
+constexpr int64_t kNoDataType = 65534;        // the value of "N/A" in ENUM_HCCL_DATA_TYPE
 constexpr std::string_view kKeys[] = {"\"streamId\":", "\"count\":", "\"dataType\":", "\"groupName\":", "\"opName\":"};
 
 struct Message {
@@ -59,7 +59,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// "HcclSend" as a Level1 profile calls it: "hcom_send".
+// Returns the name that a Level1 profile has for "HcclSend": "hcom_send".
 std::string level1_name(const std::string& op) {
   if (!op.starts_with("Hccl") || op.size() < 5) return op;
   std::string rest = op.substr(4);
@@ -69,7 +69,7 @@ std::string level1_name(const std::string& op) {
   return "hcom_" + rest;
 }
 
-// Messages of communication ranges by their string id.
+// Returns the messages of communication ranges by their string id.
 Result<std::unordered_map<int64_t, Message, SeededHash>> messages_of(const SqliteDb& db) {
   std::unordered_map<int64_t, Message, SeededHash> messages;
   simdjson::dom::parser parser;
@@ -122,7 +122,7 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
   }
   if (!host.ok()) return host.status().error();
 
-  std::unordered_map<int64_t, std::vector<std::pair<int64_t, int64_t>>, SeededHash> intervals;  // by connectionId
+  std::unordered_map<int64_t, std::vector<std::pair<int64_t, int64_t>>, SeededHash> intervals;  // key: connectionId
   for (const RangeMark& mark : marks) intervals.try_emplace(mark.connection);
   SqliteRows tasks = rows_of(db, "TASK", {"startNs", "endNs", "connectionId"});
   while (tasks.next())
@@ -130,7 +130,8 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
       at->second.emplace_back(tasks.integer(0), tasks.integer(1));
   if (!tasks.ok()) return tasks.status().error();
 
-  // Each key (group and type) is numbered by itself; ids run over the keys in order of their first operation.
+  // The operations of each key (group and type) are numbered by themselves; ids run over the keys in order of their
+  // first operation.
   std::map<std::pair<std::string, std::string>, size_t> keys;
   std::vector<std::vector<MarkedOp>> by_key;
   size_t made = 0;

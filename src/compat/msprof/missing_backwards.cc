@@ -11,11 +11,11 @@
 namespace stageline {
 namespace {
 
-using Work = std::pair<int32_t, int32_t>;  // chunk, micro-batch
+using Work = std::pair<int32_t, int32_t>;  // (chunk, micro-batch)
 
 struct StepWork {
   std::multiset<Work> forwards, backwards;
-  bool numbered = true;  // all say their micro-batch
+  bool numbered = true;  // all of them give their micro-batch
 
   int64_t without_backward() const {
     if (!numbered) return std::max<int64_t>(0, std::ssize(forwards) - std::ssize(backwards));
@@ -26,7 +26,7 @@ struct StepWork {
 }  // namespace
 
 void say_missing_backwards(const Trace& trace, Diagnostics& notes) {
-  std::map<int32_t, std::map<int32_t, StepWork>> parts;  // part → step
+  std::map<int32_t, std::map<int32_t, StepWork>> parts;  // part → step → its work
   for (size_t i = 0; i < trace.cells.size(); ++i) {
     const Cell cell = trace.cells.at(i);
     const bool both = cell.kind == CellKind::kForwardBackward;

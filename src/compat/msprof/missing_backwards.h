@@ -1,5 +1,6 @@
-// Forwards without a backward: a chart of such a profile looks complete, and is not. MindSpeed's DualPipeV without
-// --moe-fb-overlap is the usual case, where the functions that were marked are not those that run backwards.
+// Reports forwards without a backward, since a chart of such a profile looks complete and is not. The usual case is
+// MindSpeed's DualPipeV without --moe-fb-overlap, where the functions that were marked are not the ones that run
+// backwards.
 #pragma once
 
 #include "base/diagnostics.h"
@@ -7,8 +8,8 @@
 
 namespace stageline {
 
-// Counts them, and names the first one's rank and step in `notes` (pp_chart.no_backwards). A rank's last step may be
-// cut by the end of the profile; it counts where the rank has no other. O(cells).
+// Counts them, and names rank and step of the first one in `notes` (pp_chart.no_backwards). A rank's last step may have
+// been cut by the end of the profile, so it counts only where the rank has no other. O(cells).
 void say_missing_backwards(const Trace& trace, Diagnostics& notes);
 
 }  // namespace stageline

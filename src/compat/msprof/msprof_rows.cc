@@ -17,7 +17,7 @@ std::string metadata_of(const SqliteDb& db, std::string_view key) {
   return {};
 }
 
-// A JSON object; nothing for text in quotes that would be one, which msprof-analyze does not unwrap.
+// A JSON object. A quoted text that contains one does not count, since msprof-analyze does not unwrap it.
 class JsonObject {
  public:
   explicit JsonObject(const std::string& text) : text_(text) {
@@ -65,7 +65,7 @@ void read_sizes(const SqliteDb& db, MsprofPlan& plan) {
   if (plan.lost) plan.remark = "distributed_args of META_DATA holds no sizes: nothing is written";
 }
 
-// msprof-analyze keeps a block only when it begins after the last kept one ended.
+// msprof-analyze keeps a block only when it begins after the last kept block has ended.
 void drop_overlapping(std::vector<DeviceRange>& rows) {
   int64_t last_end = -1;
   std::erase_if(rows, [&](const DeviceRange& row) {
@@ -75,7 +75,7 @@ void drop_overlapping(std::vector<DeviceRange>& rows) {
   });
 }
 
-// Names by position, step by step, and none at all for a step whose count is not the expected one.
+// Names blocks by position, step by step. A step with another count than the expected one gets no names at all.
 void label_by_position(std::vector<DeviceRange> rows, const MsprofPlan& plan, int64_t stage, MsprofRank& out) {
   drop_overlapping(rows);
   std::erase_if(rows, [](const DeviceRange& row) { return !row.has_step; });
@@ -117,7 +117,7 @@ void label_by_word(const std::vector<DeviceRange>& rows, StepTasks& blocks) {
 Status add_links(const SqliteDb& db, const HostWindow& window, RankTables& tables) {
   auto ops = read_peer_ops(db, window, false);
   if (!ops) return std::move(ops).error();
-  std::map<std::pair<int64_t, int64_t>, int64_t> counts;  // over all groups, as theirs
+  std::map<std::pair<int64_t, int64_t>, int64_t> counts;  // over all groups, as msprof-analyze counts
   for (const PeerOp& op : *ops) {
     const int64_t k = counts[{op.src, op.dst}]++;
     const std::string link =

@@ -1,4 +1,4 @@
-// StepTaskInfo and links as msprof-analyze gives them, faults included.
+// Makes StepTaskInfo and links as msprof-analyze does, faults included.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,16 @@
 
 namespace stageline {
 
-// What the first rank's META_DATA says, as msprof-analyze takes it.
+// What msprof-analyze takes from the first rank's META_DATA.
 struct MsprofPlan {
   bool dualpipev = false;
-  bool lost = false;           // distributed_args or microbatch_num are no use: nothing is labelled nor written
-  int64_t micro_batches = -1;  // −1: not said, every name stays empty
-  int64_t stages = 1, ranks_per_stage = 1;  // tensor-parallel × data-parallel size; context parallelism is not seen
+  bool lost = false;           // distributed_args or microbatch_num are unusable, so nothing is labelled or written
+  int64_t micro_batches = -1;  // −1 when not given, and then every name is empty
+  int64_t stages = 1, ranks_per_stage = 1;  // tensor-parallel × data-parallel size; context parallelism is ignored
   std::string remark;
 };
 
-// `sizes`: pp, tp and dp by hand, used when all are above 0.
+// pp, tp and dp given by hand; used when all are above 0.
 struct MsprofSizes {
   int32_t pp = 0, tp = 0, dp = 0;
 };

@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostMarkBytes = size_t{64} << 20;  // 100 000 ranks are 30 MB
+constexpr size_t kMostMarkBytes = size_t{64} << 20;  // a mark for 100 000 ranks has 30 MB
 
-// A mark is a file that anyone can write: only names that we would have written count, and only inside the folder.
+// Anyone can write a mark. So only names that this program would have written count, and only inside the folder.
 bool is_ours(const std::string& rel) {
   const fs::path path(rel);
   if (rel.empty() || path.is_absolute() || path.lexically_normal() != path) return false;
@@ -29,7 +29,7 @@ bool is_ours(const std::string& rel) {
   return name.ends_with(".db") || (name.ends_with(".json") && name.starts_with("profiler_"));
 }
 
-// No link on the way leads out of the folder.
+// True when no link on the way leads out of the folder.
 bool lies_inside(const fs::path& folder, const std::string& rel) {
   fs::path at = folder;
   std::error_code ec;
@@ -62,7 +62,7 @@ Result<std::vector<std::string>> files_of_mark(const fs::path& folder) {
   return out;
 }
 
-// One file that is not ours, of those beside the mark and in the folders below; "" when there is none.
+// Returns one file that is not ours, among those beside the mark and in the folders below; "" when there is none.
 std::string first_stranger(const fs::path& folder, const std::set<std::string>& ours) {
   std::error_code ec;
   for (fs::recursive_directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
@@ -160,7 +160,7 @@ Result<PpChartFolder> open_output_folder(const PpChartOptions& options, const st
 
 Result<int64_t> clear_output_folder(const PpChartFolder& folder) {
   const fs::path root(folder.path);
-  // Interrupted after this, the folder is still known as ours, with all that may be in it.
+  // If the program is interrupted after this, the folder is still known as ours, with everything that may be in it.
   std::vector<std::string> may_be = folder.earlier;
   may_be.insert(may_be.end(), folder.planned.begin(), folder.planned.end());
   if (Status s = write_file((root / kPpChartMark).string(), mark_json({}, nullptr, may_be)); !s)
@@ -172,7 +172,7 @@ Result<int64_t> clear_output_folder(const PpChartFolder& folder) {
     if (!fs::remove(at, ec) && ec) return Error{ErrorCode::kIo, "cannot remove it: " + ec.message(), {at.string()}, ""};
     databases += rel.ends_with(".db") && at.filename() != "analysis.db";
     for (fs::path up = at.parent_path(); up != root && fs::remove(up, ec) && !ec; up = up.parent_path()) {
-    }  // a folder that still holds something stays
+    }  // a folder that still contains something is kept
   }
   return databases;
 }

@@ -16,25 +16,26 @@ struct End {
   const PeerOp* op;
 };
 
-// All transfers one way, or all batches of two ranks. Of a batch `sent` are those of the lower rank.
+// All transfers in one direction, or all batches of two ranks; of batches, `sent` are those of the lower rank.
 struct Way {
   std::vector<End> sent, received;
 };
 
-using Key = std::tuple<std::string, std::string, bool, int64_t, int64_t>;  // pipeline, group, batch, from, to
+using Key = std::tuple<std::string, std::string, bool, int64_t, int64_t>;  // (pipeline, group, batch, from, to)
 
 bool one_rank(const std::vector<End>& ends) {
   return std::all_of(ends.begin(), ends.end(), [&](const End& end) { return end.rank == ends[0].rank; });
 }
 
-// How many of the longer list to leave out at its beginning.
+// Returns how many of the longer list to leave out at its beginning.
 size_t best_shift(const std::vector<End>& longer, const std::vector<End>& shorter) {
   const size_t extra = longer.size() - shorter.size();
-  size_t best = extra;  // the head is what recordings lose
+  size_t best = extra;  // recordings usually lose their beginning
   double least = HUGE_VAL;
   for (size_t back = 0; back <= extra && back < kMostShifts; ++back) {
     const size_t shift = extra - back;
-    double low = HUGE_VAL, high = -HUGE_VAL;  // times are as the database has them: their difference may not fit
+    // Times are taken from the database as they are, so their difference may overflow an integer.
+    double low = HUGE_VAL, high = -HUGE_VAL;
     for (size_t i = 0; i < shorter.size(); ++i) {
       int64_t exact = 0;
       const int64_t a = longer[i + shift].op->end_ns, b = shorter[i].op->end_ns;
@@ -77,7 +78,7 @@ PairedLinks pair_links(const std::vector<RankPeers>& ranks) {
       const bool sent = batch ? op.src < op.dst : op.kind == PeerOp::Kind::kSend;
       (sent ? way.sent : way.received).push_back({r, &op});
     }
-  std::set<std::string> used;  // of groups whose hashes end alike
+  std::set<std::string> used;  // for groups whose hashes end alike
   const auto remark = [&](std::string text) {
     if (out.remarks.size() < PairedLinks::kMostRemarks) out.remarks.push_back(std::move(text));
   };

@@ -1,5 +1,5 @@
-// Which send of one rank is which receive of another, over all ranks: a link is one text that stands at both ends and
-// nowhere else.
+// Finds which send of one rank is which receive of another, over all ranks. A link is a text that occurs at both ends
+// and nowhere else.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,22 @@ namespace stageline {
 
 struct RankPeers {
   int32_t rank = 0;
-  std::string pipeline;  // tells ranks of different pipelines apart whose groups have one name: "[0,2,4,6]"; "" unknown
-  std::vector<PeerOp> ops;  // by start
+  // Tells apart ranks of different pipelines whose groups have the same name: "[0,2,4,6]"; "" when unknown.
+  std::string pipeline;
+  std::vector<PeerOp> ops;  // ordered by start
 };
 
 struct PairedLinks {
   std::vector<std::vector<std::pair<int64_t, std::string>>> by_rank;  // row number → link
-  std::vector<std::string> remarks;  // what could not be paired, a sentence each, at most kMostRemarks
+  std::vector<std::string> remarks;  // one sentence for each that could not be paired, at most kMostRemarks
   int64_t pairs = 0;
   static constexpr size_t kMostRemarks = 8;
 };
 
-// The k-th send from one rank of a group to another is the k-th receive there. Where one end recorded fewer (its window
-// began later or ended earlier) the shift is chosen under which both ends of all pairs end together, up to one offset
-// of clocks. Texts as msprof-analyze forms them, "<tag>_<source>_<destination>_<k>", of batches "…_b<k>".
-// O(operations · shifts), shifts at most kMostShifts.
+// The k-th send from one rank of a group to another is the k-th receive there. Where one end recorded fewer (because
+// its window began later or ended earlier), that shift is chosen under which both ends of all pairs end together, up to
+// one offset of clocks. Texts have the form of msprof-analyze's, "<tag>_<source>_<destination>_<k>", for batches
+// "…_b<k>". O(operations · shifts), with at most kMostShifts shifts.
 inline constexpr size_t kMostShifts = 256;
 PairedLinks pair_links(const std::vector<RankPeers>& ranks);
 

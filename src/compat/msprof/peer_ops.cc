@@ -28,7 +28,7 @@ bool take(std::string_view& text, std::string_view word) {
   return true;
 }
 
-// hcom_send__377_0_1
+// Parses "hcom_send__377_0_1".
 OpName parse_name(std::string_view text, bool batches) {
   OpName name;
   if (!take(text, "hcom_")) return name;
@@ -49,7 +49,7 @@ struct OpRow {
   int64_t row, name, op, group, connection, start_ns, end_ns;
 };
 
-// What the tasks of all operations of one name say.
+// What the tasks of all operations with one name say together.
 struct Tasks {
   bool seen = false, has_src = false, has_dst = false, one_src = true, one_dst = true;
   int64_t src = -1, dst = -1, start_ns = 0, end_ns = 0, group = 0;
@@ -99,7 +99,7 @@ Result<std::vector<OpRow>> op_rows(const SqliteDb& db) {
   return ops;
 }
 
-// Connections that the host called within the window.
+// Returns the connections that the host called within the window.
 Result<std::unordered_set<int64_t, SeededHash>> called(const SqliteDb& db, const std::vector<OpRow>& ops,
                                                        const HostWindow& window) {
   std::unordered_set<int64_t, SeededHash> wanted, found;
@@ -155,7 +155,8 @@ Result<std::vector<PeerOp>> read_peer_ops(const SqliteDb& db, const HostWindow& 
   std::unordered_map<int64_t, std::vector<int64_t>, SeededHash> rows_of_name;
   for (const OpRow& op : *ops)
     if (by_name.count(op.name)) rows_of_name[op.name].push_back(op.row);
-  std::vector<std::pair<std::string_view, int64_t>> names;  // by text: equal starts are numbered so
+  // Ordered by text, as equal starts are numbered in that order.
+  std::vector<std::pair<std::string_view, int64_t>> names;
   for (const auto& [id, tasks] : by_name)
     if (tasks.has_src && tasks.has_dst && tasks.one_src && tasks.one_dst) names.emplace_back(texts->ops.at(id), id);
   std::sort(names.begin(), names.end());

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the tables of a rank go, and there they are.
+// Writes the tables of a rank to where they go, and returns the path.
 Result<std::string> write_rank(const PpChartOptions& options, const RankDatabase& rank, const RankTables& tables) {
   if (options.to == PpChartOptions::To::kInPlace) {
     if (Status s = write_in_place(rank.path, tables); !s) return std::move(s).error();
@@ -42,7 +42,7 @@ void finish_rank(const PpChartOptions& options, const RankDatabase& database, co
                  PpChartRank& rank) {
   rank.blocks = static_cast<int64_t>(tables.blocks.rows.size());
   rank.operations = tables.write_ops ? static_cast<int64_t>(tables.ops.size()) : 0;
-  // A database of the tables alone has no COMMUNICATION_OP to put links into, unless it was made.
+  // A database of tables alone has no COMMUNICATION_OP to put links into, unless that was made.
   const bool to_link = tables.write_ops || options.to != PpChartOptions::To::kTablesAlone;
   rank.links = to_link ? static_cast<int64_t>(tables.links.size()) : 0;
   if (tables.empty()) return;
@@ -64,7 +64,7 @@ HostWindow host_window(const SqliteDb& db, const std::optional<int64_t>& step, P
   return HostWindow{0, INT64_MAX};
 }
 
-// Labelled as msprof-analyze does.
+// Labels one rank as msprof-analyze does.
 Result<MsprofRank> msprof_labels(const PpChartOptions& options, const RankDatabase& database, const MsprofPlan& plan,
                                  PpChartRank& rank, Diagnostics& notes) {
   Result<SqliteDb> db = SqliteDb::open_read(database.path, notes);
@@ -72,7 +72,8 @@ Result<MsprofRank> msprof_labels(const PpChartOptions& options, const RankDataba
   return msprof_rank(*db, database.rank, plan, host_window(*db, options.step, rank));
 }
 
-// Whether any rank has a block, known before anything is removed. One rank's reading twice, as a rule: the first has.
+// Finds out whether any rank has a block, before anything is removed. As a rule the first rank has one, so this reads
+// only one rank twice.
 bool msprof_any_blocks(const PpChartOptions& options, const std::vector<RankDatabase>& ranks, const MsprofPlan& plan) {
   return std::any_of(ranks.begin(), ranks.end(), [&](const RankDatabase& database) {
     PpChartRank ignored;
@@ -82,7 +83,7 @@ bool msprof_any_blocks(const PpChartOptions& options, const std::vector<RankData
   });
 }
 
-// One rank as msprof-analyze has it: read, labelled and written before the next.
+// Processes one rank as msprof-analyze does: it is read, labelled and written before the next.
 void msprof_one(const PpChartOptions& options, const RankDatabase& database, const MsprofPlan& plan, bool write,
                 PpChartRank& rank, Diagnostics& notes) {
   Result<MsprofRank> rows = msprof_labels(options, database, plan, rank, notes);

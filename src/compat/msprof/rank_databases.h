@@ -1,4 +1,4 @@
-// Which file holds which rank of an Ascend cluster's profile.
+// Finds which file has which rank of an Ascend cluster's profile.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 namespace stageline {
 
 struct RankDatabase {
-  int32_t rank = -1;   // −1: the file's name has no number
-  std::string path;    // as it can be opened
-  std::string rel;     // below the folder that was named
-  std::string folder;  // of the rank: holds profiler_info*.json; that of the file itself for msmonitor
+  int32_t rank = -1;   // −1 when the file's name has no number
+  std::string path;    // the path with which it can be opened
+  std::string rel;     // path below the folder that the user named
+  std::string folder;  // the rank's folder, with profiler_info*.json; for msmonitor the folder of the file itself
 };
 
 struct RankDatabases {
-  std::vector<RankDatabase> ranks;  // by rank, each once
-  bool msmonitor = false;           // files of msmonitor: they have no ranks' folders
+  std::vector<RankDatabase> ranks;  // ordered by rank, each rank once
+  bool msmonitor = false;           // the files are msmonitor's, which have no folders for ranks
 };
 
-// ascend_pytorch_profiler[_N].db or ascend_mindspore_profiler[_N].db inside folders ASCEND_PROFILER_OUTPUT at any
-// depth, else msmonitor_<pid>_<17 digits>_<rank>.db. Of two folders of one rank the newest counts, by the time stamp in
-// its name, and `notes` says so (source: msprof-analyze 26.2, described in docs/howto/pp-chart.md).
-// Errors: kNotFound when there is none, with what was found instead; kAmbiguous for PyTorch beside MindSpore.
+// Takes ascend_pytorch_profiler[_N].db or ascend_mindspore_profiler[_N].db in folders ASCEND_PROFILER_OUTPUT at any
+// depth, else msmonitor_<pid>_<17 digits>_<rank>.db. Of two folders for one rank the newest counts, by the time stamp
+// in its name, and `notes` says so (source: msprof-analyze 26.2, described in docs/howto/pp-chart.md). Errors:
+// kNotFound when there is none, with what was found instead; kAmbiguous for profiles of PyTorch beside MindSpore.
 Result<RankDatabases> find_rank_databases(const std::string& folder, Diagnostics& notes);
 
 }  // namespace stageline

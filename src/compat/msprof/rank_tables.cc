@@ -16,13 +16,13 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kCopyBytes = size_t{64} << 20;  // a call: Ctrl-C is heard in between
+constexpr size_t kCopyBytes = size_t{64} << 20;  // bytes per call; Ctrl-C is handled between calls
 
 Error io_error(const std::string& doing, const std::string& path, int reason) {
   return {ErrorCode::kIo, doing + ": " + std::strerror(reason), {path}, reason == ENOSPC ? "the disk is full" : ""};
 }
 
-// Bytes [from, end) with a buffer of ours.
+// Copies the bytes [from, end) through a buffer.
 Status copy_with_buffer(int in, int out, off_t from, off_t end, const std::string& source, const std::string& target) {
   std::vector<char> buffer(size_t{1} << 20);
   while (from < end) {
@@ -51,19 +51,20 @@ Status copy_range(int in, int out, off_t from, off_t end, const std::string& sou
     if (done > 0) from += done;
     if (done >= 0 || errno == EINTR) continue;
     if (errno == ENOSPC || errno == EIO) return io_error("cannot write", target, errno);
-    return copy_with_buffer(in, out, from, end, source, target);  // two file systems, or one that cannot
+    // The files are on two file systems, or on one that cannot share blocks.
+    return copy_with_buffer(in, out, from, end, source, target);
   }
   return {};
 }
 
-// What is a hole in the source is one in the target.
+// Copies a file such that holes of the source are holes in the target.
 Status copy_bytes(int in, int out, const std::string& source, const std::string& target) {
   if (ioctl(out, FICLONE, in) == 0) return {};
   struct stat said;
   if (fstat(in, &said) != 0) return io_error("cannot look at it", source, errno);
   for (off_t at = 0; at < said.st_size;) {
     const off_t data = lseek(in, at, SEEK_DATA);
-    if (data < 0 && errno == ENXIO) break;  // nothing but a hole
+    if (data < 0 && errno == ENXIO) break;  // there is nothing but a hole
     const off_t hole = data < 0 ? -1 : lseek(in, data, SEEK_HOLE);
     const off_t end = hole < 0 ? said.st_size : hole;
     if (Status s = copy_range(in, out, data < 0 ? at : data, end, source, target); !s) return s;
@@ -73,7 +74,7 @@ Status copy_bytes(int in, int out, const std::string& source, const std::string&
   return {};
 }
 
-// The bytes of `source` to where `out` keeps its until commit.
+// Copies the bytes of `source` to where `out` keeps its own until it is committed.
 Status copy_into(const std::string& source, const OutputFile& out) {
   const int from = open(source.c_str(), O_RDONLY | O_CLOEXEC);
   if (from < 0) return io_error("cannot open it", source, errno);
@@ -85,7 +86,7 @@ Status copy_into(const std::string& source, const OutputFile& out) {
   return status;
 }
 
-// Whatever bears the name of a table that is made anew: a table, or somebody's view.
+// Drops whatever has the name of a table that is made anew: a table, or somebody's view.
 Status drop(const SqliteDb& db, std::string_view name) {
   SqliteRows view(db,
                   "SELECT 1 FROM sqlite_master WHERE type='view' AND name='" + std::string(name) + "' COLLATE NOCASE");
@@ -104,10 +105,10 @@ Status write_blocks(const SqliteDb& db, const StepTasks& blocks) {
   return insert.status();
 }
 
-// Texts → ids of STRING_IDS; those that are not there are added.
+// Returns texts → ids of STRING_IDS; texts that are missing there are added.
 Result<std::unordered_map<std::string, int64_t>> string_ids(const SqliteDb& db, const std::vector<MarkedOp>& ops) {
   std::unordered_map<std::string, int64_t> ids;
-  std::vector<const std::string*> wanted;  // in the order they are added
+  std::vector<const std::string*> wanted;  // in the order in which they are added
   for (const MarkedOp& op : ops)
     for (const std::string* text : {&op.name, &op.type, &op.group})
       if (ids.try_emplace(*text, -1).second) wanted.push_back(text);
@@ -160,7 +161,7 @@ Status write_links(const SqliteDb& db, const RankTables& tables) {
                                 nullptr);
   for (const auto& [row, link] : tables.links) {
     if (code != SQLITE_OK && code != SQLITE_DONE) break;
-    // Rows that were made just now bear their opId as rowid.
+    // The rowid of rows that were made just now is their opId.
     sqlite3_bind_text(update, 1, link.data(), static_cast<int>(link.size()), SQLITE_STATIC);
     sqlite3_bind_int64(update, 2, tables.write_ops ? tables.ops[static_cast<size_t>(row)].op_id : row);
     sqlite3_step(update);
@@ -192,7 +193,7 @@ Status copy_file(const std::string& source, const std::string& target) {
 
 namespace {
 
-// `in`: the name that messages bear.
+// `in` is the name that messages give.
 Status fill(const std::string& file, const RankTables& tables, const std::string& in) {
   Result<SqliteDb> db = SqliteDb::open_new(file);
   if (!db) return std::move(db).error();

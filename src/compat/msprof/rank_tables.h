@@ -1,4 +1,4 @@
-// What is written into one rank's database, and into a copy of it (in_place.h: into itself).
+// Writes tables into one rank's database, or into a copy of it. (in_place.h writes into the original.)
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,31 @@
 namespace stageline {
 
 struct RankTables {
-  bool write_blocks = false;  // StepTaskInfo, made anew
+  bool write_blocks = false;  // makes StepTaskInfo anew
   StepTasks blocks;
-  bool write_ops = false;  // COMMUNICATION_OP, made anew, with the texts it needs in STRING_IDS
+  bool write_ops = false;  // makes COMMUNICATION_OP anew, and adds the texts that it needs to STRING_IDS
   std::vector<MarkedOp> ops;
-  bool write_links = false;  // the column opConnectionId: added where missing, emptied, and set
-  std::vector<std::pair<int64_t, std::string>> links;  // by rowid of COMMUNICATION_OP, of made ones index into `ops`
+  bool write_links = false;  // adds the column opConnectionId where it is missing, empties it, and sets it
+  // By rowid of COMMUNICATION_OP; when that is made anew, by index into `ops`.
+  std::vector<std::pair<int64_t, std::string>> links;
 
   bool empty() const { return !write_blocks && !write_ops && !write_links; }
 };
 
-// Into an open database. No index is ever made. Errors: what SQLite refuses, "the disk is full" among it.
+// Writes into an open database. Indexes are never made. Errors: whatever SQLite refuses, such as "the disk is full".
 Status write_tables(const SqliteDb& db, const RankTables& tables);
 
-// `target` is `source` with the tables, and appears only when whole. Errors: kIo, and those of write_tables.
+// Writes `target`: `source` with the tables. It appears only when it is complete. Errors: kIo, and those of
+// write_tables.
 Status write_copy(const std::string& source, const std::string& target, const RankTables& tables);
 
-// Only the tables, in a small database of their own.
+// Writes only the tables, into a small database of their own.
 Status write_tables_alone(const std::string& target, const RankTables& tables);
 
-// The same, not committed yet. Errors: as write_copy; `out` then holds nothing of worth.
+// As write_copy, but does not commit yet. Errors: as write_copy; `out` then holds nothing of use.
 Status fill_copy(const std::string& source, const RankTables& tables, const OutputFile& out);
 
-// A whole file to another name, sharing its blocks where the file system can. Errors: kIo.
+// Copies a whole file to another name; shares its blocks where the file system can. Errors: kIo.
 Status copy_file(const std::string& source, const std::string& target);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// Steps that exist, for whoever asked for another.
+// Lists the steps that exist, for users who asked for another one.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace stageline {
 
 inline constexpr size_t kMostStepsListed = 10'000;
 
-// "10, 11"; of more than eight "8 to 4007".
+// Returns "10, 11"; for more than eight steps "8 to 4007".
 inline std::string step_list(const std::set<int64_t>& steps) {
   constexpr size_t kMostNamed = 8;
   if (steps.empty()) return {};

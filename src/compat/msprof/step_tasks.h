@@ -1,4 +1,5 @@
-// StepTaskInfo: the table that MindStudio Insight draws a pipeline chart from. One row a block of work on the device.
+// StepTaskInfo: the table from which MindStudio Insight draws a pipeline chart. It has one row for each block of work
+// on the device.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,13 @@ namespace stageline {
 
 struct StepTask {
   int64_t start_ns = 0, end_ns = 0;
-  uint32_t name = 0;  // into StepTasks::names
-  int32_t type = 0;   // the colour: 0 forward, 1 backward; of DualPipeV the phase (dualpipev_rows.h)
+  uint32_t name = 0;  // index into StepTasks::names
+  int32_t type = 0;   // the colour: 0 forward, 1 backward; for DualPipeV the phase (dualpipev_rows.h)
 };
 
 struct StepTasks {
   std::vector<std::string> names;
-  std::vector<StepTask> rows;  // in the order they are written
+  std::vector<StepTask> rows;  // in the order in which they are written
 
   uint32_t name_id(std::string_view name) {
     const auto [at, fresh] = ids_.try_emplace(std::string(name), static_cast<uint32_t>(names.size()));

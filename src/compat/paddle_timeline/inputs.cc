@@ -11,11 +11,11 @@ namespace stageline {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int64_t kFirstRowTid = 2334;  // V3's number for the first device row; 2333 is the step row
+constexpr int64_t kFirstRowTid = 2334;  // V3's number for the first device row; 2333 is the row of steps
 
 struct Folder {
-  std::vector<std::string> machine_folders;  // in the order of the directory
-  std::set<int32_t> devices;                 // numbers of its own workerlogs
+  std::vector<std::string> machine_folders;  // in the directory's order
+  std::set<int32_t> devices;                 // numbers of the machine's own workerlogs
 };
 
 Result<Folder> list_folder(const std::string& path) {
@@ -41,12 +41,12 @@ Result<Folder> list_folder(const std::string& path) {
   return folder;
 }
 
-// The log of a device, plain or compressed; "" when there is none.
+// Returns the log of a device, plain or compressed; "" when there is none.
 std::string log_path(const std::string& folder, int32_t device) {
   for (const char* suffix : {"", ".gz", ".zst"}) {
     const std::string path = (fs::path(folder) / ("workerlog." + std::to_string(device) + suffix)).string();
     std::error_code ignored;
-    if (fs::is_regular_file(path, ignored)) return path;  // a pipe would block for ever
+    if (fs::is_regular_file(path, ignored)) return path;  // reading a pipe would block for ever
   }
   return {};
 }
@@ -113,8 +113,8 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
   inputs.output_folder = options.log_dir;
   inputs.machines = static_cast<int64_t>(folders.size());
   const auto n = static_cast<int64_t>(devices.size());
-  // V3 names rows by position and finds them by device number, which fails unless the numbers are
-  // 0 … n−1 in some order (F7) and, with --multi_machine, for a single machine (F8).
+  // V3 names rows by position and finds them by device number. This fails unless the numbers are 0 … n−1 in some order
+  // (F7), and with --multi_machine for a single machine (F8).
   const bool is_permutation = std::all_of(devices.begin(), devices.end(), [&](int32_t d) { return d < n; });
   for (int64_t m = 0; m < inputs.machines; ++m) {
     for (int64_t j = 0; j < n; ++j) {

@@ -1,4 +1,4 @@
-// Which logs the converter reads, in which order, and what their rows are called.
+// Finds which logs the converter reads, in which order, and what their rows are called.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace stageline {
 
 struct TimelineRow {
-  std::string path;          // the log; empty when it is missing
+  std::string path;          // path of the log; empty when it is missing
   std::string chrome_tid;    // as JSON: "\"GPU0\"", "\"GPU0(machine:1)\""
   std::string perfetto_tid;  // as JSON: "2334", or the string where V3 fails to replace it
 };

@@ -1,5 +1,5 @@
-// Passes: find the logs; scan a few at a time; clean what V3 cannot handle; write both files; then
-// the steps, merged over all logs; then the row names.
+// Passes: find the logs; scan a few at a time; clean what V3 cannot handle; write both files; then write the steps,
+// merged over all logs; then the names of rows.
 #include "compat/paddle_timeline/paddle_timeline.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 namespace stageline {
 namespace {
 
-// Large writes: gigabytes in 128 KiB pieces cost several times the system time of 1 MiB pieces.
+// Writes are large, since gigabytes in pieces of 128 KiB take several times the system time of pieces of 1 MiB.
 constexpr size_t kTimelineBufferBytes = size_t{1} << 20;
 
-// What V3's regular expression would not have matched, or would have raised on.
+// Removes what V3's regular expression would not have matched, and fails where V3 would have raised an exception.
 Status keep_as_v3(PaddleLog& log) {
   const auto raises = [&](const PaddleFlaw& flaw, const char* what) {
     return Error{ErrorCode::kBadInput,
@@ -42,8 +42,8 @@ void clean(PaddleLog& log) {
 
 bool less(const PyTime& a, const PyTime& b) { return a.us < b.us; }
 
-// Steps of all logs, merged by ordinal as V3 does: start is the least, end the greatest. In
-// repaired mode a log that lost steps is matched by time first.
+// Merges the steps of all logs by their ordinals as V3 does: the start is the earliest, the end the latest. When
+// repairing, a log that lost steps is matched by time first.
 class StepMerge {
  public:
   void add(int32_t ordinal, const TimelineStep& step) {
@@ -54,7 +54,7 @@ class StepMerge {
     if (!slot.used || less(slot.step.end, step.end)) slot.step.end = step.end;
     slot.used = true;
   }
-  // Start of a step is raised to the end of the one before.
+  // The start of a step is raised to the end of the step before.
   int64_t write(TimelineWriter& writer, int64_t first_number) const {
     int64_t written = 0;
     for (size_t i = 0; i < merged_.size(); ++i) {
@@ -99,7 +99,7 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
   TimelineWriter writer(*chrome, *perfetto, inputs->machines > 1 ? 0 : static_cast<int64_t>(inputs->names.size()));
 
   const size_t count = inputs->rows.size();
-  std::vector<PaddleLog> logs(count);  // jobs are dropped once written; paths stay for messages
+  std::vector<PaddleLog> logs(count);  // jobs are dropped once they are written; paths are kept for messages
   std::vector<std::vector<TimelineStep>> steps(count);
   int64_t start_step = 0;
   const auto batch = static_cast<size_t>(thread_count());
@@ -152,7 +152,7 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
   if (options.compat_v3) {
     for (const auto& own : steps)
       for (size_t i = 0; i < own.size(); ++i) merge.add(static_cast<int32_t>(i), own[i]);
-    start_step = 0;  // V3 reads the number and loses it
+    start_step = 0;  // V3 reads the number and then loses it
   } else {
     std::vector<std::vector<PaddleBurst>> bursts(count);
     for (size_t r = 0; r < count; ++r)

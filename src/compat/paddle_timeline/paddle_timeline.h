@@ -1,6 +1,6 @@
-// The drop-in for Paddle's profiler_helper_static.py: worker logs → pipeline_profile.json and
-// pipeline_profile_perfetto.json, byte for byte as version V3 of that script writes them on inputs
-// that it handles, and right where it fails (docs/howto/paddle-timeline.md lists every difference).
+// The drop-in for Paddle's profiler_helper_static.py: turns worker logs into pipeline_profile.json and
+// pipeline_profile_perfetto.json. For inputs that version V3 of that script handles, both files are byte for byte what
+// it writes; where it fails, they are right (docs/howto/paddle-timeline.md lists every difference).
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct PaddleTimeline {
   Diagnostics diagnostics;
 };
 
-// Streams: memory is that of the jobs of a few logs, whatever the run's size.
-// Errors: kNotFound, kIo, and kBadInput when no log holds a usable job.
+// Works as a stream: memory is that of the jobs of a few logs, whatever the size of the run. Errors: kNotFound, kIo,
+// and kBadInput when no log has a usable job.
 Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& options);
 
 }  // namespace stageline

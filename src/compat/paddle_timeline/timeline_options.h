@@ -1,4 +1,4 @@
-// What the drop-in for Paddle's script is asked for.
+// What the drop-in for Paddle's script is asked to do.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace stageline {
 
 struct PaddleTimelineOptions {
   std::string log_dir;
-  std::optional<std::vector<int32_t>> devices;  // in the order given; absent: all that are found
+  std::optional<std::vector<int32_t>> devices;  // in the given order; when absent, all that are found
   bool multi_machine = false;
-  bool compat_v3 = false;  // V3's output whatever it is, and an error where V3 raises
+  bool compat_v3 = false;  // writes V3's output whatever it is, and fails where V3 raises an exception
   Progress* progress = nullptr;
 };
 

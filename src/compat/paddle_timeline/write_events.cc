@@ -12,7 +12,7 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMaxEventBytes = 32 * 1024;  // OutputFile::reserve gives 64 KiB
-constexpr size_t kMaxTypeBytes = 1024;        // longer types go the slow way
+constexpr size_t kMaxTypeBytes = 1024;        // longer types are written in a slower way
 constexpr size_t kMaxTimeBytes = 64;          // repr_double gives at most 25
 
 char* put(char* to, std::string_view text) {
@@ -40,8 +40,8 @@ constexpr std::array<char, 200> kDigitPairs = [] {
   return pairs;
 }();
 
-// repr(float) of microseconds since the epoch, fast. From 2^50 to 2^51 (the years 2005 to 2041) a
-// double moves in quarters, and the shortest text that reads back is one of .0 .2 .5 .8.
+// A fast repr(float) of microseconds since the epoch. From 2^50 to 2^51 (the years 2005 to 2041) doubles are a quarter
+// apart, and the shortest decimal that reads back as the same double ends in .0, .2, .5 or .8.
 char* put_time(char* to, double us) {
   if (us >= 0x1p50 && us < 0x1p51) {
     const auto quarters = static_cast<uint64_t>(us * 4);
@@ -54,7 +54,7 @@ char* put_time(char* to, double us) {
     to[17] = "0258"[quarters & 3];
     return to + 18;
   }
-  // json.dumps writes infinities as JavaScript does, not as repr does.
+  // json.dumps writes infinities as JavaScript does, unlike repr.
   if (std::isinf(us)) return put(to, "Infinity");
   return put(to, repr_double(us));
 }
@@ -69,7 +69,7 @@ std::string_view colour_of(std::string_view type) {
   return {};
 }
 
-// The constant texts of all events of one type on one row.
+// The constant texts of all events with one type and one row.
 struct EventText {
   std::string name;                  // {"name": "forward_
   std::string begin, end;            // up to the time
@@ -115,7 +115,7 @@ void TimelineWriter::jobs(const PaddleLog& log, const TimelineRow& row) {
   }
   const auto emit = [&](OutputFile& file, const EventText& text, const PaddleJob& job, std::string_view start,
                         std::string_view end) {
-    // A hostile type can be megabytes long; everything else fits the reserved room many times.
+    // A hostile type may be megabytes long; everything else fits into the reserved room many times over.
     if (text.begin.size() > kMaxTypeBytes) {
       char number[20];
       for (const bool begin : {true, false}) {
@@ -147,7 +147,7 @@ void TimelineWriter::jobs(const PaddleLog& log, const TimelineRow& row) {
     file.advance(static_cast<size_t>(to - from));
   };
   for (const PaddleJob& job : log.jobs) {
-    char start_text[kMaxTimeBytes], end_text[kMaxTimeBytes];  // printed once for both files
+    char start_text[kMaxTimeBytes], end_text[kMaxTimeBytes];  // formatted once for both files
     const std::string_view start(start_text, static_cast<size_t>(put_time(start_text, job.start_us) - start_text));
     const std::string_view end(end_text, static_cast<size_t>(put_time(end_text, job.end_us) - end_text));
     emit(chrome_, chrome_texts[job.type], job, start, end);

@@ -1,5 +1,5 @@
-// The bytes of the two files: Python's json.dumps of dicts whose key order differs between begin
-// and end events, written to both files in one pass.
+// Writes the bytes of the two files, in one pass: Python's json.dumps of dicts, whose keys have another order in begin
+// events than in end events.
 #pragma once
 
 #include "base/output_file.h"
@@ -10,8 +10,8 @@ namespace stageline {
 
 class TimelineWriter {
  public:
-  // `perfetto_devices`: V3 turns the quoted texts "Step" and "GPU0" … "GPU<n−1>" into numbers
-  // wherever they stand, a job type of that name included.
+  // `perfetto_devices`: V3 replaces the quoted texts "Step" and "GPU0" … "GPU<n−1>" by numbers wherever they occur,
+  // even as the name of a job type.
   TimelineWriter(OutputFile& chrome, OutputFile& perfetto, int64_t perfetto_devices);
 
   void jobs(const PaddleLog& log, const TimelineRow& row);

@@ -45,7 +45,7 @@ class Builder {
   std::string_view name(size_t i) const { return trace_.names.text(s_.name_id[i]); }
   TbNode& node(int32_t i) { return tree_.nodes[static_cast<size_t>(i)]; }
 
-  // The plugin's kind of a slice; kRoot: none of its nodes.
+  // Returns the plugin's type of a slice; kRoot when it is none of the plugin's nodes.
   Type type_of(size_t i) const {
     const Category c = category(i);
     if (c == Category::kPythonFunction)
@@ -87,7 +87,8 @@ class Builder {
     std::vector<int32_t> open = {root};
     for (TbNode& added : found) {
       while (added.start_us >= node(open.back()).end_us && open.size() > 1) open.pop_back();
-      if (added.end_us > node(open.back()).end_us) continue;  // "ranges on the same thread should not intersect"
+      // The plugin drops such a range: "ranges on the same thread should not intersect".
+      if (added.end_us > node(open.back()).end_us) continue;
       added.parent = open.back();
       const auto at = static_cast<int32_t>(tree_.nodes.size());
       tree_.node_of_slice[added.slice] = at;
@@ -111,8 +112,8 @@ class Builder {
       }
     stands_for_.resize(n);
     for (size_t i = 0; i < n; ++i) stands_for_[i] = static_cast<int32_t>(i);
-    calls_of_.assign(n, TbNode::kNone);  // of a node that took a child's place: whose calls it has
-    for (size_t i = 0; i < n; ++i) {     // parents first: a chain of one name ends in its first
+    calls_of_.assign(n, TbNode::kNone);  // for a node that took a child's place, the node whose calls it has
+    for (size_t i = 0; i < n; ++i) {     // parents come first, so a chain with one name ends at its first node
       TbNode& at = tree_.nodes[i];
       if (at.parent >= 0) at.parent = stands_for_[static_cast<size_t>(at.parent)];
       if (at.parent < 0) continue;
@@ -131,7 +132,8 @@ class Builder {
     }
   }
 
-  // A runtime call is its operator's by "External id"; an operator that took a child's place has the child's calls.
+  // "External id" says which operator a runtime call belongs to; an operator that took a child's place has the child's
+  // calls.
   void hang_device_time() {
     std::vector<uint32_t> operator_above(s_.size(), kNoSliceIndex);
     std::vector<int32_t> own_node(s_.size(), TbNode::kNone);

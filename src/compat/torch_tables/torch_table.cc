@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kColumnWidth = 12, kGap = 2;
 
-struct Row {  // one line of the table, in µs
+struct Row {  // one line of the table, with times in µs
   const Group* group = nullptr;
   std::string_view name;
   double host = 0, self_host = 0, device = 0, self_device = 0;
@@ -26,7 +26,7 @@ struct Row {  // one line of the table, in µs
 bool starts_code_point(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 int64_t length_of(std::string_view text) { return std::count_if(text.begin(), text.end(), starts_code_point); }
 
-// The byte at which code point `n` starts.
+// Returns the byte at which code point `n` starts.
 size_t byte_of(std::string_view text, int64_t n) {
   size_t at = 0;
   while (at < text.size() && (n > 0 || !starts_code_point(text[at])))
@@ -35,14 +35,14 @@ size_t byte_of(std::string_view text, int64_t n) {
 }
 std::string_view head(std::string_view text, int64_t n) { return text.substr(0, byte_of(text, n)); }
 
-// text[:limit - 3] + "...", where the text is as long as that or longer.
+// Returns text[:limit - 3] + "..." when the text has at least limit - 3 code points.
 std::string shortened_name(std::string_view text, int64_t limit) {
   const int64_t keep = limit - 3, length = length_of(text);
   if (length < keep) return std::string(text);
   return std::string(head(text, keep >= 0 ? keep : std::max<int64_t>(0, length + keep))) + "...";
 }
 
-// A path's end matters more than its beginning.
+// Shortens a path at its beginning, for its end matters more.
 std::string shortened_path(std::string_view path, int64_t width) {
   const int64_t length = length_of(path);
   if (length <= width) return std::string(path);
@@ -50,7 +50,7 @@ std::string shortened_path(std::string_view path, int64_t width) {
   return width > 3 ? "..." + std::string(end.substr(byte_of(end, 3))) : std::string(end);
 }
 
-// As Python's format prints it: "-0.000" keeps its sign.
+// Prints a number as Python's format does: "-0.000" keeps its sign.
 std::string printed(double value, int decimals) {
   char buffer[400];
   const int n = snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
@@ -123,7 +123,7 @@ class Sheet {
   std::string text_;
 };
 
-// Names of a trace are not ours: an escape sequence must not reach the terminal.
+// Names in a trace may be hostile: no escape sequence may reach the terminal.
 std::string harmless(std::string_view text) {
   std::string out(text);
   for (char& c : out)
@@ -131,7 +131,7 @@ std::string harmless(std::string_view text) {
   return out;
 }
 
-// torch counts from the start of the capture, which the bar of the whole profile gives.
+// Returns the start of the capture, from which torch counts; the bar of the whole profile gives it.
 int64_t capture_start_ns(const Part& part, const Trace& trace) {
   int64_t first = INT64_MAX, bar = INT64_MAX;
   for (size_t i = 0; i < part.slices.size(); ++i) {
@@ -183,7 +183,7 @@ class Printer {
   }
 
  private:
-  // Every sum in torch's order: children within a call, kernels within a call, events within a group.
+  // Adds up every sum in torch's order: children within a call, kernels within a call, events within a group.
   void add_up() {
     const std::vector<FunctionEvent>& events = groups_.made.events;
     const int64_t zero = capture_start_ns(part_, trace_);
@@ -218,8 +218,8 @@ class Printer {
     }
   }
 
-  // Children add to their caller in the order of their starts, each with all that is below it: callees are finished
-  // from the last to the first, and a caller sums its own list, so sums go by lists and not by the order of finishing.
+  // Children are added to their caller in the order of their starts, each with everything below it. Calls are finished
+  // from the last to the first, but a caller sums its own list, so the order of finishing does not affect the sums.
   void add_device_below(const std::vector<double>& work, std::vector<double>& below,
                         std::vector<double>& device) const {
     const std::vector<FunctionEvent>& events = groups_.made.events;
@@ -340,7 +340,7 @@ class Printer {
     }
     values.push_back(std::to_string(group.count));
     if (shapes_) values.emplace_back(head(groups_.shapes[group.shape], shapes_width_));
-    // torch writes these two in the order opposite to their titles.
+    // Torch writes these two columns in the opposite order to their titles.
     if (flops_scale_ > 0) {
       std::string flops = group.flops <= 0 ? "--" : printed(static_cast<double>(group.flops) * flops_scale_, 3);
       if (group.flops > 0 && flops.size() < 8) flops.insert(0, 8 - flops.size(), ' ');
