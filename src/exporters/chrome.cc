@@ -7,10 +7,10 @@
 //   {"ph":"f", …}
 //   ],"displayTimeUnit":"ms","otherData":{…}}
 //
-// Readers turn `ts` (microseconds) into a double, which at the size of today's epoch is wrong by a
-// quarter of a microsecond: times are written from the trace's own start, with exactly three
-// decimals, and the start stands in otherData. What Perfetto's importer does with odd input (slices
-// that overlap, arrows that point back in time) is told in docs/exporters/chrome.md.
+// Readers turn `ts` (microseconds) into a double. At the size of today's epoch, a double is off by up to a quarter of a
+// microsecond. Therefore times are written relative to the trace's own start, with exactly three decimals, and
+// otherData holds the start. docs/exporters/chrome.md describes what Perfetto's importer does with odd input (slices
+// that overlap, arrows that point back in time).
 
 #include <algorithm>
 #include <array>
@@ -33,8 +33,8 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 16;
 
-// chrome://tracing colours only by its own reserved names (catapult, color_scheme.html). Forward,
-// backward and steps as Paddle's script paints them; the rest for being told apart from those.
+// chrome://tracing only accepts its own reserved colour names (catapult, color_scheme.html). Forward, backward and
+// steps have the colours of Paddle's script; the others are chosen to differ from those.
 constexpr std::array<const char*, kCellKindCount> kColour = {
     "thread_state_running",          // F: green
     "rail_idle",                     // B: orange
@@ -56,7 +56,7 @@ void append_integer(std::string& out, uint64_t value) {
   out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
 }
 
-// Nanoseconds as microseconds with three decimals, in integers throughout.
+// Appends nanoseconds as microseconds with three decimals, using integers throughout.
 void append_micros(std::string& out, uint64_t ns) {
   append_integer(out, ns / 1000);
   const auto rest = static_cast<unsigned>(ns % 1000);
@@ -65,13 +65,13 @@ void append_micros(std::string& out, uint64_t ns) {
   out.append(decimals, 4);
 }
 
-// An arrow's ends, each inside its slice. Readers bind an end to the slice that is open at its
-// time, and drop, without a word, an arrow whose `f` comes before its `s`. So an arrow leaves in the
-// last nanosecond of its slice, arrives in the first of the other (not on a boundary, where two
-// slices may touch), and where the clocks contradict the order both move as little as they must.
+// The ends of an arrow, each inside its slice. Readers connect an end to the slice that is open at its time, and they
+// drop without any message an arrow whose `f` comes before its `s`. So an arrow leaves in the last nanosecond of its
+// slice and arrives in the first nanosecond of the other, not on a boundary, where two slices may touch. Where the
+// clocks contradict this order, both ends are moved as little as possible.
 struct FlowTimes {
   int64_t s_ns, f_ns;
-  bool possible;  // false: the successor ended before its predecessor began
+  bool possible;  // false when the successor ended before its predecessor began
 };
 FlowTimes flow_times(const Cells& cells, const Link& link) {
   const int64_t from = cells.start_ns[link.from_cell], from_end = shown_end_ns(cells, link.from_cell);
@@ -103,7 +103,7 @@ class ChromeWriter {
   }
 
  private:
-  // The line end of the event before, and room for the next.
+  // Appends the line end of the event before, and writes out the collected lines when they are long enough.
   void begin_event() {
     line_ += first_ ? "\n" : ",\n";
     first_ = false;
@@ -180,7 +180,7 @@ class ChromeWriter {
       scratch_.clear();
       names_.append(scratch_, cell);
       append_json_string(line_, scratch_);
-    } else {  // labels hold nothing to escape
+    } else {  // labels contain nothing that must be escaped
       line_ += '"';
       names_.append(line_, cell);
       line_ += '"';
@@ -241,8 +241,8 @@ class ChromeWriter {
     line_ += '}';
   }
 
-  // Both ends of an arrow are inside their slices, so each can be queued when its slice is written:
-  // the queue holds only the arrows that are open, however long the trace.
+  // Both ends of an arrow are inside their slices, so each end is queued when its slice is written. The queue holds
+  // only the arrows that are open, however long the trace is.
   void queue_flow_ends(uint32_t cell, uint32_t track) {
     for (const uint32_t link : links_.out_of(cell)) {
       const FlowTimes times = flow_times(trace_.cells, trace_.links[link]);
@@ -261,7 +261,7 @@ class ChromeWriter {
     for (; !flow_ends_.empty() && flow_ends_.top().ns < ns; flow_ends_.pop()) write_flow_end(flow_ends_.top());
   }
 
-  // Tracks are in start order each; a heap of their heads gives the order of the whole file.
+  // Each track is in start order. A heap of the tracks' next cells gives the order of the whole file.
   void write_events() {
     struct Head {
       int64_t start_ns;
@@ -280,7 +280,7 @@ class ChromeWriter {
     while (!heads.empty()) {
       const Head head = heads.top();
       heads.pop();
-      write_flow_ends_before(head.start_ns);  // at the same time the slice stands first
+      write_flow_ends_before(head.start_ns);  // at equal times the slice comes first
       for (; step < layout_.steps.size() && layout_.steps[step].start_ns <= head.start_ns; ++step)
         write_step(layout_.steps[step]);
       const uint32_t cell = layout_.cells[head.at];
@@ -297,7 +297,8 @@ class ChromeWriter {
     if (!title_.empty()) other.field("title", title_);
     other.field("format", trace_.format).field("description", trace_.description);
     other.field("clock", clock_name(trace_.clock));
-    other.field("start_ns", std::to_string(layout_.extent.start_ns));  // text: JSON's numbers stop at 2^53
+    // As text, because numbers in JSON are exact only up to 2^53.
+    other.field("start_ns", std::to_string(layout_.extent.start_ns));
     other.field("flows_left_out", static_cast<int64_t>(flows_left_out_));
     other.field("cells_left_out", static_cast<int64_t>(layout_.cells_left_out)).end_object();
     line_ += "\n],\"displayTimeUnit\":\"ms\",\"otherData\":";
@@ -326,7 +327,8 @@ Status write_chrome(const ExportInput& input, const std::string& path) {
 
 }  // namespace
 
-// `.json` is this one: it is what people expect of a trace. Tables as JSON are asked for by --to.
+// The extension `.json` means this exporter, because people expect a trace in such a file. Tables as JSON have to be
+// asked for with --to.
 extern const Exporter chrome_exporter = {
     .name = "chrome",
     .summary = "Chrome trace JSON, also compressed as .json.gz, for Perfetto and chrome://tracing",

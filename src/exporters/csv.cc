@@ -1,4 +1,4 @@
-// CSV: the cells, one per line. Other tables come from the analysis commands, one file each.
+// CSV: the cells, one per line. The analysis commands write other tables, one file each.
 #include "base/output_file.h"
 #include "exporters/exporter.h"
 #include "exporters/table_text.h"

@@ -19,7 +19,7 @@ struct ExportSink::Deflater {
     do {
       stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
       stream.avail_out = static_cast<uInt>(buffer.size());
-      deflate(&stream, flush);  // cannot fail: the stream is ours and there is room
+      deflate(&stream, flush);  // cannot fail: the stream is valid and there is room for output
       out.write({buffer.data(), buffer.size() - stream.avail_out});
     } while (stream.avail_out == 0);
   }
@@ -45,7 +45,7 @@ Result<ExportSink> ExportSink::create(const std::string& path) {
 
 void ExportSink::write(std::string_view bytes) {
   if (!deflater_) return out_.write(bytes);
-  constexpr size_t kPiece = size_t{1} << 30;  // zlib counts input in 32 bits
+  constexpr size_t kPiece = size_t{1} << 30;  // zlib counts its input in 32 bits
   for (; !bytes.empty(); bytes.remove_prefix(std::min(kPiece, bytes.size())))
     deflater_->run(out_, bytes.substr(0, kPiece), Z_NO_FLUSH);
 }

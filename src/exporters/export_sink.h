@@ -1,5 +1,5 @@
-// ExportSink: where a streaming exporter's bytes go. An OutputFile, through gzip when the path ends
-// in ".gz". Deterministic: the gzip header carries neither name nor time.
+// ExportSink: the place where a streaming exporter writes its bytes. It is an OutputFile, with gzip before it when the
+// path ends in ".gz". The output is deterministic: the gzip header contains neither name nor time.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@ namespace stageline {
 
 class ExportSink {
  public:
-  // Errors as OutputFile::create().
+  // Errors: those of OutputFile::create().
   static Result<ExportSink> create(const std::string& path);
 
   ExportSink(ExportSink&&) noexcept;
   ~ExportSink();
 
-  // Best in pieces of some tens of kilobytes.
+  // Appends bytes. Works best with pieces of some tens of kilobytes.
   void write(std::string_view bytes);
-  // Ends the stream and makes the file appear. Errors as OutputFile::commit().
+  // Ends the stream and makes the file appear under its name. Errors: those of OutputFile::commit().
   Status commit();
 
  private:
@@ -29,7 +29,7 @@ class ExportSink {
   ExportSink(OutputFile out, std::unique_ptr<Deflater> deflater);
 
   OutputFile out_;
-  std::unique_ptr<Deflater> deflater_;  // null: plain bytes
+  std::unique_ptr<Deflater> deflater_;  // null when the bytes are not compressed
 };
 
 }  // namespace stageline

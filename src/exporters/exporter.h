@@ -1,4 +1,4 @@
-// Exporter: how bytes leave. One descriptor per output, listed in exporters.def.
+// Exporter: one output format. There is one descriptor for each format; exporters.def lists them.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 namespace stageline {
 
 enum class Ghosts : uint8_t {
-  kAuto,  // where there is room for them
+  kAuto,  // where there is enough room for them
   kOn,
   kOff,
 };
@@ -24,51 +24,56 @@ struct ExportOptions {
   std::string lang = "en";  // "en" or "zh"
   bool dark = false;        // charts: dark theme
   std::string title;        // shown where the format has a place for it
-  // The run's, as a shell reads them, each after a space; "": not known.
+  // The input paths of the run as a shell reads them, each after a space; "" when they are not known.
   std::string paths = {};         // NOLINT(readability-redundant-member-init): GCC wants it
-  double width_px = 0;            // charts: 0 chooses from the content
-  double most_width_px = 0;       // of charts that choose; 0: as wide as they like
-  Ghosts ghosts = Ghosts::kAuto;  // theory beside fact, of those that draw it
-  bool hta = false;               // --compat hta, of those that have it
-  size_t part = 0;                // of those that write one file per rank: which, of Trace::parts
+  double width_px = 0;            // for charts; 0 chooses the width from the content
+  double most_width_px = 0;       // limit for charts that choose their width from the content; 0: no limit
+  Ghosts ghosts = Ghosts::kAuto;  // theory beside fact, for exporters that draw it
+  bool hta = false;               // --compat hta, for exporters that have that mode
+  size_t part = 0;                // for exporters that write one file per rank: index into Trace::parts
 };
 
-// What an exporter may draw from. The trace is already filtered (ranks, steps, time range) and
-// linked; the tables are those of every analysis plus cells, steps and diagnostics.
+// What an exporter may write. The trace is already filtered (ranks, steps, time range) and linked. The tables are those
+// of every analysis, and those of cells, steps and diagnostics.
 struct ExportInput {
   const Trace& trace;
-  const Diagnostics& diagnostics;  // what is known of its flaws: its own and those found since
+  const Diagnostics& diagnostics;  // what is known about the trace's flaws: the trace's own and those found since
   const std::vector<Table>& tables;
   const Headline& headline;
   const std::vector<Finding>& findings;
   ExportOptions options;
-  // Of `trace`, by those that draw it: it costs a recognition. May be empty: nothing to draw.
+  // Returns the theory of `trace`, for exporters that draw it. It is a function because finding the theory requires
+  // recognising the schedule, which takes time. It may be empty: then no theory is drawn.
   std::function<const Theory&()> theory = {};  // NOLINT(readability-redundant-member-init): GCC wants it
 };
 
 struct Exporter {
   const char* name;  // "perfetto"
   const char* summary;
-  std::vector<const char*> extensions;  // "pftrace", "perfetto-trace"; the first is the usual one
+  std::vector<const char*> extensions;  // "pftrace", "perfetto-trace"; the first one is the usual one
   bool compresses;                      // a path that ends in .gz is written compressed
-  bool needs_tables;                    // false: tables and findings may be left empty (they cost time)
-  // Writes one whole file at `path` (through OutputFile: it appears only when whole).
+  bool needs_tables;  // when false, tables and findings may be left empty, because making them takes time
+  // Writes one whole file at `path`, through OutputFile: the file appears only when it is complete.
   Status (*write)(const ExportInput& input, const std::string& path);
-  bool draws_cells = false;        // nothing to write without pipeline cells
-  bool one_file_per_rank = false;  // called once per rank (ExportOptions::part); see rank_path
-  const char* compat = "";         // rivals whose answer --compat gives, a comma list: "hta"
-  bool one_axis = false;           // draws ranks beside each other: times have to be those of one clock
-  bool whole_tables = false;       // with needs_tables: of every analysis, and all rows; else those of the report
-  bool cells_alone = false;  // of a trace with cells nothing else; opened like a trace, so what is missing is said
-  bool is_page = false;      // the viewer and the run: made above, by export_run(); `write` is null
+  bool draws_cells = false;        // there is nothing to write without pipeline cells
+  bool one_file_per_rank = false;  // called once for each rank (ExportOptions::part); see rank_path
+  const char* compat = "";         // rivals whose answer --compat gives, as a comma list: "hta"
+  bool one_axis = false;           // draws ranks beside each other, so all times must be those of one clock
+  // With needs_tables: takes the tables of every analysis with all rows; otherwise only those of the report.
+  bool whole_tables = false;
+  // Writes only the cells when a trace has cells. The input is opened like a trace, so that messages say what is
+  // missing.
+  bool cells_alone = false;
+  // The page with the viewer and the run. export_run() makes it, in a higher layer, so `write` is null.
+  bool is_page = false;
 };
 
-// "out.json.gz" and rank 3: "out.rank3.json.gz".
+// Returns the path of one rank's file: "out.json.gz" and rank 3 give "out.rank3.json.gz".
 std::string rank_path(std::string_view path, int32_t rank);
 
 const std::vector<const Exporter*>& exporters();
 const Exporter* find_exporter(std::string_view name);
-// By `to` when not empty, else by the extension of `path`. Errors: kUsage with the list.
+// Chooses by `to` when it is not empty, else by the extension of `path`. Errors: kUsage with the list of exporters.
 Result<const Exporter*> choose_exporter(std::string_view to, std::string_view path);
 
 }  // namespace stageline

@@ -1,5 +1,5 @@
-// JSON: one object with everything that is known: facts about the run, every table, flaws, findings.
-// Values are raw (integer nanoseconds, fractions of 1). Layout: docs/exporters/tables.md.
+// JSON: one object with everything that is known: facts about the run, every table, flaws and findings. Values are raw
+// (integer nanoseconds, fractions of 1). Layout: docs/exporters/tables.md.
 #include <cmath>
 
 #include "base/output_file.h"
@@ -50,7 +50,7 @@ Status write_json(const ExportInput& input, const std::string& path) {
   Result<OutputFile> out = OutputFile::create(path);
   if (!out) return std::move(out).error();
   JsonWriter json;
-  // take() leaves the writer in its place within the text, so what is written can go out.
+  // take() keeps the writer's state within the document, so the text written so far can be moved out.
   const auto flush = [&](JsonWriter& writer) { out->write(writer.take()); };
   json.begin_object().key("meta").begin_object();
   for (const MetaEntry& entry : run_meta(input.trace))
@@ -75,7 +75,7 @@ Status write_json(const ExportInput& input, const std::string& path) {
 
 }  // namespace
 
-// No extension: ".json" names half a dozen formats, so this one is asked for by name.
+// It has no extension: ".json" is used by half a dozen formats, so this one has to be asked for by name.
 extern const Exporter json_exporter;
 const Exporter json_exporter = {
     "json", "every table, flaw and finding as one JSON object", {}, false, true, write_json, false, false, "", false,

@@ -19,8 +19,8 @@ std::string text_without(std::string_view text, std::string_view what) {
   return out;
 }
 
-// What a generic kernel does stands in its template arguments: the functor, else the first long word. A word with
-// arguments of its own (UnaryFunctor<…>) wraps another one.
+// Returns the template argument that tells what a generic kernel does: the functor, else the first long word. When a
+// word has arguments of its own (UnaryFunctor<…>), it wraps another word, which is then searched.
 std::string_view telling_word(std::string_view inside) {
   constexpr std::array<std::string_view, 6> kEnds = {"Functor", "functor", "Op", "Ops", "_kernel_cuda", "_kernel_impl"};
   constexpr std::array<std::string_view, 5> kWrappers = {"Functor", "UnaryFunctor", "BinaryFunctor", "AUnaryFunctor",
@@ -73,7 +73,7 @@ std::string kernel_label(std::string_view name) {
     }
   }
   if (out.starts_with("at::native::")) out.erase(0, 12);
-  while (out.starts_with("::")) out.erase(0, 2);  // of an unnamed namespace
+  while (out.starts_with("::")) out.erase(0, 2);  // left over from an unnamed namespace
   while (!out.empty() && out.back() == ' ') out.pop_back();
   if (out.empty()) return text;
   if (!is_generic(out)) return out;

@@ -1,5 +1,5 @@
-// Names of C++ kernels for people: "elementwise_kernel<4> · AddFunctor" instead of hundreds of characters. The report
-// page shortens by the same rules (short_kernel_name of model/slice_facts.h is HTA's).
+// Readable names of C++ kernels: "elementwise_kernel<4> · AddFunctor" instead of hundreds of characters. The report
+// page shortens names by the same rules. (short_kernel_name of model/slice_facts.h does it as HTA does.)
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace stageline {
 
-// Without "void", at::native::, template arguments and parameters; of generic kernels with the functor that says what
-// they do. Names that are no C++ signature come back as they are. Linear in the length.
+// Returns the name without "void", at::native::, template arguments and parameters. Names of generic kernels keep the
+// functor that tells what they do. Names that are not C++ signatures are returned as they are. Linear in the length.
 std::string kernel_label(std::string_view name);
 
 }  // namespace stageline

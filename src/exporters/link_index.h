@@ -1,5 +1,5 @@
-// LinkIndex: the links of a trace by either end, for exporters that walk cells in time order and
-// have to know the arrows that touch each. Two arrays of 4 bytes per cell and per link.
+// LinkIndex: finds the links of a trace by either end. It is for exporters that walk the cells in time order and need
+// the arrows of each cell. Takes two arrays of 4 bytes per cell and per link.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace stageline {
 
 class LinkIndex {
  public:
-  // Leaves out links with an end that the layout does not show.
+  // Leaves out links that have an end which the layout does not show.
   LinkIndex(const Trace& trace, const TrackLayout& layout) {
     std::vector<bool> shown(trace.cells.size(), layout.cells_left_out == 0);
     if (layout.cells_left_out > 0)
@@ -24,7 +24,7 @@ class LinkIndex {
     left_out_ = trace.links.size() - out_.links.size();
   }
 
-  // Indices into trace.links.
+  // Both return indices into trace.links.
   std::span<const uint32_t> out_of(uint32_t cell) const { return out_.at(cell); }
   std::span<const uint32_t> into(uint32_t cell) const { return in_.at(cell); }
   size_t left_out() const { return left_out_; }
@@ -39,7 +39,8 @@ class LinkIndex {
   template <class Usable>
   static Side group(const Trace& trace, uint32_t Link::* end, Usable usable) {
     Side side;
-    side.begin.assign(trace.cells.size() + 2, 0);  // one more: counting moves each begin two places up first
+    // One more than needed: counting first moves each begin two places up.
+    side.begin.assign(trace.cells.size() + 2, 0);
     for (const Link& link : trace.links)
       if (usable(link)) ++side.begin[link.*end + 2];
     for (size_t i = 2; i < side.begin.size(); ++i) side.begin[i] += side.begin[i - 1];

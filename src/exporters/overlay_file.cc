@@ -1,12 +1,12 @@
-// The source is read once, in windows. JsonEvents finds the events in it and hands over all other bytes too, so
-// what stands between and around the events is written as it was:
+// The source is read once, in windows. JsonEvents finds the events in it and also hands over all other bytes, so what
+// stands between and around the events is written unchanged:
 //
 //   { "schemaVersion": 1, …, "traceEvents": [   {event},   {event},   {event}   ], "traceName": … }
 //   └────────── head ─────────────────────────┘ └────────┘└─────────┘         └─── tail ────────┘
 //                                                         gap + event
 //
-// An event that leaves takes the gap before it along. New events go in front of the tail. Events of further files
-// are put in before it, without their own heads and tails.
+// An event that is dropped takes the gap before it along. New events are written before the tail. Events of further
+// files are also put before the tail, without the heads and tails of those files.
 #include "exporters/overlay_file.h"
 
 #include <sys/stat.h>
@@ -23,9 +23,9 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
-// A top-level member of an event: where its key and its value stand.
+// A top-level member of an event: the positions of its key and its value.
 struct Member {
-  size_t key = 0, value = 0, end = 0;  // of the text; `end` is after the value
+  size_t key = 0, value = 0, end = 0;  // positions in the text; `end` is after the value
   bool found = false;
 };
 
@@ -63,7 +63,7 @@ Member member_of(std::string_view event, std::string_view wanted) {
   }
 }
 
-// The source must not be replaced by what is made from it.
+// Refuses to replace the source by what is made from it.
 Status check_other_file(const std::string& path, const SourceRef& file) {
   struct stat out, in;
   if (path == "-" || stat(path.c_str(), &out) != 0 || stat(file.path.c_str(), &in) != 0) return {};
@@ -74,7 +74,7 @@ Status check_other_file(const std::string& path, const SourceRef& file) {
 
 bool only_blanks(std::string_view text) { return text.find_first_not_of(kBlanks) == std::string_view::npos; }
 
-// Appends a member to the text of an object.
+// Appends members to the text of an object.
 void add_members(std::string& object, std::string_view members) {
   const size_t close = object.rfind('}');
   if (close == std::string::npos || close == 0) return;
@@ -106,7 +106,8 @@ class OverlayWriter {
     });
     for (;;) {
       Result<std::vector<JsonSpan>> spans = events.next();
-      if (!spans || spans->empty()) break;  // a fault was told when it was read; what is whole is written
+      // The fault was already reported when the trace was read; the whole events are written.
+      if (!spans || spans->empty()) break;
       for (const JsonSpan& span : *spans)
         if (!tail_begun_) add_event(span, index++);
     }
@@ -116,7 +117,7 @@ class OverlayWriter {
     return {};
   }
 
-  // After the last file.
+  // Called after the last file.
   void finish() {
     if (!frame_end_.empty()) {
       add_new_events();
@@ -135,7 +136,7 @@ class OverlayWriter {
     pending_ += bytes;
   }
 
-  // Takes the source's bytes from where the last event ended to `offset`.
+  // Takes the source's bytes from the end of the last event to `offset`.
   std::string_view take_to(int64_t offset) {
     const auto size = std::min(static_cast<size_t>(offset - position_), pending_.size() - used_);
     const std::string_view bytes = std::string_view(pending_).substr(used_, size);
@@ -164,7 +165,7 @@ class OverlayWriter {
     in_head_ = false;
   }
 
-  // Puts the source's own separator, or ours where it has none, before every event but the first written.
+  // Writes the separator before every event but the first: the source's own one, or ours when it has none.
   void separate(std::string_view gap) {
     if (any_written_) {
       const bool usual =
@@ -181,7 +182,7 @@ class OverlayWriter {
     }
   }
 
-  // What closes the frame that the first file opened; it waits for the events of the others.
+  // Keeps the text that closes the frame of the first file. It is written after the events of the other files.
   void add_to_tail(std::string_view bytes) {
     if (!first_) return;
     if (last_) {
@@ -191,10 +192,11 @@ class OverlayWriter {
     }
   }
 
-  // `close`: position of the bracket that closes the array.
+  // `close` is the position of the bracket that closes the array.
   void begin_tail(int64_t close) {
     tail_begun_ = true;
-    const std::string before(take_to(close));  // blanks; a comma after the last event, or damage, is not kept
+    // Blanks are kept; a comma after the last event, or damaged bytes, are not.
+    const std::string before(take_to(close));
     if (in_head_ && first_) write(before);
     if (first_ && last_) add_new_events();
     if (!in_head_ && only_blanks(before)) add_to_tail(before);
@@ -205,7 +207,7 @@ class OverlayWriter {
 
   void end_file(const JsonEvents& events) {
     if (events.finished()) return begin_tail(events.array_end());
-    // Broken off: what stands after the last whole event is the piece of one.
+    // The source breaks off: after the last whole event there is only a piece of an event.
     if (in_head_ && first_) write(std::string_view(pending_).substr(used_));
     tail_begun_ = true;
     if (first_ && last_) add_new_events();
@@ -216,9 +218,9 @@ class OverlayWriter {
 
   const TraceOverlay& overlay_;
   ExportSink& sink_;
-  std::string pending_;  // read; from used_ on not written yet
+  std::string pending_;  // bytes read; those from used_ on are not written yet
   size_t used_ = 0;
-  int64_t position_ = 0;  // of pending_[used_]
+  int64_t position_ = 0;  // position of pending_[used_] in the source
   std::string frame_end_;
   bool first_ = true, last_ = true;
   bool in_head_ = true, tail_begun_ = false, any_written_ = false;
@@ -235,7 +237,7 @@ std::string changed_event(std::string_view event, std::string_view extra, bool d
     if (!extra.empty()) {
       out.replace(args.value, args.end - args.value, "{}");
     } else {
-      // The member leaves with one comma beside it.
+      // The member is removed together with one comma beside it.
       size_t from = args.key, to = args.end;
       const size_t before = out.find_last_not_of(kBlanks, from - 1);
       const size_t after = out.find_first_not_of(kBlanks, to);

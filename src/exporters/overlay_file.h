@@ -1,5 +1,5 @@
-// Writes a source trace again with an overlay on it. Exporters and the engine share it; call it through
-// engine/write_overlay.h outside this layer.
+// Writes a source trace again with an overlay on it. Exporters and the engine share it. Outside this layer, call it
+// through engine/write_overlay.h.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace stageline {
 
-// Streams the files of the overlay's part to `path` (gzip when it ends in .gz), event by event, as the source
-// wrote them, with everything that stands around the events. Of several files the first gives the frame and the
-// others only their events. A source that breaks off is closed properly. Memory is bounded by a window of the
-// source and the largest event. Errors: kUnavailable when the source cannot be opened again, kIo, kBadInput when it
-// changed since it was read or holds no events.
+// Streams the files of the overlay's part to `path` (gzip when it ends in .gz), event by event, as the source wrote
+// them, with everything that stands around the events. When there are several files, the first gives the frame and the
+// others only their events. A source that breaks off is closed properly. Memory is bounded by one window of the source
+// and the largest event. Errors: kUnavailable when the source cannot be opened again, kIo, kBadInput when it changed
+// since it was read or holds no events.
 Status write_overlay_file(const Trace& trace, const TraceOverlay& overlay, const std::string& path);
 
-// One event with its changes: `extra` is put at the end of its args, `name` (JSON, "" keeps the old one) replaces its
-// name.
+// Returns one event with its changes. `extra` is put at the end of its args. `name` (JSON) replaces its name; "" keeps
+// the old name.
 std::string changed_event(std::string_view event, std::string_view extra, bool drop_args, std::string_view name);
 
 }  // namespace stageline

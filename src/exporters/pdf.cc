@@ -1,4 +1,4 @@
-// PDF: the pipeline chart on one page of its own size, text as text.
+// PDF: the pipeline chart on one page of the chart's size, with text as text.
 #include <cairo-pdf.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Status write_pdf(const ExportInput& input, const std::string& path) {
                                                              chart->layout.height * scale);
   cairo_pdf_surface_set_metadata(pdf, CAIRO_PDF_METADATA_TITLE, chart->layout.title.c_str());
   cairo_pdf_surface_set_metadata(pdf, CAIRO_PDF_METADATA_CREATOR, "Stageline " STAGELINE_VERSION);
-  // Cairo would write the time of day: the same input must give the same bytes.
+  // Without this Cairo would write the time of day, but the same input must give the same bytes.
   cairo_pdf_surface_set_metadata(pdf, CAIRO_PDF_METADATA_CREATE_DATE, "");
   const Status painted = paint_chart(*chart, pdf, scale);
   if (!painted) return painted.error();

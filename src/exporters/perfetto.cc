@@ -1,17 +1,17 @@
-// Perfetto's native trace, protobuf without a protobuf library (proto_writer.h).
+// Perfetto's native trace, a protobuf format written without a protobuf library (proto_writer.h).
 //
-// A file is TracePackets one after another. Each track of ours is one packet sequence with state of
-// its own, told once: the track its events belong to, the names it has used so far, and a private
-// clock (id 64) that counts from event to event, so that an event costs a few bytes:
+// A file is a series of TracePackets. Each track of ours is one packet sequence. A sequence has state of its own, which
+// is written once: the track that its events belong to, the names it has used so far, and a private clock (id 64) that
+// counts from event to event. So an event costs only a few bytes:
 //
 //   track descriptors      root, steps, processes, threads, with the order to show them in
 //   sequence 2             defaults | clock: 64 = 0 at start | BEGIN F0 | END | BEGIN B0 | END …
 //   sequence 3             …
 //
-// Rules that bite (docs/exporters/perfetto.md): the first packet of a sequence must clear its
-// state, or all of it is skipped in silence; an END must stand before the BEGIN of the same time, or
-// the second slice nests in the first; times may be in any order between sequences, not within.
-// Field numbers: perfetto/protos/perfetto/trace/{trace_packet,track_event/*}.proto.
+// Three rules are easy to break (docs/exporters/perfetto.md). The first packet of a sequence must clear its state, or
+// the whole sequence is skipped without a message. An END must stand before the BEGIN of the same time, or the second
+// slice nests in the first. Times may be in any order between sequences, but not within one. Field numbers:
+// perfetto/protos/perfetto/trace/{trace_packet,track_event/*}.proto.
 
 #include <algorithm>
 #include <array>
@@ -31,11 +31,11 @@ namespace stageline {
 using namespace perfetto;
 namespace {
 
-// Annotations, by iid − 1.
+// Names of annotations; the index is iid − 1.
 constexpr std::array<std::string_view, 8> kAnnotations = {"kind",        "step", "stage", "chunk",
                                                           "micro_batch", "rank", "dp",    "dur_ns"};
 enum Annotation : uint64_t { kKind = 1, kStep, kStage, kChunk, kMicroBatch, kRank, kDp, kDurNs };
-constexpr uint64_t kStepCategory = kCellKindCount + 1;  // categories: kind + 1, then this
+constexpr uint64_t kStepCategory = kCellKindCount + 1;  // category ids: kind + 1, and then this one
 
 class PerfettoWriter : PerfettoPackets {
  public:
@@ -45,7 +45,7 @@ class PerfettoWriter : PerfettoPackets {
         layout_(lay_out_tracks(input.trace)),
         names_(input.trace, layout_.extent.chunk_count > 1),
         links_(input.trace, layout_),
-        // Perfetto's times are unsigned. A trace that begins before its zero starts at zero instead.
+        // Perfetto's times are unsigned. A trace that begins before its zero is shifted to begin at zero.
         first_ns_(has_profiler_slices(input.trace) ? std::min(layout_.extent.start_ns, first_slice_ns(input.trace))
                                                    : layout_.extent.start_ns),
         shift_ns_(first_ns_ < 0 ? 0 - static_cast<uint64_t>(first_ns_) : 0) {}
@@ -57,7 +57,7 @@ class PerfettoWriter : PerfettoPackets {
     flush();
   }
 
-  // What it has numbered.
+  // Returns the numbers that this writer has used.
   PerfettoNumbers taken() const {
     PerfettoNumbers n;
     n.any = true;
@@ -106,10 +106,10 @@ class PerfettoWriter : PerfettoPackets {
     }
   }
 
-  // A sequence with the texts that every track uses.
+  // Begins a sequence with the texts that every track uses.
   void begin_sequence(uint64_t uuid, uint64_t start) {
     interned_.clear();
-    // Times since 1970 (after 2001, to be sure) can be shown as dates.
+    // Times that count from 1970 (taken to be those after 2001) can be shown as dates.
     open_sequence(uuid, start, shift_ns_ == 0 && layout_.extent.start_ns > kDatedNs);
     const size_t packet = begin_packet();
     out_.number(packet::kSequenceId, sequence_);
@@ -159,12 +159,13 @@ class PerfettoWriter : PerfettoPackets {
     for (size_t i = track.begin; i < track.end; ++i) write_cell(layout_.cells[i], trace_.parts[track.part]);
   }
 
-  // What names the cell within its sequence, in 64 bits; 0 when the numbers are too large for that.
+  // Returns the name of the cell within its sequence as a 64-bit key; 0 when the numbers are too large for that.
   uint64_t name_key(size_t cell) const {
     const Cells& cells = trace_.cells;
     const uint64_t duration = names_.duration_code(cell);
     if (duration >= uint64_t{1} << 24) return 0;
-    const uint64_t kind = static_cast<uint64_t>(cells.kind[cell]) << 24;  // the unit depends on it
+    // The kind is part of the key because the unit depends on it.
+    const uint64_t kind = static_cast<uint64_t>(cells.kind[cell]) << 24;
     if (names_.has_own_name(cell)) {
       const Part& part = trace_.parts[static_cast<size_t>(cells.part[cell])];
       return uint64_t{1} << 63 | uint64_t{part.slices.name_id[cells.slice[cell]]} << 28 | kind | duration;
@@ -175,7 +176,8 @@ class PerfettoWriter : PerfettoPackets {
     return uint64_t{1} << 62 | micro_batch << 39 | chunk << 28 | kind | duration;
   }
 
-  // Same for all work on one micro-batch, and for nothing else: the viewer lights it up together.
+  // Returns an id that is the same for all work on one micro-batch, and for nothing else: the viewer highlights such
+  // slices together.
   uint64_t correlation_id(size_t cell) const {
     const Cells& cells = trace_.cells;
     const Part& part = trace_.parts[static_cast<size_t>(cells.part[cell])];
@@ -229,8 +231,8 @@ class PerfettoWriter : PerfettoPackets {
     annotate(kDurNs, annotation::kUint, end - start);
     if (cells.step[cell] != kUnknown && cells.micro_batch[cell] != kUnknown)
       out_.number(track_event::kCorrelationId, correlation_id(cell));
-    // The same plain id on both ends, used for nothing else: the importer draws the arrow from the
-    // earlier to the later one. (A terminating id that comes first in time would be lost.)
+    // The same plain id stands on both ends and is used for nothing else; the importer then draws the arrow from the
+    // earlier end to the later one. (A terminating id would be lost if it came first in time.)
     for (const uint32_t link : links_.out_of(cell)) out_.fixed64(track_event::kFlowId, uint64_t{link} + 1);
     for (const uint32_t link : links_.into(cell)) out_.fixed64(track_event::kFlowId, uint64_t{link} + 1);
     out_.end(event);
@@ -244,7 +246,7 @@ class PerfettoWriter : PerfettoPackets {
   LinkIndex links_;
   int64_t first_ns_;
   uint64_t shift_ns_;
-  std::unordered_map<uint64_t, uint64_t> interned_;  // name key → iid, of the present sequence
+  std::unordered_map<uint64_t, uint64_t> interned_;  // name key → iid, in the current sequence
   std::string scratch_;
 };
 
@@ -254,7 +256,7 @@ Status write_perfetto(const ExportInput& input, const std::string& path) {
   if (input.trace.cells.size() > 0) {
     PerfettoWriter writer(input, *sink);
     writer.write();
-    // What the cells were read from stands below them, whole.
+    // The slices that the cells were read from are written below the cells, all of them.
     if (has_profiler_slices(input.trace)) write_profiler_slices(input.trace, *sink, writer.taken());
   } else {
     write_profiler_slices(input.trace, *sink);

@@ -1,5 +1,5 @@
-// Packets of Perfetto's native trace that every writer of one needs: descriptors of tracks, sequences with a clock of
-// their own, heads of events. What the packets mean and which rules bite: perfetto.cc.
+// Packets of Perfetto's native trace that every writer needs: descriptors of tracks, sequences with a clock of their
+// own, and heads of events. perfetto.cc explains what the packets mean and which rules must be kept.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@ namespace stageline::perfetto {
 
 constexpr uint64_t kExplicit = 3, kExplicitTop = 1, kNone = 2;  // orderings; SiblingMergeBehavior
 constexpr uint64_t kDeltaClock = kFirstSequenceClock;
-constexpr int64_t kDatedNs = 1'000'000'000'000'000'000;  // 2001: later times count from 1970
+constexpr int64_t kDatedNs = 1'000'000'000'000'000'000;  // in 2001; times later than this are taken to count from 1970
 
-// Names a sequence keeps; a track with more of them spells the rest out. Bounds our memory.
+// Limit of names that one sequence keeps, which bounds our memory. A track with more names writes the others out in
+// full.
 constexpr size_t kMaxInternedNames = size_t{1} << 16;
 
 constexpr uint64_t kStepUuid = uint64_t{1} << 32, kProcessUuid = uint64_t{2} << 32, kThreadUuid = uint64_t{3} << 32;
@@ -34,8 +35,8 @@ class PerfettoPackets {
     return out_.begin(kTracePacket);
   }
 
-  // Uuid 0 is the root of all tracks: it says that ranks decide, not running time or names, and how far times of
-  // different ranks can be trusted beside each other, in words that our reader knows.
+  // Writes the root of all tracks, Uuid 0. It says that tracks are sorted by rank, not by running time or name. It also
+  // says how far times of different ranks can be compared, in words that our own reader understands.
   void write_root(const Trace& trace) {
     const size_t packet = begin_packet();
     const size_t root = out_.begin(packet::kTrackDescriptor);
@@ -50,7 +51,7 @@ class PerfettoPackets {
     out_.end(packet);
   }
 
-  // A track descriptor around body(); `rank` is its place among its siblings.
+  // Writes a track descriptor around body(). `rank` is the track's place among its siblings.
   template <class Body>
   void track_descriptor(uint64_t uuid, size_t rank, Body body) {
     const size_t packet = begin_packet();
@@ -62,7 +63,7 @@ class PerfettoPackets {
     out_.end(packet);
   }
 
-  // The state of a new sequence: its track and its clock. `dated`: times are since 1970.
+  // Writes the state of a new sequence: its track and its clock. `dated` is true when times count from 1970.
   void open_sequence(uint64_t uuid, uint64_t start, bool dated) {
     ++sequence_;
     last_time_ = start;
@@ -102,7 +103,7 @@ class PerfettoPackets {
     out_.end(start);
   }
 
-  // The head of an event's packet, up to where its own content begins.
+  // Writes the head of an event's packet, up to where the event's own content begins.
   size_t begin_event_packet(uint64_t time) {
     const size_t packet = begin_packet();
     out_.number(packet::kTimestamp, time - last_time_);
@@ -120,7 +121,7 @@ class PerfettoPackets {
   }
 
   ProtoWriter out_;
-  uint64_t sequence_ = 1;  // the first one used is 2; 1 is the service's own
+  uint64_t sequence_ = 1;  // the first number used is 2, because 1 is the number of Perfetto's own service
 
  private:
   static constexpr size_t kPieceBytes = size_t{1} << 16;

@@ -50,12 +50,12 @@ class SliceWriter : PerfettoPackets {
  private:
   uint64_t pid(size_t p) const { return taken_.pid + p + 1; }
 
-  // A trace that begins before its zero starts at zero.
+  // A trace that begins before its zero is shifted to begin at zero.
   uint64_t shown_time(int64_t ns) const {
     return static_cast<uint64_t>(ns) - (first_ns_ < 0 ? static_cast<uint64_t>(first_ns_) : 0);
   }
 
-  // What nests goes to one thread, what then is left to the next.
+  // The slices that nest go to one thread, and those that are left over to the next thread.
   void write_lane(size_t p, const Lane& lane) {
     if (lane.begin >= lane.end) return;
     std::vector<uint32_t> left = write_thread(p, lane, 0, lane.end - lane.begin,
@@ -82,7 +82,7 @@ class SliceWriter : PerfettoPackets {
     known_categories_.assign(trace_.categories.size(), false);
     open_sequence(kThreadUuid + tid, shown_time(s.start_ns[slice_at(0)]), first_ns_ > kDatedNs);
     std::vector<uint32_t> left;
-    std::vector<int64_t> open;  // ends
+    std::vector<int64_t> open;  // ends of the open slices
     for (size_t k = 0; k < count; ++k) {
       const uint32_t i = slice_at(k);
       const int64_t start = s.start_ns[i], end = sum_or_limit(start, std::max<int64_t>(0, s.dur_ns[i]));
@@ -123,7 +123,7 @@ class SliceWriter : PerfettoPackets {
       out_.text(track_event::kName, valid_utf8(trace_.names.text(s.name_id[i])));
     }
     if (has_category) out_.number(track_event::kCategoryIid, uint64_t{s.category_id[i]} + 1);
-    // The arrow's id is its device end. A launch knows its last device work only.
+    // An arrow's id is its device end. A launch has an arrow only to its last device work.
     if (!s.partner.empty() && s.partner[i] != kNoSliceIndex) {
       const uint32_t other = s.partner[i];
       const bool on_device = lane.kind == LaneKind::kDeviceStream;
@@ -135,7 +135,7 @@ class SliceWriter : PerfettoPackets {
     out_.end(packet);
   }
 
-  // Arguments by Kineto's names, so that whoever reads them there reads them here.
+  // Arguments have Kineto's names, so that whoever reads them in Kineto's traces can read them here.
   void number(std::string_view name, int64_t value) {
     if (value < 0) return;
     const size_t start = out_.begin(track_event::kAnnotation);
@@ -169,9 +169,9 @@ class SliceWriter : PerfettoPackets {
   const Trace& trace_;
   const PerfettoNumbers& taken_;
   int64_t first_ns_;
-  uint64_t next_tid_;  // never a pid: Perfetto would take the thread for that process's main thread
-  uint64_t before_;    // slices of the ranks before
-  std::unordered_map<StringId, uint64_t> names_;  // → iid, of the present sequence
+  uint64_t next_tid_;  // never a pid: Perfetto would take the thread for the main thread of that process
+  uint64_t before_;    // number of slices of the ranks before
+  std::unordered_map<StringId, uint64_t> names_;  // → iid, in the current sequence
   std::vector<bool> known_categories_;
 };
 

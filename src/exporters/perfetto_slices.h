@@ -1,5 +1,5 @@
-// Slices of a profiler trace as Perfetto's own format: what perfetto.cc writes where there are no pipeline cells, and
-// beside them where there are.
+// Writes the slices of a profiler trace in Perfetto's own format. perfetto.cc calls this when there are no pipeline
+// cells, and also to write the slices beside the cells.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,22 @@
 
 namespace stageline {
 
-// One process per rank, one thread per lane, and further ones for slices that overlap there without nesting, at most
-// kMaxRowsPerLane of them; names, categories, and arrows from launches to their last device work. Arguments stay in the
-// source. Streams: memory is that of one lane's slices that did not nest. O(slices), times the threads of a lane.
-// Numbers that a file has given away already, so that tracks, sequences and arrows of both stay apart.
+// The numbers that a file has given away already, so that the tracks, sequences and arrows of both writers get
+// different ones.
 struct PerfettoNumbers {
   uint64_t pid = 0, tid = 0, sequence = 1, flow = 0, sibling = 0;
-  int64_t first_ns = INT64_MAX;  // what the file begins with
+  int64_t first_ns = INT64_MAX;  // time at which the file begins
   bool any = false;
 };
+// Writes one process for each rank and one thread for each lane, with names, categories, and arrows from launches to
+// their last device work. Slices that overlap on a lane without nesting go to further threads, at most kMaxRowsPerLane
+// for each lane. Arguments are not written; they stay in the source. The memory used is that of one lane's slices that
+// did not nest. O(slices), times the number of threads of a lane.
 void write_profiler_slices(const Trace& trace, ExportSink& sink, const PerfettoNumbers& taken = {});
 
-// Whether a trace has slices of a profiler, and not only those that its cells were read from.
+// Returns true when a trace has slices of a profiler besides those that its cells were read from.
 bool has_profiler_slices(const Trace& trace);
-// First start of any slice; INT64_MAX without.
+// Returns the first start of any slice, or INT64_MAX when there are no slices.
 int64_t first_slice_ns(const Trace& trace);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// PNG: the pipeline chart as pixels, twice as fine as its CSS size while that stays handy.
+// PNG: the pipeline chart as pixels. The picture has twice the resolution of its CSS size while it stays handy.
 #include <algorithm>
 
 #include "exporters/chart/chart_file.h"
@@ -7,8 +7,8 @@ namespace stageline {
 namespace {
 
 constexpr double kMostPixels = 32767;  // Cairo's limit for one side of an image
-constexpr double kMostArea = 100e6;    // 4 bytes each
-constexpr double kHandyWidth = 4400;   // sharper than this nobody needs
+constexpr double kMostArea = 100e6;    // at 4 bytes for each pixel
+constexpr double kHandyWidth = 4400;   // nobody needs a sharper picture than this
 
 cairo_status_t append_to(void* closure, const unsigned char* data, unsigned int length) {
   static_cast<std::string*>(closure)->append(reinterpret_cast<const char*>(data), length);
@@ -36,7 +36,7 @@ Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
   Result<Chart> chart = make_chart(input, options);
   if (!chart) return std::move(chart).error();
   const ChartLayout& layout = chart->layout;
-  // A width that was asked for is meant in pixels.
+  // A width that was asked for is a width in pixels.
   const bool fine = input.options.width_px == 0 && input.options.most_width_px == 0 &&
                     layout.width * 2 <= kHandyWidth && layout.height * 2 <= kMostPixels &&
                     layout.width * layout.height * 4 <= kMostArea;

@@ -1,9 +1,9 @@
-// ProtoWriter: protobuf's wire format, by hand. Perfetto's trace format needs a dozen fields of it,
-// which is not worth a dependency on a code generator (protobuf.dev/programming-guides/encoding).
+// ProtoWriter: writes protobuf's wire format by hand. Perfetto's trace format needs only a dozen of its fields, which
+// is not worth a dependency on a code generator (protobuf.dev/programming-guides/encoding).
 //
-// Every field is a varint key (number << 3 | wire type) and a value: a varint (0), eight bytes
-// little endian (1), or a length and bytes (2). Bytes are made by shifting, so the file is the
-// same on any machine.
+// Every field is a varint key (the field number shifted left by 3 bits, plus the wire type) and a value: a varint (0),
+// eight bytes little endian (1), or a length and bytes (2). Bytes are made by shifting, so the file is the same on any
+// machine.
 #pragma once
 
 #include <cassert>
@@ -20,13 +20,13 @@ class ProtoWriter {
     char* at = room(kMaxVarint);
     size_ += put_varint(at, value);
   }
-  // An unsigned integer, an enum or a bool.
+  // Writes an unsigned integer, an enum or a bool.
   void number(uint32_t field, uint64_t value) {
     char* at = room(2 * kMaxVarint);
     const size_t key = put_varint(at, uint64_t{field} << 3);
     size_ += key + put_varint(at + key, value);
   }
-  // An int32 or int64: negative values take ten bytes, as protobuf wants them.
+  // Writes an int32 or int64. Negative values take ten bytes, as protobuf requires.
   void signed_number(uint32_t field, int64_t value) { number(field, static_cast<uint64_t>(value)); }
   void fixed64(uint32_t field, uint64_t value) {
     char* at = room(kMaxVarint + 8);
@@ -42,8 +42,8 @@ class ProtoWriter {
     size_ += used + value.size();
   }
 
-  // A message inside: everything written between begin() and end(its result). One byte is kept for
-  // the length, enough for nearly all of ours; a longer message is moved up by the missing bytes.
+  // Begins an inner message: everything written between begin() and end(its result). One byte is kept for the length,
+  // which is enough for nearly all messages; a longer message is moved up by the missing bytes.
   [[nodiscard]] size_t begin(uint32_t field) {
     char* at = room(kMaxVarint + 1);
     size_ += put_varint(at, uint64_t{field} << 3 | 2) + 1;
@@ -76,13 +76,14 @@ class ProtoWriter {
     at[i] = static_cast<char>(value);
     return i + 1;
   }
-  // Where the next byte goes, with space for `bytes` of them. One check a field, not one a byte.
+  // Returns where the next byte goes, with space for `bytes` bytes. Called once for each field, so that there is not
+  // one check for each byte.
   char* room(size_t bytes) {
     if (buffer_.size() - size_ < bytes) buffer_.resize(2 * buffer_.size() + bytes);
     return buffer_.data() + size_;
   }
 
-  std::string buffer_ = std::string(size_t{1} << 17, '\0');  // size_ bytes of it are in use
+  std::string buffer_ = std::string(size_t{1} << 17, '\0');  // the first size_ bytes are in use
   size_t size_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The facts about a run that stand at the head of every machine-readable output.
+// The facts about a run that every machine-readable output has at its head.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct MetaEntry {
   int64_t integer = 0;
 };
 
-// format, description, machines, ranks, stages, replicas, steps, chunks, micro_batches, cells,
-// slices, start_ns, end_ns, clock ("shared", "unaligned", "per_rank"), steps_laid_end_to_end (0/1),
-// stageline_version. No date: same input, same bytes.
+// Returns the entries format, description, machines, ranks, stages, replicas, steps, chunks, micro_batches, cells,
+// slices, start_ns, end_ns, clock ("shared", "unaligned", "per_rank"), steps_laid_end_to_end (0 or 1) and
+// stageline_version. There is no date, so that the same input gives the same bytes.
 std::vector<MetaEntry> run_meta(const Trace& trace);
 
 }  // namespace stageline

@@ -19,7 +19,7 @@ uint64_t shown_dur_ns(const Cells& cells, size_t i) {
 }
 
 struct Shown {
-  uint64_t hundredths;  // of the unit, rounded half up
+  uint64_t hundredths;  // of the unit; a half is rounded up
   NameUnit unit;
 };
 
@@ -55,7 +55,7 @@ void append_shown(std::string& out, Shown s) {
 }  // namespace
 
 SliceNames::SliceNames(const Trace& trace, bool with_chunk) : trace_(trace), with_chunk_(with_chunk) {
-  // The unit in which the median lies needs only a count per unit.
+  // Only the unit of the median is needed, so counting the durations for each unit is enough.
   std::array<std::array<size_t, 3>, kCellKindCount> count{};
   const Cells& cells = trace.cells;
   for (size_t i = 0; i < cells.size(); ++i)
@@ -81,7 +81,7 @@ void SliceNames::append_stem(std::string& out, size_t cell) const {
     out += valid_utf8(trace_.slice_name(cells.at(cell)));
     return;
   }
-  // As cell_label(), without its temporary strings.
+  // Does the same as cell_label(), without its temporary strings.
   const CellKind kind = cells.kind[cell];
   out += kind_code(kind);
   if (cells.micro_batch[cell] >= 0) append_number(out, static_cast<uint64_t>(cells.micro_batch[cell]));

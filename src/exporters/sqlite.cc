@@ -1,9 +1,8 @@
-// SQLite: every table as a table, with its columns documented inside the file. Values are raw, units
-// are in the names ("dur_ns"), unknown is NULL. The schema is in docs/exporters/tables.md.
+// SQLite: every table as a table, with descriptions of its columns inside the file. Values are raw, units are in the
+// names ("dur_ns"), and unknown values are NULL. The schema is in docs/exporters/tables.md.
 //
-// SQLite insists on opening a file by name, so it writes to the partial file that OutputFile has
-// already made; commit() then gives it its own name. No journal: a file that was not finished is
-// thrown away as a whole.
+// SQLite always opens a file by name, so it writes to the partial file that OutputFile has already made; commit() then
+// renames it. There is no journal, because an unfinished file is thrown away as a whole.
 #include <set>
 
 #include "base/output_file.h"
@@ -15,7 +14,7 @@
 namespace stageline {
 namespace {
 
-// The first thing that went wrong; after it nothing more is written.
+// Remembers the first error. Nothing more is written after it.
 struct Output {
   const SqliteDb& db;
   Status status = {};  // NOLINT(readability-redundant-member-init): GCC wants it
@@ -29,7 +28,8 @@ struct Output {
   }
 };
 
-// SQLite's names are case-insensitive (ASCII); a second "F" beside "f" becomes "f_2".
+// Returns a name that is not taken. SQLite's names are case-insensitive (ASCII), so a second "F" beside "f" becomes
+// "f_2".
 std::string unique(std::string_view name, std::set<std::string>& taken) {
   const auto lower = [](std::string text) {
     for (char& c : text)

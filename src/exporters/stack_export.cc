@@ -12,8 +12,8 @@
 namespace stageline {
 namespace {
 
-// A line of a hundred thousand frames would be written a hundred thousand times; recorded stacks are in the file
-// already.
+// Limits of frames in one line. A rebuilt stack of a hundred thousand nested frames would be written a hundred thousand
+// times; recorded stacks already stand in the file in full.
 constexpr size_t kMostFrames = 512, kMostRecordedFrames = 100'000;
 constexpr StringId kNoLeaf = 0;
 
@@ -25,8 +25,8 @@ struct Sample {
 
 bool is_time(StackMetric metric) { return metric == StackMetric::kHostTime || metric == StackMetric::kDeviceTime; }
 
-// torch holds times as doubles in µs from the start of its profile, and cuts what it writes: which whole number comes
-// out may hang on the last bit.
+// Torch holds times as doubles in µs from the start of its profile and truncates what it writes. Which whole number
+// results may depend on the last bit of the double, so its arithmetic is repeated here.
 class TorchTimes {
  public:
   TorchTimes(const Trace& trace, const Part& part, const FunctionEvents& events, const std::vector<uint32_t>& order)
@@ -111,7 +111,8 @@ class Collector {
     put(stacks.stack_of(event.slice), kNoLeaf, value);
   }
 
-  // Every piece of time once: device work in the stack of its own launch, not with its operator again.
+  // Counts every piece of time once: device work counts in the stack of its own launch, and not again with its
+  // operator.
   void add(const FunctionEvents& events, uint32_t i) {
     const FunctionEvent& event = events.events[i];
     if (event.slice == kNoSliceIndex) return;
@@ -123,7 +124,7 @@ class Collector {
       case StackMetric::kSamples: value = event.category == Category::kCpuOp; break;
       default: value = memory_of(events, i, options_.metric);
     }
-    // What a frame spends itself is its own stack's; with operators as frames, the same of operators.
+    // What a frame spends itself counts in its own stack. When operators are frames, the same holds for operators.
     put(stacks.inside(event.slice), leaf ? part_.slices.name_id[event.slice] : kNoLeaf, value);
   }
 
@@ -133,7 +134,7 @@ class Collector {
   FunctionNames names_;
 };
 
-// Equal stacks in one, in the order of the tree.
+// Adds up equal stacks, in the order of the tree.
 std::vector<Sample> aggregated(std::vector<Sample> samples) {
   std::stable_sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
     return a.node != b.node ? a.node < b.node : a.leaf < b.leaf;
@@ -149,7 +150,7 @@ std::vector<Sample> aggregated(std::vector<Sample> samples) {
   return sums;
 }
 
-// Outermost first.
+// Returns the frames, outermost first.
 std::vector<std::string> frames_of(const Trace& trace, const PythonStacks& stacks, const Sample& sample, size_t most) {
   std::vector<std::string> frames;
   const std::vector<std::string_view> entries = stacks.entries(sample.node, most);
@@ -190,7 +191,7 @@ Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<si
   Result<ExportSink> sink = ExportSink::create(path);
   if (!sink) return std::move(sink).error();
   StackExportCounts counts;
-  JsonWriter json;  // speedscope: profiles as they come, frames at the end
+  JsonWriter json;  // speedscope: profiles are written as they come, frames at the end
   std::unordered_map<std::string, int64_t> number_of;
   std::vector<std::string> all_frames;
   const auto flush = [&] {
@@ -210,7 +211,7 @@ Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<si
     const std::string rank = "rank " + std::to_string(trace.parts[p].rank);
     if (!options.speedscope) {
       std::string out;
-      int64_t carried_ns = 0;  // of aggregated stacks: what whole µs left over, for the next line
+      int64_t carried_ns = 0;  // for aggregated stacks: the rest after whole µs, which is added to the next line
       for (const Sample& sample : found.samples) {
         int64_t value = sample.value;
         if (time && !options.nanoseconds) {

@@ -1,5 +1,5 @@
-// SVG: the pipeline chart as vectors. Cairo writes text as outlines, so what a reader or a search
-// would miss, the title, is added as the element that SVG has for it.
+// SVG: the pipeline chart as vectors. Cairo writes text as outlines, which readers and searches cannot see. So the
+// title is added as SVG's own <title> element.
 #include <cairo-svg.h>
 
 #include "exporters/chart/chart_file.h"
@@ -24,7 +24,7 @@ std::string xml_escaped(const std::string& text) {
   return escaped;
 }
 
-// Charts are a few MB at most (ChartOptions::max_objects), so the text is finished in memory.
+// Charts are at most a few MB (ChartOptions::max_objects), so the text is built in memory.
 cairo_status_t collect(void* closure, const unsigned char* data, unsigned int length) {
   static_cast<std::string*>(closure)->append(reinterpret_cast<const char*>(data), length);
   return CAIRO_STATUS_SUCCESS;
@@ -36,7 +36,8 @@ void add_title(std::string& svg, const std::string& title) {
   if (end != std::string::npos) svg.insert(end + 1, "\n<title>" + xml_escaped(title) + "</title>");
 }
 
-// Cairo 1.16 numbers its surfaces through the whole process: the second chart would differ from the first.
+// Cairo 1.16 numbers its surfaces through the whole process, so a second chart would differ from the first. This
+// removes the number.
 void drop_surface_number(std::string& svg) {
   constexpr std::string_view kBefore = "<g id=\"surface";
   const size_t at = svg.find(kBefore);

@@ -17,15 +17,15 @@ namespace stageline {
 namespace {
 
 constexpr std::string_view kGap = "  ";
-constexpr int kMostNameColumns = 60;  // of a name in a pipe
-constexpr int kMinWrapColumns = 24;   // narrower than this, wrapping reads worse than a long line
+constexpr int kMostNameColumns = 60;  // width of a name when the output is a pipe
+constexpr int kMinWrapColumns = 24;   // narrower than this, a wrapped column is harder to read than a long line
 
 bool is_text(const Table& table, size_t column) { return table.columns()[column].type == ColumnType::kText; }
 bool is_integral(ColumnType type) {
   return type == ColumnType::kInteger || type == ColumnType::kDuration || type == ColumnType::kTime;
 }
 
-// "self_device_bytes", "bytes", "flops": counts that run to thirteen digits.
+// Returns true for columns "bytes", "self_device_bytes" and the like, whose counts run to thirteen digits.
 bool is_bytes(const ColumnSpec& spec) {
   return spec.type == ColumnType::kInteger && (spec.name == "bytes" || spec.name.ends_with("_bytes"));
 }
@@ -43,10 +43,11 @@ std::string human_count(int64_t value) {
   return fixed(scaled, 2) + " " + unit;
 }
 
-constexpr int64_t kEpochNs = 1'000'000'000'000'000;  // 11 days: no run counts that from its own zero
+// 11 days; no run's own clock counts that far, so a larger time counts from 1970.
+constexpr int64_t kEpochNs = 1'000'000'000'000'000;
 
-// What times of the table are shown from: `wanted` where they count from 1970 and it does, else their first; 0: as they
-// are.
+// Returns the time from which the table's times are shown: `wanted` when both it and the table count from 1970, else
+// the table's first time. Returns 0 when the times are to be shown unchanged.
 int64_t shown_origin(const Table& table, size_t rows, int64_t wanted) {
   int64_t least = INT64_MAX;
   for (size_t c = 0; c < table.columns().size(); ++c)
@@ -65,8 +66,8 @@ class Shown {
     if (!whole_names) shorten_names(rows);
   }
 
-  // Times since 1970 have fifteen digits before the point; they count from the run's first then, so that tables and
-  // charts of one run can be laid beside each other. 0: as they are.
+  // Times since 1970 have fifteen digits before the point. They are shown from the first time of the run, so that
+  // tables and charts of one run can be compared. 0: they are shown unchanged.
   int64_t origin_ns() const { return origin_ns_; }
 
   std::string operator()(size_t row, size_t column) const {
@@ -93,7 +94,7 @@ class Shown {
  private:
   static constexpr int kLongName = 40;
 
-  // Two kernels that would read the same keep their whole names.
+  // Two kernels whose short names would be equal keep their whole names.
   void shorten_names(size_t rows) {
     std::unordered_map<std::string, std::string> whole_of;
     std::vector<std::string> taken;
@@ -124,7 +125,7 @@ void append_aligned(std::string& out, std::string_view text, int width, bool rig
   if (!right && !last) out.append(static_cast<size_t>(missing), ' ');
 }
 
-// Bytes of `text` that fit into `width` columns, never cut within a character.
+// Returns how many bytes of `text` fit into `width` columns, never cutting within a character.
 size_t wrap_point_anywhere(std::string_view text, int width) {
   size_t end = 0;
   for (int used = 0; end < text.size();) {
@@ -137,7 +138,7 @@ size_t wrap_point_anywhere(std::string_view text, int width) {
   return end;
 }
 
-// The same, cut at a space if there is one. At least one character, so that wrapping ends.
+// Returns the same, but cut at a space when there is one. It is at least one character, so that wrapping ends.
 size_t wrap_point(std::string_view text, int width) {
   size_t end = 0, space = 0;
   int used = 0;
@@ -165,8 +166,8 @@ void append_wrapped(std::string& out, std::string_view text, int width, size_t i
   }
 }
 
-// `text` in at most `width` columns: its head and its tail around an ellipsis. Kernel names of hundreds of
-// characters differ at either end.
+// Returns `text` in at most `width` columns: its head and its tail around an ellipsis, because kernel names of hundreds
+// of characters may differ at either end.
 std::string shortened(const std::string& text, int width) {
   if (display_width(text) <= width) return text;
   const size_t head = wrap_point_anywhere(text, width * 2 / 3);
@@ -181,8 +182,8 @@ std::string shortened(const std::string& text, int width) {
   return text.substr(0, head) + "…" + text.substr(tail);
 }
 
-// Makes text columns narrower, the widest first, until the table fits into `room` columns or they are as
-// narrow as can be read.
+// Makes text columns narrower, the widest first, until the table fits into `room` columns or the columns are as narrow
+// as can be read.
 void fit_columns(const Table& table, std::vector<int>& width, int room, size_t end) {
   int total = 0;
   for (size_t c = 0; c < end; ++c) total += width[c] + (c > 0 ? static_cast<int>(kGap.size()) : 0);
@@ -226,12 +227,12 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
     width[c] = display_width(header[c]);
     for (size_t r = 0; r < rows; ++r) width[c] = std::max(width[c], display_width(shown(r, c)));
   }
-  // In a pipe nothing bounds a line but this: names are cut, sentences (the last column, and what is said in words) are
-  // not.
+  // Nothing else limits the length of a line in a pipe, so names are cut. Sentences (the last column, and the column
+  // "words") are not.
   for (size_t c = 0; c < columns && width_columns == 0 && !whole_names; ++c)
     if (is_text(table, c) && table.columns()[c].name != "words" && (c + 1 < columns || holds_names(table.columns()[c])))
       width[c] = std::min(width[c], std::max(kMostNameColumns, display_width(header[c])));
-  // The last column wraps where it can; the others give way to it as far as they must.
+  // The last column is wrapped where that is possible. The other columns get narrower only as far as needed.
   const bool last_wraps = is_text(table, columns - 1) && width[columns - 1] > kMinWrapColumns;
   if (width_columns > 0 && last_wraps) {
     fit_columns(table, width, width_columns - kMinWrapColumns - static_cast<int>(kGap.size()), columns - 1);
@@ -263,7 +264,7 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
             is_text(table, c) && (c != last || width_columns == 0) ? shortened(shown(r, c), width[c]) : shown(r, c),
             width[c], !is_text(table, c), c == last);
     }
-    // An empty last field must not leave its gap behind.
+    // An empty last field must not leave the gap before it.
     while (!out.empty() && out.back() == ' ') out.pop_back();
     out += '\n';
   }
@@ -301,7 +302,7 @@ void append_csv_rows(std::string& out, const Table& table, size_t begin, size_t 
         append_integer(out, table.integer(r, c));
       else if (type == ColumnType::kText)
         append_csv_field(out, table.text(r, c));
-      else  // an infinite ratio is not an unknown one: JSON has no word for it, CSV has
+      else  // an infinite ratio is not an unknown one; JSON cannot write it, but CSV can
         out += std::isfinite(table.real(r, c)) ? table.raw_text(r, c) : repr_double(table.real(r, c));
     }
     out += '\n';
@@ -320,7 +321,7 @@ void write_table_csv(const Table& table, const std::function<void(const std::str
       text.clear();
     }
   });
-  if (!text.empty()) write(text);  // the header of a table without rows
+  if (!text.empty()) write(text);  // the header of a table that has no rows
 }
 
 std::string format_table_csv(const Table& table) {
@@ -382,7 +383,8 @@ void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, i
   write_columns(json, table);
   const size_t begin = std::min(first_row, table.row_count());
   const size_t end = begin + std::min(table.row_count() - begin, most_rows);
-  // Of the first rows: the same for all of them, wherever one begins.
+  // The origin is taken from the table's first rows, so that it is the same for every part of the table that a page
+  // asks for.
   const size_t shown = std::min(table.row_count(), most_rows);
   const int64_t origin =
       table.is_later() ? shown_origin(table.rows(0, shown), shown, origin_ns) : shown_origin(table, shown, origin_ns);

@@ -1,5 +1,5 @@
-// One Table, three texts: aligned for people, CSV and JSON for machines. People see scaled values
-// (ms, %, ×) with the unit once in the header; machines get the raw ones.
+// Three text forms of a Table: aligned for people, CSV and JSON for machines. People see scaled values (ms, %, ×) with
+// the unit once in the header; machines get the raw values.
 #pragma once
 
 #include <functional>
@@ -12,37 +12,40 @@
 
 namespace stageline {
 
-// Aligned text, every row of it: a header line (dimmed with `colour`), numbers right-aligned, no
-// rules. When the lines would be wider than `width_columns` and the last column is text, that
-// column is wrapped; 0 never wraps. An empty table is "its title: none".
-// `most_rows`: the rest is counted in a last line. Bytes and FLOPs have units, times since 1970 count from `origin_ns`,
-// without one from the first of the table (a last line says from when), names of kernels are short and other names of a
-// column before the last cut in the middle: to the width, without one to 60 columns; `whole_names` leaves them as they
-// are. `chinese`: titles, and what text columns say, as far as they are known (table_words.h).
+// Returns aligned text: a header line (dimmed with `colour`) and the rows, with numbers right-aligned and no rules.
+// When the lines would be wider than `width_columns` and the last column is text, that column is wrapped; 0 never
+// wraps. An empty table is written as "its title: none".
+//
+// After `most_rows` rows, a last line says how many more there are. Bytes and FLOPs are shown with units. Times since
+// 1970 are counted from `origin_ns`, or from the first time in the table when `origin_ns` is 0, and a last line tells
+// that origin. Names of kernels are shortened. Other names, except in the last column, are cut in the middle: to the
+// width, or to 60 columns when there is no width. `whole_names` leaves all names as they are. `chinese` translates
+// titles and the texts of text columns as far as they are known (table_words.h).
 std::string format_table_text(const Table& table, int width_columns, bool colour, size_t most_rows = SIZE_MAX,
                               bool whole_names = false, int64_t origin_ns = 0, bool chinese = false);
 
-// RFC 4180 with a header of machine names and "\n" line ends; an unknown value is an empty field.
+// Returns CSV as in RFC 4180, with a header of machine names and "\n" line ends. An unknown value is an empty field.
 std::string format_table_csv(const Table& table);
-// The same, some thousand rows at a time.
+// Writes the same CSV in pieces of some thousand rows.
 void write_table_csv(const Table& table, const std::function<void(const std::string& text)>& write);
 
-// {name, title, columns: [{name, title, type, unit, help}], rows: [{column: value, …}]}; an unknown
-// value is null. `flush`, if given, is called now and then with the writer, to move text out.
+// Appends {name, title, columns: [{name, title, type, unit, help}], rows: [{column: value, …}]}. An unknown value is
+// null. `flush`, if given, is called from time to time with the writer, so that the finished text can be moved out.
 void append_table_json(JsonWriter& json, const Table& table, const std::function<void(JsonWriter&)>& flush = {});
 
-// The same for a page, which shows it: at most `most_rows` rows from `first_row` on, all counted in "row_count", a row
-// as an array in the order of the columns. Numbers of a page hold 53 bits: times count from "origin_ns" (text), which
-// is what format_table_text() lets them count from; "0": as they are. `apart`, if given, gets the rows of a table that
-// has kLeastRowsApart of them, and the page "rows_at": [where they begin in it, bytes, rows] in place of "rows".
+// Appends the same for a page, which shows it: at most `most_rows` rows from `first_row` on, the number of all rows in
+// "row_count", and each row as an array in the order of the columns. Numbers of a page hold 53 bits, so times are
+// counted from "origin_ns" (text), the same origin as in format_table_text(); "0" means that times are not shifted. A
+// table with at least kLeastRowsApart rows writes them to `apart` if that is given. In place of "rows" the page then
+// has "rows_at": [position in that text, bytes, number of rows].
 inline constexpr size_t kLeastRowsApart = 500;
 struct RowsApart {
   struct Place {
-    uint64_t key_at = 0, key_end = 0;  // of "rows_at":[…] in the page's JSON
-    uint64_t rows_at = 0, bytes = 0;   // in `text`
+    uint64_t key_at = 0, key_end = 0;  // position of "rows_at":[…] in the page's JSON
+    uint64_t rows_at = 0, bytes = 0;   // position and length in `text`
   };
   std::string text;
-  std::vector<Place> places;  // in the order of both
+  std::vector<Place> places;  // in the order in which they stand in the page and in `text`
 };
 void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns, size_t first_row = 0,
                        RowsApart* apart = nullptr);

@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-// Columns of few words, which mean the same in every table.
+// Columns whose texts are a few fixed words that mean the same in every table.
 constexpr std::array<std::string_view, 10> kSaysWords = {"part",    "within", "type", "piece",     "phase",
                                                          "verdict", "cause",  "what", "direction", "bound_by"};
 
@@ -40,7 +40,7 @@ std::string column_title(const ColumnSpec& spec, bool chinese) {
 
 namespace {
 
-// What a column of few words says for `text`; "" where nobody knows.
+// Returns the Chinese word for `text` in a column with few fixed words; "" when it is not known.
 std::string_view chinese_word(const Table& table, const ColumnSpec& spec, const std::string& text) {
   const std::string_view known = chinese_name("value." + table.name() + "." + spec.name + "." + text);
   if (!known.empty() || std::find(kSaysWords.begin(), kSaysWords.end(), spec.name) == kSaysWords.end()) return known;

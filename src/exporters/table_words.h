@@ -1,6 +1,6 @@
-// A table's words in the reader's language: titles, names of columns, and what text columns say. English is as
-// declared; Chinese is looked up (base/chinese), and sentences that an analysis wrote in both languages are the table's
-// own.
+// A table's words in the reader's language: titles, names of columns, and the texts of text columns. English texts are
+// those that the table declares. Chinese texts are looked up in base/chinese, except for sentences that an analysis
+// wrote in both languages: the table carries those itself.
 #pragma once
 
 #include <string>
@@ -15,15 +15,15 @@ namespace stageline {
 
 std::string table_title(const Table& table, bool chinese);
 std::string column_title(const ColumnSpec& spec, bool chinese);
-// Text of a cell in Chinese; itself where nobody knows better. Names (of kernels, operators, files) are never looked
-// up.
+// Returns the text of a cell in Chinese, or the text itself when no translation is known. Names (of kernels, operators,
+// files) are never translated.
 std::string cell_in_chinese(const Table& table, const ColumnSpec& spec, const std::string& text);
-// Whether a text column holds names rather than words: "name", "kernel" in its own name.
+// Returns true when a text column holds names rather than words: its own name contains "name" or "kernel".
 bool holds_names(const ColumnSpec& spec);
 
-// For a page, which has no dictionary: "sentences": [[English, Chinese], …] of titles, of what the first `most_rows`
-// rows of text columns say and of `notes`, each once, those that are known; beside them names under their keys:
-// "table.NAME", "column.NAME", "value.TABLE.COLUMN.TEXT", "flaw.NAME".
+// Writes what a page needs, because a page has no dictionary. "sentences" is [[English, Chinese], …]: titles, texts of
+// the first `most_rows` rows of text columns, and `notes`. Each appears once, and only when its translation is known.
+// Names are written beside them under their keys: "table.NAME", "column.NAME", "value.TABLE.COLUMN.TEXT", "flaw.NAME".
 void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const Diagnostics& notes, size_t most_rows);
 
 }  // namespace stageline

@@ -19,7 +19,7 @@ std::string_view op_type(CellKind kind) {
     case CellKind::kRecvForward: return "forward-recv";
     case CellKind::kSendBackward: return "backward-send";
     case CellKind::kRecvBackward: return "backward-recv";
-    case CellKind::kCollective: return "grads-reduce-scatter";  // the only one that simulations have
+    case CellKind::kCollective: return "grads-reduce-scatter";  // the only collective that simulations have
     case CellKind::kOptimizer: return "optimizer";
     case CellKind::kOther: return "other";
   }
@@ -34,7 +34,7 @@ Status write_timings_csv(const Trace& trace, const std::vector<int64_t>& clock_o
   out->write("dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n");
   const Cells& cells = trace.cells;
   const int32_t stages = extent_of(trace).stage_count;
-  // seq_id: position among the operations of its kind within one rank and step.
+  // seq_id is the position among the operations of the same kind within one rank and step.
   std::map<std::pair<int32_t, int32_t>, std::map<CellKind, int32_t>> sequence;
   for (size_t i = 0; i < cells.size(); ++i) {
     const Cell cell = cells.at(i);

@@ -1,4 +1,4 @@
-// The source trace with counters added: how many operations wait on each stream, how fast memory is copied.
+// Writes the source trace with counters added: how many operations wait on each stream, and how fast memory is copied.
 // Format: docs/exporters/trace-with-counters.md.
 #include "base/json_writer.h"
 #include "base/number.h"
@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-// pids as the source has them: numbers as numbers.
+// Writes a pid as the source has it: a number stays a number.
 void append_id(std::string& out, const std::string& text) {
   if (parse_int(text)) {
     out += text;
@@ -21,7 +21,7 @@ void append_id(std::string& out, const std::string& text) {
 
 struct Counter {
   std::string_view name, unit;
-  int64_t stream = -1;  // −1: none
+  int64_t stream = -1;  // −1: the counter belongs to no stream
 };
 
 void add_event(std::vector<std::string>& events, const Counter& counter, const std::string& pid, int64_t ts_ns,
@@ -32,14 +32,14 @@ void add_event(std::vector<std::string>& events, const Counter& counter, const s
   append_id(out, pid);
   if (counter.stream >= 0) out += ", \"id\": " + std::to_string(counter.stream);
   out += ", \"ts\": ";
-  out += ns_as_decimal(ts_ns, 3);  // microseconds on the file's own clock
+  out += ns_as_decimal(ts_ns, 3);  // in microseconds on the file's own clock
   out += ", \"args\": {";
   append_json_string(out, counter.unit);
   out += ": " + value + "}}";
   events.push_back(std::move(out));
 }
 
-// HTA's events: every point of its two series, on the file's clock as it rounded it.
+// Adds HTA's events: every point of its two series, on the file's clock with HTA's rounding.
 Status add_hta(const TorchRun& run, const TorchRank& rank, std::vector<std::string>& events) {
   const Part& part = *rank.part;
   Result<std::vector<QueuePoint>> queues = hta_queue_points(run, rank);

@@ -33,7 +33,7 @@ std::string process_name(const Part& part, bool machines_known) {
   return machines_known ? "other ranks" : "ranks";
 }
 
-// Cells by (part, lane), each group in start order. offsets[part * kLaneCount + lane] is its begin.
+// Cells grouped by (part, lane), each group in start order. offsets[part * kLaneCount + lane] is the begin of a group.
 struct Groups {
   std::vector<uint32_t> cells;
   std::vector<size_t> offsets;
@@ -63,16 +63,17 @@ Groups group_by_lane(const Trace& trace) {
   return groups;
 }
 
-// An instant occupies its nanosecond: viewers nest a slice that starts where an instant stands.
+// Returns the end of the time that a cell occupies. An instant occupies its whole nanosecond, because viewers would
+// nest a slice that starts where an instant stands.
 int64_t occupied_end_ns(const Cells& cells, size_t i) {
   return std::max(shown_end_ns(cells, i), cells.start_ns[i] + 1);
 }
 
-// Appends the tracks of one (part, lane): its cells split into rows.
+// Appends the tracks of one (part, lane), with its cells divided into rows.
 void add_lane_tracks(const Trace& trace, const uint32_t* first, const uint32_t* last, Track track,
                      TrackLayout& layout) {
   const Cells& cells = trace.cells;
-  // Nearly always one row is enough: look before making the rows.
+  // One row is nearly always enough, so this is checked before rows are made.
   bool overlap = false;
   for (const uint32_t* i = first; i + 1 < last && !overlap; ++i)
     overlap = cells.start_ns[i[1]] < occupied_end_ns(cells, i[0]);
@@ -89,7 +90,7 @@ void add_lane_tracks(const Trace& trace, const uint32_t* first, const uint32_t* 
     end_ns.push_back(occupied_end_ns(cells, *i));
   }
   std::vector<int> row;
-  // One row more than we show: it takes what has no place.
+  // One row more than is shown: it takes the cells that have no place.
   const int rows = assign_rows(start_ns, end_ns, row, kMaxRowsPerLane + 1);
   const std::string name = track.name;
   for (int r = 0; r < std::min(rows, kMaxRowsPerLane); ++r) {
@@ -105,7 +106,7 @@ void add_lane_tracks(const Trace& trace, const uint32_t* first, const uint32_t* 
 
 void add_steps(const Cells& cells, TrackLayout& layout) {
   std::map<int32_t, StepSlice> steps;
-  StepSlice* at = nullptr;  // cells come step by step: look the step up only when it changes
+  StepSlice* at = nullptr;  // cells come step by step, so the step is looked up only when it changes
   for (size_t i = 0; i < cells.size(); ++i) {
     if (cells.step[i] == kUnknown) continue;
     if (!at || at->step != cells.step[i])
@@ -123,7 +124,7 @@ void add_steps(const Cells& cells, TrackLayout& layout) {
     start_ns.push_back(step.start_ns);
     end_ns.push_back(std::max(step.end_ns, step.start_ns + 1));
   }
-  // Steps are few, and a job whose steps overlap this deep is no job: as many rows as it takes.
+  // There are few steps, and no real job has steps that overlap deeply. So there are as many rows as needed.
   std::vector<int> row;
   const int rows = assign_rows(start_ns, end_ns, row, INT32_MAX);
   for (size_t k = 0; k < row.size(); ++k) layout.steps[k].row = static_cast<size_t>(row[k]);
@@ -137,7 +138,7 @@ TrackLayout lay_out_tracks(const Trace& trace) {
   layout.extent = extent_of(trace);
   add_steps(trace.cells, layout);
 
-  // Machines in order, ranks in order within; ranks without a machine last.
+  // Machines come in order, ranks in order within a machine, and ranks without a machine last.
   int32_t last_machine = kUnknown;
   for (const Part& part : trace.parts) last_machine = std::max(last_machine, part.machine);
   const bool machines_known = last_machine != kUnknown;

@@ -11,8 +11,8 @@
 namespace stageline {
 namespace {
 
-// Paddle itself logs no messages of a model in chunks. The digit is on them too, since without it a type and
-// micro-batch would come several times in a step, by which a log's steps are told apart.
+// Paddle itself logs no messages for a model in chunks. Here messages have the chunk's digit too. Without it, one type
+// and micro-batch would occur several times in a step, but a repetition is how the steps of a log are told apart.
 std::string job_type_text(CellKind kind, int32_t chunk, bool chunked) {
   const std::string suffix = chunked ? std::to_string(chunk) : "";
   switch (kind) {
@@ -29,7 +29,7 @@ std::string job_type_text(CellKind kind, int32_t chunk, bool chunked) {
   }
 }
 
-// Milliseconds with six decimals, as std::to_string(double) prints them.
+// Returns milliseconds with six decimals, as to_string(double) prints them.
 std::string six_decimals(int64_t ns) {
   char buffer[40];
   snprintf(buffer, sizeof buffer, "%lld.%06lld", static_cast<long long>(ns / 1'000'000),
@@ -37,7 +37,7 @@ std::string six_decimals(int64_t ns) {
   return buffer;
 }
 
-// glog's "MMDD HH:MM:SS.uuuuuu" in UTC, and the year for Python's logger.
+// A time as glog's "MMDD HH:MM:SS.uuuuuu" in UTC, and with the year for Python's logger.
 struct WallTime {
   std::string glog, python;
 };
@@ -45,7 +45,7 @@ WallTime wall_time(int64_t ns) {
   int64_t us = ns / 1000;
   const int64_t days = us / 86'400'000'000;
   int64_t rest = us % 86'400'000'000;
-  // Days since 1970 to a civil date (Hinnant's algorithm, proleptic Gregorian).
+  // Converts days since 1970 to a civil date (Hinnant's algorithm, proleptic Gregorian calendar).
   const int64_t z = days + 719468, era = z / 146097, doe = z - era * 146097;
   const int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
   const int64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
@@ -69,7 +69,7 @@ Status write_worker_logs(const Trace& trace, const std::string& folder) {
   const bool chunked = extent_of(trace).chunk_count > 1;
   std::vector<std::vector<size_t>> of_part(trace.parts.size());
   for (size_t i = 0; i < cells.size(); ++i)
-    if (cells.kind[i] != CellKind::kCollective)  // Paddle logs none
+    if (cells.kind[i] != CellKind::kCollective)  // Paddle logs no collectives
       of_part[static_cast<size_t>(cells.part[i])].push_back(i);
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const Part& part = trace.parts[p];

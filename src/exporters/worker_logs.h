@@ -1,4 +1,4 @@
-// Writes a trace as Paddle worker logs: what the framework itself would have printed.
+// Writes a trace as Paddle worker logs, as the framework itself would have printed them.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace stageline {
 
-// folder/workerlog.N, or folder/machineM/workerlog.N with several machines. Cells are written in
-// the order they stand in the trace (a rank's job list), one burst a step, with a few ordinary
-// lines between as real logs have. Chunked cells get the digit form (forward1). Errors: kIo.
+// Writes folder/workerlog.N, or folder/machineM/workerlog.N when there are several machines. Cells are written in the
+// order of the trace (a rank's job list), in one burst for each step, with a few ordinary lines between the bursts as
+// in real logs. Cells with chunks get the form with a digit (forward1). Errors: kIo.
 Status write_worker_logs(const Trace& trace, const std::string& folder);
 
 }  // namespace stageline

@@ -12,7 +12,7 @@ double us(int64_t ns) { return static_cast<double>(ns) / 1e3; }
 double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
 double mb(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-// The pieces of sorted, disjoint intervals that lie in [start, end).
+// Returns the pieces of sorted, disjoint intervals that lie in [start, end).
 std::vector<Interval> within(const std::vector<Interval>& all, Span step) {
   std::vector<Interval> out;
   auto at =
@@ -51,7 +51,7 @@ void step_rows(SqliteInsert& insert, const RankRows& rows, const AscendDbOptions
     const std::vector<Interval> receive = within(receives, steps[i]);
     const int64_t whole = steps[i].end - steps[i].start, busy = total(compute), talk = total(comm);
     const int64_t both = common(compute, comm), bubble = total(receive), hidden = common(compute, receive);
-    // The profiler calls all receives "bubble" and the rest of the step "stage".
+    // The profiler sums all receives as "bubble", and calls the rest of the step "stage".
     const std::string step = std::to_string(o.first_step + static_cast<int64_t>(i));
     insert.text(step).real(us(busy)).real(us(talk - both)).real(us(both));
     insert.real(us(talk)).real(us(whole - busy - talk + both)).real(us(whole - bubble)).real(us(bubble));

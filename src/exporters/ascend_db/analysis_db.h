@@ -1,4 +1,4 @@
-// analysis.db: what the profiler itself sums up of one rank.
+// Writes analysis.db: the sums that Ascend's own profiler computes for one rank.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace stageline::ascend_db {
 
-// Sums of each step [start, end) of the device's time; every part of `rows` in true time, `offset_ns` added to
-// stamps. Errors: kIo.
+// Writes the sums of each step. `steps` are the [start, end) of each step on the device. All times in `rows` are true
+// times; `offset_ns` is added to them to give the rank's own stamps. Errors: kIo.
 Status write_analysis_db(const RankRows& rows, const AscendDbOptions& options, const std::vector<Span>& steps,
                          int64_t offset_ns, const std::string& path);
 

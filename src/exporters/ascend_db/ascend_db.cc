@@ -1,9 +1,10 @@
-// One rank after another (in parallel), each from the plan of its place in the pipeline:
+// Ranks are written in parallel, each from the plan of its place in the pipeline:
 //
 //   device   ──[F0]──[F1]──wait──[B0]──        blocks in true time, as simulated; kernels inside
 //   host     ─F0─F1─B0─                        up to 25 ms ahead, never behind
 //
-// The host's side of a block takes at most half of the block and of the one before it, so that it always runs ahead.
+// The host's part of a block takes at most half of the block and half of the block before it, so that the host always
+// runs ahead.
 #include "exporters/ascend_db/ascend_db.h"
 
 #include <algorithm>
@@ -27,8 +28,8 @@ namespace ascend_db {
 namespace {
 
 constexpr int64_t kLeadNs = 25'000'000;    // how far the host runs ahead
-constexpr int64_t kHostBlockNs = 300'000;  // what it takes for a block
-constexpr int64_t kElements = 33'554'432;  // of a tensor between stages
+constexpr int64_t kHostBlockNs = 300'000;  // time that the host takes for one block
+constexpr int64_t kElements = 33'554'432;  // elements of one tensor between stages
 constexpr int64_t kComputeStream = 2, kFirstP2pStream = 9, kTensorStream = 20, kDataStream = 21;
 
 constexpr RankRows::KernelName kForwardKernels[] = {
@@ -69,7 +70,7 @@ std::vector<RankRows::KernelName> kernels_of(Mark mark) {
   return out;
 }
 
-// Follows one rank through its run.
+// Writes the rows of one rank by following it through its run.
 class RankWriter {
  public:
   RankWriter(RankRows& rows, const Plan& plan, const Place& place, const AscendDbOptions& o, int32_t rank,
@@ -95,10 +96,10 @@ class RankWriter {
     }
   }
 
-  std::vector<Span> steps, device_steps;  // host's and device's
+  std::vector<Span> steps, device_steps;  // those of the host, and those of the device
 
  private:
-  // Receives come before their block, sends and batches after it.
+  // Receives come before their block; sends and batches come after it.
   uint64_t slot(uint32_t exchange) const {
     const Exchange& e = place_.exchanges[exchange];
     return uint64_t{e.block} * 2 + (e.sends ? 1 : 0);
@@ -127,7 +128,8 @@ class RankWriter {
     exchange(uint64_t{b} * 2 + 1, share);
   }
 
-  // Kernels side by side, a tenth of each slot idle; the last `spare` per cent … of the block stay free.
+  // Writes the kernels of a block one after another, with a tenth of each kernel's slot idle. The last `spare` per cent
+  // of the block stay free.
   void work(Span host, Span device, const std::vector<RankRows::KernelName>& kernels, int64_t spare) {
     if (kernels.empty()) return;
     const auto count = static_cast<int64_t>(kernels.size());
@@ -139,7 +141,7 @@ class RankWriter {
   }
 
   void exchange(uint64_t wanted, int64_t share) {
-    int64_t left = 3;  // more than a few at one place share the time of the last
+    int64_t left = 3;  // when a place has more than three exchanges, the later ones share the host time of the last
     for (; next_ < order_.size() && slot(order_[next_]) == wanted; ++next_) {
       const Exchange& e = place_.exchanges[order_[next_]];
       CommunicationOp op;
@@ -185,7 +187,7 @@ class RankWriter {
   const AscendDbOptions& o_;
   int32_t rank_, stage_;
   const std::vector<Group>& groups_;
-  std::vector<uint32_t> order_;  // exchanges by slot
+  std::vector<uint32_t> order_;  // indices of exchanges, sorted by slot()
   size_t next_ = 0;
   int64_t host_ = 0;
 };
@@ -231,7 +233,7 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
   const std::vector<Group> groups = groups_of(o.grid, part.rank);
   const std::vector<std::pair<std::string, std::string>> user = user_metadata(o, part.rank, groups);
   const std::string number = std::to_string(part.rank);
-  // First, so that what an interrupted run leaves is known as its own.
+  // This file is written first, so that the remains of an interrupted run can be recognised as simulated.
   if (Status s = write_file((root / ("profiler_info_" + number + ".json")).string(), profiler_info(o, part.rank)); !s)
     return s;
   fs::create_directories(output, ec);
@@ -293,7 +295,8 @@ Status write_links(const Plan& plan, const AscendDbOptions& o, const std::string
 bool is_simulated_profile(const std::string& folder) {
   const std::filesystem::path path(folder);
   const std::string name = path.filename().string();
-  const std::vector<std::string_view> words = split(name, '_');  // host (any words), process, time, "ascend", framework
+  // Host (any number of words), process, time, "ascend", framework.
+  const std::vector<std::string_view> words = split(name, '_');
   const std::optional<int64_t> pid = words.size() < 5 ? std::nullopt : parse_int(words[words.size() - 4]);
   if (!pid || *pid < kFirstSimulatedPid) return false;
   std::error_code ec;
@@ -305,7 +308,8 @@ Status write_ascend_databases(Trace& trace, const std::vector<int64_t>& clock_of
                               const std::string& folder) {
   const ascend_db::Plan plan = ascend_db::make_plan(trace, clock_offset_ns, o);
   std::vector<Status> done(trace.parts.size());
-  std::atomic<bool> failed = false;  // a full disk: the others would fail too, one by one
+  // Set by the first failure, so that the other ranks do not fail one by one on the same full disk.
+  std::atomic<bool> failed = false;
   OutputSet::Files* const together = OutputSet::of_this_thread();
   parallel_for(trace.parts.size(), [&](size_t i) {
     const OutputSet::Join joined(together);

@@ -1,5 +1,6 @@
-// Writes a simulated run as Ascend PyTorch Profiler databases, one folder a rank, as the profiler and its markers
-// would have left them. Tables and conventions: docs/formats/ascend.md; they are the profiler's (schema 1.2.0).
+// Writes a simulated run as Ascend PyTorch Profiler databases, one folder for each rank, as the profiler and its
+// markers would have left them. The tables and conventions are the profiler's (schema 1.2.0) and are described in
+// docs/formats/ascend.md.
 //
 //   <host>_<pid>_<stamp>_ascend_pt/profiler_info_<rank>.json, profiler_metadata.json
 //                                  ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_<rank>.db, analysis.db
@@ -16,15 +17,16 @@
 
 namespace stageline {
 
-// Process of rank 0; the others follow. Names of folders hold it, and the rank's profiler_info beside it tells a
-// simulated profile from a real one.
+// The process id of rank 0; the other ranks have the ids that follow. The names of the folders contain it. Together
+// with the profiler_info file of the same rank, it tells a simulated profile from a real one.
 inline constexpr int64_t kFirstSimulatedPid = 100'000;
-// Whether this folder (…_ascend_pt or …_ascend_ms) is one that write_ascend_databases made, whole or not.
+// Returns true when write_ascend_databases made this folder (…_ascend_pt or …_ascend_ms), even if it did not finish it.
 bool is_simulated_profile(const std::string& folder);
 
-// `trace` is a simulated run of `options.schedule` (cells in the order of the schedule, parts by rank with stage and
-// replica); `clock_offset_ns` by machine. Cells shrink by what must have room beside them: the loss's backward on the
-// stage that holds it (MindSpeed's DualPipeV), empty pops. Same input, same bytes. Errors: kIo.
+// `trace` is a simulated run of `options.schedule`: its cells stand in the order of the schedule, and its parts in the
+// order of ranks, each with stage and replica. `clock_offset_ns` holds one offset for each machine. Cells are shortened
+// to make room for what is marked beside them: the backward pass of the loss, on the stage that holds it (MindSpeed's
+// DualPipeV), and empty pops. The same input gives the same bytes. Errors: kIo.
 Status write_ascend_databases(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const AscendDbOptions& options,
                               const std::string& folder);
 

@@ -1,4 +1,4 @@
-// How much a simulated Ascend profile holds, and in whose words.
+// Options of a simulated Ascend profile: how much it holds, and which texts its marks have.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,17 @@
 namespace stageline {
 
 enum class AscendLevel : uint8_t {
-  kNone,    // markers only: host ranges and their device intervals
-  kLevel0,  // + kernels, operators, communication operations
-  kLevel1,  // + the transfers that a communication operation is made of
+  kNone,    // marks only: ranges on the host and their intervals on the device
+  kLevel0,  // also kernels, operators and communication operations
+  kLevel1,  // also the transfers that each communication operation consists of
 };
 enum class AscendMarks : uint8_t {
-  kGuide,   // what the vendor's guide has users write: Python's str(dict), mostly without micro-batch numbers
-  kHelper,  // what collect/stageline_mstx.py writes: JSON with micro-batch, chunk, stage and step
+  // The marks that the vendor's guide tells users to write: Python's str(dict), mostly without micro-batch numbers.
+  kGuide,
+  kHelper,  // the marks that collect/stageline_mstx.py writes: JSON with micro-batch, chunk, stage and step
 };
-enum class LevelNoneComm : uint8_t { kNo, kPlain, kEscaped };  // built-in communication ranges at Level_none
+// Form of the built-in communication ranges at Level_none.
+enum class LevelNoneComm : uint8_t { kNo, kPlain, kEscaped };
 
 struct AscendDbOptions {
   Schedule schedule;
@@ -28,11 +30,12 @@ struct AscendDbOptions {
   int64_t first_step = 10;
   int64_t latency_ns = 0;
   int64_t reduce_ns = 0;   // SimulateOptions::reduce_ns
-  bool batch_p2p = false;  // hcom_batchSendRecv, Megatron's default, instead of one operation a tensor
-  bool empty_pop = false;  // the guide's trap: a WeightGradStore.pop range after every whole backward of the cool-down
+  bool batch_p2p = false;  // hcom_batchSendRecv, Megatron's default, instead of one operation for each tensor
+  // A mistake that the guide invites: a WeightGradStore.pop range after every whole backward of the cool-down.
+  bool empty_pop = false;
   bool step_time = true;
   bool pp_info = false;
-  bool mindspore = false;  // names of MindSpore's profiler instead of PyTorch's
+  bool mindspore = false;  // uses the names of MindSpore's profiler instead of PyTorch's
 };
 
 }  // namespace stageline

@@ -35,7 +35,7 @@ int32_t Group::index_of(int32_t rank) const {
 
 std::vector<Group> groups_of(const RankGrid& grid, int32_t rank) {
   std::vector<Group> groups;
-  int32_t first_number = 0;  // groups are numbered over the whole job, kind after kind
+  int32_t first_number = 0;  // groups are numbered over the whole job, one kind after another
   for (const Kind& kind : kinds()) {
     int32_t members = 1, number = 0;
     for (const GridDim dim : {GridDim::kDp, GridDim::kCp, GridDim::kTp, GridDim::kPp}) {
@@ -44,7 +44,7 @@ std::vector<Group> groups_of(const RankGrid& grid, int32_t rank) {
       else
         number = number * grid.of(dim) + grid.coordinate(rank, dim);
     }
-    // One communicator serves both where a dimension is alone.
+    // When context parallelism is 1, "dp" and "dp_cp" have the same ranks, and one communicator serves both.
     const bool same = std::string_view(kind.name) == "dp" && grid.of(GridDim::kCp) == 1;
     if ((members > 1 && !same) || groups.empty()) {
       Group group;

@@ -5,8 +5,8 @@
 namespace stageline::ascend_db {
 namespace {
 
-// The guide numbers a DualPipeV micro-batch i of chunk c as c·m + i, and spells "overlaping" so. DualPipe's chunks are
-// directions with micro-batches of their own.
+// The guide numbers micro-batch i of chunk c in DualPipeV as c·m + i, and it does spell "overlaping" in this way. The
+// chunks of DualPipe are directions, with micro-batches of their own.
 std::string guide_text(const AscendDbOptions& o, const Block& b) {
   const bool halves = o.schedule.name.starts_with("dualpipe");
   if (b.mark == Mark::kWeight || b.mark == Mark::kEmptyPop) return "{'name': 'WeightGradStore.pop'}";

@@ -1,4 +1,4 @@
-// What a marked range says.
+// The text of a marked range.
 #pragma once
 
 #include <string>

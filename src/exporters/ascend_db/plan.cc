@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kLogitsShare = 16;  // the loss's backward takes a sixteenth of its cell
 constexpr int64_t kPopNs = 2'000;
 
-// Index of (stage, chunk, micro-batch) in a table of blocks.
+// Computes the index of (stage, chunk, micro-batch) in a table of blocks.
 struct Grid3 {
   int32_t chunks, micro_batches;
   size_t of(int32_t stage, int32_t chunk, int32_t micro_batch) const {
@@ -20,8 +20,8 @@ struct Grid3 {
   }
 };
 
-// The blocks of one part, step by step, in the order of the schedule. Moves starts and ends of `trace`'s cells to make
-// room for what is marked apart.
+// Adds the blocks of one part, step by step, in the order of the schedule. It moves starts and ends of cells in `trace`
+// to make room for ranges that are marked separately.
 void add_blocks(Trace& trace, const std::vector<uint32_t>& rows, int32_t stage, int64_t offset_ns,
                 const AscendDbOptions& o, Place* place) {
   const RankOrder& order = o.schedule.ranks[static_cast<size_t>(stage)];
@@ -69,7 +69,8 @@ void add_blocks(Trace& trace, const std::vector<uint32_t>& rows, int32_t stage, 
   if (place) place->step_first.push_back(static_cast<uint32_t>(place->blocks.size()));
 }
 
-// Where the output of (stage, chunk) goes: the next virtual stage of its direction. Stage −1: nowhere.
+// Returns (stage, chunk) of the next virtual stage in direction `way`: that is where the output of (stage, chunk) goes.
+// Stage −1 means that the output goes nowhere.
 std::pair<int32_t, int32_t> next_of(const Schedule& s, int32_t stage, int32_t chunk, int32_t way) {
   const int32_t wanted = virtual_stage(s, stage, chunk) + way;
   const bool two_ways = s.layout == ChunkLayout::kBidirectional;
@@ -112,7 +113,7 @@ void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o
           uint32_t dst = blocks[at.of(to, to_chunk, mb)];
           if (src == kNone || dst == kNone) continue;
           const Place& there = plan.places[place_of(to)];
-          if (dst > 0 && there.blocks[dst - 1].mark == Mark::kLogits) --dst;  // the loss is part of the waiting cell
+          if (dst > 0 && there.blocks[dst - 1].mark == Mark::kLogits) --dst;  // the loss is part of the cell that waits
           Message m;
           m.send_ns = plan.places[place_of(stage)].blocks[src].end_ns;
           const bool first_block = dst == there.step_first[static_cast<size_t>(step)];
@@ -128,14 +129,15 @@ void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o
           plan.messages.push_back(m);
         }
       }
-  // Two ranks match sends and receives in the order of posting: a sender posts in the order in which its peer waits.
+  // Two ranks match sends and receives in the order in which they were posted. So a sender posts in the order in which
+  // its peer waits.
   const auto begin = plan.messages.begin() + static_cast<std::ptrdiff_t>(first);
   std::sort(begin, plan.messages.end(), [](const Message& a, const Message& b) {
     return std::tie(a.post_ns, a.dst_place, a.dst_block, a.src_place, a.backward) <
            std::tie(b.post_ns, b.dst_place, b.dst_block, b.src_place, b.backward);
   });
   std::map<std::pair<int32_t, int32_t>, int64_t> last_send;
-  std::map<std::pair<int32_t, uint32_t>, int64_t> posted;  // receives before one block follow one another
+  std::map<std::pair<int32_t, uint32_t>, int64_t> posted;  // receives that wait before one block follow one another
   const int64_t latency = std::max<int64_t>(o.latency_ns, 1'000);
   for (auto m = begin; m != plan.messages.end(); ++m) {
     int64_t& last = last_send[{m->src_place, m->dst_place}];
@@ -145,7 +147,7 @@ void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o
     m->post_ns += before * 1'000;
     const std::vector<Block>& blocks = plan.places[static_cast<size_t>(m->dst_place)].blocks;
     m->end_ns = std::min(blocks[m->dst_block].start_ns, std::max(m->send_ns, m->post_ns) + latency);
-    // Nobody waited: the receive was posted while the block before it ran.
+    // Nobody had to wait: the receive was posted while the block before it still ran.
     int64_t room = latency;
     if (m->dst_block > 0)
       room = std::min(room, (blocks[m->dst_block - 1].end_ns - blocks[m->dst_block - 1].start_ns) / 2);
@@ -153,8 +155,8 @@ void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o
   }
 }
 
-// With batches, the send after a block and the receive before the next one are one operation where the peer's are too
-// (Megatron's send_forward_recv_backward).
+// With batches, the send after a block and the receive before the next block are one operation, when the same is true
+// of the peer (Megatron's send_forward_recv_backward).
 void add_exchanges(Plan& plan, const AscendDbOptions& o) {
   const int32_t p = o.schedule.sizes.stages;
   std::map<std::tuple<int32_t, uint32_t, int32_t>, size_t> by_sender;  // (place, block, peer) → message

@@ -1,4 +1,4 @@
-// What every place of the pipeline does on the device, in true time: blocks of work, messages, operations between
+// What every place of the pipeline does on the device, in true time: blocks of work, messages, and operations between
 // ranks. One place is one stage of one replica; its tensor- and context-parallel peers do the same at the same time.
 #pragma once
 
@@ -16,38 +16,41 @@ struct Block {  // one marked range and the work in it
   int64_t start_ns = 0, end_ns = 0;
   int32_t step = 0;
   Mark mark = Mark::kForward;
-  int32_t chunk = kUnknown, micro_batch = kUnknown;            // of the forward, else of the only action
-  int32_t back_chunk = kUnknown, back_micro_batch = kUnknown;  // kOverlap: of the backward
+  // Those of the forward when the block has one, else those of its only action.
+  int32_t chunk = kUnknown, micro_batch = kUnknown;
+  int32_t back_chunk = kUnknown, back_micro_batch = kUnknown;  // those of the backward, for kOverlap
 };
 
-// One point-to-point operation of a place; a batched one may send and receive.
+// One point-to-point operation of a place. A batched operation may both send and receive.
 struct Exchange {
   int64_t start_ns = 0, end_ns = 0;
   int32_t step = 0, peer_stage = 0;
-  uint32_t block = 0;  // a send follows this block, a receive alone precedes it
+  uint32_t block = 0;  // an operation that sends comes after this block; one that only receives comes before it
   bool sends = false, receives = false;
 };
 
 struct Message {
-  int64_t send_ns = 0, post_ns = 0, end_ns = 0;  // the sender has it, the receiver waits for it, it is there
+  // When the sender has the data, when the receiver begins to wait for it, and when it has arrived.
+  int64_t send_ns = 0, post_ns = 0, end_ns = 0;
   int32_t step = 0, src_place = 0, dst_place = 0;
   uint32_t src_block = 0, dst_block = 0;
   bool backward = false;
-  int32_t chunk = 0, micro_batch = 0;  // of the receiving cell
+  int32_t chunk = 0, micro_batch = 0;  // those of the receiving cell
 };
 
 struct Place {
-  std::vector<Block> blocks;              // by start; they do not overlap
-  std::vector<Exchange> exchanges;        // by start
-  std::vector<uint32_t> step_first;       // by step, and one past the last: first block
-  std::vector<int64_t> optimizer_end_ns;  // by step; empty without an optimizer
+  std::vector<Block> blocks;        // sorted by start; they do not overlap
+  std::vector<Exchange> exchanges;  // sorted by start
+  // For each step: its first block. One more entry stands at the end: the number of blocks.
+  std::vector<uint32_t> step_first;
+  std::vector<int64_t> optimizer_end_ns;  // for each step; empty when there is no optimizer
 };
 
 struct Plan {
-  std::vector<Place> places;         // dp · stages + stage
-  std::vector<Message> messages;     // by (step, replica, arrival)
-  std::vector<int64_t> start_ns;     // by step
-  std::vector<int64_t> work_end_ns;  // by step: the last cell of any rank
+  std::vector<Place> places;         // the index of a place is dp · stages + stage
+  std::vector<Message> messages;     // sorted by (step, replica, arrival)
+  std::vector<int64_t> start_ns;     // for each step
+  std::vector<int64_t> work_end_ns;  // for each step: the end of the last cell of any rank
 };
 
 Plan make_plan(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const AscendDbOptions& options);

@@ -18,7 +18,7 @@ std::string hccl_name(std::string_view kind) {
                                : "HcclBatchSendRecv";
 }
 
-// What the profiler itself writes at Level_none; newer ones escape the quotes and name the peer.
+// Returns the text that the profiler itself writes at Level_none. Newer versions escape the quotes and name the peer.
 std::string communication_message(const CommunicationOp& op, int32_t me, bool escaped) {
   JsonWriter json;
   json.begin_object().field("streamId", std::to_string(op.stream)).field("count", std::to_string(op.elements));
@@ -81,7 +81,8 @@ void RankRows::kernel(Span host, const KernelName& name, Span device) {
   w.compute.integer(strings_(name.op_type)).integer(strings_("ND;ND")).integer(strings_("DT_BF16;DT_BF16"));
   w.compute.integer(strings_(name.shapes)).integer(strings_("ND")).integer(strings_("DT_BF16"));
   w.compute.integer(strings_(name.out_shape)).integer(strings_("N/A")).next();
-  // The framework's operator, the CANN operator in it, and the launch in that: each a tenth further in.
+  // The framework's operator contains the CANN operator, and that contains the launch. Each begins a tenth of the
+  // operator later and ends a tenth earlier than the one around it.
   const int64_t tenth = (host.end - host.start) / 10;
   const auto api = [&](Span at, std::string_view text, bool launches) {
     const std::string start = std::to_string(own(at.start)), end = std::to_string(own(at.end));
@@ -123,8 +124,8 @@ void RankRows::communication(const CommunicationOp& op) {
   transfer_rows(op, name, id, connection);
 }
 
-// What an operation is made of: tell the peer, wait to be told, move the bytes, as long as analysis.db says. Below
-// Level1 nothing of it is known.
+// Writes the tasks of an operation: tell the peer, wait for the peer's signal, and move the bytes, with the same times
+// as in analysis.db. Below Level1 the profiler records none of them.
 void RankRows::transfer_rows(const CommunicationOp& op, const std::string& name, int64_t op_id, int64_t connection) {
   SqliteInsert& row = work_->transfer;
   const auto write = [&](std::string_view type, Span at, int64_t from, int64_t to, int64_t bytes, bool between_hosts) {

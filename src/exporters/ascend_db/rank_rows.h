@@ -1,4 +1,5 @@
-// The rows of one rank's database while it is being filled. Times come in true time and are written in the rank's.
+// The rows of one rank's database while it is being filled. Callers pass true times; they are written as times of the
+// rank's own clock.
 #pragma once
 
 #include <optional>
@@ -21,7 +22,7 @@ struct Span {
 struct RankIdentity {
   int32_t rank = 0, stage = 0, device = 0;
   int64_t pid = 0, offset_ns = 0;
-  const std::vector<Part>* parts = nullptr;  // by rank: which peers share the host
+  const std::vector<Part>* parts = nullptr;  // one for each rank; tells which peers are on the same host
 };
 
 struct CommunicationOp {
@@ -31,10 +32,10 @@ struct CommunicationOp {
   int64_t stream = 0, elements = 0;
   int64_t transit_ns = 0;
   int32_t step = 0;
-  std::vector<std::pair<int32_t, int32_t>> transfers;  // (source, destination), indices in the group
+  std::vector<std::pair<int32_t, int32_t>> transfers;  // (source, destination), as indices into the group
 };
 
-struct CommunicationRow {  // what analysis.db sums up
+struct CommunicationRow {  // one communication operation, as analysis.db sums it up
   std::string name;
   std::string_view kind;
   const Group* group;
@@ -48,14 +49,15 @@ class RankRows {
  public:
   RankRows(const SqliteDb& db, const AscendDbOptions& options, RankIdentity me);
 
-  // A marked range: host side, and its interval on the device.
+  // Adds a marked range: its time on the host, and its interval on the device.
   void range(Span host, std::string_view message, std::string_view domain, Span device, int64_t stream);
-  // A kernel with the operator and the launch that started it. Nothing at Level_none.
+  // Adds a kernel with its operator and the launch that started it. Writes nothing at Level_none.
   struct KernelName {
     std::string_view framework, name, op_type, task_type, task_core, shapes, out_shape;
   };
   void kernel(Span host, const KernelName& name, Span device);
-  // At Level_none a communication range, where asked for.
+  // Adds a communication operation. At Level_none only a communication range is written, and only when the options ask
+  // for it.
   void communication(const CommunicationOp& op);
   Status finish(const std::vector<std::pair<std::string, std::string>>& metadata, const std::string& host_name,
                 const std::vector<Span>& steps);
@@ -79,7 +81,7 @@ class RankRows {
   };
   std::optional<Work> work_;
   int64_t marks_ = 0, tasks_ = 0, connections_ = 0, launches_ = 0, ops_ = 0;
-  std::vector<std::pair<const Group*, int64_t>> numbers_;  // operations so far, by group
+  std::vector<std::pair<const Group*, int64_t>> numbers_;  // for each group: how many operations it has had so far
   std::vector<Interval> computing_;
   std::vector<CommunicationRow> communications_;
 };

@@ -33,7 +33,7 @@ Result<BandsPng> bands_png(const Bands& bands) {
   const Theme& theme = light_theme();
   const int columns = bands_columns(bands.width);
   const double left = kBandMargin + kBandLabel, right = left + columns;
-  // The key breaks into lines where it is too wide.
+  // The legend breaks into lines where it is too wide.
   struct BandKey {
     double x, line;
     size_t colour;

@@ -1,5 +1,5 @@
-// Rows of time as a PNG: each column of pixels of a row is filled from below by the shares of its colours, so that
-// white is what nobody used, at any width.
+// Draws rows of time as a PNG. Each pixel column of a row is filled from below by the shares of its colours. What stays
+// white is the share that nobody used, whatever the width of the picture.
 #pragma once
 
 #include <string>
@@ -12,15 +12,16 @@ namespace stageline {
 
 struct BandRow {
   std::string label;
-  std::vector<std::vector<double>> shares;  // by column of pixels, by colour; of one column at most 1 in all
+  // For each pixel column, the share of each colour; the shares of one column sum to at most 1.
+  std::vector<std::vector<double>> shares;
 };
 
 struct Bands {
   std::string title;
-  std::string from, to;  // under the left and the right end
+  std::string from, to;  // labels under the left and the right end
   std::vector<std::pair<std::string, Rgb>> colours;
   std::vector<BandRow> rows;
-  int width = 1200;  // of the picture; rows are bands_columns() wide
+  int width = 1200;  // width of the picture; rows are bands_columns() wide
 };
 
 int bands_columns(int width);

@@ -18,9 +18,9 @@ ChartTime chart_time(const Trace& trace) {
     first[p] = std::min(first[p], cells.start_ns[i]);
     last[p] = std::max(last[p], std::max(cells.start_ns[i], cells.end_ns[i]));
   }
-  // Ranks that count from zeros of their own keep them while the zeros are comparable (a job's
-  // start, a step's start): that still shows the staircase. When they are further apart than any
-  // rank is long (hours since boot), the picture would be empty, so each row starts at its first cell.
+  // Ranks that count from zeros of their own keep them while the zeros are comparable (the start of the job or of a
+  // step): the chart then still shows the staircase of the pipeline. When the zeros are further apart than the longest
+  // rank lasts (as with hours since boot), the picture would be nearly empty. Then each row starts at its first cell.
   if (trace.clock == ClockState::kPerRank) {
     int64_t longest = 0, earliest = INT64_MAX, latest = INT64_MIN;
     for (size_t p = 0; p < first.size(); ++p) {
@@ -58,11 +58,12 @@ std::vector<ChartTick> chart_ticks(int64_t span_ns, double width_px, double min_
     const char* name;
   };
   constexpr Unit kUnits[] = {{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}, {60e9, "min"}, {3600e9, "h"}};
-  // The largest unit of which the span has one; minutes and hours from thirty on: "600 s" reads well.
+  // Takes the largest unit that fits into the span at least once. Minutes and hours must fit thirty times: "600 s"
+  // reads better than "10 min".
   const Unit* unit = &kUnits[0];
   for (const Unit& u : kUnits)
     if (span >= u.ns * (u.ns >= 60e9 ? 30 : 1)) unit = &u;
-  const double least = min_gap_px / width_px * span / unit->ns;  // in units
+  const double least = min_gap_px / width_px * span / unit->ns;  // in that unit
   double step = 0;
   if (unit->ns >= 60e9) {
     for (const double s : {1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 240.0, 480.0})
@@ -73,7 +74,7 @@ std::vector<ChartTick> chart_ticks(int64_t span_ns, double width_px, double min_
     for (const double s : {1.0, 2.0, 5.0, 10.0})
       if (step == 0 && s * power >= least * (1 - 1e-9)) step = s * power;
   }
-  if (unit->ns == 1) step = std::max(step, 1.0);  // there is nothing between nanoseconds
+  if (unit->ns == 1) step = std::max(step, 1.0);  // there is nothing smaller than a nanosecond
   const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
   std::vector<ChartTick> ticks;
   for (int64_t k = 0;; ++k) {

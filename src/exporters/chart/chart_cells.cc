@@ -1,12 +1,12 @@
-// Cells of one row as rectangles. A row has three zones, one over the other:
+// Turns the cells of one row into rectangles. A row has three zones, one over the other:
 //
 //   ┌──────────────┐ full: compute and optimizer
 //   │              │
 //   │▄▄▄▄▄▄▄▄▄▄▄▄▄▄│ low: collectives and other work, so that overlap with compute shows
 //   └▂▂▂▂▂▂▂▂▂▂▂▂▂▂┘ thin: messages
 //
-// Within a zone cells should not overlap; where they do (two streams), the stretch is cut into
-// as many lines as are needed. Cells narrower than 1.5 strips are not drawn but summed into strips.
+// Cells should not overlap within a zone. Where they do (two streams), that stretch is divided into as many lines as
+// are needed. Cells narrower than 1.5 strips are not drawn but summed into strips.
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kZones = 3;
 constexpr double kZoneShare[kZones] = {1.0, 0.36, 0.16};
-constexpr double kZoneLine[kZones] = {6, 4, 3};         // least height of one line when a zone is cut
-constexpr double kLabelSize = 13, kLeastLabelSize = 8;  // smaller numbers are mush
+constexpr double kZoneLine[kZones] = {6, 4, 3};         // least height of one line when a zone is divided
+constexpr double kLabelSize = 13, kLeastLabelSize = 8;  // smaller numbers cannot be read
 
 int zone_of(CellKind kind) {
   if (is_message(kind)) return 2;
@@ -28,9 +28,9 @@ int zone_of(CellKind kind) {
 
 using Shares = std::array<double, 7>;
 
-// Sums of one zone, kept only where something is: a row of a million pixels may hold ten cells.
+// The sums of one zone, kept only where there is something: a row of a million pixels may hold ten cells.
 struct Strips {
-  std::vector<Shares> share;  // by strip
+  std::vector<Shares> share;  // one for each strip
   std::vector<bool> used;
   double strip_px = 1;
 
@@ -79,9 +79,9 @@ void emit_strips(const Strips& strips, const RowPlace& place, int zone, double y
     Shares share = strips.share[s];
     double total = 0;
     for (const double part : share) total += part;
-    if (total > 1)  // overlapping cells: the strip is full, not more
+    if (total > 1)  // cells overlap: the strip counts as full, not as more than full
       for (double& part : share) part /= total;
-    // Neighbours that look alike become one rectangle with their exact mean.
+    // Neighbouring strips that look alike become one rectangle with their exact mean.
     bool alike = true;
     for (size_t g = 0; g < 7; ++g)
       alike = alike && (length == 0 || std::fabs(share[g] - sum[g] / static_cast<double>(length)) < 1.0 / 24);
@@ -96,14 +96,14 @@ void emit_strips(const Strips& strips, const RowPlace& place, int zone, double y
 
 void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const RowPlace& place, ChartLayout& layout) {
   const auto strip_count = static_cast<size_t>(std::max(1.0, std::ceil(place.box.w / place.strip_px)));
-  const auto touch_ns = static_cast<int64_t>(0.5 / place.px_per_ns);  // overlap that nobody could see
+  const auto touch_ns = static_cast<int64_t>(0.5 / place.px_per_ns);  // an overlap too short to be seen
   for (int zone = 0; zone < kZones; ++zone) {
     const double h = std::min(place.box.h, std::max(place.box.h * kZoneShare[zone], 2.0));
     const double y = place.box.y + place.box.h - h;
     const int most_lines = std::clamp(static_cast<int>(h / kZoneLine[zone]), 1, 4);
     Strips strips;
     strips.strip_px = place.strip_px;
-    std::vector<uint32_t> cluster;  // cells that overlap in a chain
+    std::vector<uint32_t> cluster;  // a chain of cells, each overlapping the next
     std::vector<int64_t> starts, ends;
     std::vector<int> line;
     const auto finish_cluster = [&] {
@@ -121,7 +121,7 @@ void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const R
         cell.chunk = cells.chunk[i];
         cell.row = place.row;
         cell.zone = zone;
-        cell.label = static_cast<int32_t>(cells.micro_batch[i]);  // replaced by label_cells
+        cell.label = static_cast<int32_t>(cells.micro_batch[i]);  // label_cells() replaces this
         const double line_h = h / lines;
         cell.box = {place.box.x + static_cast<double>(cells.start_ns[i] - place.zero_ns) * place.px_per_ns,
                     y + line_h * (lines > 1 ? line[k] : 0), static_cast<double>(cells.dur_ns(i)) * place.px_per_ns,
@@ -145,7 +145,7 @@ void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const R
       cluster.push_back(i);
     }
     finish_cluster();
-    // Other work lies beneath collectives.
+    // Other work is painted first, so that collectives lie on top of it.
     std::stable_partition(layout.cells.begin() + static_cast<std::ptrdiff_t>(first_cell), layout.cells.end(),
                           [](const ChartCell& cell) { return cell.kind == CellKind::kOther; });
     emit_strips(strips, place, zone, y, h, layout);
@@ -155,7 +155,7 @@ void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const R
 void label_cells(const MeasureText& measure, bool with_chunk, ChartLayout& layout) {
   struct Label {
     std::string text;
-    double width;  // at size 100
+    double width;  // width at font size 100
   };
   std::unordered_map<int64_t, Label> labels;
   const auto label_of = [&](int32_t micro_batch, int32_t chunk) -> const Label& {
@@ -166,13 +166,13 @@ void label_cells(const MeasureText& measure, bool with_chunk, ChartLayout& layou
     }
     return it->second;
   };
-  // An overlapped pair is two-coloured; its number stands in the upper half.
+  // A forward-backward cell has two colours, one above the other. Its number stands in the upper half.
   const auto room_h = [](const ChartCell& c) { return c.kind == CellKind::kForwardBackward ? c.box.h / 2 : c.box.h; };
   const auto fits = [](const ChartCell& c, const Label& label, double size) {
     return label.width * size / 100 + (size < 9 ? 2 : size < 10 ? 3 : 6) <= c.box.w;
   };
-  // One size for the whole chart, so that big numbers are not the ones that are missing: the largest
-  // at which nearly all cells that can have a number at the least size have it.
+  // The whole chart has one font size, so that numbers of large cells are not the ones that are missing. It is the
+  // largest size at which nearly all cells that can show a number at the least size still show it.
   double tallest = 0;
   for (const ChartCell& c : layout.cells)
     if (c.label >= 0 && is_compute(c.kind)) tallest = std::max(tallest, room_h(c));

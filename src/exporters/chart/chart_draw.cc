@@ -49,11 +49,11 @@ struct Painter {
     cairo_close_path(cr);
   }
 
-  // Lines at 45° inside a box, cut to it by arithmetic: a clip per cell would be far slower and
-  // far longer in SVG. `falling` is "\", else "/".
+  // Draws lines at 45° inside a box. They are cut to the box by arithmetic, because a clip for each cell would be far
+  // slower and make the SVG far longer. `falling` draws "\", else "/".
   void hatch_path(const ChartRect& r, double spacing, bool falling) const {
     for (double offset = spacing / 2; offset < r.w + r.h; offset += spacing) {
-      // From the top edge (or right of it) going down and to the left.
+      // Each line begins at the top edge (or right of it) and goes down to the left.
       const double x0 = std::min(offset, r.w), y0 = offset - x0;
       const double y1 = std::min(offset, r.h), x1 = offset - y1;
       if (falling)
@@ -63,8 +63,8 @@ struct Painter {
     }
   }
 
-  // The waiting texture runs through all rows as one set of lines behind one clip, so that it is
-  // continuous and costs the same for 4 rows and for 400.
+  // The texture of idle time goes through all rows as one set of lines behind one clip. So it is continuous and costs
+  // the same for 4 rows and for 400.
   void idle() const {
     if (layout.idle.empty()) return;
     source(theme.idle);
@@ -90,7 +90,7 @@ struct Painter {
     const bool diagonal = kind == CellKind::kWeightGrad;
     if (!diagonal && !(kind == CellKind::kInputGrad && layout.mark_input_grad)) return;
     if (r.w < 4 || r.h < 6) return;
-    // Towards what the text is not, so that the text only gains contrast.
+    // The pattern moves the colour away from the text's colour, so that the text only gains contrast.
     source(mix(colour, text_on(colour).r > 128 ? Rgb{0, 0, 0} : kWhite, 0.24));
     cairo_set_line_width(cr, 1.1);
     if (diagonal)
@@ -102,13 +102,13 @@ struct Painter {
 
   void cell(const ChartCell& c) const {
     ChartRect r = c.box;
-    // A hair of background between neighbours, once cells are wide enough to spare it.
+    // Leaves a thin line of background between neighbours, when cells are wide enough.
     const double seam = r.w >= 5 ? std::min(1.0, r.w * 0.06) : 0;
     r.x += seam / 2;
     r.w -= seam;
     const double radius = r.w >= 8 && r.h >= 10 ? 2 : 0;
     const Rgb colour = fill_of(c.kind, c.chunk);
-    if (c.zone > 0) {  // low cells lie over compute: a rim keeps them apart
+    if (c.zone > 0) {  // low cells lie over compute; a rim keeps them apart
       const double rim = std::min(1.0, r.h * 0.2);
       fill({r.x, r.y - rim, r.w, rim}, theme.background);
     }
@@ -121,8 +121,8 @@ struct Painter {
     if (c.label >= 0) write(layout.cell_labels[static_cast<size_t>(c.label)], text_on(colour));
   }
 
-  // What happens in the strip, one over the other in its proportions and as opaque as the strip is
-  // busy. Colours are not mixed: forward and backward together would look like the optimizer.
+  // Draws the kinds in a strip one over the other, in their proportions, and as opaque as the strip is busy. Colours
+  // are not mixed, because forward and backward mixed would look like the optimizer.
   void blend(const ChartBlend& b, double alpha = 1) const {
     double total = 0;
     for (const float share : b.share) total += static_cast<double>(share);
@@ -135,7 +135,8 @@ struct Painter {
     }
   }
 
-  // A half-tone of the cell that theory has there: beside the fact, and never to be taken for it.
+  // Draws the cells of the theory in half-tones, so that they stand beside the measured cells and are never taken for
+  // them.
   void ghosts() const {
     for (const ChartBlend& b : layout.ghost_blends) blend(b, kGhostAlpha);
     for (const ChartCell& c : layout.ghosts) ghost(c.box, c.kind, c.chunk);
@@ -145,7 +146,7 @@ struct Painter {
     r.x += seam / 2;
     r.w -= seam;
     const ChartRect lower{r.x, r.y + r.h / 2, r.w, r.h / 2};
-    if (kind == CellKind::kForwardBackward) {  // beside each other: half-tones over each other would mix
+    if (kind == CellKind::kForwardBackward) {  // drawn beside each other, because half-tones over each other would mix
       fill(lower, chunk_fill(theme, KindGroup::kBackward, chunk, layout.chunk_count), kGhostAlpha);
       r.h /= 2;
     }
@@ -164,7 +165,7 @@ struct Painter {
     cairo_set_dash(cr, nullptr, 0, 0);
   }
 
-  // A notch that hangs from the top of a row; its tip is at (x, y).
+  // Draws a notch that hangs from the top of a row. Its tip is at (x, y).
   void notch(const ChartRect& mark) const {
     const double top = mark.y - mark.w * 0.42;
     cairo_move_to(cr, mark.x - mark.w / 2, top);
@@ -179,7 +180,7 @@ struct Painter {
   }
   void phases() const {
     for (const ChartRect& bar : layout.phase_bars) {
-      // ├──── word ────┤: the words stand between, so the line stays at the bottom.
+      // The words stand between the two ends, so the line is drawn at the bottom: ├──── word ────┤
       const double y = bar.y + bar.h + 1.5;
       line(bar.x + 0.5, y, bar.x + bar.w - 0.5, y);
       line(bar.x + 0.5, y - 3, bar.x + 0.5, y + 0.5);
@@ -210,7 +211,7 @@ struct Painter {
         case ChartLegendItem::Mark::kPhase: notch({r.x + r.w / 2, r.y + 6, 9, 5.6}); break;
         case ChartLegendItem::Mark::kKind:
         case ChartLegendItem::Mark::kChunk: {
-          // As it lies in a row: collectives low, messages thin.
+          // The swatch has the shape of the cell in a row: collectives are low, messages are thin.
           const double share = item.kind == CellKind::kCollective || item.kind == CellKind::kOther ? 0.6
                                : is_message(item.kind)                                             ? 0.3
                                                                                                    : 1;
@@ -222,7 +223,7 @@ struct Painter {
           cairo_fill(cr);
           if (item.kind == CellKind::kForwardBackward)
             fill({r.x, r.y + r.h / 2, r.w, r.h / 2}, fill_of(CellKind::kBackward, 0));
-          // The step in lightness goes through all of compute: show it in two hues.
+          // The lightness of a chunk is the same for all kinds of compute, so it is shown in two hues.
           if (item.mark == ChartLegendItem::Mark::kChunk)
             fill({r.x + r.w / 2, r.y, r.w / 2, r.h}, fill_of(CellKind::kBackward, item.chunk));
           pattern(r, item.kind, colour);
@@ -249,7 +250,7 @@ struct Painter {
   void step_lines() const {
     if (layout.step_line_x.empty()) return;
     for (const double x : layout.step_line_x) line(x, layout.plot.y - 4, x, layout.plot.y + layout.plot.h + 4);
-    // Many lines must not become a grey of their own.
+    // When there are many lines they are drawn lighter, so that they do not look like a grey area.
     const double apart = layout.plot.w / static_cast<double>(layout.step_line_x.size());
     source(theme.muted, apart < 60 ? 0.5 : 1);
     cairo_set_line_width(cr, 0.8);

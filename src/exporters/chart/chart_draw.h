@@ -1,4 +1,4 @@
-// Paints a ChartLayout with Cairo, the same strokes on whatever surface is behind the context.
+// Paints a ChartLayout with Cairo. The strokes are the same on every kind of surface (SVG, PNG, PDF).
 #pragma once
 
 #include <cairo.h>

@@ -1,4 +1,4 @@
-// What the three chart exporters share: options to layout, and Cairo's bytes to an OutputFile.
+// What the three chart exporters share: the steps from options to layout, and from Cairo's bytes to an OutputFile.
 #pragma once
 
 #include <cairo.h>
@@ -21,17 +21,18 @@ struct Chart {
 // Lays out the chart of `input`; fields of `options` that the input decides are overwritten.
 Result<Chart> make_chart(const ExportInput& input, ChartOptions options);
 
-// The chart as a PNG. `path` is said in errors. Errors: those of make_chart(), kLimit for too many pixels.
+// The chart as a PNG. `path` appears in error messages. Errors: those of make_chart(), and kLimit for too many pixels.
 struct PngChart {
   std::string bytes;
   int width = 0, height = 0;
 };
 Result<PngChart> png_chart(const ExportInput& input, const std::string& path);
 
-// Closure is the OutputFile. Failed writes are remembered there and told by commit().
+// Cairo calls this to write. `closure` is the OutputFile; it remembers failed writes, and its commit() reports them.
 cairo_status_t write_to_output(void* closure, const unsigned char* data, unsigned int length);
 
-// Draws the chart onto `surface`, scaled, and finishes and destroys both. Errors: kIo with Cairo's reason.
+// Draws the chart onto `surface`, multiplied by `scale`, then finishes and destroys the surface. Errors: kIo with
+// Cairo's reason.
 Status paint_chart(const Chart& chart, cairo_surface_t* surface, double scale,
                    const std::function<cairo_status_t(cairo_surface_t*)>& before_finish = {});
 

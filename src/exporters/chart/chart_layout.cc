@@ -13,17 +13,19 @@ namespace stageline {
 namespace {
 
 constexpr double kMargin = 32;
-constexpr double kLabelGap = 22;  // between row labels and the plot
+constexpr double kLabelGap = 22;  // between the row labels and the plot
 constexpr double kHeaderH = 22;   // "Replica 1" above its rows
 constexpr double kTitleSize = 20, kLeadSize = 13.5, kSmallSize = 12, kAxisSize = 11;
 constexpr double kLeastPlotW = 120;
-constexpr int32_t kShadedChunks = 4;  // more lightness steps than these need their number written too
+// With more chunks than this, lightness cannot tell them apart, so their numbers are written too.
+constexpr int32_t kShadedChunks = 4;
 
 struct RowSizes {
   double h, gap;
 };
 
-// Fewer rows are taller; from 128 on they keep 14 px until the picture would be too high.
+// Returns the heights of rows. Fewer rows are taller. From 128 rows on, each keeps 14 px until the picture would be too
+// high.
 Result<RowSizes> row_sizes(size_t count, double room) {
   constexpr struct {
     size_t up_to;
@@ -40,7 +42,7 @@ Result<RowSizes> row_sizes(size_t count, double room) {
   return pitch >= 6 ? RowSizes{std::floor(pitch) - 2, 2} : RowSizes{pitch, 0};
 }
 
-// Rows in reading order: replica, stage, rank.
+// Returns the rows in reading order: by replica, stage and rank.
 std::vector<int32_t> row_order(const Trace& trace) {
   std::vector<int32_t> order(trace.parts.size());
   for (size_t p = 0; p < order.size(); ++p) order[p] = static_cast<int32_t>(p);
@@ -52,7 +54,7 @@ std::vector<int32_t> row_order(const Trace& trace) {
   return order;
 }
 
-// Width at which three cells of compute in four have room for a number `number_px` wide.
+// Returns the width at which three of four compute cells have room for a number of `number_px` pixels.
 double width_from_content(const Trace& trace, const ChartTime& time, double number_px, double most) {
   std::vector<int64_t> durations;
   for (size_t i = 0; i < trace.cells.size(); ++i)
@@ -64,7 +66,7 @@ double width_from_content(const Trace& trace, const ChartTime& time, double numb
   return std::clamp(std::ceil(cells_across * number_px / 20) * 20 + 220, 1320.0, most);
 }
 
-// Writes things that flow in lines from left to right.
+// Places things in lines from left to right.
 struct Flow {
   double left, right, x, y, line_h;
   // Moves to the next line when `width` does not fit any more.
@@ -92,7 +94,7 @@ std::vector<std::string> subtitle_items(const Trace& trace, const ChartTime& tim
   return items;
 }
 
-// The builder holds what the passes below share; each pass fills one part of the layout.
+// The builder holds what the steps below share. Each step fills one part of the layout.
 struct Builder {
   const Trace& trace;
   const ChartOptions& options;
@@ -118,7 +120,7 @@ struct Builder {
   }
   double label_size() const { return two_lines ? 13.5 : std::min(12.0, std::max(9.0, sizes.h * 0.72)); }
 
-  // Room for notches at the rows and, on one clock, for the bars over all of them.
+  // Returns true when there is room for notches at the rows and, on one clock, for the bars over all rows.
   bool phases_fit() const {
     return !phases.empty() && sizes.h >= 14 && std::any_of(time.steps.begin(), time.steps.end(), [&](const auto& s) {
       return to_x(s.end_ns) - to_x(s.start_ns) >= kLeastPhaseStep && s.step != kUnknown;
@@ -145,7 +147,7 @@ struct Builder {
     }
     const double rows_h = static_cast<double>(order.size()) * (sizes.h + sizes.gap);
     const double most = std::min(options.max_width_px, std::max(1320.0, options.max_area_px / (rows_h + 300)));
-    // A chart of one step stops at 4400: wider ones do not fit a screen, however they are zoomed.
+    // A chart of one step is at most 4400 px wide: a wider one does not fit a screen at any zoom.
     const Extent extent = extent_of(trace);
     std::string longest = std::to_string(std::max(10, extent.micro_batch_count) - 1);
     if (extent.chunk_count > kShadedChunks) longest += "·" + std::to_string(extent.chunk_count - 1);
@@ -189,7 +191,8 @@ struct Builder {
     const auto note = [&](const std::string& words) {
       flow.x = kMargin;
       flow.y += flow.line_h;
-      // Word by word: a note must not be cut by a narrow picture. Chinese has no spaces; its notes are short.
+      // The text is placed word by word, because a narrow picture must not cut a note. Chinese has no spaces, but its
+      // notes are short.
       for (size_t begin = 0; begin < words.size();) {
         size_t end = words.find(' ', begin);
         end = end == std::string::npos ? words.size() : end + 1;
@@ -261,7 +264,7 @@ struct Builder {
   }
 
   double write_axis(double y, double baseline) {
-    // The widest label of a first try says how far apart ticks have to be.
+    // Ticks are laid out once to find the widest label, which tells how far apart ticks have to be.
     const int64_t span = std::max<int64_t>(1, time.end_ns - time.start_ns);
     double widest = 40;
     for (const ChartTick& tick : chart_ticks(span, out.plot.w, 80))
@@ -275,10 +278,10 @@ struct Builder {
     return baseline;
   }
 
-  // Bars that touch and are too narrow to see become one; numbers appear where there is room.
+  // Bars that touch and are too narrow to be seen become one. Numbers appear where there is room.
   void write_steps(double y, double h) {
     double label_end = 0, line_end = -100, bar_end = out.plot.x;
-    // Every 1st, 2nd, 5th, 10th … step has its number, so that numbers keep 24 px apart on average.
+    // Every 1st, 2nd, 5th, 10th … step has its number, so that numbers are 24 px apart on average.
     const double widest = measure(std::to_string(time.steps.back().step), kAxisSize, false) + 24;
     const double per_step = out.plot.w / static_cast<double>(time.steps.size());
     int64_t every = 1;
@@ -303,7 +306,7 @@ struct Builder {
                  kAxisSize, false, false);
         label.x = (x0 + x1 - label.width) / 2;
         const bool inside = label.width + 8 <= x1 - x0;
-        // Between narrow bars a bare number may stand over its neighbours, at a distance.
+        // Between narrow bars, a number without a bar may stand over the neighbouring bars, at some distance.
         if (!inside && (full || every == 1 || label.x < std::max(label_end + 12, out.plot.x))) continue;
         if (label.x + label.width > out.plot.x + out.plot.w) continue;
         label_end = label.x + label.width;
@@ -314,7 +317,7 @@ struct Builder {
   }
 
   double write_rows(double y) {
-    // Without a gap labels of neighbouring rows would touch: write every second, third, … one.
+    // Labels of neighbouring rows would touch when there is no gap. Then only every second, third, … label is written.
     const double pitch = sizes.h + sizes.gap;
     const int every = std::max(1, static_cast<int>(std::ceil((label_size() + 2) / pitch)));
     int32_t replica = -2;
@@ -345,7 +348,7 @@ struct Builder {
   }
 
   void write_idle() {
-    // Steps that touch or overlap make one stretch, so that the texture has no seams.
+    // Steps that touch or overlap are joined into one stretch, so that the texture has no seams.
     std::vector<ChartRect> spans;
     for (const ChartTime::Step& step : time.steps) {
       const double x0 = to_x(step.start_ns), x1 = to_x(step.end_ns);
@@ -354,7 +357,8 @@ struct Builder {
       else
         spans.push_back({x0, 0, x1 - x0, 0});
     }
-    // Thousands of steps on thousands of rows: the gaps between steps are below a pixel, and go first.
+    // With thousands of steps on thousands of rows there would be too many rectangles. The gaps between steps are then
+    // narrower than a pixel, and are dropped first.
     while (spans.size() > 1 && spans.size() * out.rows.size() > options.max_objects) {
       std::vector<ChartRect> merged;
       for (size_t i = 0; i < spans.size(); i += 2) {
@@ -423,7 +427,7 @@ Result<ChartLayout> layout_chart(const Trace& trace, const ChartOptions& options
   y = b.write_rows(y);
   b.out.plot.h = y - b.out.plot.y;
   b.out.tick_bottom = y + 6;
-  if (b.out.plot.h > 900) {  // far from the axis above: repeat it below
+  if (b.out.plot.h > 900) {  // the axis above is far away, so it is repeated below
     b.write_axis(y, y + 22);
     y += 22;
   }

@@ -1,5 +1,5 @@
-// The pipeline chart as geometry: what lies where, before anything is painted. Units are CSS
-// pixels, y grows downwards. The same layout is painted to SVG, PNG and PDF.
+// The pipeline chart as geometry: where everything lies, before anything is painted. Units are CSS pixels, and y grows
+// downwards. The same layout is painted to SVG, PNG and PDF.
 //
 //   title
 //   subtitle · sizes · span
@@ -31,10 +31,10 @@ struct ChartRect {
   double x = 0, y = 0, w = 0, h = 0;
 };
 
-// One line of text; (x, y) is the left end of its baseline, width as measured.
+// One line of text. (x, y) is the left end of its baseline; the width is the measured one.
 struct ChartText {
   double x = 0, y = 0, width = 0, size = 0;
-  bool bold = false, strong = false;  // strong: ink, else muted
+  bool bold = false, strong = false;  // strong text has the colour of ink, other text is muted
   std::string text;
 };
 
@@ -43,15 +43,15 @@ struct ChartCell {
   CellKind kind = CellKind::kOther;
   int32_t chunk = 0;
   int32_t row = 0;
-  int32_t zone = 0;    // 0 full height, 1 low, 2 thin; painted in this order
+  int32_t zone = 0;    // 0 is full height, 1 low, 2 thin; zones are painted in this order
   int32_t label = -1;  // index into ChartLayout::cell_labels
 };
 
-// Cells too narrow to be drawn one by one, summed per strip: share[g] of the strip's area is busy
-// with group g, the rest is idle. Sums are kept, so a busy row never looks idle or the other way.
+// Cells that are too narrow to be drawn one by one, summed for each strip. share[g] of the strip's area is busy with
+// kind group g, and the rest is idle. The sums are exact, so a busy row never looks idle, nor an idle row busy.
 struct ChartBlend {
   ChartRect box;
-  std::array<float, 7> share = {};  // by KindGroup
+  std::array<float, 7> share = {};  // indexed by KindGroup
   int32_t row = 0;
   int32_t zone = 0;
 };
@@ -65,15 +65,15 @@ struct ChartLegendItem {
   enum class Mark : uint8_t { kKind, kChunk, kWaiting, kNote, kGhost, kTheoryEnd, kPhase } mark = Mark::kKind;
   CellKind kind = CellKind::kOther;
   int32_t chunk = 0;
-  ChartRect swatch;  // of no width for kNote
+  ChartRect swatch;  // its width is 0 for kNote
   ChartText text;
 };
 
 struct ChartLayout {
   double width = 0, height = 0;
-  ChartRect plot;  // rows only
+  ChartRect plot;  // the area of the rows only
   std::string title;
-  std::vector<ChartText> texts;  // everything written outside cells, legend and step row
+  std::vector<ChartText> texts;  // all text outside cells, legend and step row
   std::vector<ChartLegendItem> legend;
   std::vector<double> tick_x;
   double tick_top = 0, tick_bottom = 0;
@@ -81,52 +81,54 @@ struct ChartLayout {
   std::vector<ChartText> step_labels;
   std::vector<double> step_line_x;
   std::vector<ChartRow> rows;
-  std::vector<ChartRect> idle;  // each row across each step's span
+  std::vector<ChartRect> idle;  // one rectangle for each row and each step's span
   std::vector<ChartCell> cells;
   std::vector<ChartText> cell_labels;
   std::vector<ChartBlend> blends;
-  std::vector<ChartCell> ghosts;  // theory, under the rows
+  std::vector<ChartCell> ghosts;  // cells of the theory, drawn under the rows
   std::vector<ChartBlend> ghost_blends;
-  std::vector<double> theory_end_x;    // where a step could have ended
-  std::vector<ChartRect> phase_bars;   // of all ranks, under the step bars; their words are step labels
-  std::vector<ChartRect> phase_marks;  // x and y of the tip of a notch at the top of a row, w its width
+  std::vector<double> theory_end_x;  // where each step could have ended
+  // Bars over all ranks, drawn under the step bars; their words are among the step labels.
+  std::vector<ChartRect> phase_bars;
+  std::vector<ChartRect> phase_marks;  // x and y are the tip of a notch at the top of a row; w is its width
   int32_t chunk_count = 1;
-  bool mark_input_grad = false;  // full backwards are there too: I needs a pattern of its own
+  // The chart also has full backwards, so cells I (input gradient) need a pattern of their own.
+  bool mark_input_grad = false;
 };
 
 struct ChartOptions {
-  double width_px = 0;         // 0: from the content
-  double max_width_px = 6000;  // when chosen from the content
+  double width_px = 0;         // 0: chosen from the content
+  double max_width_px = 6000;  // limit when the width is chosen from the content
   double max_height_px = 30000;
   double max_area_px = 80e6;
-  double strip_px = 1;         // cells narrower than this are summed per strip of this width
-  size_t max_objects = 60000;  // above that many cells strips get wider
+  double strip_px = 1;         // cells narrower than this are summed in strips of this width
+  size_t max_objects = 60000;  // when there are more cells than this, strips get wider
   ChartLang lang = ChartLang::kEnglish;
-  std::string title;               // "" says which steps
-  const Theory* theory = nullptr;  // drawn as ghosts; nullptr or unknown: none
+  std::string title;               // when empty, the title names the steps
+  const Theory* theory = nullptr;  // drawn as ghosts; when it is nullptr or unknown, no ghosts are drawn
   Ghosts ghosts = Ghosts::kAuto;
 };
 
-// Errors: kBadInput when the trace has no cells, kUsage for an impossible width, kLimit when there
-// are more ranks than a picture has lines. O(cells log cells) time, O(cells) memory.
+// Errors: kBadInput when the trace has no cells, kUsage for an impossible width, kLimit when there are more ranks than
+// a picture has pixel lines. O(cells log cells) time, O(cells) memory.
 Result<ChartLayout> layout_chart(const Trace& trace, const ChartOptions& options, const MeasureText& measure);
 
 // ------------------------------------------------------------------------------ its parts
 
-// One time axis for all rows: x = plot.x + (t − shift of the row − start) · px_per_ns.
+// The one time axis of all rows: x = plot.x + (t − shift of the row − start) · px_per_ns.
 struct ChartTime {
   int64_t start_ns = 0, end_ns = 0;
-  std::vector<int64_t> shift_ns;  // per part; not 0 only where ranks have clocks of their own
+  std::vector<int64_t> shift_ns;  // for each part; it is not 0 only where ranks have clocks of their own
   struct Step {
     int32_t step;
-    int64_t start_ns, end_ns;  // over all ranks
+    int64_t start_ns, end_ns;  // first start and last end over all ranks
   };
-  std::vector<Step> steps;  // by start
+  std::vector<Step> steps;  // sorted by start
 };
 ChartTime chart_time(const Trace& trace);
 
-// Ticks from 0 to span at 1, 2 or 5 times a power of ten (minutes and hours: what clocks divide
-// by), at least `min_gap_px` apart; all with one unit and the same decimals.
+// Returns ticks from 0 to `span`, at 1, 2 or 5 times a power of ten (minutes and hours are divided as on a clock).
+// Ticks are at least `min_gap_px` apart, and all have the same unit and the same number of decimals.
 struct ChartTick {
   double x = 0;  // from the left end of the axis
   std::string label;
@@ -143,21 +145,24 @@ struct RowPlace {
 };
 void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const RowPlace& place, ChartLayout& layout);
 
-// Theory under the rows. Ghosts that reach beyond the plot are cut at its edge.
+// Where the theory is drawn under the rows. Ghosts that reach beyond the plot are cut at its edge.
 struct GhostPlace {
-  double gap = 0, h = 0;  // from the row's bottom to the ghost, and its height; 0: none are drawn
+  // Distance from the row's bottom to the ghost, and height of the ghost; a height of 0: none are drawn.
+  double gap = 0, h = 0;
 };
-// In a gap between rows of this height. kAuto wants room, and cells that are at least some pixels wide on average.
+// Returns the place of ghosts in a gap of `row_gap` pixels between rows. kAuto draws ghosts only when the gap is large
+// enough and when the cells are on average at least some pixels wide.
 GhostPlace ghost_place(const Theory& theory, Ghosts wish, double row_gap, double px_per_ns);
 void place_ghosts(const Trace& trace, const Theory& theory, const ChartTime& time, const GhostPlace& where,
                   double strip_px, ChartLayout& layout);
-// One line for each step that is wide enough: the last end of its theory.
+// Draws one line for each step that is wide enough, at the last end of its theory.
 void place_theory_ends(const Theory& theory, const ChartTime& time, ChartLayout& layout);
 
-// Notches where each rank's warm-up ends and its cool-down begins. Steps narrower than some hundred pixels have none.
+// Places notches where each rank's warm-up ends and where its cool-down begins. Steps narrower than kLeastPhaseStep
+// pixels have none.
 void place_phase_marks(const std::vector<RankPhases>& phases, const ChartTime& time, ChartLayout& layout);
-// Bars of warm-up, steady and cool-down over all ranks at `y`, with words where they fit. False: no step is wide
-// enough.
+// Places bars of warm-up, steady phase and cool-down over all ranks at `y`, with words where they fit. Returns false
+// when no step is wide enough.
 bool place_phase_bars(const std::vector<RankPhases>& phases, const ChartTime& time, double y, ChartLang lang,
                       const MeasureText& measure, ChartLayout& layout);
 inline constexpr double kPhaseBarH = 19, kLeastPhaseStep = 160;

@@ -26,8 +26,8 @@ cairo_scaled_font_t* make_scaled(cairo_font_face_t* face) {
   return scaled;
 }
 
-// A font of the program's as FreeType reads it. Opened once and kept: charts of all threads share it, for Cairo locks a
-// face while it works with it. `bytes` stay where they are.
+// Returns one of the program's own fonts, read by FreeType. Each font is opened once and kept. The charts of all
+// threads can share it, because Cairo locks a face while it works with it. `bytes` must stay where they are.
 FT_Face open_font(const std::string& bytes) {
   static std::mutex opening;
   const std::lock_guard lock(opening);
@@ -48,15 +48,15 @@ FT_Face latin(bool bold) {
   return bold ? bold_face : regular_face;
 }
 
-// One weight, opened twice: Cairo draws bold letters of it thicker, and what it is told of a face holds for the face
-// everywhere.
+// Returns the Chinese face. The font has one weight and is opened twice, because Cairo makes the bold letters from it
+// by thickening, and such a setting applies to the face everywhere.
 FT_Face chinese(bool bold) {
   static const auto& bytes = *new std::string(embedded_file("wqy-microhei.ttc"));
   static const FT_Face regular_face = open_font(bytes), bold_face = open_font(bytes);
   return bold ? bold_face : regular_face;
 }
 
-// CJK, kana, hangul and full-width forms start at U+2E80, in UTF-8 at E2 BA; everything shorter is Latin.
+// CJK, kana, hangul and full-width forms start at U+2E80, which is E2 BA in UTF-8. Everything before that is Latin.
 bool is_wide(std::string_view text, size_t i) {
   const auto byte = [&](size_t k) { return static_cast<unsigned char>(k < text.size() ? text[k] : 0); };
   return byte(i) > 0xe2 || (byte(i) == 0xe2 && byte(i + 1) >= 0xba);
@@ -78,7 +78,7 @@ ChartFonts::ChartFonts(ChartFonts&& other) noexcept {
 
 int ChartFonts::face_of(bool wide, bool bold) const {
   const int f = (wide ? 2 : 0) + (bold ? 1 : 0);
-  if (!face_[f]) {  // a Chinese one, which few charts need
+  if (!face_[f]) {  // one of the Chinese faces, which few charts need
     face_[f] = cairo_ft_font_face_create_for_ft_face(chinese(bold), 0);
     if (bold) cairo_ft_font_face_set_synthesize(face_[f], CAIRO_FT_SYNTHESIZE_BOLD);
     scaled_[f] = make_scaled(face_[f]);
@@ -91,8 +91,8 @@ ChartFonts::~ChartFonts() {
   for (cairo_font_face_t* face : face_) cairo_font_face_destroy(face);
 }
 
-// run(text, wide) for each stretch of one face. Cairo turns invalid UTF-8 into a sticky error that
-// would cost the whole picture, so the text is repaired first.
+// Calls run(text, wide) for each stretch of one face. Invalid UTF-8 is repaired first: it would put Cairo into a
+// permanent error state, and the whole picture would be lost.
 template <class Run>
 void ChartFonts::for_each_run(std::string_view raw, Run run) const {
   std::string text = valid_utf8(raw);

@@ -1,7 +1,7 @@
-// Text in charts: one face for Latin, one for Chinese, measured without hinting so that a label
-// is as wide in SVG and PDF as it is in PNG. Cairo's own text calls use a single font file and
-// show boxes for what it lacks; so a text is cut into runs, each with the face that has it.
-// The program carries the fonts, so charts are the same on every machine.
+// Text in charts. There is one face for Latin and one for Chinese, and text is measured without hinting, so that a
+// label is as wide in SVG and PDF as it is in PNG. Cairo's own text calls use a single font file and show boxes for the
+// characters it lacks. Therefore a text is cut into runs, each in the face that has its characters. The program carries
+// the fonts, so charts are the same on every machine.
 #pragma once
 
 #include <cairo.h>
@@ -18,16 +18,16 @@ class ChartFonts {
   ChartFonts& operator=(ChartFonts&&) = delete;
   ~ChartFonts();
 
-  // Advance of one line of UTF-8 text, in the unit of `size`.
+  // Returns the advance of one line of UTF-8 text, in the unit of `size`.
   double measure(std::string_view text, double size, bool bold) const;
-  // Draws with the current source; (x, y) is the left end of the baseline.
+  // Draws with the current source. (x, y) is the left end of the baseline.
   void show(cairo_t* cr, double x, double y, std::string_view text, double size, bool bold) const;
 
  private:
   template <class Run>
   void for_each_run(std::string_view text, Run run) const;
   int face_of(bool wide, bool bold) const;
-  // [0] regular, [1] bold, [2] Chinese regular, [3] Chinese bold; scaled to 100 units.
+  // [0] is regular, [1] bold, [2] Chinese regular, [3] Chinese bold; each is scaled to 100 units.
   mutable cairo_font_face_t* face_[4] = {};
   mutable cairo_scaled_font_t* scaled_[4] = {};
 };

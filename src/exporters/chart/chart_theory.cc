@@ -1,4 +1,4 @@
-// Theory and phases on the chart.
+// Places the theory and the phases on the chart.
 //
 //     ├ warm-up 47 ms ─┼──── steady 283 ms ────┼ cool-down 90 ms ┤    over all ranks, under the step bars
 //     █0█1█2█▾▒▒▒▒█ 0 █3█▒ …                                          ▾ where the rank's own phases change
@@ -12,7 +12,7 @@
 namespace stageline {
 namespace {
 
-constexpr double kLeastGhostCell = 3;  // mean width of a cell, below which kAuto draws no ghosts
+constexpr double kLeastGhostCell = 3;  // mean width of a cell; kAuto draws no ghosts below it
 constexpr double kLeastStepEnd = 60;
 constexpr double kWordSize = 11;
 
@@ -23,7 +23,7 @@ double to_x(const ChartTime& time, const ChartLayout& layout, int64_t ns) {
   return layout.plot.x + (static_cast<double>(ns) - static_cast<double>(time.start_ns)) * px_per_ns(time, layout);
 }
 
-// Steps by number, with their width on the picture.
+// Returns the width on the picture of each step, by its number.
 std::map<int32_t, double> step_widths(const ChartTime& time, const ChartLayout& layout) {
   std::map<int32_t, double> widths;
   for (const ChartTime::Step& step : time.steps)
@@ -60,7 +60,7 @@ void place_ghosts(const Trace& trace, const Theory& theory, const ChartTime& tim
     ghost.start_ns = std::max(theory.start_ns[i], sum_or_limit(time.start_ns, shift));
     ghost.end_ns = std::min(theory.end_ns[i], sum_or_limit(time.end_ns, shift));
     if (ghost.end_ns <= ghost.start_ns) continue;
-    if (theory.fused[i]) {  // both halves stand in one place: one two-coloured ghost
+    if (theory.fused[i]) {  // the two halves stand in the same place and become one ghost in two colours
       if (kind_group(ghost.kind) == KindGroup::kBackward) continue;
       ghost.kind = CellKind::kForwardBackward;
     }
@@ -87,7 +87,7 @@ void place_ghosts(const Trace& trace, const Theory& theory, const ChartTime& tim
 void place_theory_ends(const Theory& theory, const ChartTime& time, ChartLayout& layout) {
   if (theory.by_rank) return;
   const std::map<int32_t, double> widths = step_widths(time, layout);
-  std::map<int32_t, int64_t> ends;  // of all replicas
+  std::map<int32_t, int64_t> ends;  // over all replicas
   for (const TheoryStep& step : theory.steps) {
     int64_t& end = ends.try_emplace(step.step, step.end_ns).first->second;
     end = std::max(end, step.end_ns);
@@ -117,7 +117,7 @@ void place_phase_marks(const std::vector<RankPhases>& phases, const ChartTime& t
 bool place_phase_bars(const std::vector<RankPhases>& phases, const ChartTime& time, double y, ChartLang lang,
                       const MeasureText& measure, ChartLayout& layout) {
   const std::map<int32_t, double> widths = step_widths(time, layout);
-  std::map<int32_t, RankPhases> all;  // by step, over all replicas
+  std::map<int32_t, RankPhases> all;  // for each step, over all replicas
   for (const RankPhases& own : phases) {
     const auto width = widths.find(own.step);
     if (width == widths.end() || width->second < kLeastPhaseStep) continue;
