@@ -1,8 +1,11 @@
-// Where the level of a series changes: E-divisive (Matteson and James, "A nonparametric approach for multiple change
-// point analysis of multivariate data", JASA 2014), the method that MongoDB's and others' performance tests use.
+// Finds where the level of a series changes, by E-divisive (Matteson and James, "A nonparametric approach for multiple
+// change point analysis of multivariate data", JASA 2014), the method that the performance tests of MongoDB and others
+// use.
 //
-// The split of a stretch that parts its values most is kept when fewer than `significance` of the stretch's random
-// orders part as much; then each side is searched. A series without a change is cut with that probability and no more.
+// In each stretch of the series, the method takes the split that separates the values most. It compares this split with
+// the best splits of random orders of the same values. The split is kept when fewer than `significance` of the random
+// orders separate as much; then each side is searched in the same way. So a series without a change is split with at
+// most that probability.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +15,18 @@ namespace stageline {
 
 struct ChangePoint {
   size_t at = 0;                 // the first value after the change
-  double before = 0, after = 0;  // medians of the stretches beside it
-  double p = 1;                  // share of random orders that part as much, the real one counted
+  double before = 0, after = 0;  // medians of the stretches before and after the change
+  double p = 1;                  // share of orders that separate as much, the real order included
 };
 
 struct ChangeOptions {
   double significance = 0.005;
   size_t permutations = 999;
-  size_t least = 4;  // values on each side
+  size_t least = 4;  // least number of values on each side of a split
 };
 
-// In order. The same series gives the same answer. O(n² · permutations) a stretch.
+// Returns the changes in the order of the series. The same series gives the same answer. O(n² · permutations) for each
+// stretch.
 std::vector<ChangePoint> change_points(const std::vector<double>& series, const ChangeOptions& options = {});
 
 }  // namespace stageline

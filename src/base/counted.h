@@ -1,4 +1,4 @@
-// "1 stage", "4 stages".
+// Counts with their noun: "1 stage", "4 stages".
 #pragma once
 
 #include <cstdint>

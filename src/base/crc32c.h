@@ -6,7 +6,7 @@
 
 namespace stageline {
 
-// Continues `crc`; 0 begins.
+// Continues the checksum `crc`; a new one begins with 0.
 uint32_t crc32c(std::string_view bytes, uint32_t crc = 0);
 
 }  // namespace stageline

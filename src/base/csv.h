@@ -7,13 +7,13 @@
 
 namespace stageline {
 
-// Appends `text` as one field, quoted when it needs to be. Text that a spreadsheet would take for a formula (it begins
-// with = + @ or a minus, and is no number) gets an apostrophe in front, which spreadsheets hide.
+// Appends `text` as one field, quoted where that is needed. A spreadsheet takes text that begins with = + @ or a minus
+// for a formula; such text, unless it is a number, gets an apostrophe in front, which spreadsheets hide.
 void append_csv_field(std::string& out, std::string_view text);
 
-// Takes the next record off `rest` into `fields`. The fields view into `rest`, or into `storage`
-// when a quoted field had to be unescaped. Returns false at the end. A blank line gives one empty
-// field. `*lines` grows by the line ends passed, so the caller can name a place.
+// Moves the next record from the front of `rest` into `fields`. The fields are views into `rest`, or into `storage`
+// when a quoted field had to be unescaped. Returns false at the end. A blank line gives one empty field. `*lines` grows
+// by the number of line ends passed, so that the caller can name a place.
 bool next_csv_record(std::string_view& rest, std::vector<std::string_view>& fields, std::vector<std::string>& storage,
                      int64_t* lines);
 

@@ -1,4 +1,4 @@
-// Files that the program carries in itself, compressed: fonts, licences. cmake/embedded.cmake lists them.
+// Files that are stored in the program itself, compressed: fonts, licences. cmake/embedded.cmake lists them.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace stageline {
 
-// As tools/embed.py writes it: [begin, end) is zlib's, of `size` bytes.
+// One file as tools/embed.py writes it: [begin, end) are zlib data that inflate to `size` bytes.
 struct EmbeddedFile {
   std::string_view name;
   const char *begin, *end;
   unsigned long size;
 };
 
-// The content of a file that cmake/embedded.cmake lists by this name. Inflates anew at every call: 30 ms for the
-// largest, a font.
+// Returns the content of the file that cmake/embedded.cmake lists by this name. Every call inflates it anew, which
+// takes 30 ms for the largest, a font.
 std::string embedded_file(std::string_view name);
-// The names that begin so, in the order of cmake/embedded.cmake.
+// Returns the names that begin with `prefix`, in the order of cmake/embedded.cmake.
 std::vector<std::string> embedded_names(std::string_view prefix);
 
 }  // namespace stageline

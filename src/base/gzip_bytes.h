@@ -1,5 +1,5 @@
-// Bytes in a gzip wrapper, for what is embedded or sent. Equal input gives equal bytes, whatever the number of threads: the
-// header carries no time, and where a long input is cut depends on its length alone.
+// Compresses bytes to gzip, for data that is embedded or sent. Equal input gives equal bytes, whatever the number of
+// threads: the header contains no time, and the places where a long input is divided depend only on its length.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace stageline {
 
-// Input beyond this is deflated in pieces of this size, several at a time, each with the 32 KiB before it as dictionary:
-// some 0.1 % longer than as one. What is shorter is byte for byte what zlib's own gzip stream is.
+// Longer input is compressed in pieces of this size, several at a time, each with the 32 KiB before it as dictionary.
+// That makes the result some 0.1 % longer. Shorter input gives exactly the bytes of zlib's own gzip stream.
 inline constexpr size_t kGzipPiece = size_t{4} << 20;
 
 std::string gzip_bytes(std::string_view bytes);

@@ -1,5 +1,5 @@
-// One random number a process, for tables whose keys come from files: who writes the file cannot choose keys that all
-// fall into one place. Nothing that is printed depends on it.
+// One random number for each process, for tables whose keys come from files: whoever writes a file cannot choose keys
+// that all fall into one place. No output depends on it.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace stageline {
 
 uint64_t hash_seed();  // not 0
 
-// Spreads a key over 64 bits; other keys collide in every process.
+// Spreads a key over 64 bits. In each process, other keys collide.
 inline uint64_t seeded_hash(uint64_t key, uint64_t seed) {
   const auto product = static_cast<unsigned __int128>(key ^ seed) * (seed | 1);
   const auto again =
@@ -18,7 +18,7 @@ inline uint64_t seeded_hash(uint64_t key, uint64_t seed) {
   return static_cast<uint64_t>(again) ^ static_cast<uint64_t>(again >> 64);
 }
 
-// For std::unordered_map and its kin.
+// Hash for unordered_map and similar containers.
 struct SeededHash {
   size_t operator()(int64_t key) const { return seeded_hash(static_cast<uint64_t>(key), hash_seed()); }
 };

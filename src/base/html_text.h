@@ -6,7 +6,8 @@
 
 namespace stageline {
 
-// Markup escaped, NUL left out; other bytes as they are: valid_utf8() first where the text is not ours. O(bytes).
+// Returns the text with markup escaped and NUL left out. Other bytes stay as they are, so text from outside has to go
+// through valid_utf8() first. O(bytes).
 inline std::string html_text(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -1,4 +1,5 @@
-// One request over HTTP by libcurl, which is opened when it is first needed: who reads files alone needs none.
+// Sends one HTTP request by libcurl. The library is opened when it is first needed, so reading local files does not
+// require it.
 #pragma once
 
 #include <map>
@@ -14,10 +15,10 @@ struct HttpRequest {
   std::vector<std::string> headers;  // "Range: bytes=0-65535"
   std::string method = "GET";
   std::string body;
-  bool follow = false;          // redirections, never from https to http
-  int connect_ms = 10'000;      // at most, until somebody answers
-  int tries = 5;                // after a broken connection, 429 or 5xx, with growing pauses
-  size_t most_bytes = 1 << 24;  // of the answer's body
+  bool follow = false;          // follows redirections, but never from https to http
+  int connect_ms = 10'000;      // longest wait until the server answers
+  int tries = 5;                // attempts after a broken connection or a status of 429 or 5xx, with growing pauses
+  size_t most_bytes = 1 << 24;  // limit of the answer's body
 };
 
 struct HttpResponse {
@@ -26,12 +27,12 @@ struct HttpResponse {
   std::string body;
 };
 
-// Any answer is a result, whatever its status. Proxies and certificates are found as the curl program finds them. From
-// any thread; each keeps its connections. Errors: kUnavailable where there is no libcurl, kIo with curl's reason where
-// nobody answers, or after a minute without a byte, kLimit.
+// Sends the request. Any answer is a result, whatever its status. Proxies and certificates are found as the curl
+// program finds them. May be called from any thread; each thread keeps its connections. Errors: kUnavailable when there
+// is no libcurl; kIo with curl's reason when nobody answers or no byte comes for a minute; kLimit.
 Result<HttpResponse> http_request(const HttpRequest& request);
 
-// "a b/ü" → "a%20b/%C3%BC" (RFC 3986; '/' stays unless it is said to be a character like others).
+// Converts "a b/ü" to "a%20b/%C3%BC" (RFC 3986). A '/' is kept only with `keep_slashes`.
 std::string percent_encoded(std::string_view text, bool keep_slashes);
 std::string percent_decoded(std::string_view text);
 

@@ -1,4 +1,4 @@
-// Compressed bytes in memory, made whole again: what a format embeds in its own messages.
+// Decompresses bytes in memory, which some formats embed in their own messages.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace stageline {
 
-// zlib's wrapper or gzip's; zstd's frames. nullopt: damaged, or more than `limit` bytes.
+// The first reads zlib or gzip data, the second zstd frames. nullopt: the data is damaged, or longer than `limit`
+// bytes.
 std::optional<std::string> inflate_bytes(std::string_view bytes, size_t limit);
 std::optional<std::string> unzstd_bytes(std::string_view bytes, size_t limit);
 

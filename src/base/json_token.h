@@ -1,4 +1,4 @@
-// The text of a scalar, as the source wrote it: numbers must not pass through a double.
+// The text of a scalar as the source wrote it, because numbers must not pass through a double.
 #pragma once
 
 #include <simdjson.h>
@@ -9,9 +9,9 @@
 
 namespace stageline {
 
-// The value's first token without the blanks around it: a number, a quoted text, null, or one
-// bracket; "" when there is none. `json` is the text being parsed. simdjson measures a token by the
-// start of the next one, which in a text that ends too early may be any number, so it is checked.
+// Returns the value's first token without the blanks around it: a number, a quoted text, null, or one bracket; "" when
+// there is none. `json` is the text being parsed. simdjson measures a token by the start of the next one, which may be
+// any number in a text that ends too early, so the length is checked.
 inline std::string_view raw_token(simdjson::ondemand::value& value, std::string_view json) {
   const std::string_view token = value.raw_json_token();
   const char* const end = json.data() + json.size();

@@ -13,10 +13,11 @@ namespace stageline {
 struct JsonTree {
   ValueTree tree;
   int64_t broken_at =
-      -1;  // the text is damaged from about here on: whole elements before it are in the tree; −1: whole
+      -1;  // position from which the text is damaged; elements before it are in the tree; −1: not damaged
 };
 
-// Depth at most 64. O(bytes). Errors: kBadInput where nothing could be read (`path` is said to be the file).
+// Parses the text; at most 64 levels. O(bytes). Errors: kBadInput when nothing could be read (the message names `path`
+// as the file).
 Result<JsonTree> parse_json_tree(std::string_view text, const std::string& path);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// Writes JSON text, compact, in the order given. No tree: begin/end calls nest as the text does.
+// Writes compact JSON text in the order of the calls. It builds no tree: begin and end calls nest as the text does.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace stageline {
 // becomes U+FFFD. `ascii` writes everything above 0x7e as \uXXXX (Python's json.dumps default).
 // "</" is written "<\/", so the text may stand inside an HTML script element.
 void append_json_string(std::string& out, std::string_view text, bool ascii = false);
-// "text" in quotes, as a whole value.
+// Returns the text in quotes, as a whole JSON value.
 std::string json_quoted(std::string_view text);
 
 class JsonWriter {
@@ -28,7 +28,7 @@ class JsonWriter {
   JsonWriter& value(double number);
   JsonWriter& value(bool truth) { return raw(truth ? "true" : "false"); }
   JsonWriter& null() { return raw("null"); }
-  // Text that is JSON already.
+  // Writes text that already is JSON.
   JsonWriter& raw(std::string_view json);
   template <class T>
   JsonWriter& field(std::string_view name, const T& v) {

@@ -1,8 +1,8 @@
-// What a user looks for in names: a text, or a regular expression. ASCII letters match either case.
+// What a user searches for in names: a text, or a regular expression. Upper and lower case of ASCII letters are equal.
 //
-// Expressions: . [a-z] [^…] \d \w \s and their capitals, ( ) |, * + ?, ^ $, \ before anything else. They run as a set
-// of states (Thompson's construction), so the time is expression × text whatever both are: no expression makes a
-// program hang, which std::regex cannot promise.
+// Expressions may contain . [a-z] [^…] \d \w \s and their capitals, ( ), the bar for alternatives, * + ?, ^ $, and a
+// backslash before any other character. They run as a set of states (Thompson's construction), so the time is at most
+// length of expression × length of text. No expression can make the program hang, which std::regex cannot promise.
 #pragma once
 
 #include <bitset>
@@ -20,22 +20,22 @@ class NamePattern {
   static constexpr size_t kMaxBytes = 256;
 
   static NamePattern text(std::string_view what);
-  // Errors: kUsage saying what is wrong with the expression, or that it is too long.
+  // Errors: kUsage that tells what is wrong with the expression, or that it is too long.
   static Result<NamePattern> expression(std::string_view what);
 
-  // Whether it stands anywhere in the name.
+  // Returns true when the pattern occurs anywhere in the name.
   bool matches(std::string_view name) const;
 
  private:
   struct State {
     enum class Type : uint8_t { kBytes, kSplit, kStart, kEnd, kMatch } type = Type::kMatch;
-    uint32_t bytes = 0;            // into sets_
-    uint32_t next = 0, other = 0;  // states; other: of kSplit
+    uint32_t bytes = 0;            // index into sets_
+    uint32_t next = 0, other = 0;  // indices of states; `other` is only for kSplit
   };
   using ByteSet = std::bitset<256>;
   class Parser;
 
-  std::string text_;  // lower case; used when there are no states
+  std::string text_;  // in lower case; used when there are no states
   std::vector<State> states_;
   std::vector<ByteSet> sets_;
   uint32_t first_ = 0;

@@ -11,47 +11,50 @@ namespace stageline {
 
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Decimal text to int64 nanoseconds without passing through a double. `unit_ns_log10` is 9 for
-// seconds, 6 for milliseconds, 3 for microseconds, 0 for nanoseconds. Accepts a sign, digits, one
-// point and an exponent ("8.4e5"). Digits below a nanosecond are rounded half to even.
-// nullopt when the text is not a number or does not fit.
+// Converts decimal text to int64 nanoseconds without passing through a double. `unit_ns_log10` is 9 for seconds, 6 for
+// milliseconds, 3 for microseconds, 0 for nanoseconds. The text may have a sign, digits, one point and an exponent
+// ("8.4e5"). Digits below a nanosecond are rounded half to even. Returns nullopt when the text is not a number or does
+// not fit.
 std::optional<int64_t> parse_decimal_ns(std::string_view text, int unit_ns_log10);
 
-// a + b, or the nearest limit of the type where that does not fit: sums of what a damaged file says.
+// Returns a + b, or the nearest limit of the type when the sum does not fit. For numbers from files, which may be
+// damaged.
 constexpr int64_t sum_or_limit(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
-// to − from, or the nearest limit of the type: stamps of a damaged file may be any.
+// Returns to − from, or the nearest limit of the type when that does not fit: a damaged file may hold any times.
 constexpr int64_t between_ns(int64_t from, int64_t to) {
   int64_t ns = 0;
   return __builtin_sub_overflow(to, from, &ns) ? (to < from ? INT64_MIN : INT64_MAX) : ns;
 }
 
-// Whole text as an integer; nullopt otherwise.
+// Reads the whole text as an integer; nullopt when it is none.
 std::optional<int64_t> parse_int(std::string_view text);
-// Whole text as a finite double; nullopt otherwise.
+// Reads the whole text as a finite double; nullopt when it is none.
 std::optional<double> parse_double(std::string_view text);
 
-// The decimal that a float was written from, as a double: 0.025f → 0.025. O(1), for texts of up to seven digits.
+// Returns as a double the decimal from which a float was written: 0.025f → 0.025. O(1), for decimals of up to seven
+// digits.
 double decimal_of(float value);
-// "8.05", "8.05ms", "200us", "1.5s" → nanoseconds; without a unit, milliseconds.
+// Converts "8.05", "8.05ms", "200us", "1.5s" to nanoseconds. Without a unit the number is in milliseconds.
 std::optional<int64_t> parse_duration(std::string_view text);
 
-// Shortest text that reads back as the same double, as Python's repr(float) prints it:
+// Returns the shortest text that reads back as the same double, as Python's repr(float) prints it:
 // "1697793307213761.0", "0.1", "1e+16", "inf", "nan".
 std::string repr_double(double value);
-// Shortest round-trip text for JSON: integral values without ".0"; not-a-number as "null".
+// Returns the shortest text for JSON that reads back as the same double. Whole values have no ".0"; not-a-number is
+// "null".
 std::string json_double(double value);
-// Fixed notation with `decimals` digits: "66.84".
+// Returns fixed notation with `decimals` digits: "66.84".
 std::string fixed(double value, int decimals);
-// Nanoseconds in a larger unit, exact decimal, trailing zeros cut: ns_as_decimal(1500, 3) = "1.5".
+// Returns nanoseconds in a larger unit as an exact decimal without trailing zeros: ns_as_decimal(1500, 3) = "1.5".
 std::string ns_as_decimal(int64_t ns, int unit_ns_log10);
 
-// For prose: digits grouped by thin spaces (U+202F) from five digits on: "112 320".
+// For prose: groups digits by narrow spaces (U+202F) in numbers of five or more digits: "112 320".
 std::string grouped(int64_t value);
-// For prose: a duration with a unit that suits it: "2.21 s", "66.8 ms", "19 µs", "420 ns".
+// For prose: a duration in a suitable unit: "2.21 s", "66.8 ms", "19 µs", "420 ns".
 std::string human_duration(double ns);
 // For prose: "1.2 GB", "340 KB".
 std::string human_bytes(double bytes);

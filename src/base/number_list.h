@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-// "0-3,8" -> {0,1,2,3,8}; sorted, without repeats. At most 1 000 000 numbers.
+// Converts "0-3,8" to {0,1,2,3,8}, sorted and without repeats. At most 1 000 000 numbers.
 Result<std::vector<int32_t>> parse_number_list(std::string_view text);
 
 }  // namespace stageline

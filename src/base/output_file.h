@@ -1,13 +1,13 @@
-// OutputFile: a file that appears only when whole, and never in the place of an input. Bytes go to
-// "PATH.partial.PID" beside the target; commit() puts them on the disk and renames it. A destructor without commit, or
-// Ctrl-C, removes it; what a killed program left is swept when the same target is written again.
-// "-" and things that are not regular files (pipes, /dev/null) are written directly. A terminal gets text that it does
-// not obey (base/terminal_text.h), whatever the names of a trace hold and whatever the format; files and pipes get the
-// bytes.
+// OutputFile: a file that appears only when it is complete, and never in the place of an input. Bytes go to
+// "PATH.partial.PID" beside the target; commit() flushes them to the disk and renames the file. A destructor without
+// commit, or Ctrl-C, removes it. The file of a killed program is removed when the same target is written again. "-" and
+// everything that is not a regular file (pipes, /dev/null) is written directly. A terminal gets text without characters
+// that it would obey (base/terminal_text.h), whatever the names in a trace and whatever the format; files and pipes get
+// the bytes unchanged.
 //
-// The gate: a target that is a file of the input, under whatever name (base/input_files.h), is refused when the file is
-// created and once more before the rename, since an input may become known in between. Partial files are made anew
-// (O_EXCL, O_NOFOLLOW), so a link that lies ready under their name leads nowhere.
+// Protection of inputs: a target that is a file of the input, under whatever name (base/input_files.h), is refused when
+// the file is created and once more before the rename, because an input may become known in between. Partial files are
+// always created anew (O_EXCL, O_NOFOLLOW), so a link that was placed under their name has no effect.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ namespace stageline {
 class OutputFile {
  public:
   enum class Over : uint8_t {
-    kNoInput,  // the rule
-    kAnInput,  // pp-chart --in-place, which is told to change one, and keeps a backup
+    kNoInput,  // the usual case: an input is never overwritten
+    kAnInput,  // pp-chart --in-place, which the user tells to change an input, and which keeps a backup
   };
   // Errors: kIo when the folder is missing or not writable (checked here, before long work); kUsage when the target is
   // a file of the input.
@@ -35,19 +35,20 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();
 
-  // Buffered. A failed write is remembered and reported by commit().
+  // Appends bytes to the buffer. A failed write is remembered and reported by commit().
   void write(std::string_view bytes);
-  // Text with colours of ours, whose names went through terminal_text() already: a terminal gets it as it is.
+  // Writes text with our own colours. Its names must have passed through terminal_text() already, because a terminal
+  // gets it unchanged.
   void write_painted(std::string_view text);
-  // Room for `bytes` contiguous bytes in the buffer (at most 64 KiB); follow with advance().
+  // Returns room for `bytes` contiguous bytes in the buffer (at most 64 KiB). Call advance() afterwards.
   char* reserve(size_t bytes);
   void advance(size_t bytes);
 
-  // Flushes, waits until the bytes are on the disk, renames, and waits for the folder. Within an OutputSet the rename
-  // is the set's. Errors: kIo; kUsage as create(). A closed pipe is success: the reader had enough.
+  // Flushes, waits until the bytes are on the disk, renames, and waits for the folder. Within an OutputSet, the set
+  // does the rename. A closed pipe counts as success: its reader had enough. Errors: kIo; kUsage as for create().
   Status commit();
   const std::string& path() const;
-  // Where the bytes are until commit(): for libraries that insist on writing a file themselves.
+  // Returns where the bytes are until commit(). For libraries that insist on writing a file themselves.
   const std::string& partial_path() const;
 
  private:
@@ -57,11 +58,11 @@ class OutputFile {
   std::unique_ptr<Impl> impl_;
 };
 
-// OutputSet: files that appear together or not at all. While one lives, every OutputFile that its thread commits
-// waits in it; commit() renames them all. When a rename fails, those before it are taken back and the files
-// that were there before have their names again. Ctrl-C during the renames waits for the last one. Only a machine that
-// stops between two renames leaves some of them: no file system renames several files at once.
-// A set is its thread's own: what other threads export meanwhile is not held up. Threads that help with it join it by
+// OutputSet: files that appear together or not at all. While a set lives, every OutputFile that its thread commits
+// waits in it; commit() renames them all. When a rename fails, the renames before it are undone, and the files that
+// were there before have their names again. Ctrl-C during the renames waits for the last one. Only a machine that stops
+// between two renames leaves some of the files, because no file system renames several files at once. A set belongs to
+// its thread, so it does not delay what other threads export meanwhile. Threads that help with it join it by
 // OutputSet::Join. A set within a set joins the outer one.
 class OutputSet {
  public:
@@ -69,11 +70,11 @@ class OutputSet {
   OutputSet();
   OutputSet(const OutputSet&) = delete;
   OutputSet& operator=(const OutputSet&) = delete;
-  ~OutputSet();  // without commit(): none appears
+  ~OutputSet();  // without commit(), no file appears
 
   Status commit();
 
-  static Files* of_this_thread();  // nullptr: none
+  static Files* of_this_thread();  // nullptr when the thread has no set
   class Join {
    public:
     explicit Join(Files* files);
@@ -86,19 +87,20 @@ class OutputSet {
   };
 
  private:
-  std::unique_ptr<Files> own_;  // empty: within another set
+  std::unique_ptr<Files> own_;  // empty when it is within another set
 };
 
-// Bytes that any OutputFile writes are added to `progress` (nullptr: to none), for a progress bar.
-// Set from one thread while nothing is being written.
+// Adds the bytes that any OutputFile writes to `progress` (nullptr: to none), for a progress bar. Call it from one
+// thread while nothing is being written.
 class Progress;
 void watch_output(Progress* progress);
 
-// Removes every file that is not committed yet. Async-signal-safe: for a handler of `signal`. False: a set of files is
-// being renamed just now; return from the handler, the signal is raised once more when that is done.
+// Removes every file that is not committed yet. It is async-signal-safe, for use in a handler of `signal`. Returns
+// false when a set of files is being renamed at this moment: then return from the handler; the signal is raised again
+// when the renames are done.
 bool remove_partial_files_on_signal(int signal);
 
-// Writes a whole file at once. Errors as OutputFile.
+// Writes a whole file at once. Errors: those of OutputFile.
 Status write_file(const std::string& path, std::string_view bytes);
 
 }  // namespace stageline

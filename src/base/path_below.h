@@ -1,4 +1,5 @@
-// Paths that somebody else names: a page in a browser, an agent. They may lead below certain folders and nowhere else.
+// Checks paths that come from outside: from a page in a browser, or from an agent. They may lead only below certain
+// folders.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +13,13 @@ namespace stageline {
 
 inline constexpr size_t kMostPathEntries = 1'000'000;
 
-// Whether a real path is one of the `roots`, which are real paths of folders, or lies below one.
+// Returns true when a real path is one of the `roots` (real paths of folders) or lies below one.
 bool is_below(const std::vector<std::string>& roots, std::string_view real_path);
 
-// The real path of a file or folder below the roots. Of a folder everything in it is looked at, at most `most_entries`
-// (0: nothing, where nobody reads what is in it): no link may lead out. Errors: kNotFound, in words that follow a path;
-// what lies elsewhere is not even said to be there or not. O(entries).
+// Returns the real path of a file or folder below the roots. Everything in a folder is examined, because no link in it
+// may lead out; a folder of more than `most_entries` entries is refused. 0 is for callers that do not read the folder:
+// then its content is not examined. Errors: kNotFound, in words that follow a path; for a path outside, the message
+// does not tell whether it exists. O(entries).
 Result<std::string> path_below(const std::vector<std::string>& roots, const std::string& path,
                                size_t most_entries = kMostPathEntries);
 

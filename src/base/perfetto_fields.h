@@ -1,4 +1,4 @@
-// Numbers of the fields of Perfetto's trace format, by message: what the exporter writes and the reader reads.
+// Field numbers of Perfetto's trace format, grouped by message. The exporter writes them and the reader reads them.
 // Source: perfetto/protos/perfetto/trace/{trace_packet,clock_snapshot,gpu/*,interned_data/*,track_event/*}.proto.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace stageline::perfetto {
 
-constexpr uint32_t kTracePacket = 1;  // of Trace
+constexpr uint32_t kTracePacket = 1;  // field of Trace
 
 namespace packet {  // TracePacket
 enum : uint32_t {
@@ -18,7 +18,7 @@ enum : uint32_t {
   kTrackEvent = 11,
   kInternedData = 12,
   kSequenceFlags = 13,
-  kStateCleared = 41,  // the old spelling of a flag
+  kStateCleared = 41,  // older form of a flag
   kPreviousDropped = 42,
   kThreadDescriptor = 44,
   kSystemInfo = 45,
@@ -181,9 +181,9 @@ enum : uint32_t { kSpec = 1, kSpecName = 2, kSpecDirection = 11 };
 constexpr uint64_t kStateCleared = 1, kNeedsState = 2;                                         // SequenceFlags
 constexpr uint64_t kUnsaid = 0, kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4, kState = 5;  // TrackEvent.Type
 constexpr uint64_t kRealtime = 1, kBoottime = 6;                                               // BuiltinClock
-constexpr uint64_t kFirstSequenceClock = 64, kFirstCustomClock = 128;  // between them: a sequence's own
+constexpr uint64_t kFirstSequenceClock = 64, kFirstCustomClock = 128;  // ids between the two are clocks of one sequence
 
-// What our exporter says of the clocks, as the description of the root of all tracks.
+// What our exporter tells about the clocks, in the description of the root of all tracks.
 constexpr std::string_view kClocksShared = "Stageline's export: all ranks on one clock";
 constexpr std::string_view kClocksUnaligned = "Stageline's export: each rank on its own clock of the same epoch";
 constexpr std::string_view kClocksPerRank = "Stageline's export: each rank counts from a zero of its own";

@@ -1,6 +1,6 @@
-// Python pickles as plain data: numbers, texts, lists, tuples and dictionaries, of protocols 2 to 5. Nothing is ever
-// imported or called: an opcode that would do so is refused by its name.
-// Source of the opcodes: Python's Lib/pickletools.py and PEPs 307, 3154, 574.
+// Reads Python pickles of protocols 2 to 5 as plain data: numbers, texts, lists, tuples and dictionaries. Nothing is
+// ever imported or called: an opcode that would do so is refused, and the error names it. Source of the opcodes:
+// Python's Lib/pickletools.py and PEPs 307, 3154, 574.
 #pragma once
 
 #include <string>
@@ -13,18 +13,18 @@ namespace stageline {
 
 struct PickleTree {
   ValueTree tree;
-  // Where reading ended before the end of the pickle, and why; what stood before is in the tree, and the containers
-  // that were open then are marked (Value::is_cut). −1: all was read.
+  // The position and reason when reading ended before the end of the pickle. What stood before it is in the tree, and
+  // the containers that were open then are marked (Value::is_cut). −1: everything was read.
   int64_t broken_at = -1;
   std::string why_broken;
 };
 
-// The bytes of one pickle, which the tree keeps; zero bytes after it do no harm. Tuples and sets become lists, numbers
-// beyond 64 bits nothing. O(bytes), at most 28 bytes of memory a byte of input. Errors: kBadInput where this is no
-// pickle of plain data (`path` is said to be the file).
+// Parses the bytes of one pickle. The tree keeps the bytes. Zero bytes after the pickle are ignored. Tuples and sets
+// become lists; numbers beyond 64 bits become "nothing". O(bytes), at most 28 bytes of memory for each byte of input.
+// Errors: kBadInput when this is no pickle of plain data (the message names `path` as the file).
 Result<PickleTree> parse_pickle(std::string bytes, const std::string& path);
 
-// Whether these first bytes begin a pickle of protocol 2 to 5.
+// Returns true when these first bytes begin a pickle of protocol 2 to 5.
 bool begins_pickle(std::string_view head);
 
 }  // namespace stageline

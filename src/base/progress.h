@@ -1,5 +1,5 @@
-// Progress: bytes done of bytes expected, and events read, added to from any thread. Drawing it is others' work. Who
-// waits for a reading may also give it up: Input looks before each read, so a window later nothing is read any more.
+// Progress: bytes done, bytes expected, and events read; any thread may add to it. Others draw it. Whoever waits for a
+// reading may also cancel it: Input checks this before each read, so reading stops after at most one more window.
 #pragma once
 
 #include <atomic>
@@ -13,11 +13,11 @@ class Progress {
   void add(int64_t bytes) { done_.fetch_add(bytes, std::memory_order_relaxed); }
   void add_events(int64_t count) { events_.fetch_add(count, std::memory_order_relaxed); }
   int64_t done_bytes() const { return done_.load(std::memory_order_relaxed); }
-  // 0 when the size is not known, as for a pipe.
+  // Returns 0 when the size is not known, as for a pipe.
   int64_t expected_bytes() const { return expected_.load(std::memory_order_relaxed); }
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
-  // 0 of readers that do not count while they read.
+  // Returns 0 for readers that do not count events while they read.
   int64_t events() const { return events_.load(std::memory_order_relaxed); }
 
  private:

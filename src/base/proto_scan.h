@@ -1,5 +1,6 @@
-// ProtoScan: protobuf's wire format read field by field, the mirror of exporters/proto_writer.h. Nothing is copied and
-// nothing is trusted: a field that does not fit into its message ends the scan, and is_damaged() says so.
+// ProtoScan: reads protobuf's wire format field by field; the counterpart of exporters/proto_writer.h. It copies
+// nothing and trusts nothing: a field that does not fit into its message ends the scan, and is_damaged() then returns
+// true.
 //
 //   for (ProtoScan scan(message); scan.next();)
 //     switch (scan.id) { case kTimestamp: time = scan.value; break; … }
@@ -17,14 +18,14 @@ struct ProtoScan {
 
   uint32_t id = 0;
   uint8_t wire = kVarint;
-  uint64_t value = 0;      // of all kinds but kBytes
-  std::string_view bytes;  // of kBytes
+  uint64_t value = 0;      // for all wire types but kBytes
+  std::string_view bytes;  // for kBytes
 
   explicit ProtoScan(std::string_view message)
       : at_(message.data()), begin_(message.data()), end_(message.data() + message.size()) {}
 
-  // The next field; false at the end and at the first damage. Groups (wire types 3 and 4) count as damage: nobody
-  // writes them any more.
+  // Reads the next field. Returns false at the end and at the first damage. Groups (wire types 3 and 4) count as
+  // damage: nobody writes them any more.
   bool next() {
     if (at_ == end_) return false;
     uint64_t key = 0;
@@ -53,9 +54,9 @@ struct ProtoScan {
   int64_t as_signed() const { return static_cast<int64_t>(value); }
   double as_double() const { return std::bit_cast<double>(value); }
 
-  // Reads a varint at `at`, below `end`. false: it is cut, or longer than ten bytes.
+  // Reads a varint at `at`, below `end`. Returns false when it is cut off or longer than ten bytes.
   static bool read_varint(const char*& at, const char* end, uint64_t& out) {
-    if (end - at >= kLongestVarint) {  // no byte needs a check of its own
+    if (end - at >= kLongestVarint) {  // so many bytes are left that none needs a check of its own
       uint64_t value = 0;
       for (int i = 0; i < kLongestVarint; ++i) {
         const auto byte = static_cast<unsigned char>(at[i]);

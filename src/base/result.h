@@ -1,5 +1,5 @@
-// Result<T>: a value, or an Error that says what failed, where, and what to do about it.
-// Used where work cannot continue; flaws that can be survived go to Diagnostics instead.
+// Result<T>: a value, or an Error that tells what failed, where, and what to do about it. It is used where work cannot
+// continue; flaws that do not stop the work go to Diagnostics instead.
 #pragma once
 
 #include <cassert>
@@ -18,11 +18,11 @@ enum class ErrorCode : uint8_t {
   kUnknownKind,  // no reader or exporter recognises this
   kAmbiguous,    // several readers claim the input equally
   kBadInput,     // the input is damaged beyond saving
-  kLimit,        // a documented limit was passed
+  kLimit,        // a documented limit was exceeded
   kUnavailable,  // this build or machine lacks something
 };
 
-// A place in an input. line and byte are 1-based and 0-based; 0 and -1 mean "unknown".
+// A place in an input. `line` counts from 1, and 0 means unknown; `byte` counts from 0, and -1 means unknown.
 struct Where {
   std::string file;
   int64_t line = 0;
@@ -85,7 +85,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// The result of work that yields nothing but success.
+// The result of work that gives nothing but success.
 class [[nodiscard]] Status {
  public:
   Status() = default;

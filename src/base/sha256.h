@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104): what requests to S3 are signed with.
+// SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), with which requests to S3 are signed.
 #pragma once
 
 #include <array>
@@ -13,6 +13,6 @@ using Sha256 = std::array<uint8_t, 32>;
 Sha256 sha256(std::string_view bytes);
 Sha256 hmac_sha256(std::string_view key, std::string_view bytes);
 std::string_view bytes_of(const Sha256& digest);
-std::string hex_of(const Sha256& digest);  // 64 digits, lower case
+std::string hex_of(const Sha256& digest);  // 64 digits in lower case
 
 }  // namespace stageline

@@ -1,5 +1,5 @@
-// Sorting what is nearly sorted: rows of several tables that were each written in order. For a total order alone: equal
-// elements may change places.
+// Sorts what is nearly sorted: rows of several tables that were each written in order. The order must be total, because
+// equal elements may change places.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace stageline {
 
 template <class Iterator, class Before>
 void sort_runs(Iterator begin, Iterator end, Before before) {
-  constexpr size_t kMostRuns = 16;  // merging them two by two still costs less than sorting
+  constexpr size_t kMostRuns = 16;  // up to this number, merging the runs two by two costs less than sorting
   std::vector<Iterator> ends;
   for (Iterator at = begin; at != end && ends.size() <= kMostRuns;)
     ends.push_back(at = std::is_sorted_until(at, end, before));

@@ -1,5 +1,5 @@
-// Space that tasks of a parallel loop hand on to each other. A buffer of megabytes that every task allocates anew is
-// cleared by the kernel page by page, every time.
+// Buffers that the tasks of a parallel loop hand on to each other. When every task allocates a buffer of megabytes
+// anew, the kernel clears it page by page each time.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace stageline {
 
-// As many `T` as tasks run at the same time, each as the task before has left it.
+// Holds as many `T` as tasks run at the same time, each in the state in which the task before left it.
 template <class T>
 class Spares {
  public:
-  // One for a task, given back at the end of its life.
+  // A `T` lent to one task. It is given back when this object is destroyed.
   class Lent {
    public:
     explicit Lent(Spares& spares) : spares_(spares), own_(spares.take()) {}

@@ -1,8 +1,8 @@
-// SQLite files: other people's, read without touching them, and our own, written whole.
+// SQLite files: those of others, which are read without changing anything, and our own, which are written whole.
 //
-// A measurement belongs to its user. `open_read` never writes, locks, migrates or leaves a file beside it: the file is
-// opened as immutable, which also works in a folder that may not be written. What that would hide is checked first: a
-// writer at work, and changes that lie in a journal beside the file.
+// Measurements belong to the user. `open_read` never writes, locks, migrates or leaves a file beside the database: the
+// file is opened as immutable, which also works in a folder that may not be written. In this mode SQLite does not
+// notice a program that is writing, nor changes that lie in a journal beside the file, so both are checked first.
 #pragma once
 
 #include <sqlite3.h>
@@ -22,28 +22,33 @@ namespace stageline {
 
 class SqliteDb {
  public:
-  // Errors: kNotFound, kIo; kUnavailable when another program is writing to the file at this moment or left a half-done
-  // transaction; kBadInput when it is no SQLite file. A write-ahead log that is not merged is said in `notes` as
-  // "sqlite.unmerged_log": its rows are not seen.
+  // Errors: kNotFound, kIo; kUnavailable when another program is writing to the file at this moment or left an
+  // unfinished transaction; kBadInput when it is no SQLite file. When there is a write-ahead log that is not merged,
+  // `notes` get "sqlite.unmerged_log", because its rows are not seen.
   static Result<SqliteDb> open_read(const std::string& path, Diagnostics& notes);
-  // An existing file, with SQLite's own locks and journal. Errors: as open_read, and kIo when it may not be written.
+  // Opens an existing file, with SQLite's own locks and journal. Errors: those of open_read, and kIo when it may not be
+  // written.
   static Result<SqliteDb> open_write(const std::string& path);
-  // A file that exists (base/output_file.h made it), perhaps empty, to be filled in one go: no journal, no waiting for
-  // the disk. A file that is not finished is worthless. Triggers that came with a copy stay silent.
+  // Opens a file that exists (base/output_file.h made it), perhaps empty, to be filled in one go: without a journal and
+  // without waiting for the disk, because an unfinished file is worthless. Triggers that came with a copied database do
+  // not run.
   static Result<SqliteDb> open_new(const std::string& path);
 
   sqlite3* handle() const { return db_.get(); }
   const std::string& path() const { return path_; }
-  // Names of columns in the table's own order; empty when there is no such table or view. Case is SQLite's: ignored.
+  // Returns the names of columns in the table's own order; empty when there is no such table or view. As in SQLite,
+  // upper and lower case are equal.
   std::vector<std::string> columns(std::string_view table) const;
-  // A table proper with rows of its own: no view, whose rows may have no end, and no virtual table.
+  // Returns true for a real table with rows of its own. Views, whose rows may never end, and virtual tables do not
+  // count.
   bool has_table(std::string_view table) const;
-  // More rows than a file of this size can hold: damage or malice makes pages that lead to each other.
+  // Returns a number of rows larger than a file of this size can hold. Damage or malice can make pages that lead to
+  // each other without end.
   int64_t most_rows() const { return most_rows_; }
-  // Whether nobody writes to it, so that its pages may be read past SQLite.
+  // Returns true when nobody writes to it, so that its pages may be read without SQLite.
   bool is_immutable() const { return is_immutable_; }
   Status run(const std::string& sql) const;
-  // The last error of this connection, for `doing` ("reading table TASK").
+  // Returns the last error of this connection; `doing` tells what was being done ("reading table TASK").
   Error error(const std::string& doing) const;
 
  private:
@@ -56,25 +61,26 @@ class SqliteDb {
   bool is_immutable_ = false;
 };
 
-// A statement and its rows, or a table read from its pages:  while (rows.next()) use(rows.integer(0));  if (!rows.ok())
-// …rows.status()
+// The rows of a statement, or of a table read from its pages:
+//   while (rows.next()) use(rows.integer(0));  if (!rows.ok()) …rows.status()
 class SqliteRows {
  public:
   SqliteRows() = default;  // no rows
   // A statement that cannot be prepared gives no rows and an error status.
   SqliteRows(const SqliteDb& db, const std::string& sql);
 
-  // The rows that `pages` reads.
+  // Gives the rows that `pages` reads.
   SqliteRows(const SqliteDb& db, std::unique_ptr<SqlitePages> pages)
       : pages_(std::move(pages)), path_(db.path()), most_(db.most_rows()) {}
 
-  // False after the last row, and as "damaged" after as many as SqliteDb::most_rows().
+  // Returns false after the last row. After as many rows as SqliteDb::most_rows() it also returns false, and the file
+  // counts as damaged.
   bool next();
   int columns() const { return pages_ ? pages_->columns() : sqlite3_column_count(statement_.get()); }
-  // Storage class of this row's value: SQLITE_INTEGER, SQLITE_FLOAT, SQLITE_TEXT, SQLITE_BLOB, SQLITE_NULL.
+  // Returns the storage class of this row's value: SQLITE_INTEGER, SQLITE_FLOAT, SQLITE_TEXT, SQLITE_BLOB, SQLITE_NULL.
   int type(int column) const { return pages_ ? pages_->type(column) : sqlite3_column_type(statement_.get(), column); }
   bool is_null(int column) const { return type(column) == SQLITE_NULL; }
-  // 0 for NULL; text is read as a number ("PYTORCH_API" keeps its times as text).
+  // Returns 0 for NULL. Text is read as a number ("PYTORCH_API" keeps its times as text).
   int64_t integer(int column) const {
     return pages_ ? pages_->integer(column) : sqlite3_column_int64(statement_.get(), column);
   }
@@ -82,35 +88,35 @@ class SqliteRows {
   double real(int column) const {
     return pages_ ? pages_->real(column) : sqlite3_column_double(statement_.get(), column);
   }
-  std::string_view text(int column) const;  // until the next call of next()
-  // Rows given so far.
+  std::string_view text(int column) const;  // valid until the next call of next()
+  // Returns the number of rows given so far.
   int64_t count() const { return count_; }
   bool ok() const { return !failed_; }
-  Status status() const;  // damaged page and the like, with the file's name and the number of rows before
+  Status status() const;  // an error such as a damaged page, with the file's name and the number of rows before it
 
  private:
   struct Finalize {
     void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
   };
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
-  std::unique_ptr<SqlitePages> pages_;  // in place of a statement
+  std::unique_ptr<SqlitePages> pages_;  // used instead of a statement
   std::string path_;
   Error error_;
   int64_t count_ = 0, most_ = INT64_MAX;
   bool failed_ = false;
 };
 
-// All rows of one table, columns by name in the order asked. Versions differ in order and number of columns: a name
-// that ends in '?' may be missing and then reads as NULL. Without the table (SqliteDb::has_table), or a column that
-// must be there: no rows, ok(), and in `missing` what lacks ("TASK", "TASK.startNs"). `rest`: SQL after the table's
-// name, such as "ORDER BY rowid".
+// Returns all rows of one table, with the columns by name in the order asked. Versions of a format differ in order and
+// number of columns, so a column whose name ends in '?' may be missing and then reads as NULL. When the table
+// (SqliteDb::has_table) or a required column is missing, there are no rows, ok() is true, and `missing` names what is
+// missing ("TASK", "TASK.startNs"). `rest` is SQL after the table's name, such as "ORDER BY rowid".
 SqliteRows rows_of(const SqliteDb& db, std::string_view table, std::initializer_list<std::string_view> columns,
                    std::string* missing = nullptr, std::string_view rest = "");
 
-// Rows into a table; after the first error every call is a no-op.
+// Inserts rows into a table. After the first error, every call does nothing.
 class SqliteInsert {
  public:
-  // "INSERT INTO table VALUES (?, …)" for `columns` values.
+  // Prepares "INSERT INTO table VALUES (?, …)" for `columns` values.
   SqliteInsert(const SqliteDb& db, const std::string& table, int columns);
 
   SqliteInsert& null() { return bound(sqlite3_bind_null(statement_.get(), ++column_)); }
@@ -138,9 +144,9 @@ class SqliteInsert {
   bool failed_ = false;
 };
 
-// "name" as an SQL identifier, quotes doubled, without NULs.
+// Returns "name" as an SQL identifier, with quotes doubled and NULs removed.
 std::string sql_name(std::string_view name);
-// 'text' as an SQL string, quotes doubled, without NULs.
+// Returns 'text' as an SQL string, with quotes doubled and NULs removed.
 std::string sql_text(std::string_view text);
 
 }  // namespace stageline

@@ -1,13 +1,13 @@
-// The rows of one table of an SQLite file, read from its pages in order of rowid. SQLite's own machine spends some 300
-// ns on a row of twenty columns; a profile has millions of rows and is read once, from end to end.
+// Reads the rows of one table of an SQLite file from its pages, in order of rowid. SQLite itself takes some 300 ns for
+// a row of twenty columns; a profile has millions of rows and is read once, from end to end.
 //
 //   file = pages of one size                      interior page  [child, key] [child, key] … right child
 //   table = a tree of pages, rows in the leaves   leaf page      [payload length, rowid, payload] …
 //   payload = header (length, a type a column) and the values one after the other; what is too long for its page goes
 //   on in a chain of overflow pages
 //
-// The file format is SQLite's own documentation of it (https://www.sqlite.org/fileformat2.html). Only for files that
-// nobody writes to (SqliteDb::open_read), and for plain tables: what is not plain is left to SQLite itself.
+// The file format is documented by SQLite (https://www.sqlite.org/fileformat2.html). This reader is only for files that
+// nobody writes to (SqliteDb::open_read) and for plain tables; SQLite itself reads all others.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,26 @@ namespace stageline {
 
 class SqlitePages {
  public:
-  // A column that is asked for, as the table's declaration has it.
+  // A column that is asked for, as the table's declaration describes it.
   struct Column {
-    int place = -1;         // in the table's own order; −1: not there, reads as NULL
-    bool is_rowid = false;  // INTEGER PRIMARY KEY: the value stands beside the record
-    bool is_real = false;   // REAL: whole numbers are stored as integers and are real all the same
+    int place = -1;         // in the table's own order; −1: the column does not exist and reads as NULL
+    bool is_rowid = false;  // INTEGER PRIMARY KEY: the value is the rowid, which is stored beside the record
+    bool is_real = false;   // REAL: whole numbers are stored as integers but are still real values
   };
 
-  // The rows of the table whose first page is `root`. Null where the file is not of the plain kind: texts in UTF-16,
-  // a table without rowid, a header that this reader does not know.
+  // Opens the table whose first page is `root`. Returns null when this reader cannot read the file: texts in UTF-16, a
+  // table without rowid, or an unknown header.
   static std::unique_ptr<SqlitePages> open(const std::string& path, uint32_t root, std::vector<Column> columns);
   ~SqlitePages();
   SqlitePages(const SqlitePages&) = delete;
   SqlitePages& operator=(const SqlitePages&) = delete;
 
-  // False after the last row, and where the pages make no sense: is_damaged().
+  // Returns false after the last row, and when the pages make no sense; is_damaged() then returns true.
   bool next();
   bool is_damaged() const { return is_damaged_; }
 
-  // As sqlite3_column_type, _int64, _double and _text have them; texts live until the next call of next().
+  // The values as sqlite3_column_type, _int64, _double and _text return them. Texts are valid until the next call of
+  // next().
   int type(int column) const;
   int64_t integer(int column) const {
     const Value& value = values_[static_cast<size_t>(column)];
@@ -49,7 +50,7 @@ class SqlitePages {
   int columns() const { return static_cast<int>(columns_.size()); }
 
  private:
-  // A value of the row as its record has it; `type`: the record's serial type.
+  // A value of the row as its record stores it. `type` is the record's serial type.
   struct Value {
     uint64_t type = 0;
     const uint8_t* bytes = nullptr;
@@ -78,15 +79,15 @@ class SqlitePages {
   uint32_t page_count_ = 0, pages_seen_ = 0;
   std::vector<Column> columns_;
   std::vector<Value> values_;
-  std::vector<int> wanted_;        // by place in the table: which of columns_, −1: none
-  uint8_t rowid_[8] = {};          // of this row, as a record would have it
+  std::vector<int> wanted_;        // for each place in the table: index into columns_, or −1 for none
+  uint8_t rowid_[8] = {};          // rowid of this row, in the form of a record
   std::vector<Interior> path_;     // from the root to the leaf
-  const uint8_t* leaf_ = nullptr;  // in window_
+  const uint8_t* leaf_ = nullptr;  // points into window_
   size_t cell_ = 0, cells_ = 0, cell_array_ = 0;
   std::vector<uint8_t> window_;  // pages from window_first_ on
   uint32_t window_first_ = 0, window_pages_ = 0, ahead_ = 1;
-  std::vector<uint8_t> payload_, overflow_page_;  // of a row that is longer than its page
-  mutable std::vector<std::string> said_;         // numbers as text, by column
+  std::vector<uint8_t> payload_, overflow_page_;  // for a row that is longer than its page
+  mutable std::vector<std::string> said_;         // numbers as text, one for each column
   bool is_damaged_ = false;
 };
 

@@ -1,5 +1,5 @@
-// StringPool: each distinct text once, named by a dense 32-bit id. Id 0 is the empty string.
-// Ids are private to one process; files and partial results carry text.
+// StringPool: holds each distinct text once and gives it a dense 32-bit id. Id 0 is the empty string. Ids are private
+// to one process; files and partial results carry text.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class StringPool {
   // libstdc++'s deque allocates when moved from, so these may throw.
   StringPool(StringPool&&) = default;             // NOLINT(performance-noexcept-move-constructor)
   StringPool& operator=(StringPool&&) = default;  // NOLINT(performance-noexcept-move-constructor)
-  // The same texts under the same ids. O(length of all texts).
+  // Copies the texts; they keep their ids. O(length of all texts).
   StringPool(const StringPool& other) {
     for (const std::string& text : other.texts_) intern(text);
   }
@@ -42,7 +42,7 @@ class StringPool {
   size_t size() const { return texts_.size(); }
 
  private:
-  std::deque<std::string> texts_;  // a deque never moves its elements, so views into them stay good
+  std::deque<std::string> texts_;  // a deque never moves its elements, so views into them stay valid
   std::unordered_map<std::string_view, StringId> ids_;
 };
 

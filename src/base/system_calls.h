@@ -1,5 +1,5 @@
-// System calls that glibc has functions for only since 2.25 and 2.27: called by number, so that one program runs on
-// older systems too. Where the kernel is too old for one, it fails with ENOSYS, as its function would.
+// System calls for which glibc has functions only since 2.25 and 2.27. They are called by number, so that one program
+// also runs on older systems. When the kernel is too old for one, it fails with ENOSYS, as the function would.
 #pragma once
 
 #include <linux/random.h>

@@ -1,6 +1,6 @@
-// TextInterner: distinct texts to dense ids, for parsers that meet the same few hundred texts a million
-// times. A flat table of (hash, id); texts lie in blocks that never move. Id 0 is the empty text.
-// StringPool is the model's own; this one is for the inner loop, and its ids are remapped at the end.
+// TextInterner: maps distinct texts to dense ids, for parsers that meet the same few hundred texts a million times. It
+// is a flat table of (hash, id); the texts lie in blocks that never move. Id 0 is the empty text. The model uses
+// StringPool; this class is for inner loops, and its ids are mapped to the pool's at the end.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace stageline {
 
-// 64 bits of any text, quickly; not for untrusted tables that must resist collisions, and not stored anywhere.
+// Returns a fast 64-bit hash of any text. It does not resist chosen collisions, and it must not be stored anywhere.
 inline uint64_t quick_hash(std::string_view text) {
   constexpr uint64_t kA = 0x9e3779b97f4a7c15ull, kB = 0xd6e8feb86659fd93ull;
   const auto load8 = [](const char* p) {

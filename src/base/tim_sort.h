@@ -1,8 +1,8 @@
-// A stable merge sort that makes exactly the comparisons Python's list.sort makes (3.11 and later).
+// A stable merge sort that makes exactly the same comparisons as Python's list.sort (3.11 and later).
 //
-// For an order that is total, any stable sort gives the same answer. Some orders that traces are sorted by
-// elsewhere are not: there the answer depends on which elements meet, and only the same algorithm meets the
-// same ones. Tim Peters' description: CPython, Objects/listsort.txt. The parts:
+// For a total order, any stable sort gives the same answer. Some orders by which other tools sort traces are not total.
+// Then the answer depends on which elements are compared, and only the same algorithm compares the same ones. Tim
+// Peters' description is in CPython, Objects/listsort.txt. The parts:
 //
 //   runs      natural ascending runs (strictly descending ones reversed), short ones extended by binary
 //             insertion to a length between 32 and 64
@@ -19,7 +19,7 @@ namespace stageline {
 template <class T, class Less>
 class TimSort {
  public:
-  // `less(a, b)` need not be transitive. O(n log n) comparisons, up to n/2 elements of scratch.
+  // `less(a, b)` need not be transitive. O(n log n) comparisons and up to n/2 elements of scratch.
   TimSort(std::vector<T>& items, Less less) : a_(items.data()), count_(items.size()), less_(less) {}
 
   void run() {
@@ -58,7 +58,7 @@ class TimSort {
     return n + odd;
   }
 
-  // Length of the run at `lo`; a strictly descending one is reversed.
+  // Returns the length of the run at `lo`. A strictly descending run is reversed.
   size_t natural_run(size_t lo) {
     if (lo + 1 == count_) return 1;
     size_t at = lo + 2;
@@ -71,7 +71,7 @@ class TimSort {
     return at - lo;
   }
 
-  // Binary insertion of [from, hi) into the ordered [lo, from).
+  // Inserts [from, hi) into the ordered [lo, from) by binary search.
   void insert_from(size_t lo, size_t hi, size_t from) {
     for (; from < hi; ++from) {
       const T pivot = a_[from];
@@ -89,7 +89,7 @@ class TimSort {
     }
   }
 
-  // First level of the binary tree over [0, 2n) that separates the middles of two neighbouring runs.
+  // Returns the first level of the binary tree over [0, 2n) that separates the middles of two neighbouring runs.
   int power_of(const Run& left, size_t right_length) const {
     size_t a = 2 * left.begin + left.length, b = a + left.length + right_length;
     for (int power = 1;; ++power) {
@@ -133,7 +133,7 @@ class TimSort {
     }
   }
 
-  // Where `key` goes in a[0, n) before its equals; the search starts at `hint`.
+  // Returns where `key` goes in a[0, n) before its equals. The search starts at `hint`.
   ptrdiff_t gallop_left(const T& key, const T* a, ptrdiff_t n, ptrdiff_t hint) {
     ptrdiff_t last = 0, at = 1;
     if (less_(a[hint], key)) {
@@ -165,7 +165,7 @@ class TimSort {
     return at;
   }
 
-  // Where `key` goes in a[0, n) after its equals.
+  // Returns where `key` goes in a[0, n) after its equals. The search starts at `hint`.
   ptrdiff_t gallop_right(const T& key, const T* a, ptrdiff_t n, ptrdiff_t hint) {
     ptrdiff_t last = 0, at = 1;
     if (less_(key, a[hint])) {
@@ -197,8 +197,8 @@ class TimSort {
     return at;
   }
 
-  // Merges a_[a, +na) and the neighbouring a_[b, +nb), na ≤ nb, forwards; the left side waits in scratch.
-  // By then b's first goes before a's first, and a's last after b's last.
+  // Merges a_[a, +na) and the neighbouring a_[b, +nb), na ≤ nb, forwards; the left side waits in scratch. The callers
+  // made sure that the first element of b goes before the first of a, and the last of a goes after the last of b.
   void merge_low(size_t a, ptrdiff_t na, size_t b, ptrdiff_t nb) {
     scratch_.assign(a_ + a, a_ + a + na);
     const T* left = scratch_.data();
@@ -212,7 +212,8 @@ class TimSort {
     }
   }
 
-  // True: one element of the left side remains and goes behind all of the right. False: the right is used up.
+  // Returns true when one element of the left side remains, which goes behind all of the right side; false when the
+  // right side is used up.
   bool merge_forward(const T*& left, ptrdiff_t& na, T*& right, ptrdiff_t& nb, T*& out) {
     *out++ = *right++;
     if (--nb == 0) return false;
@@ -244,7 +245,7 @@ class TimSort {
         left += lefts;
         na -= lefts;
         if (lefts > 0 && na == 1) return true;
-        if (lefts > 0 && na == 0) return false;  // only when the order contradicts itself
+        if (lefts > 0 && na == 0) return false;  // happens only when the order contradicts itself
         *out++ = *right++;
         if (--nb == 0) return false;
         rights = gallop_left(*left, right, nb, 0);
@@ -259,7 +260,7 @@ class TimSort {
     }
   }
 
-  // The same backwards, the right side in scratch.
+  // Merges backwards in the same way, with the right side in scratch.
   void merge_high(size_t a, ptrdiff_t na, size_t b, ptrdiff_t nb) {
     scratch_.assign(a_ + b, a_ + b + nb);
     // Offsets: the last elements not yet merged are left[na − 1] and right[nb − 1], the next goes to out[na + nb − 1].
@@ -275,7 +276,8 @@ class TimSort {
     }
   }
 
-  // True: one element of the right side remains and goes before all of the left. False: the left is used up.
+  // Returns true when one element of the right side remains, which goes before all of the left side; false when the
+  // left side is used up.
   bool merge_backward(T* left, ptrdiff_t& na, T* right, ptrdiff_t& nb) {
     T* const out = left;
     const auto take_left = [&] {

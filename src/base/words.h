@@ -1,5 +1,5 @@
-// What the program says of a run, as data: sentences by name, in every language we speak (src/words.json). Logic names
-// a sentence and gives its arguments; it holds no sentence itself.
+// The sentences of the program as data: each has a name and a text in every language (src/words.json). The code names a
+// sentence and gives its arguments; it contains no sentence itself.
 //
 //     "rank.slow.title": {"en": "{rank} takes {ratio} the time of the others{some? in {count} steps}: check that
 //     device",
@@ -7,8 +7,8 @@
 //
 //     words("rank.slow.title", Args().set("rank", "Rank 3").set("ratio", times(1.4)))
 //
-// {name} is an argument; {name?this} stands where the argument is set and not empty, {name?this|that} has that instead
-// where it is not. What stands for an argument may be different in the two languages, and places may stand within
+// {name} is an argument. {name?this} stands for "this" when the argument is set and not empty; {name?this|that} stands
+// for "that" when it is not. An argument may have different texts in the two languages, and places may stand within
 // others.
 #pragma once
 
@@ -32,33 +32,33 @@ struct Text {
   }
 };
 
-// The parts in their order, `between` between each two.
+// Returns the parts in their order, with `between` between each two.
 Text joined(const std::vector<Text>& parts, const Text& between);
 
-// Numbers, names and other texts by the names that a sentence has for them.
+// The arguments of a sentence: numbers, names and other texts, each under the name that the sentence uses.
 class Args {
  public:
   Args& set(std::string_view name, std::string value);  // the same in both languages
   Args& set(std::string_view name, Text value);
-  Args& set(std::string_view name, int64_t value);  // as it is, without separators: a stage, a rank, a step
-  // How many there are, with separators; {NAME.one?step|steps} asks whether that is one.
+  Args& set(std::string_view name, int64_t value);  // written without separators: a stage, a rank, a step
+  // Sets a count, which is written with separators. {NAME.one?step|steps} asks whether it is one.
   Args& count(std::string_view name, int64_t value);
   Args& flag(std::string_view name, bool on = true);
   bool has(std::string_view name) const { return values_.contains(name); }
-  // The argument in one of the languages; "" where it is not set.
+  // Returns the argument in one of the languages; "" when it is not set.
   std::string_view of(std::string_view name, bool chinese) const;
 
  private:
   std::map<std::string, Text, std::less<>> values_;
 };
 
-// The sentence of that name. Expects that there is one (has_words()), and every argument that it does not merely ask.
-// O(length). Thread-safe.
+// Returns the sentence of that name. The sentence must exist (has_words()), and so must every argument, except those
+// that it only asks about. O(length). Thread-safe.
 Text words(std::string_view name, const Args& args = {});
 bool has_words(std::string_view name);
 
-// What is wrong with the sentences themselves: a language without one, braces that do not close, arguments that one
-// language has and the other has not, a letter of the wrong language's script; each with the sentence's name.
+// Returns what is wrong with the sentences themselves, each with the sentence's name: a missing language, braces that
+// do not close, arguments that only one language has, or a letter of the other language's script.
 std::vector<std::string> flaws_of_words();
 
 }  // namespace stageline

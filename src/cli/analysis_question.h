@@ -1,5 +1,5 @@
-// What is asked of an analysis, from flags: which ones, which table, which form, with which options. `stageline
-// analyze` and the Python package ask the same way.
+// Reads from flags what is asked of the analyses: which ones, which table, which form, with which options. `stageline
+// analyze` and the Python package share it.
 #pragma once
 
 #include <string>
@@ -11,19 +11,20 @@
 
 namespace stageline {
 
-// "idle-time-breakdown,profiler-steps", also with `_` for `-` and HTA's get_… names. Errors: kUsage with the nearest.
+// Finds analyses by a list such as "idle-time-breakdown,profiler-steps"; `_` serves for `-`, and HTA's get_… names are
+// known too. Errors: kUsage with the nearest name.
 Result<std::vector<const Analysis*>> chosen_analyses(const std::string& list);
 
-// Both are checked before the input is read: the descriptors know the tables. A form is text, csv, json, or a rival's
-// own layout where every analysis asked has it. Errors: kUsage.
+// Both are called before the input is read, because the descriptors know the tables. A form is text, csv, json, or a
+// rival's own layout when every chosen analysis has it. Errors: kUsage.
 Status check_table(const std::vector<const Analysis*>& chosen, const std::string& name);
 Status check_format(const std::vector<const Analysis*>& chosen, const std::string& format, const std::string& table);
 
-// --rank 3 is --ranks 3 where an analysis has no option of that name.
+// Makes --ranks 3 of --rank 3, when no chosen analysis has an option of that name.
 Arguments with_ranks(Arguments arguments, const std::vector<const Analysis*>& chosen);
 
-// Compat, options and form, without a trace. Every option given must belong to one of the chosen analyses. Errors:
-// kUsage.
+// Returns compat, options and form, without a trace. Every option given must belong to one of the chosen analyses.
+// Errors: kUsage.
 Result<AnalysisInput> analysis_input(const Arguments& arguments, const std::vector<const Analysis*>& chosen);
 
 }  // namespace stageline

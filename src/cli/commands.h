@@ -1,4 +1,4 @@
-// The commands; each returns an exit code: 0 good, 1 a finding (--fail-on), 2 an error.
+// The commands. Each returns an exit code: 0 for success, 1 for a finding (--fail-on), 2 for an error.
 #pragma once
 
 #include "cli/flags.h"

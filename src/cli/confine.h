@@ -1,10 +1,10 @@
-// A process that answers requests of a browser has no business with the rest of a user's files. Where the kernel has
-// Landlock (Linux 5.13), `view` gives up what it does not need before it listens: it can read its inputs, the system's
-// folders and nothing else, and write into one private folder of its own for temporaries.
+// A process that answers a browser's requests does not need the rest of the user's files. Where the kernel has Landlock
+// (Linux 5.13), `view` gives up what it does not need before it listens: it can read only its inputs and the system's
+// folders, and write only into one private folder for temporary files.
 //
-// What the kernel holds a thread to it holds the threads to that it starts. So the order is: split off the Companion,
-// which stays outside (it opens the browser and, when the program has ended, however it did, removes the private
-// folder); confine; listen and start threads.
+// A restriction of a thread holds for the threads that it starts later. So the order is: first split off the Companion,
+// which stays unrestricted (it opens the browser and removes the private folder when the program has ended in any way);
+// then restrict; then listen and start threads.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ namespace stageline {
 
 class Companion {
  public:
-  // Splits off the process. Before any thread is started.
+  // Splits off the process. Must be called before any thread is started.
   Companion();
   Companion(const Companion&) = delete;
-  ~Companion() = default;  // it notices the end of the program by itself
+  ~Companion() = default;  // the companion process notices the end of the program by itself
 
   void remove_at_end(const std::string& folder) { send('R', folder); }
   void open_browser(const std::string& url) { send('O', url); }
@@ -31,13 +31,14 @@ class Companion {
 
 enum class Confined : uint8_t { kYes, kNoLandlock };
 
-// Makes a folder that only this user can read, for temporaries and what is sent to us, and names it in TMPDIR; the
-// companion removes it. Made once. Errors: kIo.
+// Makes a folder that only this user can read, for temporary files and uploads, and names it in TMPDIR; the companion
+// removes it. Later calls return the same folder. Errors: kIo.
 Result<std::string> private_folder(Companion& companion);
 
-// From here on, for this thread and those that it starts: to be called before any other thread is. `readable`: files
-// and folders that stay readable (folders with all below them, links with what they lead to). Makes the private folder.
-// Errors: kIo when it cannot be made or the kernel, which has Landlock, refuses.
+// Restricts this thread and those that it will start, so it must be called before any other thread is started.
+// `readable` are the files and folders that stay readable (folders with everything below them, links with their
+// targets). Makes the private folder. Errors: kIo when the folder cannot be made, or when the kernel has Landlock but
+// refuses.
 Result<Confined> confine_to(const std::vector<std::string>& readable, Companion& companion);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// What `stageline digest` and the cluster program share: the flags, and what is said at the end.
+// What `stageline digest` and the cluster program share: the flags, and the messages at the end.
 #pragma once
 
 #include "base/result.h"
@@ -11,8 +11,8 @@ namespace stageline {
 // --reader, --ranks A:B. Errors: kUsage.
 Result<DigestOptions> digest_options(const Arguments& arguments);
 
-// Notes and failures on stderr, one line (or with --json an object) on stdout. Exit code: kExitError when a rank
-// failed.
+// Prints notes and failures on stderr, and one line (with --json an object) on stdout. Returns the exit code:
+// kExitError when a rank failed.
 int say_digests(const Arguments& arguments, const Terminal& terminal, const DigestPlan& plan, const DigestCount& count);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// The answer of `stageline explain` for people.
+// The answer of `stageline explain` as text for people.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace stageline {
 
-// The run in one line, where a step goes as bars, findings with what each fix is worth and what to type.
+// Returns the run in one line, the parts of a step as bars, and the findings, each with the gain of its fix and the
+// command to type.
 std::string explain_text(const Terminal& terminal, const Explanation& explanation,
                          const std::vector<std::string>& paths);
 

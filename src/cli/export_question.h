@@ -1,4 +1,4 @@
-// What is asked of an exporter, from flags: `stageline export` and the Python package ask the same way.
+// Reads from flags what is asked of an exporter. `stageline export` and the Python package share it.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 namespace stageline {
 
 struct ExportQuestion {
-  const Exporter* exporter = nullptr;  // by --to, else by the extension of --output
+  const Exporter* exporter = nullptr;  // chosen by --to, else by the extension of --output
   ExportOptions options;
-  Clocks clocks = Clocks::kRaw;  // how the run is to be opened for it
+  Clocks clocks = Clocks::kRaw;  // how the run is to be opened for this exporter
 };
-// Titles of the output name the operands unless --title does. Errors: kUsage.
+// The output's title names the operands, unless --title gives another. Errors: kUsage.
 Result<ExportQuestion> export_question(const Arguments& arguments, const std::string& lang);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// The one table of commands and flags. Parsing, help, man page and shell completions all read it.
+// The one table of commands and flags. Parsing, help, man page and shell completions all use it.
 #pragma once
 
 #include <map>
@@ -29,15 +29,16 @@ struct Command {
   std::vector<const char*> flags;
   int min_operands, max_operands;  // −1: any number
   int (*run)(const Arguments& arguments);
-  // Where a flag means something of its own here: its placeholder, help and choices for this command.
+  // Flags that mean something special in this command, with their placeholder, help and choices.
   std::vector<Flag> own_flags = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  bool runs_a_program = false;       // the first operand is a program; what follows is its own, flags too
+  // The first operand is a program, and everything after it belongs to that program, also flags.
+  bool runs_a_program = false;
 };
 
 const std::vector<Flag>& flag_table();
 const std::vector<Command>& command_table();
 const Command* find_command(std::string_view name);
-// A flag as this command has it.
+// Returns a flag as this command defines it.
 const Flag& flag_of(const Command& command, std::string_view name);
 // Flags that every command takes.
 const std::vector<const char*>& common_flags();
@@ -48,7 +49,7 @@ class Arguments {
   std::vector<std::string> operands;
 
   bool has(std::string_view name) const { return values_.count(std::string(name)) > 0; }
-  // The last value given, or `fallback`.
+  // Returns the last value given, or `fallback`.
   std::string get(std::string_view name, std::string_view fallback = "") const;
   std::vector<std::string> all(std::string_view name) const;
   // Names of the flags that were given.
@@ -57,10 +58,10 @@ class Arguments {
 
   void drop(std::string_view name) { values_.erase(std::string(name)); }
 
-  // The value as a whole number within [least, most]. Errors: kUsage naming the flag.
+  // Returns the value as a whole number within [least, most]. Errors: kUsage naming the flag.
   Result<int64_t> integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const;
   Result<double> real(std::string_view name, double fallback) const;
-  // A time; without a unit in milliseconds. Errors: kUsage.
+  // Returns a time. A number without a unit is in milliseconds. Errors: kUsage.
   Result<int64_t> duration_ns(std::string_view name, int64_t fallback_ns) const;
 
  private:

@@ -1,4 +1,4 @@
-// Help, man page and completions, all from the flag table and the registries.
+// Help, man page and completions, all made from the flag table and the registries.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The answer of `stageline info` for people.
+// The answer of `stageline info` as text for people.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace stageline {
 
-// What was found, a line each, and what was wrong with it.
+// Returns one line for each thing that was found, and what was wrong with it.
 std::string info_text(const Trace& trace);
 
 }  // namespace stageline

@@ -5,7 +5,7 @@
 
 namespace stageline {
 
-// False where there is no desktop to open it on, or no program that does. Does not wait.
+// Returns false when there is no desktop to open it on, or no program that can. Does not wait.
 bool open_browser(const std::string& url);
 
 }  // namespace stageline

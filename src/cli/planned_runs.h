@@ -1,4 +1,4 @@
-// Schedules and simulated runs as values, for the commands and for who embeds them.
+// Schedules and simulated runs as values, for the commands and for programs that embed them.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace stageline {
 
-// A schedule at given costs, as `stageline schedule` tells it.
+// A schedule at given costs, in the forms that `stageline schedule` prints.
 struct ScheduleTold {
   std::string json, text, order_csv;  // as its --format json, text and csv
   Table ranks;
 };
 
-// `arguments`: of the command schedule. Errors: kUsage for sizes that the schedule does not take; those of reading
-// --from-csv and of a replay that cannot end.
+// `arguments` are those of the command schedule. Errors: kUsage for sizes that the schedule does not accept; those of
+// reading --from-csv; and those of a replay that cannot end.
 Result<ScheduleTold> told_schedule(const Arguments& arguments);
 
-// `arguments`: of the command simulate; --output is the folder. Returns what there is to say, the folder first.
-// Errors: kUsage, kIo; a folder that holds somebody else's logs is left alone.
+// `arguments` are those of the command simulate; --output is the folder. Returns the messages for the user, the folder
+// first. A folder that holds other logs is not changed. Errors: kUsage, kIo.
 Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments);
 
 }  // namespace stageline

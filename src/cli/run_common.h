@@ -12,42 +12,44 @@
 
 namespace stageline {
 
-// open_run(): opens `paths` with --reader, --ranks, --steps, --pp and its kin, --cells, --cell-rules, --devices,
-// --range,
-// --threads; shows progress. Also refuses a --compat that the command does not have. open_options(): these flags alone.
-// `clocks`: whether times of several ranks will stand beside each other.
+// open_run() opens `paths` with --reader, --ranks, --steps, --pp and its kin, --cells, --cell-rules, --devices,
+// --range, --threads, and shows progress. It also refuses a --compat that the command does not have. open_options()
+// only reads these flags. `clocks` tells whether times of several ranks will be compared.
 enum class Clocks : uint8_t {
-  kRaw,       // no: stamps stay as they are
-  kCompared,  // in sums: --align, and what cannot be aligned is taken as it is
-  kOneAxis,   // on one axis: --align, and what cannot be aligned is refused (--trust-clocks)
+  kRaw,       // times are not compared, so stamps stay as they are
+  kCompared,  // times are compared in sums: --align applies, and clocks that cannot be aligned are used unchanged
+  // Times stand on one axis: --align applies, and clocks that cannot be aligned are refused (--trust-clocks accepts
+  // them).
+  kOneAxis,
 };
 Result<OpenOptions> open_options(const Arguments& arguments, std::string_view compat = "",
                                  Clocks clocks = Clocks::kRaw);
 Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
                        std::string_view compat = "", Clocks clocks = Clocks::kRaw);
 
-// --pp (--stages), --tp, --dp, --order; --cells and --cell-rules. Errors: kUsage.
+// Reads --pp (--stages), --tp, --dp, --order, --cells and --cell-rules. Errors: kUsage.
 Status take_layout(const Arguments& arguments, OpenOptions& options);
 
-// Opens `path` before long work is done. Errors: as OutputFile::create(); also when it is a file of `inputs` (paths and
-// folders as given), which are listed for that.
+// Opens `path` before long work is done. Errors: those of OutputFile::create(). `inputs` are the paths and folders as
+// given; their files are listed, so that `path` is refused when it is one of them.
 Result<OutputFile> open_output(const std::string& path, const std::vector<std::string>& inputs);
-// The same, opened later.
+// Checks the same for a file that is opened later.
 Status check_writable(const std::string& path, const std::vector<std::string>& inputs);
 
-// Real paths of folders that a flag names. Errors: kNotFound.
+// Returns the real paths of folders that a flag names. Errors: kNotFound.
 Result<std::vector<std::string>> real_folders(const std::vector<std::string>& named, const char* flag);
 
-// --ghosts; kAuto when it was not given.
+// Returns --ghosts; kAuto when it was not given.
 Ghosts ghosts_of(const Arguments& arguments);
 
-// "run42" or "run42 + 3 more": what titles call the input.
+// Returns the name of the input for titles: "run42" or "run42 + 3 more".
 std::string run_name(const std::vector<std::string>& paths);
 
-// A flag that is a share: "3%" and "3" are 0.03. Nothing when it was not given. Errors: kUsage.
+// Reads a flag that is a share: "3%" and "3" are 0.03. Returns nullopt when it was not given. Errors: kUsage.
 Result<std::optional<double>> share_flag(const Arguments& arguments, std::string_view name);
 
-// --compat: kUsage unless it is one of `known` (comma list). `asker` is who has it: an analysis, else the command.
+// Checks --compat. Errors: kUsage unless it is one of `known` (a comma list). `asker` names what has it: an analysis,
+// else the command.
 Status check_compat(const Arguments& arguments, std::string_view known, std::string_view asker = {});
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// simulate --format ascend: the cluster's shape and what the profiler was set to.
+// Flags of simulate --format ascend: the shape of the cluster and the settings of the profiler.
 #pragma once
 
 #include "cli/flags.h"
@@ -7,11 +7,10 @@
 
 namespace stageline {
 
-// Reads the flags, and adds to `run` what the shape means for it: peers, rank numbers, times between steps.
-// Errors: kUsage.
+// Reads the flags, and adds to `run` what the shape implies: peers, rank numbers, times between steps. Errors: kUsage.
 Result<AscendDbOptions> ascend_options_of(const Arguments& arguments, SimulateOptions& run);
 
-// The first flag given that only --format ascend has; "" when there is none.
+// Returns the first given flag that only --format ascend has; "" when there is none.
 std::string ascend_only_flag(const Arguments& arguments);
 
 }  // namespace stageline

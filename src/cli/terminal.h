@@ -1,4 +1,4 @@
-// Words to people on stderr: errors, notes, progress, findings. Data goes to stdout elsewhere.
+// Messages to people on stderr: errors, notes, progress, findings. Data goes to stdout elsewhere.
 #pragma once
 
 #include <memory>
@@ -17,42 +17,45 @@ namespace stageline {
 struct Terminal {
   std::string lang = "en";
   bool chinese() const { return lang == "zh"; }
-  // The sentence of that name (base/words.h), in the language that is spoken here.
+  // Returns the sentence of that name (base/words.h) in the language of this terminal.
   std::string say(std::string_view name, const Args& args = {}) const { return words(name, args).in(chinese()); }
   bool quiet = false;
   bool colour_out = false;  // stdout shows colours
   bool colour_err = false;
   bool stderr_is_terminal = false;
   int width = 80;       // columns of stdout
-  int table_width = 0;  // columns that tables may fill; 0: any number, as in a pipe
+  int table_width = 0;  // columns that tables may fill; 0: no limit, as in a pipe
 };
 
-// From --lang, --color, --quiet and the environment (LANG, NO_COLOR, COLUMNS).
-// Errors: kUsage for a language or colour word that does not exist.
+// Reads --lang, --color, --quiet and the environment (LANG, NO_COLOR, COLUMNS). Errors: kUsage for a language or colour
+// word that does not exist.
 Result<Terminal> terminal_for(const Arguments& arguments);
 
-// "stageline: …" with its hint; returns kExitError, so a command can `return fail(error)`.
+// Prints "stageline: …" with the error's hint. Returns kExitError, so that a command can `return fail(error)`.
 int fail(const Error& error);
 void note(const Terminal& terminal, std::string_view text);
 std::string message_text(const Terminal& terminal, const Diagnostic& diagnostic);  // in the terminal's language
-// "2 notes on the input …:" with one line each, the first dozen: losses and warnings, and with `facts` what is just
-// said (Severity::kInfo). `about`: " on the input (…)"; `rest`: where all of them are. Nothing when there are none.
+// Prints "2 notes on the input …:" and one line for each, the first dozen: losses and warnings, and with `facts` also
+// plain facts (Severity::kInfo). `about` is " on the input (…)"; `rest` tells where all of them are. Prints nothing
+// when there are none.
 void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view about,
                  std::string_view rest, bool facts = false);
-// The same of what reading and analysing noted, for commands that write a file from `path`.
+// Prints in the same way what reading and analysing noted, for commands that write a file from `path`.
 void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const std::string& path);
-// Headline, span bars and findings, as text for stdout.
+// Returns headline, span bars and findings as text for stdout.
 std::string findings_text(const Terminal& terminal, const Findings& findings);
 
-// "−17.8 % a step", "29.0 % of the host's step": a finding's value and what it is of; "" without a value.
+// Returns a finding's value with what it refers to: "−17.8 % a step", "29.0 % of the host's step"; "" when there is no
+// value.
 std::string price_of(const Finding& finding, bool zh);
 
-// `title` with `price` at the right edge of its first line; a long one goes on below, indented. Ends in a newline.
+// Returns `title` with `price` at the right edge of its first line. A long title continues below, indented. Ends with a
+// newline.
 std::string priced_title(const Terminal& terminal, const std::string& title, const std::string& price);
 
-// Draws a bar with bytes, rate and time left while it lives, after one second, on a terminal only. It shows a progress
-// of its own, or one that others look at too and that outlives it. `sentence` is what it says is done:
-// "progress.reading".
+// While it lives, draws a bar with bytes, rate and remaining time: after one second, and only on a terminal. It shows a
+// Progress of its own, or `shared`, which outlives it and which others may look at too. `sentence` names what is being
+// done: "progress.reading".
 class ProgressBar {
  public:
   ProgressBar(const Terminal& terminal, std::string_view sentence, Progress* shared = nullptr);
@@ -64,7 +67,7 @@ class ProgressBar {
   std::unique_ptr<Impl> impl_;
 };
 
-// A bar over the bytes that are written, while it lives.
+// While it lives, shows a bar of the bytes that are written.
 class WritingBar {
  public:
   explicit WritingBar(const Terminal& terminal);
@@ -74,7 +77,7 @@ class WritingBar {
   ProgressBar bar_;
 };
 
-// Text wrapped at `width` columns, every line begun with `indent` spaces.
+// Returns the text wrapped at `width` columns, with `indent` spaces at the start of every line.
 std::string wrapped(std::string_view text, int width, int indent);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// What is asked of a replay, from flags: `stageline what-if` and the Python package ask the same way.
+// Reads from flags what is asked of a replay. `stageline what-if` and the Python package share it.
 #pragma once
 
 #include "cli/flags.h"

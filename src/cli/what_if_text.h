@@ -1,4 +1,4 @@
-// The answer of `stageline what-if` for people.
+// The answer of `stageline what-if` as text for people.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace stageline {
 
-// The sentence, what it stands on, then the fixes: each with its price, what that assumes and how to make it.
+// Returns the main sentence and what it is based on, then the fixes: each with its price, its assumptions and how to
+// make it.
 std::string what_if_text(const WhatIf& model, const FixList& list, const Terminal& terminal);
 
 }  // namespace stageline
