@@ -1,5 +1,5 @@
-// Analysis: one question put to a run, answered in Tables. One descriptor per question, listed in
-// analyses.def. Analyses are pure: same input, same tables, whatever the number of threads.
+// Analysis: one question about a run, answered in Tables. There is one descriptor for each question; analyses.def lists
+// them. Analyses are pure: the same input gives the same tables, whatever the number of threads.
 #pragma once
 
 #include <map>
@@ -22,23 +22,23 @@ struct AnalysisTable {
   enum Extent : uint8_t { kAll, kRunAddsColumns };
   const char* name;     // "ranks"
   const char* summary;  // one line
-  // The columns of our own answer (not a rival's) without options, known before anything runs: run() makes its table of
-  // them. SQL, Python and the documentation ask here. Options may add columns, and words of a run may be others
-  // (in_words_of).
+  // Returns the columns of our own answer (not a rival's) without options. They are known before anything runs, because
+  // run() makes its table of them; SQL, Python and the documentation ask here. Options may add columns, and the words
+  // of columns may differ between runs (in_words_of).
   std::vector<ColumnSpec> (*columns)();
-  Extent extent = kAll;  // kRunAddsColumns: what was recorded decides on more of them
+  Extent extent = kAll;  // kRunAddsColumns: the run may add further columns, depending on what was recorded
 };
 
-// An option of one analysis: `--name VALUE` on the command line. The value kinds BOOL (true, false; the
-// bare flag means true), N (whole number), X (number), LIST and TEXT are checked by the typed getters.
+// An option of one analysis: `--name VALUE` on the command line. The typed getters check values of the kinds BOOL
+// (true, false; the flag alone means true), N (whole number), X (number), LIST and TEXT.
 struct AnalysisOption {
   const char* name;     // "num-kernels"
   const char* value;    // placeholder: "N", "BOOL", "TEXT", …
-  const char* help;     // one sentence with the default
-  const char* choices;  // comma list, or ""
+  const char* help;     // one sentence that tells the default
+  const char* choices;  // comma list, or "" when any value may be given
 };
 
-// Options as given. Getters return the fallback when an option was not given. Errors: kUsage naming it.
+// The options as given. Getters return the fallback when an option was not given. Errors: kUsage naming the option.
 class AnalysisOptions {
  public:
   void set(std::string name, std::string value) { values_[std::move(name)] = std::move(value); }
@@ -48,48 +48,49 @@ class AnalysisOptions {
   Result<int64_t> integer(std::string_view name, int64_t fallback, int64_t least = INT64_MIN,
                           int64_t most = INT64_MAX) const;
   Result<double> real(std::string_view name, double fallback) const;
-  // A time without unit is microseconds, as HTA has it; "30us", "1ms" work too. In ns.
+  // Returns ns. A time without a unit is in microseconds, as in HTA; "30us" and "1ms" work too.
   Result<int64_t> microseconds(std::string_view name, int64_t fallback_ns) const;
-  // "a,b,c" → texts without blanks around them.
+  // Splits "a,b,c" into texts without blanks around them.
   std::vector<std::string> list(std::string_view name) const;
-  // "0-3,8"; empty when not given.
+  // Reads "0-3,8"; the result is empty when the option was not given.
   Result<std::vector<int32_t>> numbers(std::string_view name) const;
 
  private:
   std::map<std::string, std::string, std::less<>> values_;
 };
 
-// What a run is put to.
 class TorchRowStore;
 
+// The input of an analysis.
 struct AnalysisInput {
-  const Trace* trace = nullptr;  // kCells, kTorch
-  // What is known of `trace`, shared by all questions of it. run() makes it where nobody gave one, so an analysis asks
-  // for it before it starts threads.
+  const Trace* trace = nullptr;  // for kCells and kTorch
+  // Facts about `trace`, shared by all questions about it. run() makes them when no caller gave them. This is not
+  // thread-safe, so an analysis calls it before it starts threads.
   mutable std::shared_ptr<const Run> facts = {};
   const Run& run() const {
     if (!facts) facts = std::make_shared<const Run>(*trace);
     return *facts;
   }
-  TorchRowStore* rows = nullptr;   // of `trace`: rows that earlier questions laid out, where somebody keeps them
-  const Trace* control = nullptr;  // kTwoRuns: the run compared with
-  const Trace* test = nullptr;     // kTwoRuns: the run that is new
-  std::vector<std::string> paths;  // kFiles
+  TorchRowStore* rows = nullptr;   // rows of `trace` that earlier questions laid out, when a caller keeps them
+  const Trace* control = nullptr;  // for kTwoRuns: the run compared with
+  const Trace* test = nullptr;     // for kTwoRuns: the new run
+  std::vector<std::string> paths;  // for kFiles
   bool hta = false;                // --compat hta: HTA's numbers, columns and refusals
   bool tb = false;                 // --compat tb: those of TensorBoard's profiler plugin
   bool msprof = false;             // --compat msprof: those of msprof-analyze
   bool include_last_step = false;  // --include-last-profiler-step
-  bool for_report = false;         // tables with a row per event are left out
-  bool rows_later = false;         // the run outlives the answer: tables with a row per event may be Table::later()
-  bool wants_overlay = false;      // AnalysisResult::overlay is asked for
-  bool brief = false;              // of tables without end the first rows do, and their title says so
-  bool foreign = false;            // --format FORM of Analysis::format: the answer as text of a rival's own layout
+  bool for_report = false;         // leaves out tables that have a row for each event
+  // The run outlives the answer, so tables that have a row for each event may be Table::later().
+  bool rows_later = false;
+  bool wants_overlay = false;  // whether AnalysisResult::overlay is wanted
+  bool brief = false;          // for very long tables the first rows are enough, and the title tells so
+  bool foreign = false;        // --format FORM of Analysis::format: the answer is a text in a rival's own layout
   AnalysisOptions options;
 };
 
 struct AnalysisResult {
   std::vector<Table> tables;            // in the descriptor's order
-  std::string foreign;                  // with AnalysisInput::foreign: what is printed, and no tables
+  std::string foreign;                  // with AnalysisInput::foreign: the text to print; there are no tables then
   Diagnostics notes;                    // what the answer leaves out or assumes
   std::optional<TraceOverlay> overlay;  // for --overlay FILE: the source trace with marks on it
 };
@@ -101,32 +102,34 @@ enum class AnalysisNeeds : uint8_t {
   kXla,        // a profile of XLA
   kAllocator,  // snapshots of an allocator
   kNodes,      // profiles with execution traces laid over them
-  kTwoRuns,    // two of them: --control and --test
-  kFiles,      // files that are no traces
+  kTwoRuns,    // two runs: --control and --test
+  kFiles,      // files that are not traces
 };
 
-// "needs pipeline cells, and this trace has none"
+// Returns for example "needs pipeline cells, and this trace has none".
 const char* needs_text(AnalysisNeeds needs);
-// "cells", "slices", …: for programs.
+// Returns "cells", "slices", …: names for programs.
 const char* needs_name(AnalysisNeeds needs);
 
 struct Analysis {
   const char* name;  // "pipeline-summary"
   const char* summary;
-  std::vector<AnalysisTable> tables;  // in the order run() returns them
-  // Errors: kBadInput when the input holds nothing to analyse. Where a rival's answer is asked also where
-  // the rival itself fails, with its reason.
+  std::vector<AnalysisTable> tables;  // in the order in which run() returns them
+  // Errors: kBadInput when the input holds nothing to analyse. When a rival's answer is asked for, also when the rival
+  // itself fails, with the rival's reason.
   Result<AnalysisResult> (*run)(const AnalysisInput& input);
   AnalysisNeeds needs = AnalysisNeeds::kCells;
   std::vector<AnalysisOption> options = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  const char* compat = "";                   // rivals whose answers --compat gives, a comma list: "hta", "tb", "msprof"
-  const char* format = "";                   // a rival's layout that --format gives besides text, csv and json: "torch"
-  bool takes_summaries = false;              // kTorch: also answers for ranks that tell sums of steps and no slices
-  bool makes_overlay = false;                // takes --overlay FILE
-  // Shown in the report with default options; off for series and dumps that would fill it.
+  const char* compat = "";       // rivals whose answers --compat gives, as a comma list: "hta", "tb", "msprof"
+  const char* format = "";       // a rival's layout that --format accepts besides text, csv and json: "torch"
+  bool takes_summaries = false;  // for kTorch: also answers for ranks that have sums for each step but no slices
+  bool makes_overlay = false;    // takes --overlay FILE
+  // The analysis is shown in the report with default options. It is off for series and dumps, which would fill the
+  // report.
   bool in_report = true;
-  bool across_ranks = false;  // sets times of several ranks beside each other: their clocks are aligned first (--align)
-  // Of those: part of `export --to json` and sqlite, whole. Off where it must be told what to look for, and for dumps.
+  bool across_ranks = false;  // compares times of several ranks, so their clocks are aligned first (--align)
+  // Of those in the report: the tables are written in full by `export --to json` and sqlite. It is off for dumps and
+  // for analyses that must be told what to look for.
   bool in_export = true;
 };
 

@@ -1,5 +1,5 @@
-// How long the calls of one kind took, as a row of a table: count, sum, mean, deviation, quartiles. With a rival's mode
-// the columns are msprof-analyze's (pandas' describe: n−1 deviation, linear quartiles).
+// The durations of calls of one kind as a row of a table: count, sum, mean, deviation, quartiles. In the rival's mode
+// the columns are msprof-analyze's (those of pandas' describe: deviation with n−1, linear quartiles).
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace stageline {
 
-// The columns `keys` and behind them those of the durations.
+// Returns the columns `keys`, followed by those of the durations.
 std::vector<ColumnSpec> with_duration_columns(std::vector<ColumnSpec> keys, bool msprof);
-// The values of those columns; sorts `ns`, which holds at least one duration. O(n log n).
+// Returns the values of those columns. Sorts `ns`, which must hold at least one duration. O(n log n).
 std::vector<Table::Value> with_durations(std::vector<Table::Value> keys, std::vector<int64_t>& ns, bool msprof);
 
 int64_t sum_of(const std::vector<int64_t>& ns);

@@ -1,4 +1,4 @@
-// What of a communication operation was transfer, waiting and neither. Definitions:
+// Divides the time of a communication operation into transfer, waiting and the rest. Definitions:
 // docs/analyses/communication-time-sum.md.
 #pragma once
 
@@ -21,8 +21,9 @@ struct OpTime {
   int64_t idle_ns() const { return op.dur_ns - transit_ns - wait_ns; }
 };
 
-// Of the operations of one rank, after match_collectives: from their tasks, else from the other ranks where all of the
-// group are there, else nothing. `msprof`: as the profiler's own sums have it. O(n log n) in tasks.
+// Returns the times of one rank's operations, after match_collectives. They are computed from the operations' tasks;
+// without tasks, from the other ranks, when all ranks of the group are there; otherwise they stay unknown. `msprof`: as
+// in the profiler's own sums. O(n log n) in tasks.
 std::vector<OpTime> op_times(const TorchRun& run, const std::vector<CommunicationOp>& ops, const Part& part,
                              bool msprof);
 

@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-// SlowRank and SlowOpStats of the rival. Its figures are microseconds under names that say Ns.
+// Returns the rival's tables SlowRank and SlowOpStats. Its numbers are microseconds, although its column names say Ns.
 std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks);
 
 }  // namespace stageline

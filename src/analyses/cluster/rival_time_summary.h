@@ -8,8 +8,8 @@
 
 namespace stageline {
 
-// ClusterTimeSummary of the rival, in microseconds. It stands on the profiler's own sums (analysis.db): without them,
-// and without one group whose ranks are all there, it has no rows.
+// Returns the rival's ClusterTimeSummary, in microseconds. It is based on the profiler's own sums (analysis.db).
+// Without them, or when no group has all of its ranks in the trace, it has no rows.
 Table rival_time_summary(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks);
 
 }  // namespace stageline

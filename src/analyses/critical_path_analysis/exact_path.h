@@ -1,4 +1,4 @@
-// The critical path of the default mode, in exact nanoseconds. Definitions: docs/analyses/critical-path-analysis.md.
+// The critical path of the default mode, exact to the nanosecond. Definitions: docs/analyses/critical-path-analysis.md.
 #pragma once
 
 #include "profile/path_graph.h"

@@ -1,4 +1,4 @@
-// What a block of memory is for, guessed from who allocated it, when, and how long it lived.
+// What a block of memory is for, guessed from the operator that allocated it, the time, and how long it lived.
 #pragma once
 
 #include <array>
@@ -26,9 +26,9 @@ inline constexpr std::array<const char*, kMemoryClasses> kMemoryClassNames = {
     "parameter", "optimizer_state", "input", "temporary", "activation", "gradient", "autograd_detail", "unknown"};
 
 struct MemoryClasses {
-  std::vector<MemoryClass> of_block;         // by MemoryHistory::blocks
-  std::vector<uint32_t> operator_of_record;  // the innermost operator, by record; kNoSliceIndex
-  std::vector<uint32_t> slice_of_record;     // the innermost slice, by record; kNoSliceIndex
+  std::vector<MemoryClass> of_block;         // index: MemoryHistory::blocks
+  std::vector<uint32_t> operator_of_record;  // for each record: the innermost operator, or kNoSliceIndex
+  std::vector<uint32_t> slice_of_record;     // for each record: the innermost slice, or kNoSliceIndex
 };
 
 // Rules: docs/analyses/memory-categories.md. O(slices + records · log records).

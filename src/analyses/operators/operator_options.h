@@ -1,4 +1,4 @@
-// What the operators analysis may be asked, read and checked.
+// Reads and checks the options of the analysis operators.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace stageline::operators {
 
-// "self_cuda_time_total" → kSelfDevice. Errors: kUsage with the list.
+// "self_cuda_time_total" gives kSelfDevice. Errors: kUsage with the list of keys.
 Result<SortKey> sort_key(std::string_view name);
 
 struct Options {
@@ -25,7 +25,8 @@ struct Options {
 // Errors: kUsage naming the option. Torch's own options are refused without --format torch.
 Result<Options> read_options(const AnalysisInput& input);
 
-// A top-level member of the trace that says an option of the profiler was on: "profile_memory", "with_flops".
+// Returns true when a top-level member of the trace tells that an option of the profiler was on: "profile_memory",
+// "with_flops".
 bool says(const Trace& trace, std::string_view key);
 
 }  // namespace stageline::operators

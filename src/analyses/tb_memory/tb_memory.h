@@ -1,4 +1,4 @@
-// What both modes of tb-memory make their tables of.
+// The facts from which both modes of tb-memory make their tables.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace stageline {
 
-struct MemoryOperator {  // of one device and operator name
+struct MemoryOperator {  // one for each device and operator name
   MemoryDevice device;
   StringId name = 0;
   int64_t calls = 0;
-  int64_t increase = 0, self_increase = 0;        // bytes, frees counted
-  int64_t allocations = 0, self_allocations = 0;  // records above 0 bytes
-  int64_t allocated = 0, self_allocated = 0;      // their bytes
+  int64_t increase = 0, self_increase = 0;        // bytes; frees are counted as negative
+  int64_t allocations = 0, self_allocations = 0;  // number of records above 0 bytes
+  int64_t allocated = 0, self_allocated = 0;      // the bytes of those records
 };
 
 struct MemoryEvent {
@@ -28,30 +28,30 @@ struct MemoryEvent {
 };
 
 struct MemoryPoint {
-  int64_t time_ns = 0, allocated = 0, reserved = 0;  // bytes; reserved −1: not recorded
+  int64_t time_ns = 0, allocated = 0, reserved = 0;  // bytes; `reserved` is −1 when it was not recorded
 };
 struct MemoryCurve {
   MemoryDevice device;
-  std::vector<MemoryPoint> points;  // a change each
-  size_t peak = 0;                  // the first of the highest
-  bool recorded = true;             // false: sums of the sizes, from 0
+  std::vector<MemoryPoint> points;  // one for each change
+  size_t peak = 0;                  // index of the first point with the highest value
+  bool recorded = true;             // false: the curve is a sum of the records' sizes, beginning at 0
 };
 
 struct MemoryAnswer {
   int32_t rank = 0;
-  std::vector<MemoryCurve> curves;  // devices ascending
+  std::vector<MemoryCurve> curves;  // ascending by device
   std::vector<MemoryEvent> events;
-  std::vector<MemoryOperator> operators;  // by device, then self allocated descending (compatible: by name)
+  std::vector<MemoryOperator> operators;  // by device, then descending by self_allocated (compatible mode: by name)
   MemoryHistory history;
-  int64_t outside = 0;  // records within no operator
+  int64_t outside = 0;  // number of records that are within no operator
 };
 
-// Of the records that --range and --steps leave.
+// Uses the records that --range and --steps leave.
 MemoryAnswer exact_memory(const TorchRun& run, size_t part);
-// The plugin's: docs/analyses/tb-memory.md lists what differs.
+// Gives the plugin's answer; docs/analyses/tb-memory.md lists the differences.
 MemoryAnswer plugin_memory(const TorchRun& run, size_t part);
 
-// Curves by device. `plugin`: only records with an address and totals.
+// Returns one curve for each device. `plugin`: uses only records that have an address and totals.
 std::vector<MemoryCurve> memory_curves(const Part& part, const MemoryHistory& history, int64_t zero_ns, bool plugin);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// What both modes of tb-module make their tables of.
+// The facts from which both modes of tb-module make their tables.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,32 @@ namespace stageline {
 struct ModuleSums {
   int64_t occurrences = 0, operators = 0;
   int64_t host_ns = 0, self_host_ns = 0, device_ns = 0, self_device_ns = 0;
-  // Of backward operators whose forward operator the module called; exact mode only.
+  // Time of backward operators whose forward operator the module called. Only in the exact mode.
   int64_t backward_host_ns = 0, self_backward_host_ns = 0, backward_device_ns = 0, self_backward_device_ns = 0;
   void add(const ModuleSums& other);
 };
 
-struct ModuleNode {     // calls of one module from one place in the tree of modules
-  int32_t parent = -1;  // stands before the node; −1 top
+struct ModuleNode {     // all calls of one module from one place in the tree of modules
+  int32_t parent = -1;  // it stands before the node; −1: a top node
   int32_t depth = 0;
-  std::string name;        // "Linear_0": class and number; of Lightning the path
-  int64_t module_id = -1;  // −1: Lightning, which has none
+  std::string name;        // "Linear_0": class and number; for Lightning the path
+  int64_t module_id = -1;  // −1 for Lightning, which has none
   ModuleSums sums;
 };
 
 struct ModuleAnswer {
   int32_t rank = 0;
   std::vector<ModuleNode> nodes;  // callers first, siblings in the order of their first calls
-  bool lightning = false;         // from "[pl][module]" ranges
+  bool lightning = false;         // the modules come from "[pl][module]" ranges
 };
 
-// Every call once, wherever its thread is. O(slices), O(n log n) in modules.
+// Counts every call once, on whatever thread it is. O(slices), and O(n log n) in modules.
 ModuleAnswer exact_modules(const TorchRun& run, size_t part);
-// The plugin's. Errors: kBadInput "KeyError: …" where it raises that: a module whose calls were all dropped.
+// Gives the plugin's answer. Errors: kBadInput "KeyError: …" where the plugin raises that error, for a module whose
+// calls were all dropped.
 Result<ModuleAnswer> plugin_modules(const TorchRun& run, size_t part);
 
-// The name without what the profiler puts before it: "nn.Module: ", "[pl][module]Type: ".
+// Returns the name without the profiler's prefix: "nn.Module: ", "[pl][module]Type: ".
 std::string module_name(std::string_view slice_name);
 
 }  // namespace stageline

@@ -1,4 +1,5 @@
-// What the overview recommends, and what it stands on. Thresholds are the plugin's: docs/analyses/tb-overview.md.
+// The recommendations of the overview, and the facts they are based on. Thresholds are the plugin's:
+// docs/analyses/tb-overview.md.
 #pragma once
 
 #include <string>
@@ -11,35 +12,36 @@
 
 namespace stageline {
 
-struct TbOverview {  // of one rank
+struct TbOverview {  // one rank
   int32_t rank = 0;
   const Part* part = nullptr;
   std::vector<TbStep> steps;
-  std::vector<TbCosts> costs;  // by step
+  std::vector<TbCosts> costs;  // for each step
   int64_t dropped_steps = 0;
-  TbCosts sums{};  // over the steps
+  TbCosts sums{};  // sums over the steps
   int64_t total_ns = 0;
   std::vector<TbDevice> devices;
-  bool any_device = false, any_communication = false;  // the plugin shows columns by these
-  // For recommendations.
+  bool any_device = false, any_communication = false;  // these decide which columns the plugin shows
+  // The fields below are for recommendations.
   bool data_parallel = false, distributed_data_parallel = false, uses_nccl = false;
-  double tensor_core_share = 0;  // of the kernel time of the capture
-  double eligible_share = 0;     // kernel time of operators that could use tensor cores, of that of all operators
+  double tensor_core_share = 0;  // share of the kernel time of the whole capture
+  // Kernel time of operators that could use tensor cores, as a share of that of all operators.
+  double eligible_share = 0;
 
   double average_ns(int64_t sum) const {
     return steps.empty() ? 0 : static_cast<double>(sum) / static_cast<double>(steps.size());
   }
 };
 
-// Fills in what recommendations stand on.
+// Fills the fields on which recommendations are based.
 void tb_note_facts(const TbRun& run, const FunctionNames& function_names, const TorchRank& rank, TbOverview& out);
 
 struct TbAdvice {
   std::string_view id;  // "input-loading"
-  double share = 0;     // what it stands on; NaN where that is no share
+  double share = 0;     // the share on which the advice is based; NaN when its basis is not a share
   std::string text;
 };
-// At most one of each id, in the plugin's order.
+// Returns at most one advice of each id, in the plugin's order.
 std::vector<TbAdvice> tb_advice(const TbOverview& rank);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// How busy each device of a rank was, and how full: the plugin's four GPU figures. Definitions:
+// How busy and how well filled each device of a rank was: the plugin's four GPU figures. Definitions:
 // docs/analyses/tb-overview.md.
 #pragma once
 
@@ -12,24 +12,25 @@
 
 namespace stageline {
 
-struct TbDevice {  // shares of 1; NaN where the trace does not say
+struct TbDevice {  // values between 0 and 1; NaN when the trace does not tell
   int64_t number = 0;
-  int64_t kernel_count = 0;   // of the whole capture
-  std::string name;           // "" unknown
-  double memory_bytes = NAN;  // of the device
+  int64_t kernel_count = 0;   // over the whole capture
+  std::string name;           // "" when unknown
+  double memory_bytes = NAN;  // memory size of the device
   int64_t compute_major = -1, compute_minor = -1;
-  double utilization = NAN;    // some kernel runs: share of the time of all steps
-  double sm_efficiency = NAN;  // Σ over time of min(1, blocks per SM of what runs), same window
-  double occupancy = NAN;      // est. achieved, by kernel time
-  double tensor_cores = NAN;   // kernel time on tensor cores, by name
+  double utilization = NAN;    // share of the time of all steps in which some kernel ran
+  double sm_efficiency = NAN;  // Σ over time of min(1, blocks per SM of the running kernels), in the same time
+  double occupancy = NAN;      // estimated achieved occupancy, weighted by kernel time
+  double tensor_cores = NAN;   // share of kernel time on tensor cores, told by kernel names
 
-  std::string compute_text() const {  // "7.0", "" unknown
+  std::string compute_text() const {  // "7.0"; "" when unknown
     return compute_major < 0
                ? ""
                : std::to_string(compute_major) + "." + std::to_string(std::max<int64_t>(0, compute_minor));
   }
 };
-// Devices that ran a kernel, by number. The window is from the first step's start to the last one's end. O(n log n).
+// Returns the devices that ran a kernel, by number. Shares refer to the time from the first step's start to the last
+// step's end. O(n log n).
 std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank);
 
 }  // namespace stageline

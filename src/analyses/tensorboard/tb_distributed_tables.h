@@ -10,33 +10,33 @@
 
 namespace stageline {
 
-struct TbOverlap {  // of one step; they add up to it
+struct TbOverlap {  // parts of one step; they sum to its length
   int64_t computation_ns = 0, overlap_ns = 0, communication_ns = 0, other_ns = 0;
 };
-struct TbWait {  // of one step; they add up to its communication
+struct TbWait {  // parts of one step's communication; they sum to it
   int64_t transfer_ns = 0, synchronizing_ns = 0, unknown_ns = 0;
-  int64_t message_transfer_ns = 0, message_wait_ns = 0;  // of the first two: sends and receives
-  int32_t step = -1;                                     // --compat tb: index of the rank's steps; −1 in none
+  int64_t message_transfer_ns = 0, message_wait_ns = 0;  // how much of the first two belongs to sends and receives
+  int32_t step = -1;                                     // --compat tb: index into the rank's steps; −1: in no step
 };
 
 struct TbRankWork {
   int32_t rank = 0;
   std::vector<TbStep> steps;
-  std::vector<TbOverlap> overlaps;  // by step
-  std::vector<TbWait> waits;        // by step; --compat tb: of the steps that have calls
+  std::vector<TbOverlap> overlaps;  // for each step
+  std::vector<TbWait> waits;        // for each step; --compat tb: for each step that has calls
   bool communicates = false;
-  std::vector<TbCollective> calls;  // ours
-  PluginCalls plugin;               // --compat tb
+  std::vector<TbCollective> calls;  // for our own mode
+  PluginCalls plugin;               // for --compat tb
 };
 
-Status split_plugin_ranks(const TbRun& run, std::vector<TbRankWork>& ranks);  // as split_plugin_calls
+Status split_plugin_ranks(const TbRun& run, std::vector<TbRankWork>& ranks);  // errors: those of split_plugin_calls
 
 std::vector<ColumnSpec> tb_overlap_columns(bool by_step);
 std::vector<ColumnSpec> tb_wait_columns(bool by_step);
 std::vector<ColumnSpec> tb_collectives_columns();
 std::vector<ColumnSpec> tb_sizes_columns();
 
-// In the descriptor's order; `brief`: without those that have a row per step.
+// Returns the tables in the descriptor's order. `brief` leaves out those with a row for each step.
 std::vector<Table> distributed_tables(const TbRun& run, const std::vector<TbRankWork>& ranks, bool brief);
 std::vector<Table> plugin_distributed_tables(const TbRun& run, const std::vector<TbRankWork>& ranks, bool brief);
 

@@ -1,5 +1,5 @@
-// The operator calls of a rank with their host, device and tensor-core time: rows of tb-operator, and what the overview
-// says about operators that could use tensor cores. Definitions: docs/analyses/tb-operator.md.
+// The operator calls of a rank with their host, device and tensor-core time. They are the rows of tb-operator, and the
+// overview uses them to judge operators that could use tensor cores. Definitions: docs/analyses/tb-operator.md.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@ namespace stageline {
 struct TbOperator {
   StringId name = 0;
   uint32_t slice = kNoSliceIndex;
-  int64_t host_ns = 0, self_host_ns = 0;      // self: without the calls within, operators or runtime
-  int64_t device_ns = 0, self_device_ns = 0;  // kernels, copies, memsets; self: of its own launches
-  int64_t tensor_ns = 0, self_tensor_ns = 0;  // of these, kernels on tensor cores
+  int64_t host_ns = 0, self_host_ns = 0;      // self: without the calls inside, operators or runtime calls
+  int64_t device_ns = 0, self_device_ns = 0;  // kernels, copies and memsets; self: only those of its own launches
+  int64_t tensor_ns = 0, self_tensor_ns = 0;  // kernels on tensor cores, as part of the device time
   int64_t self_kernel_ns = 0;
-  bool eligible = false;         // it, or what it calls, may use tensor cores
-  bool bottom_eligible = false;  // and nothing it calls may
+  bool eligible = false;         // the operator itself, or one that it calls, may use tensor cores
+  bool bottom_eligible = false;  // it may use tensor cores, and none of the operators it calls may
 };
 
-// Calls `visit` for every operator call of the rank, by thread, callers before callees. Returns the time of all
-// kernels, whoever launched them, in ns. O(n) in the rows and slices of the rank.
+// Calls `visit` for every operator call of the rank, thread by thread, callers before callees. Returns the time of all
+// kernels in ns, whoever launched them. O(n) in the rows and slices of the rank.
 int64_t for_each_tb_operator(const TbRun& run, const FunctionNames& names, const TorchRank& rank,
                              const std::function<void(const TbOperator& call)>& visit);
 
-// Kernel time of the operators that could use tensor cores, as a share; 0 without kernels.
+// Returns the kernel time of operators that could use tensor cores, as a share of that of all operators; 0 when there
+// are no kernels.
 double tb_eligible_share(const TbRun& run, const FunctionNames& names, const TorchRank& rank);
 
 }  // namespace stageline

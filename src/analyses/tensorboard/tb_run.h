@@ -1,12 +1,13 @@
-// What the four tb- analyses share: a rank's time by the plugin's categories, and its steps as the devices ran them.
+// What the four tb- analyses share: a rank's time divided into the plugin's categories, and its steps as the devices
+// ran them.
 //
 //   host    ├── ProfilerStep#3 ──┤├── ProfilerStep#4 ──┤
 //   device       ├─ work of 3 ───────┤├─ work of 4 ────────┤
 //   step    ├────────── 3 ───────────┤├───────── 4 ────────┤   a step ends when its device work does, and the next
 //                                                               begins there
 //
-// Two modes: ours, and with --compat tb that of TensorBoard's profiler plugin (torch_tb_profiler 0.4.3). Definitions
-// and differences: docs/analyses/tb-overview.md.
+// There are two modes: our own, and with --compat tb that of TensorBoard's profiler plugin (torch_tb_profiler 0.4.3).
+// Definitions and differences: docs/analyses/tb-overview.md.
 #pragma once
 
 #include <array>
@@ -20,31 +21,31 @@
 
 namespace stageline {
 
-// The plugin's categories of time, by priority: an instant belongs to the first that covers it.
+// The plugin's categories of time in the order of priority: an instant belongs to the first category that covers it.
 enum class TbRole : uint8_t { kKernel, kMemcpy, kMemset, kCommunication, kRuntime, kDataLoader, kCpuExec, kOther };
 inline constexpr size_t kTbRoleCount = 8;
-inline constexpr size_t kTbCoverCount = 7;   // all but kOther, which is what nothing covers
+inline constexpr size_t kTbCoverCount = 7;   // all but kOther, which is the time that no category covers
 std::string_view tb_role_name(TbRole role);  // "CPU Exec"
 
-// What a row is to the plugin; ours by Category, the plugin's by the category's text.
+// What kind of event a row is for the plugin. Our mode decides by Category, the plugin by the category's text.
 enum class TbEvent : uint8_t { kNone, kOperator, kAnnotation, kPython, kRuntime, kKernel, kMemcpy, kMemset };
 
 struct TbRun {
   TorchRun torch;
   bool plugin = false;                  // --compat tb
-  bool keeps_last_step = false;         // --include-last-profiler-step: incomplete steps at the end stay
-  std::vector<uint8_t> name_facts;      // by name id
-  std::vector<int64_t> step_number;     // by name id; −1 of other names
-  std::vector<TbEvent> category_event;  // by category id
+  bool keeps_last_step = false;         // --include-last-profiler-step: keeps incomplete steps at the end
+  std::vector<uint8_t> name_facts;      // indexed by name id
+  std::vector<int64_t> step_number;     // indexed by name id; −1 for names that are no steps
+  std::vector<TbEvent> category_event;  // indexed by category id
 
   enum NameFact : uint8_t {
     kDataLoader = 1,
     kNccl = 2,               // one of the plugin's five nccl: names
-    kGloo = 4,               // one of its five gloo: names
-    kHostCollective = 8,     // "gloo:…", "mpi:…": the host's threads do the work
-    kDeviceCollective = 16,  // "nccl:…", "ucc:…": the host only starts it
-    kTensorCore = 32,        // in the mode's sense
-    kTensorOperator = 64,    // in the mode's sense
+    kGloo = 4,               // one of the plugin's five gloo: names
+    kHostCollective = 8,     // "gloo:…", "mpi:…": threads of the host do the work
+    kDeviceCollective = 16,  // "nccl:…", "ucc:…": the host only starts the work
+    kTensorCore = 32,        // as the mode defines it
+    kTensorOperator = 64,    // as the mode defines it
   };
   bool is(StringId name, uint8_t facts) const { return (name_facts[name] & facts) != 0; }
   TbEvent event(const TorchRank& rank, const TorchRow& row) const;
@@ -54,11 +55,11 @@ struct TbRun {
   }
 };
 
-// Errors: as make_torch_run.
+// Errors: those of make_torch_run.
 Result<TbRun> make_tb_run(const AnalysisInput& input);
 
 struct TbStep {
-  int64_t number = kNullInteger;  // null: no step was recorded and the whole capture is one
+  int64_t number = kNullInteger;  // null when no step was recorded and the whole capture counts as one
   int64_t start_ns = 0, end_ns = 0;
 
   int64_t length_ns() const { return end_ns - start_ns; }
@@ -66,21 +67,21 @@ struct TbStep {
 
 struct TbRank {
   TorchRank rank;
-  std::array<std::vector<Interval>, kTbCoverCount> cover;  // unions, by role
-  std::vector<TbStep> steps;                               // by start; without overlap where a device worked in them
-  int64_t dropped_steps = 0;                               // at the end, with little or none of their device work
-  bool host_communicates = false;  // what is communication are host calls, as no communication kernel is there
+  std::array<std::vector<Interval>, kTbCoverCount> cover;  // for each role: the union of its intervals
+  std::vector<TbStep> steps;                               // by start; steps in which a device worked do not overlap
+  int64_t dropped_steps = 0;       // number of steps at the end that have little or none of their device work
+  bool host_communicates = false;  // the communication is host calls, because there is no communication kernel
 
   const std::vector<Interval>& covered(TbRole role) const { return cover[static_cast<size_t>(role)]; }
 };
 // O(n log n) in the rows of the part.
 TbRank tb_rank(const TbRun& run, size_t part);
 
-// By step: time of each role, which add up to the step's length (the plugin: mostly).
+// For each step: the time of each role. The times sum to the step's length (with the plugin: mostly).
 using TbCosts = std::array<int64_t, kTbRoleCount>;
 std::vector<TbCosts> tb_costs(const TbRun& run, const TbRank& rank);
 
-// Both of the plugin's names for a step: its number, "0" for the whole capture.
+// Returns the name that the plugin uses for a step: its number, or "0" for the whole capture.
 std::string tb_step_name(const TbStep& step);
 
 }  // namespace stageline
