@@ -300,6 +300,7 @@ def hold(work, tools, to, processors):
         stage = work / arch / 'stage'
         promises.libraries(held, stage)
         promises.sizes(held, stage, sorted(to.glob(f'*{arch}*')) + sorted(to.glob(f'*_{DEBIANS[arch]}.deb')))
+        promises.licences(held, ROOT, [work / arch / 'libraries', work / arch / 'program'])
         promises.archive(held, to / f'stageline-{version()}-linux-{arch}.tar.gz')
         promises.package(held, next(to.glob(f'*_{DEBIANS[arch]}.deb')))
         wheels_here = sorted(to.glob(f'*_{arch}.whl'))

@@ -100,6 +100,35 @@ def package(held, deb):
     held.bar(f'`{deb.name}`: complaints of lintian', '; '.join(complaints) or 'none', not complaints, 'none')
 
 
+# How terms begin that want to be handed on with the work: MIT's and its forebears', BSD's, zlib's.
+TERMS = re.compile(r'permission is hereby granted|permission to use, copy|redistributions? (?:and use in source|in binary form)|permission is granted to anyone')
+
+
+def plain(text):
+    """A text without what comments, lines and quotes put between its words."""
+    return re.sub(r'[\s*/#;"\'`\\]+', ' ', text).lower()
+
+
+def licences(held, root, builds):
+    """Every file of others that is compiled into the program, headers too, is under terms whose words stand in NOTICE: many a library has files that
+    its own licence does not speak for."""
+    notice, missing, seen = plain((root / 'NOTICE').read_text()), {}, set()
+    for build in builds:
+        listed = subprocess.run(['ninja', '-t', 'deps'], cwd=build, capture_output=True, text=True, check=True).stdout
+        for line in listed.splitlines():
+            path = (build / line.strip()) if line.startswith('    ') else None
+            if path is None or path in seen or not re.search('/dist/sources/|/include/boost/', str(path)) or not path.exists():
+                continue
+            seen.add(path)
+            text = plain(path.read_text(errors='replace'))
+            for found in TERMS.finditer(text):
+                begun = text[found.start():found.start() + 160]
+                if begun not in notice:
+                    missing.setdefault(begun, path.name)
+    text = '; '.join(f'{name}: {begun[:60]}…' for begun, name in missing.items())
+    held.bar(f'terms of {len(seen)} files of others that NOTICE lacks', text or 'none', seen and not missing, 'none')
+
+
 def archive(held, path):
     """What belongs into the tar.gz, below one folder."""
     with tarfile.open(path) as tar:

@@ -74,7 +74,8 @@ std::vector<Work> works_here() {
     if (now != versions.end()) work.version = now->second;
     // Elsewhere these come with the system, indirectly; what they are there is not known here.
     const bool only_when_self_contained = work.name == "libpng" || work.name == "pixman" || work.name == "FreeType" ||
-                                          work.name == "LLVM libc++" || work.name == "Zig compiler runtime";
+                                          work.name == "LLVM libc++" || work.name == "Zig compiler runtime" ||
+                                          work.name == "GNU C Library's start files";
     if (self_contained || !only_when_self_contained) works.push_back(std::move(work));
   }
   return works;
