@@ -9,7 +9,7 @@ import pathlib
 import sqlite3
 import tempfile
 
-from ._words import _usage
+from ._words import _bad_input, _usage
 
 _KINDS = {'.parquet', '.arrow'}
 _KNOWN = ('StringIds', 'NVTX_EVENTS', 'CUPTI_ACTIVITY_KIND_KERNEL', 'CUPTI_ACTIVITY_KIND_RUNTIME')
@@ -48,18 +48,26 @@ def _name(text):
     return '"' + text.replace('"', '""') + '"'
 
 
+def _copy(file, db):
+    for schema, batches in _batches(file):
+        db.execute(f'CREATE TABLE {_name(file.stem)} ({", ".join(_name(n) for n in schema.names)})')
+        row = f'INSERT INTO {_name(file.stem)} VALUES ({",".join("?" * len(schema.names))})'
+        for batch in batches:
+            columns = [[_value(v) for v in column.to_pylist()] for column in batch.columns]
+            db.executemany(row, zip(*columns))
+
+
 def _convert(folder, to):
+    import pyarrow
     db = sqlite3.connect(to)
     try:
         for file in sorted(pathlib.Path(folder).iterdir()):
             if file.suffix not in _KINDS:
                 continue
-            for schema, batches in _batches(file):
-                db.execute(f'CREATE TABLE {_name(file.stem)} ({", ".join(_name(n) for n in schema.names)})')
-                row = f'INSERT INTO {_name(file.stem)} VALUES ({",".join("?" * len(schema.names))})'
-                for batch in batches:
-                    columns = [[_value(v) for v in column.to_pylist()] for column in batch.columns]
-                    db.executemany(row, zip(*columns))
+            try:
+                _copy(file, db)
+            except (pyarrow.ArrowException, OSError, sqlite3.Error, UnicodeError) as error:  # a run without one of its tables is another run
+                raise _bad_input(f'this table cannot be read: {error}', file) from None
         db.commit()
     finally:
         db.close()

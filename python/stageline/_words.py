@@ -44,6 +44,12 @@ def _usage(what, hint):
     return error
 
 
+def _bad_input(what, file):
+    error = _engine.BadInput(f'{file}: {what}')
+    error.what, error.where, error.hint, error.code = what, os.fspath(file), '', 'bad_input'
+    return error
+
+
 def _mapping_text(value):
     """{'stage': 3, 'by': 0.9} as stage=3,by=0.9."""
     return ','.join(f'{k}={v}' for k, v in value.items())

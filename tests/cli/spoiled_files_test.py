@@ -9,8 +9,11 @@ import random
 import re
 import shutil
 import sqlite3
+import sys
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+import execution_trace
 from support import SOURCE, Case, info, run
 
 GOLDEN = SOURCE / 'tests/golden/readers'
@@ -61,23 +64,31 @@ class SpoiledFiles(Case):
         self.assertTrue(found, f'{what}: nothing is said of {name}')
         return found
 
-    def test_any_file_of_any_fixture(self):
+    def spoil_each(self, name, folder):
+        """Every file of a run, one of each kind; the number of tries."""
         tried = 0
-        for fixture in sorted(GOLDEN.iterdir()):
-            files = sorted(p for p in (fixture / 'input').rglob('*') if p.is_file() and p.name not in BESIDE)
-            for path in one_of_each(files):
-                data = path.read_bytes()
-                for how, spoiled in spoils(path, data):
-                    what = f'{fixture.name}: {path.name} {how}'
-                    copy = self.dir / 'run'
-                    shutil.rmtree(copy, ignore_errors=True)
-                    shutil.copytree(fixture / 'input', copy)
-                    (copy / path.relative_to(fixture / 'input')).write_bytes(spoiled)
-                    with self.subTest(what):
-                        severities = self.said(copy, path.name, what)
-                        self.assertTrue({'loss', 'error'} & set(severities), f'{what}: said as {severities} alone')
-                    tried += 1
-        self.assertGreater(tried, 100)
+        files = sorted(p for p in folder.rglob('*') if p.is_file() and p.name not in BESIDE)
+        for path in one_of_each(files):
+            data = path.read_bytes()
+            for how, spoiled in spoils(path, data):
+                what = f'{name}: {path.name} {how}'
+                copy = self.dir / 'run'
+                shutil.rmtree(copy, ignore_errors=True)
+                shutil.copytree(folder, copy)
+                (copy / path.relative_to(folder)).write_bytes(spoiled)
+                with self.subTest(what):
+                    severities = self.said(copy, path.name, what)
+                    self.assertTrue({'loss', 'error'} & set(severities), f'{what}: said as {severities} alone')
+                tried += 1
+        return tried
+
+    def test_any_file_of_any_fixture(self):
+        self.assertGreater(sum(self.spoil_each(fixture.name, fixture / 'input') for fixture in sorted(GOLDEN.iterdir())), 100)
+
+    def test_an_execution_trace_beside_its_profile(self):
+        for old in (False, True):
+            execution_trace.write(self.dir / 'made', old)
+            self.assertGreater(self.spoil_each(f'execution trace{" of older torch" if old else ""}', self.dir / 'made'), 8)
 
     def ranks(self, count=3):
         source = next(p for p in sorted((GOLDEN / 'kineto/input').iterdir()) if p.name.endswith('.gz'))

@@ -60,6 +60,22 @@ class NsightFolders(unittest.TestCase):
                 for name in ('name', 'start_ns', 'dur_ns', 'category', 'rank'):
                     self.assertEqual(list(got.slices()[name]), list(want.slices()[name]), name)
 
+    @needs('pyarrow')
+    def test_a_spoiled_table_is_named(self):
+        for kind in ('parquet', 'arrow'):
+            with tempfile.TemporaryDirectory() as made:
+                folder = self.folder(made, kind)
+                for file in sorted(folder.iterdir()):
+                    data = file.read_bytes()
+                    for how, spoiled in (('emptied', b''), ('zeroed', bytes(len(data))), ('cut', data[:len(data) // 2]), ('its end cut', data[:-9])):
+                        with self.subTest(f'{file.name} {how}'):
+                            file.write_bytes(spoiled)
+                            with self.assertRaises(stageline.BadInput) as said:
+                                stageline.open(folder)
+                            self.assertIn(file.name, str(said.exception))
+                    file.write_bytes(data)
+                self.assertEqual(stageline.open(folder).info['format'], 'nsys')
+
     @unittest.skipIf(not HAVE_ENGINE, 'the module was not built')
     def test_without_pyarrow_the_other_way_is_named(self):
         with tempfile.TemporaryDirectory() as made:
