@@ -31,7 +31,24 @@ const analyses = {
   },
 };
 
-await build({
+// Of the one dictionary a bundle carries what its own sources name: a key as a whole string, or by how it begins ("kind.${…}").
+const dictionary = JSON.parse(readFileSync(new URL('src/i18n/words.json', import.meta.url), 'utf8')), said = new Set();
+async function wordsOf(options) {
+  const {metafile} = await build({...options, write: false, metafile: true});
+  const sources = Object.keys(metafile.inputs).filter(file => /\.tsx?$/.test(file)).map(file => readFileSync(file, 'utf8')).join('\n');
+  const begins = [...new Set([...sources.matchAll(/`([\w.]+\.)\$\{/g)].map(found => found[1]))];
+  const named = key => sources.includes(`'${key}'`) || sources.includes(`'${key.replace(/\.one$/, '')}'`) || begins.some(begin => key.startsWith(begin));
+  const kept = Object.fromEntries(Object.entries(dictionary).filter(([key]) => named(key)));
+  for (const key of Object.keys(kept)) said.add(key);
+  return {
+    name: 'words',
+    setup(bundle) {
+      bundle.onLoad({filter: /i18n[/\\]words\.json$/}, () => ({contents: JSON.stringify(kept), loader: 'json'}));
+    },
+  };
+}
+
+const viewer = {
   ...common,
   plugins: [analyses],
   banner: {js: preact},
@@ -40,13 +57,13 @@ await build({
   jsx: 'automatic',
   jsxImportSource: 'preact',
   legalComments: 'none',
-});
+};
+await build({...viewer, plugins: [analyses, await wordsOf(viewer)]});
 await build({
   ...common,
   entryPoints: {'viewer': 'src/viewer/viewer.css', 'live': 'src/live/live.css'},
 });
-await build({
-  ...common,
-  entryPoints: {'live': 'src/live/main.ts'},
-  format: 'iife',
-});
+const live = {...common, entryPoints: {'live': 'src/live/main.ts'}, format: 'iife'};
+await build({...live, plugins: [await wordsOf(live)]});
+const unsaid = Object.keys(dictionary).filter(key => !said.has(key));
+if (unsaid.length > 0) throw new Error(`src/i18n/words.json holds words that no page says: ${unsaid.join(', ')}`);

@@ -1,28 +1,27 @@
 // The page of a run that goes on: asks what is new, draws it, and ends with a link to the whole run.
 import {h} from '../dom';
 import {duration, grouped, percent} from '../format';
-import {currentLang, firstLang, setLang} from '../i18n/i18n';
+import {currentLang, firstLang, setLang, t} from '../i18n/i18n';
 import {applyTheme, type Theme} from '../theme';
 import {remember} from '../viewer/remember';
 import {ask, type Live, type Seen, type Status, type Step} from './api';
 import {PipelineView} from './pipeline';
 import {stepTimes} from './step_time';
-import {w} from './words';
 
 const ASK_MS = 400;
 const LATE_STEPS = 5;  // so many usual steps without a new one are worth a word
 const MOST_FINDINGS_GONE = 8;
 
 const say = (en: string, zh: string): string => (currentLang() === 'zh' ? zh || en : en || zh);
-const countOf = (key: 'ranks' | 'steps', n: number): string => (n === 1 ? w(`${key}.one`) : w(key, grouped(n)));
+const countOf = (key: 'live.ranks' | 'live.steps', n: number): string => (n === 1 ? t(`${key}.one`) : t(key, grouped(n)));
 
 class Page {
   private readonly root = document.getElementById('live')!;
   private readonly run = h('span', {class: 'run'});
   private readonly state = h('span', {class: 'state'});
   private readonly sizes = h('span', {class: 'sizes'});
-  private readonly language = h('button', {class: 'language', click: () => this.turn()});
-  private readonly themes = h('button', {class: 'theme', click: () => this.shade()}, '◐');
+  private readonly language = h('button', {class: 'live.language', click: () => this.turn()});
+  private readonly themes = h('button', {class: 'live.theme', click: () => this.shade()}, '◐');
   private readonly title = h('h1');
   private readonly lead = h('p', {class: 'lead'});
   private readonly notices = h('div', {role: 'status'});
@@ -39,9 +38,9 @@ class Page {
 
   constructor() {
     setLang(firstLang('', remember('lang')));
-    const chosen = new URLSearchParams(location.search).get('theme') ?? remember('theme');
+    const chosen = new URLSearchParams(location.search).get('live.theme') ?? remember('live.theme');
     this.theme = chosen === 'dark' || chosen === 'light' ? chosen : matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
-    document.documentElement.dataset['theme'] = this.theme;
+    document.documentElement.dataset['live.theme'] = this.theme;
     this.root.append(
       h('header', {class: 'top'}, h('span', {class: 'logo'}, 'Stageline'), this.run, h('span', {class: 'space'}), this.state, this.sizes, this.language, this.themes),
       h('main', {}, this.title, this.lead, this.notices, this.over, this.findings, this.times, this.pipeline.element));
@@ -84,8 +83,8 @@ class Page {
   }
   private shade(): void {
     this.theme = this.theme === 'dark' ? 'light' : 'dark';
-    remember('theme', this.theme);
-    document.documentElement.dataset['theme'] = this.theme;
+    remember('live.theme', this.theme);
+    document.documentElement.dataset['live.theme'] = this.theme;
     if (this.palette) applyTheme(this.palette, this.theme);
     this.pipeline.redraw();
   }
@@ -93,41 +92,41 @@ class Page {
   private draw(): void {
     const live = this.live, root = document.documentElement;
     root.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
-    this.language.textContent = w('language');
-    this.themes.setAttribute('aria-label', w('theme'));
-    this.themes.title = w('theme');
+    this.language.textContent = t('live.language');
+    this.themes.setAttribute('aria-label', t('live.theme'));
+    this.themes.title = t('live.theme');
     const state = live?.state ?? 'waiting';
     this.state.className = `state ${state}`;
-    this.state.replaceChildren(h('i', {'aria-hidden': 'true'}), w(`state.${state}`));
+    this.state.replaceChildren(h('i', {'aria-hidden': 'true'}), t(`live.state.${state}`));
     this.run.textContent = this.run.title = live?.title ?? '';
     this.sizes.textContent = live && live.ranks > 0
-      ? [countOf('ranks', live.ranks), ...(live.stages > 1 ? [w('stages', live.stages)] : []), countOf('steps', live.steps_over)].join(' · ') : '';
-    document.title = live ? `${live.title || 'Stageline'} · ${w(`state.${state}`)}` : 'Stageline';
+      ? [countOf('live.ranks', live.ranks), ...(live.stages > 1 ? [t('live.stages', live.stages)] : []), countOf('live.steps', live.steps_over)].join(' · ') : '';
+    document.title = live ? `${live.title || 'Stageline'} · ${t(`live.state.${state}`)}` : 'Stageline';
     this.drawHead();
     this.drawOver();
     const there = live?.findings.filter(seen => !seen.gone) ?? [];
     this.drawFindings(there);
     this.times.hidden = this.steps.length === 0;
-    if (live) this.times.replaceChildren(h('h2', {}, w('time.head')), ...stepTimes(this.steps, live.usual_ns, live.findings));
+    if (live) this.times.replaceChildren(h('h2', {}, t('live.time.head')), ...stepTimes(this.steps, live.usual_ns, live.findings));
     this.pipeline.show(live?.pipeline ?? null, live?.ranks ?? 0, guilty(there));
   }
 
   private drawHead(): void {
     const live = this.live, last = this.steps[this.steps.length - 1], notices: string[] = [];
-    if (this.away) notices.push(w('away'));
-    if (live && live.lost_records > 0) notices.push(w('lost', grouped(live.lost_records)));
+    if (this.away) notices.push(t('live.away'));
+    if (live && live.lost_records > 0) notices.push(t('live.lost', grouped(live.lost_records)));
     if (!live || !last) {
-      this.title.textContent = w('waiting.title');
-      this.lead.textContent = w('waiting.lead');
+      this.title.textContent = t('live.waiting.title');
+      this.lead.textContent = t('live.waiting.lead');
     } else if (live.state === 'closed' || live.state === 'silent') {
-      this.title.textContent = w(live.state === 'closed' ? 'over.title' : 'over.silent', countOf('steps', live.steps_over));
-      this.lead.textContent = w('time.median', duration(live.usual_ns));
+      this.title.textContent = t(live.state === 'closed' ? 'live.over.title' : 'live.over.silent', countOf('live.steps', live.steps_over));
+      this.lead.textContent = t('live.time.median', duration(live.usual_ns));
     } else {
-      this.title.textContent = w('step', last.step, duration(last.dur_ns));
+      this.title.textContent = t('live.step', last.step, duration(last.dur_ns));
       this.lead.textContent = [against(last.dur_ns, live.usual_ns), ...facts(last)].join(' · ');
       const waited = Date.now() * 1e6 - Number(live.newest_ns);
       if (waited > Math.max(LATE_STEPS * live.usual_ns, 2e9))
-        notices.push(live.behind_count > 0 ? w('behind', duration(waited), live.under_way, held(live)) : w('still', duration(waited), live.under_way));
+        notices.push(live.behind_count > 0 ? t('live.behind', duration(waited), live.under_way, held(live)) : t('live.still', duration(waited), live.under_way));
     }
     this.notices.replaceChildren(...notices.map(text => h('p', {class: 'notice'}, text)));
   }
@@ -137,9 +136,9 @@ class Page {
     this.over.hidden = !status;
     if (!status) return;
     this.over.replaceChildren(
-      status.state === 'ready' ? h('a', {href: './'}, w('over.open'))
-        : status.state === 'failed' ? h('p', {class: 'notice'}, w('over.failed', status.error ?? ''))
-          : h('p', {class: 'quiet'}, w('over.reading')));
+      status.state === 'ready' ? h('a', {href: './'}, t('live.over.open'))
+        : status.state === 'failed' ? h('p', {class: 'notice'}, t('live.over.failed', status.error ?? ''))
+          : h('p', {class: 'quiet'}, t('live.over.reading')));
   }
 
   private drawFindings(there: Seen[]): void {
@@ -148,28 +147,28 @@ class Page {
     if (!live) return;
     const gone = live.findings.filter(seen => seen.gone).reverse().slice(0, MOST_FINDINGS_GONE), ended = live.state === 'closed' || live.state === 'silent';
     there.sort((a, b) => b.finding.lost_share - a.finding.lost_share);
-    const none = this.steps.length < 2 ? w('found.early') : ended ? w('over.none') : w('found.none');
+    const none = this.steps.length < 2 ? t('live.found.early') : ended ? t('live.over.none') : t('live.found.none');
     this.findings.replaceChildren(
-      h('h2', {}, w(ended ? 'found.end' : 'found.now')),
+      h('h2', {}, t(ended ? 'live.found.end' : 'live.found.now')),
       there.length > 0 ? h('ol', {class: 'found'}, ...there.map(line)) : h('p', {class: 'quiet'}, none),
-      ...(gone.length > 0 ? [h('h2', {}, w('found.gone')), h('ol', {class: 'found gone'}, ...gone.map(line))] : []));
+      ...(gone.length > 0 ? [h('h2', {}, t('live.found.gone')), h('ol', {class: 'found gone'}, ...gone.map(line))] : []));
   }
 }
 
 const against = (ns: number, usual: number): string =>
-  (usual <= 0 || Math.abs(ns / usual - 1) < .01 ? w('step.usual') : ns > usual ? w('step.longer', percent(ns / usual - 1), duration(usual)) : w('step.shorter', percent(1 - ns / usual), duration(usual)));
+  (usual <= 0 || Math.abs(ns / usual - 1) < .01 ? t('live.step.usual') : ns > usual ? t('live.step.longer', percent(ns / usual - 1), duration(usual)) : t('live.step.shorter', percent(1 - ns / usual), duration(usual)));
 
 // Whoever computed longest is said where it shows in two figures behind the point.
 function facts(step: Step): string[] {
   const out: string[] = [];
-  if (step.bubble_share !== null) out.push(w('bubble', percent(step.bubble_share)));
-  if (step.slowest_rank !== null && step.rank_ratio >= 1.01) out.push(w('slowest.rank', step.slowest_rank, step.rank_ratio.toFixed(2)));
-  else if (step.slowest_stage !== null && step.stage_ratio >= 1.01) out.push(w('slowest.stage', step.slowest_stage, step.stage_ratio.toFixed(2)));
+  if (step.bubble_share !== null) out.push(t('live.bubble', percent(step.bubble_share)));
+  if (step.slowest_rank !== null && step.rank_ratio >= 1.01) out.push(t('live.slowest.rank', step.slowest_rank, step.rank_ratio.toFixed(2)));
+  else if (step.slowest_stage !== null && step.stage_ratio >= 1.01) out.push(t('live.slowest.stage', step.slowest_stage, step.stage_ratio.toFixed(2)));
   return out;
 }
 
 const held = (live: Live): string =>
-  [...live.behind.map(rank => w('rank', rank)), ...(live.behind_count > live.behind.length ? [w('more', live.behind_count - live.behind.length)] : [])].join(', ');
+  [...live.behind.map(rank => t('live.rank', rank)), ...(live.behind_count > live.behind.length ? [t('live.more', live.behind_count - live.behind.length)] : [])].join(', ');
 
 function guilty(there: Seen[]): number | null {
   for (const {finding} of there) {
@@ -183,9 +182,9 @@ function line(seen: Seen): HTMLElement {
   const {finding, begin_step, last_step, gone} = seen;
   return h('li', {'data-id': finding.id, 'data-cause': finding.cause},
     h('span', {class: 'title'}, say(finding.title_en, finding.title_zh)),
-    h('span', {class: 'price'}, finding.lost_share > 0 ? w('found.lost', percent(finding.lost_share)) : finding.value),
+    h('span', {class: 'price'}, finding.lost_share > 0 ? t('live.found.lost', percent(finding.lost_share)) : finding.value),
     h('span', {class: 'detail'}, gone ? '' : say(finding.detail_en, finding.detail_zh)),
-    h('span', {class: 'when'}, gone ? w('found.was', begin_step, last_step) : w('found.since', begin_step)));
+    h('span', {class: 'when'}, gone ? t('live.found.was', begin_step, last_step) : t('live.found.since', begin_step)));
 }
 
 void new Page().follow();

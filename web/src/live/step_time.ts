@@ -1,9 +1,9 @@
 // Step time over time: of many steps the longest of each column, so that no long step is lost; below, a bar for each finding
 // from the step on in which it was found.
+import {t} from '../i18n/i18n';
 import {h, svg} from '../dom';
 import {duration} from '../format';
 import type {Seen, Step} from './api';
-import {w} from './words';
 
 const COLUMNS = 600, HEIGHT = 100, FLAG = 5;
 
@@ -30,10 +30,10 @@ export function stepTimes(steps: readonly Step[], usual: number, findings: reado
   return [
     h('div', {class: 'plot'},
       svg('svg', {viewBox: `0 0 ${width} ${bottom}`, preserveAspectRatio: 'none', role: 'img',
-                  'aria-label': w('time.label', first, last, duration(low), duration(Math.max(...values)))},
+                  'aria-label': t('live.time.label', first, last, duration(low), duration(Math.max(...values)))},
         svg('path', {class: 'area', d: `${line}L${width - .5} ${HEIGHT}L.5 ${HEIGHT}Z`}),
         svg('line', {class: 'median', x1: 0, x2: width, y1: y(usual), y2: y(usual)}),
         svg('path', {class: 'line', d: line}), ...flags),
       h('span', {class: 'high', 'aria-hidden': 'true'}, duration(Math.max(...values)))),
-    h('div', {class: 'axis', 'aria-hidden': 'true'}, h('span', {}, String(first)), h('span', {}, w('time.median', duration(usual))), h('span', {}, String(last)))];
+    h('div', {class: 'axis', 'aria-hidden': 'true'}, h('span', {}, String(first)), h('span', {}, t('live.time.median', duration(usual))), h('span', {}, String(last)))];
 }

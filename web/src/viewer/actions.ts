@@ -1,4 +1,5 @@
 // What keys, the palette and the panels do: each once, whoever asks.
+import {t} from '../i18n/i18n';
 import {fit, reveal} from '../chart/viewport';
 import {duration} from '../format';
 import {ApiError, type Api} from './api';
@@ -8,7 +9,6 @@ import {refAt, refOf, type SliceEnd, type SliceFacts} from './slice_facts';
 import type {Stage} from './stage';
 import type {SliceRef, Store} from './store';
 import {placeTitle, rankTitle} from './titles';
-import {w} from './words';
 
 export type OmniMode = 'search' | 'lanes' | 'commands';
 
@@ -46,7 +46,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
 
   function failed(error: unknown): void {
     if (error instanceof DOMException && error.name === 'AbortError') return;
-    store.say(error instanceof ApiError ? `${error.message}. ${error.hint}` : w('failed', String(error)));
+    store.say(error instanceof ApiError ? `${error.message}. ${error.hint}` : t('failed', String(error)));
   }
   // Everything about the selected slice: its arrows, neighbours and arguments.
   async function load(slice: SliceRef): Promise<void> {
@@ -67,7 +67,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
     stage.flows.selected = [];
     store.change({selected: slice, second: slice ? store.state.second : null, panel: slice ? 'slice' : store.state.panel === 'slice'
         ? 'none' : store.state.panel,
-                  message: '', spoken: slice ? w('live.slice', slice.name, duration(slice.dur), placeTitle(store, slice.lane)) : ''});
+                  message: '', spoken: slice ? t('live.slice', slice.name, duration(slice.dur), placeTitle(store, slice.lane)) : ''});
     if (slice) loading = load(slice).catch(failed);
   }
   // Keys that come faster than answers take their turn, so that none is lost; a few, for a held key repeats.
@@ -134,7 +134,7 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       whenKnown(() => {
         const link = facts?.links.find(one => one.direction === (by < 0 ? 'in' : 'out'));
         if (link) goTo(refOf(link.slice));
-        else if (store.state.selected) store.say(w(by < 0 ? 'flow.noneIn' : 'flow.noneOut'));
+        else if (store.state.selected) store.say(t(by < 0 ? 'flow.noneIn' : 'flow.noneOut'));
       });
     },
     findNext(by) {
@@ -143,12 +143,12 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       const from = selected ? selected.start : by > 0 ? store.state.view.t0 : store.state.view.t1;
       api.json<{found: SliceEnd | null}>('find', {name_ids: [...lit.ids].join(), where: lit.where, from, dir: by > 0 ? 'next' : 'prev', lane: selected?.lane,
                                                   slice: selected?.slice})
-        .then(answer => (answer.found ? goTo(refOf(answer.found)) : store.say(w(by > 0 ? 'find.last' : 'find.first')))).catch(failed);
+        .then(answer => (answer.found ? goTo(refOf(answer.found)) : store.say(t(by > 0 ? 'find.last' : 'find.first')))).catch(failed);
     },
     mark() {
       const scene = stage.scene(), x = stage.pointed.x;
-      const t = Math.round(x >= scene.gutter ? timeAt(scene, x) : store.state.selected ? store.state.selected.start : middle());
-      store.change({marks: [...store.state.marks, {t, text: ''}].sort((a, b) => a.t - b.t), message: w('mark.made', duration(t))});
+      const at = Math.round(x >= scene.gutter ? timeAt(scene, x) : store.state.selected ? store.state.selected.start : middle());
+      store.change({marks: [...store.state.marks, {t: at, text: ''}].sort((a, b) => a.t - b.t), message: t('mark.made', duration(at))});
     },
     rangeOfSlice() {
       const {selected} = store.state;
@@ -161,18 +161,18 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
     holdForCompare() {
       const {selected, second} = store.state;
       if (second) return store.change({second: null});
-      if (selected) store.change({second: selected, message: w('compare.held')});
+      if (selected) store.change({second: selected, message: t('compare.held')});
     },
     align(what) {
       const {selected, second, shifts} = store.state;
-      if (!selected || !second) return store.say(w('align.need'));
+      if (!selected || !second) return store.say(t('align.need'));
       const [a, b] = [store.laneRank(second.lane), store.laneRank(selected.lane)];
-      if (a === b) return store.say(w('align.same'));
+      if (a === b) return store.say(t('align.same'));
       const at = (slice: SliceRef): number => slice.start + (what === 'end' ? slice.dur : 0);
       const shift = at(second) + (shifts.get(a) ?? 0) - at(selected), next = new Map(shifts);
       if (shift === 0) next.delete(b);
       else next.set(b, shift);
-      store.change({shifts: next, message: w('align.done', rankTitle(store.run.ranks[b]!),
+      store.change({shifts: next, message: t('align.done', rankTitle(store.run.ranks[b]!),
           `${shift < 0 ? '−' : '+'}${duration(Math.abs(shift))}`)});
     },
     rowHeight(by) {

@@ -1,12 +1,13 @@
 // Totals of an area: what ran in it, by name and kind, and of one name how its durations are spread. A stretch of the
 // histogram lights its slices up in the timeline.
+import {t, type Key} from '../i18n/i18n';
 import {useEffect, useState} from 'preact/hooks';
 import {duration, percent} from '../format';
 import {windowOf, type Total} from './area_query';
 import {Histogram} from './histogram';
 import {count} from './numbers';
 import type {PanelProps} from './panel_props';
-import {kindName, w, type Word} from './words';
+import {kindName} from './kind_name';
 
 interface Answer { slices: number; left_out: number; exact: boolean; rows: Total[] }
 
@@ -31,7 +32,7 @@ export function AreaPanel({api, store, actions}: PanelProps) {
       .catch((failure: unknown) => { if (!controller.signal.aborted) setError(String(failure)); });
     return () => controller.abort();
   }, [key]);
-  if (!area) return <p class="quiet hint">{w('area.none')}</p>;
+  if (!area) return <p class="quiet hint">{t('area.none')}</p>;
   if (error) return <p role="alert">{error}</p>;
   if (!answer) return <p class="quiet hint">…</p>;
   const kinds = new Map(store.run.kinds.map(kind => [kind.id, kind])), span = area.t1 - area.t0;
@@ -44,21 +45,21 @@ export function AreaPanel({api, store, actions}: PanelProps) {
   };
   return (
     <div class="area">
-      <p class="sum">{w('area.sum', duration(span), area.lanes.length === 1 ? w('area.lane') : w('area.lanes', count(area.lanes.length)),
+      <p class="sum">{t('area.sum', duration(span), area.lanes.length === 1 ? t('area.lane') : t('area.lanes', count(area.lanes.length)),
           count(answer.slices))}
-        <button class="pill" onClick={() => store.jump({t0: area.t0, t1: area.t1})}>{w('area.zoom')}</button>
-        <button class="pill" onClick={() => store.change({area: null, panel: 'none'})}>{w('area.clear')}</button>
-        {answer.left_out > 0 && <span class="quiet">{w('area.more', answer.rows.length, answer.left_out)}</span>}
-        {!answer.exact && <span class="quiet">{w('area.binned')}</span>}
-        {moved && <span class="quiet">{w('area.moved')}</span>}
+        <button class="pill" onClick={() => store.jump({t0: area.t0, t1: area.t1})}>{t('area.zoom')}</button>
+        <button class="pill" onClick={() => store.change({area: null, panel: 'none'})}>{t('area.clear')}</button>
+        {answer.left_out > 0 && <span class="quiet">{t('area.more', answer.rows.length, answer.left_out)}</span>}
+        {!answer.exact && <span class="quiet">{t('area.binned')}</span>}
+        {moved && <span class="quiet">{t('area.moved')}</span>}
       </p>
       <div class={open ? 'split open' : 'split'}>
         <div class="table-box">
           <table class="totals">
-            <thead><tr><th class="text">{w('slice.name')}</th><th class="text">{w('slice.kind')}</th><th class="bar" />
+            <thead><tr><th class="text">{t('slice.name')}</th><th class="text">{t('slice.kind')}</th><th class="bar" />
               {COLUMNS.map(column => (
                 <th aria-sort={column === sort ? (down ? 'descending' : 'ascending') : undefined}>
-                  <button class="plain" onClick={() => order(column)}>{w(`total.${column.replace('_ns', '')}` as Word)}{column === sort
+                  <button class="plain" onClick={() => order(column)}>{t(`total.${column.replace('_ns', '')}` as Key)}{column === sort
                       ? (down ? ' ↓' : ' ↑') : ''}</button></th>))}</tr></thead>
             <tbody>
               {rows.map(one => (
@@ -72,7 +73,7 @@ export function AreaPanel({api, store, actions}: PanelProps) {
                   <td class="bar"><i style={{width: `${one.sum_ns / most * 100}%`,
                       background: kinds.get(one.kind)?.[store.theme].fill}} /></td>
                   {COLUMNS.map(column => (
-                    <td title={column === 'sum_ns' ? w('area.share', percent(one.sum_ns / span / area.lanes.length)) : column === 'p95_ns' && one.count < LEAST_FOR_P95 ? w('area.p95.few', LEAST_FOR_P95) : undefined}>
+                    <td title={column === 'sum_ns' ? t('area.share', percent(one.sum_ns / span / area.lanes.length)) : column === 'p95_ns' && one.count < LEAST_FOR_P95 ? t('area.p95.few', LEAST_FOR_P95) : undefined}>
                       {column === 'count' ? count(one.count) : column === 'p95_ns' && one.count < LEAST_FOR_P95 ? '–' : duration(one[column])}</td>))}
                 </tr>))}
             </tbody>

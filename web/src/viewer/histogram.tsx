@@ -1,5 +1,6 @@
 // How the durations of one name are spread in an area: bars on a logarithmic axis. A press or a drag over bars lights
 // the slices of these durations up in the timeline and lists them.
+import {t} from '../i18n/i18n';
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration} from '../format';
 import type {Actions} from './actions';
@@ -9,7 +10,6 @@ import {count} from './numbers';
 import {refAt} from './slice_facts';
 import type {Area, Store} from './store';
 import {placeTitle} from './titles';
-import {w} from './words';
 
 interface Bin { from: number; to: number; count: number }
 interface Answer { edges_ns: number[]; counts: number[] }
@@ -50,13 +50,13 @@ export function Histogram({api, store, actions, area, total}: Props) {
   const most = Math.max(...bins.map(bin => bin.count), 1), wide = WIDTH / Math.max(bins.length, 1);
   const inRange = (i: number): boolean => range !== null && i >= range[0] && i <= range[1];
   const chosen = range ? bins.slice(range[0], range[1] + 1).reduce((sum, bin) => sum + bin.count, 0) : 0;
-  const title = <h3>{w('histogram')} <span class="quiet name" title={total.name.slice(0, 1000)}>{total.name.slice(0, 80)}</span></h3>;
-  if (answer?.length === 0) return <div class="histogram">{title}<p class="quiet">{w('histogram.none')}</p></div>;
+  const title = <h3>{t('histogram')} <span class="quiet name" title={total.name.slice(0, 1000)}>{total.name.slice(0, 80)}</span></h3>;
+  if (answer?.length === 0) return <div class="histogram">{title}<p class="quiet">{t('histogram.none')}</p></div>;
   return (
     <div class="histogram">
       {title}
       <svg ref={svg} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" tabindex={0}
-        aria-label={w('histogram.aria', count(total.count), duration(total.min_ns), duration(total.max_ns))}
+        aria-label={t('histogram.aria', count(total.count), duration(total.min_ns), duration(total.max_ns))}
         onPointerDown={event => {
           from.current = at(event);
           choose(from.current, from.current);
@@ -82,13 +82,13 @@ export function Histogram({api, store, actions, area, total}: Props) {
       </svg>
       <p class="ends"><span>{bins.length > 0 ? duration(bins[0]!.from) : ''}</span><span>{bins.length > 0
           ? duration(bins[bins.length - 1]!.to) : ''}</span></p>
-      {range && <p class="quiet">{w('histogram.range', count(chosen), duration(bins[range[0]]!.from), duration(bins[range[1]]!.to))}</p>}
-      {!range && <p class="quiet">{w('histogram.hint')}</p>}
+      {range && <p class="quiet">{t('histogram.range', count(chosen), duration(bins[range[0]]!.from), duration(bins[range[1]]!.to))}</p>}
+      {!range && <p class="quiet">{t('histogram.hint')}</p>}
       {list && (
         <ul class="hits">{Array.from({length: Math.min(list.count, LISTED)}, (_, i) => (
           <li><button class="plain link" onClick={() => actions.goTo(refAt(list, i))}>{duration(list.dur[i]!)}</button>
             <span class="quiet"> {placeTitle(store, list.lane[i]!)} · {duration(list.start[i]!)}</span></li>))}
-          {list.count > LISTED && <li class="quiet">{w('histogram.more', count(list.count - LISTED))}</li>}</ul>)}
+          {list.count > LISTED && <li class="quiet">{t('histogram.more', count(list.count - LISTED))}</li>}</ul>)}
     </div>
   );
 }

@@ -1,12 +1,12 @@
 // Keys. W S A D act while held, faster with time; positions, not letters, so that layouts and input methods do not
 // matter. Keys typed into fields are left alone.
+import {t} from '../i18n/i18n';
 import {takesText} from '../dom';
 import {fit, pan, zoom} from '../chart/viewport';
 import type {Actions} from './actions';
 import {timeAt} from './scene';
 import type {Stage} from './stage';
 import type {Store} from './store';
-import {w} from './words';
 
 type Move = 'in' | 'out' | 'left' | 'right';
 const HELD: Record<string, Move> = {KeyW: 'in', KeyS: 'out', KeyA: 'left', KeyD: 'right'};
@@ -24,7 +24,7 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions, activ
     const at = stage.pointed.x >= scene.gutter ? timeAt(scene, stage.pointed.x) : (view.t0 + view.t1) / 2;
     if (move === 'in' || move === 'out') store.setView(zoom(view, Math.exp(move === 'in' ? -amount : amount), at));
     else store.setView(pan(view, (move === 'left' ? -amount : amount) * 0.6));
-    if ((move === 'left' || move === 'right') && view.t0 <= store.home.t0 && view.t1 >= store.home.t1 && store.state.message !== w('held.home')) store.say(w('held.home'));
+    if ((move === 'left' || move === 'right') && view.t0 <= store.home.t0 && view.t1 >= store.home.t1 && store.state.message !== t('held.home')) store.say(t('held.home'));
   }
   function tick(now: number): boolean {
     const elapsed = Math.min(now - last, 50) / 1000;

@@ -1,14 +1,13 @@
 // Names of groups, ranks and lanes at the left: real buttons over the canvas, only those in sight. What is pinned stands
 // in a head of its own that does not scroll.
 import {h, styled} from '../dom';
-import {currentLang, t as report} from '../i18n/i18n';
+import {currentLang, t} from '../i18n/i18n';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
 import {count} from './numbers';
 import {dragLabel, moveByKey} from './reorder';
 import {topOfRows, visibleRows, type Scene} from './scene';
 import {toggled, type Store} from './store';
 import {kindOfLane, laneTitle, rankNote, rankTitle} from './titles';
-import {w} from './words';
 
 export interface Labels { head: HTMLElement; body: HTMLElement; place(scene: Scene): void; rebuild(): void }
 
@@ -48,11 +47,11 @@ export function makeLabels(store: Store): Labels {
     const {run, state} = store, lane = row.kind === 'lane' ? run.lanes[row.lane]! : null;
     const small = row.h < 11, folds = row.kind !== 'lane';
     const strong = row.kind === 'group' ? groupTitle(row) : lane ? laneTitle(store, lane, row.merged) : rankTitle(run.ranks[row.rank]!);
-    const weak = row.kind === 'group' ? row.count === 1 ? report('ranks.one') : report('ranks', row.count) : lane
+    const weak = row.kind === 'group' ? row.count === 1 ? t('ranks.one') : t('ranks', row.count) : lane
         ? (row.merged ? rankNote(store, row.rank) : kindOfLane(lane)) : rankNote(store, row.rank);
     const toggle = (): void => store.change({collapsed: toggled(state.collapsed, row.key)});
     const name = h('button', {class: 'name', 'aria-expanded': folds ? String(!row.collapsed) : null, 'data-key': row.key,
-                              title: [strong, weak, lane ? w('label.slices', count(lane.slices))
+                              title: [strong, weak, lane ? t('label.slices', count(lane.slices))
                                   : ''].filter(Boolean).join(' · '),
                               click: folds ? toggle : () => store.say(strong),
                               keydown: (event: KeyboardEvent) => { alongTools(event); moveByKey(event, store, row); }},
@@ -61,15 +60,15 @@ export function makeLabels(store: Store): Labels {
     const tools: Node[] = [];
     if (lane && row.h >= 11) {
       if (row.more > 0 || state.expanded.has(lane.id))
-        tools.push(h('button', {class: 'icon rows', tabindex: -1, title: w('label.rows'), 'aria-label': `${row.more > 0 ? `+${row.more}` : '−'} ${w('label.rows')}`,
+        tools.push(h('button', {class: 'icon rows', tabindex: -1, title: t('label.rows'), 'aria-label': `${row.more > 0 ? `+${row.more}` : '−'} ${t('label.rows')}`,
                                 click: () => store.change({expanded: toggled(state.expanded,
                                     lane.id)})}, row.more > 0 ? `+${row.more}` : '−'));
       const pinned = state.pinned.includes(lane.id);
-      tools.push(button(w(pinned ? 'label.unpin' : 'label.pin'), ICONS.pin, () => store.change(
+      tools.push(button(t(pinned ? 'label.unpin' : 'label.pin'), ICONS.pin, () => store.change(
         {pinned: pinned ? state.pinned.filter(id => id !== lane.id) : [...state.pinned, lane.id]}), pinned));
-      tools.push(button(w('label.hide'), ICONS.hide, () => {
+      tools.push(button(t('label.hide'), ICONS.hide, () => {
         store.change({hidden: toggled(state.hidden, lane.id), pinned: state.pinned.filter(id => id !== lane.id)});
-        store.say(w('label.hidden', strong));
+        store.say(t('label.hidden', strong));
       }));
     }
     // The name is the row's one stop; Left and Right go through its buttons.
@@ -124,9 +123,9 @@ export function makeLabels(store: Store): Labels {
 
   function groupTitle(row: DisplayRow): string {
     const {run, state} = store;
-    if (row.value < 0) return w('group.unknown');
+    if (row.value < 0) return t('group.unknown');
     if (state.grouping === 'machine') return run.ranks.find(rank => rank.machine === row.value)?.machine_name ||
-        w('group.machine', row.value);
-    return state.grouping === 'stage' ? w('group.stage', row.value) : w('group.dp', row.value);
+        t('group.machine', row.value);
+    return state.grouping === 'stage' ? t('group.stage', row.value) : t('group.dp', row.value);
   }
 }

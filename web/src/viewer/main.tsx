@@ -1,7 +1,7 @@
 // Waits for the run, then starts the viewer's pages.
 import {render} from 'preact';
 import {h, styled} from '../dom';
-import {firstLang, setLang, currentLang} from '../i18n/i18n';
+import {currentLang, firstLang, setLang, t} from '../i18n/i18n';
 import {makeAnswers} from './answers/page';
 import {Api, type Run, type Status} from './api';
 import {makeCompare} from './compare/page';
@@ -19,7 +19,6 @@ import {serverSource} from './source';
 import {startPage} from './start/page';
 import {seen} from './start/recent';
 import {makeTimeline} from './timeline_page';
-import {w} from './words';
 
 function firstTheme(): Theme {
   const chosen = new URLSearchParams(location.search).get('theme') ?? remember('theme');
@@ -54,14 +53,14 @@ const settled = (status: Status): boolean => status.state === 'ready' || status.
 // A run of which more comes: a line says how far reading is, and the page is made anew when there is more, though not in the
 // middle of a gesture. The address keeps what is in sight; where nobody touched anything, the whole run opens as it would have.
 async function whileReading(api: Api, run: Run, root: HTMLElement, address: string): Promise<void> {
-  const line = h('p', {class: 'reading', role: 'progressbar', 'aria-label': w('load.reading'), 'aria-valuemin': 0, 'aria-valuemax': 100});
+  const line = h('p', {class: 'reading', role: 'progressbar', 'aria-label': t('load.reading'), 'aria-valuemin': 0, 'aria-valuemax': 100});
   root.prepend(line);
   let touched = false, percent = -1;
   for (const kind of ['pointerdown', 'keydown', 'wheel']) window.addEventListener(kind, () => { touched = true; }, {capture: true, passive: true});
   await follow(api, status => {
     const now = status.bytes_total > 0 ? Math.floor(Math.min(status.bytes_read / status.bytes_total, 1) * 100) : 0;
     if (now !== percent) {
-      line.textContent = w('load.early', percent = now);
+      line.textContent = t('load.early', percent = now);
       line.setAttribute('aria-valuenow', String(now));
       styled(line, {'--done': `${now}%`});
     }
@@ -109,7 +108,7 @@ async function start(): Promise<void> {
     if (!run.whole) await whileReading(api, run, root, address);
   } catch (error) {
     render(<Loading status={{state: 'failed', bytes_read: 0, bytes_total: 0, events: 0, message: '',
-        error: w('failed', String(error))}} />, root);
+        error: t('failed', String(error))}} />, root);
   }
 }
 

@@ -1,17 +1,17 @@
 // Marks: times with a note, kept in the address.
+import {t} from '../i18n/i18n';
 import {exactMs} from '../format';
 import type {PanelProps} from './panel_props';
-import {w} from './words';
 
 export function MarksPanel({store, actions}: PanelProps) {
   const {marks} = store.state;
   if (marks.length === 0)
-    return <p class="quiet hint">{w('marks.none')} <button class="pill" onClick={() => actions.mark()}>{w('cmd.mark')}</button></p>;
+    return <p class="quiet hint">{t('marks.none')} <button class="pill" onClick={() => actions.mark()}>{t('cmd.mark')}</button></p>;
   const change = (i: number, text: string): void => store.change({marks: store.state.marks.map((mark, at) => (at === i ? {...mark, text} : mark))});
   return (
     <table class="marks">
-      <thead><tr><th class="text">{w('marks.time')}</th><th>{w('marks.since')}</th>
-        <th class="text">{w('marks.note')}</th><th /></tr></thead>
+      <thead><tr><th class="text">{t('marks.time')}</th><th>{t('marks.since')}</th>
+        <th class="text">{t('marks.note')}</th><th /></tr></thead>
       <tbody>
         {marks.map((mark, i) => (
           <tr>
@@ -20,10 +20,10 @@ export function MarksPanel({store, actions}: PanelProps) {
               store.jump({t0: mark.t - span / 2, t1: mark.t + span / 2});
             }}>{exactMs(mark.t)}</button></td>
             <td>{i > 0 ? `+${exactMs(mark.t - marks[i - 1]!.t)}` : ''}</td>
-            <td class="text"><input type="text" maxLength={80} aria-label={w('marks.note')} value={mark.text} placeholder={String(i + 1)}
+            <td class="text"><input type="text" maxLength={80} aria-label={t('marks.note')} value={mark.text} placeholder={String(i + 1)}
               onInput={event => change(i, event.currentTarget.value)} /></td>
             <td><button class="plain link" onClick={() =>
-                store.change({marks: store.state.marks.filter(one => one !== mark)})}>{w('marks.remove')}</button></td>
+                store.change({marks: store.state.marks.filter(one => one !== mark)})}>{t('marks.remove')}</button></td>
           </tr>))}
       </tbody>
     </table>

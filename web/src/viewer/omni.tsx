@@ -1,4 +1,5 @@
 // One box for three questions: where is this name, where is this lane, what can be done. A dialog with a list.
+import {t} from '../i18n/i18n';
 import {render} from 'preact';
 import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks';
 import {h} from '../dom';
@@ -10,7 +11,6 @@ import {short} from './numbers';
 import type {Stage} from './stage';
 import {litBySearch, type Store} from './store';
 import {laneName, placeTitle} from './titles';
-import {w} from './words';
 
 interface Item { title: string; note: string; keys?: string; run(): void }
 interface Found { names: number; occurrences: number; where: string; matches: {name: string; name_id: number; count: number}[] }
@@ -44,7 +44,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
     if (text.trim() === '') {
       setFound([]);
       setAnswered(text);
-      return setNote(w('search.hint'));
+      return setNote(t('search.hint'));
     }
     const controller = new AbortController();
     const timer = setTimeout(() => {
@@ -52,14 +52,14 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
       api.json<Found>('search', {q: regex ? regex[1]! : text, regex: regex ? 1 : undefined, limit: MOST}, controller.signal)
           .then(({names, occurrences, where, matches}) => {
         const all: Item[] = matches.length > 1 ? [{
-          title: names > matches.length ? w('search.most', matches.length, names) : w('search.all', names), note: w('search.times',
+          title: names > matches.length ? t('search.most', matches.length, names) : t('search.all', names), note: t('search.times',
               short(occurrences)),
           run: () => light(matches.map(one => one.name_id), text, where)}] : [];
         const next = [...all, ...matches.map((one): Item => ({
-          title: one.name, note: w('search.times', short(one.count)), run: () => light([one.name_id], where ? text : one.name, where)}))];
+          title: one.name, note: t('search.times', short(one.count)), run: () => light([one.name_id], where ? text : one.name, where)}))];
         setFound(next);
         setAnswered(text);
-        setNote(names === 0 ? w('search.none') : '');
+        setNote(names === 0 ? t('search.none') : '');
         setActive(0);
         if (entered.current) go(next[0]);
       }).catch((error: unknown) => { if (!controller.signal.aborted) setNote(error instanceof Error ? error.message : String(error)); });
@@ -76,9 +76,9 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
     actions.findNext(1);
   }
   function lanes(): Item[] {
-    const fitting = store.run.lanes.filter(lane => fits(`${placeTitle(store, lane.id)} ${w(`lane.${lane.type}`)}`, text));
+    const fitting = store.run.lanes.filter(lane => fits(`${placeTitle(store, lane.id)} ${t(`lane.${lane.type}`)}`, text));
     return fitting.slice(0, MOST).map(lane => ({
-      title: placeTitle(store, lane.id), note: `${w(`lane.${lane.type}`)} · ${w('label.slices', short(lane.slices))}`,
+      title: placeTitle(store, lane.id), note: `${t(`lane.${lane.type}`)} · ${t('label.slices', short(lane.slices))}`,
       run: () => {
         const rank = `r${lane.rank_index}`, {state} = store;
         store.change({collapsed: new Set([...state.collapsed].filter(key => key !== rank && !key.startsWith('g'))),
@@ -118,14 +118,14 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
       <div class="tabs" role="tablist">
         {modes.map(one => (
           <button role="tab" aria-selected={one === mode} onClick={() => { setMode(one); setText(''); setActive(0);
-              }}>{w(`omni.${one}`)}</button>))}
+              }}>{t(`omni.${one}`)}</button>))}
       </div>
       <input ref={field} type="text" autofocus role="combobox" aria-expanded="true" aria-controls="omni-list"
         aria-activedescendant={items.length > 0 ? `omni-${chosen}` : undefined}
-        aria-label={w(`omni.${mode}`)} placeholder={w(`omni.${mode}.hint`)} value={text} spellcheck={false} autocomplete="off"
+        aria-label={t(`omni.${mode}`)} placeholder={t(`omni.${mode}.hint`)} value={text} spellcheck={false} autocomplete="off"
         onInput={event => { setText(event.currentTarget.value); setActive(0); }} onKeyDown={key} />
       {mode === 'search' && note && <p class="quiet note">{note}</p>}
-      <ul id="omni-list" role="listbox" aria-label={w(`omni.${mode}`)} aria-busy={busy} ref={list}>
+      <ul id="omni-list" role="listbox" aria-label={t(`omni.${mode}`)} aria-busy={busy} ref={list}>
         {items.map((item, i) => (
           <li id={`omni-${i}`} role="option" aria-selected={i === chosen} onClick={() =>
               go(item)} onPointerMove={() => { if (i !== active) setActive(i); }}>
@@ -138,7 +138,7 @@ function Omni({mode: first, api, store, stage, actions, close}: Props) {
 }
 
 export function openOmni(mode: OmniMode, api: Api, store: Store, stage: Stage, actions: Actions): void {
-  const dialog = h('dialog', {class: 'omni', id: 'omni', 'aria-label': w(`omni.${mode}`)});
+  const dialog = h('dialog', {class: 'omni', id: 'omni', 'aria-label': t(`omni.${mode}`)});
   document.body.append(dialog);
   const close = (): void => dialog.close();
   render(<Omni {...{mode, api, store, stage, actions, close}} />, dialog);

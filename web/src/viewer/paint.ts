@@ -1,4 +1,5 @@
 // Draws the timeline. A pure function of the scene; everything here is in device pixels.
+import {t} from '../i18n/i18n';
 import {exactMs} from '../format';
 import {timeTicks} from '../chart/ticks';
 import {paintCounter} from './paint_counter';
@@ -6,7 +7,6 @@ import {AXIS_HEIGHT, type DisplayRow} from './layout';
 import {laneLight, paintRectangles, paintTexts, widthOf, type Frame, type Painted, type RowPart, type Span} from './paint_slices';
 import {FONT, plotWidth, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
 import type {Entry} from './tiles';
-import {w} from './words';
 
 export function makeFrame(scene: Scene): Frame {
   const {ratio, view} = scene, left = Math.round(scene.gutter * ratio), width = Math.round(plotWidth(scene) * ratio);
@@ -125,7 +125,7 @@ export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame
       context.fillRect(x0, 20 * ratio, Math.max(1, Math.round(ratio)), 13 * ratio);
     }
     last = x1;
-    const label = w('step', step.number), room = right - left - 8 * ratio;
+    const label = t('step', step.number), room = right - left - 8 * ratio;
     const shown = context.measureText(label).width <= room ? label : String(step.number);
     if (context.measureText(shown).width > room) continue;
     context.fillStyle = colours.mut;

@@ -1,11 +1,11 @@
 // The drawer below the timeline: the selected slice (or two, compared), the totals of an area, the marks.
+import {t} from '../i18n/i18n';
 import {AreaPanel} from './area';
 import {MarksPanel} from './marks';
 import type {PanelProps} from './panel_props';
 import {SlicePanel} from './slice_panel';
 import {remember} from './remember';
 import type {State} from './store';
-import {w} from './words';
 
 // How high the drawer is, in shares of the window: kept from one visit to the next.
 const LEAST = 0.15, MOST = 0.8, STEP = 0.05;
@@ -22,7 +22,7 @@ function Handle() {
   const panelOf = (event: Event): HTMLElement => (event.currentTarget as HTMLElement).closest<HTMLElement>('.panel')!;
   const now = (panel: HTMLElement): number => panel.offsetHeight / innerHeight;
   return (
-    <div class="panel-handle" role="separator" tabIndex={0} aria-orientation="horizontal" aria-label={w('panel.resize')} title={w('panel.resize')}
+    <div class="panel-handle" role="separator" tabIndex={0} aria-orientation="horizontal" aria-label={t('panel.resize')} title={t('panel.resize')}
       aria-valuemin={LEAST * 100} aria-valuemax={MOST * 100} aria-valuenow={Math.round((share > 0 ? share : 0.3) * 100)}
       onPointerDown={event => event.currentTarget.setPointerCapture(event.pointerId)}
       onPointerMove={event => { if (event.currentTarget.hasPointerCapture(event.pointerId)) setShare(panelOf(event), (innerHeight - event.clientY) / innerHeight); }}
@@ -37,10 +37,10 @@ function Handle() {
 
 export function Panel(props: PanelProps) {
   const {store} = props, {state} = store;
-  const tabs: [State['panel'], string][] = [['slice', w('panel.slice')], ['area', w('panel.area')], ['marks', w('panel.marks')]];
+  const tabs: [State['panel'], string][] = [['slice', t('panel.slice')], ['area', t('panel.area')], ['marks', t('panel.marks')]];
   const open = state.panel !== 'none';
   return (
-    <section class={`panel${open ? '' : ' closed'}`} aria-label={w('panel')} style={open ? {height: heightOf()} : undefined}>
+    <section class={`panel${open ? '' : ' closed'}`} aria-label={t('panel')} style={open ? {height: heightOf()} : undefined}>
       {open && <Handle />}
       <div class="tabs">
         {tabs.map(([id, title]) => (
@@ -48,17 +48,17 @@ export function Panel(props: PanelProps) {
               store.change({panel: store.state.panel === id ? 'none' : id})}>{title}
             {id === 'marks' && state.marks.length > 0 && ` ${state.marks.length}`}</button>))}
         {state.lit && (
-          <span class="lit">{w('lit', state.lit.label.length > 60 ? state.lit.label.slice(0, 60) + '…' : state.lit.label)}
-            <button class="plain link" onClick={() => props.actions.findNext(-1)}>{w('lit.previous')}</button>
-            <button class="plain link" onClick={() => props.actions.findNext(1)}>{w('lit.next')}</button>
-            <button class="plain link" onClick={() => store.change({lit: null})}>{w('lit.clear')}</button></span>)}
+          <span class="lit">{t('lit', state.lit.label.length > 60 ? state.lit.label.slice(0, 60) + '…' : state.lit.label)}
+            <button class="plain link" onClick={() => props.actions.findNext(-1)}>{t('lit.previous')}</button>
+            <button class="plain link" onClick={() => props.actions.findNext(1)}>{t('lit.next')}</button>
+            <button class="plain link" onClick={() => store.change({lit: null})}>{t('lit.clear')}</button></span>)}
         {state.shifts.size > 0 && (
-          <span class="lit">{w('shifted', state.shifts.size)}
-            <button class="plain link" onClick={() => store.change({shifts: new Map()})}>{w('shifted.clear')}</button></span>)}
+          <span class="lit">{t('shifted', state.shifts.size)}
+            <button class="plain link" onClick={() => store.change({shifts: new Map()})}>{t('shifted.clear')}</button></span>)}
         <span class="space" />
-        <span class="say">{state.message || (open ? '' : w('slice.none'))}</span>
-        <button class="plain" onClick={() => props.actions.togglePanel()} title={w('cmd.panel')}>{open ? w('panel.close')
-            : w('panel.open')} <kbd>Q</kbd></button>
+        <span class="say">{state.message || (open ? '' : t('slice.none'))}</span>
+        <button class="plain" onClick={() => props.actions.togglePanel()} title={t('cmd.panel')}>{open ? t('panel.close')
+            : t('panel.open')} <kbd>Q</kbd></button>
       </div>
       {open && (
         <div class="body" tabindex={-1}>

@@ -1,9 +1,9 @@
 // "Open in Perfetto": a window of theirs, asked until it answers, then given the bytes. Where it cannot be reached (no
 // network, pop-ups forbidden) the file is saved and the page says how to open it.
+import {t} from '../i18n/i18n';
 import {h} from '../dom';
 import type {Api} from './api';
 import type {Store} from './store';
-import {w} from './words';
 
 const THEIRS = 'https://ui.perfetto.dev', WAIT_MS = 8000;
 
@@ -15,7 +15,7 @@ function save(buffer: ArrayBuffer, name: string): void {
 
 export async function openInPerfetto(api: Api, store: Store): Promise<void> {
   const theirs = window.open(THEIRS);  // within the click, or it counts as a pop-up
-  store.say(w('perfetto.making'));
+  store.say(t('perfetto.making'));
   const name = `${store.run.title.replace(/[^\w.-]+/g, '_') || 'trace'}.pftrace`;
   const buffer = await api.bytes('perfetto').catch(error => {
     theirs?.close();
@@ -36,8 +36,8 @@ export async function openInPerfetto(api: Api, store: Store): Promise<void> {
   if (!answered) {
     theirs?.close();
     save(buffer, name);
-    return store.say(w('perfetto.saved', name));
+    return store.say(t('perfetto.saved', name));
   }
   theirs!.postMessage({perfetto: {buffer, title: store.run.title, fileName: name, localOnly: true, keepApiOpen: true}}, THEIRS);
-  store.say(w('perfetto.open'));
+  store.say(t('perfetto.open'));
 }

@@ -1,12 +1,12 @@
 // The rows of a query as a lane above the others: as high as their share of a pixel, so that the lane is true at any zoom. A click
 // goes to the row under it; a row without duration is a line.
+import {t} from '../i18n/i18n';
 import {h, styled} from '../dom';
 import {duration, grouped} from '../format';
 import {askSql, stretchesOf, type Answered, type Stretch} from './answers/ask_sql';
 import type {Api} from './api';
 import {FONT, plotWidth, xOf, type Scene} from './scene';
 import type {Store} from './store';
-import {w} from './words';
 
 const MOST_ROWS = 10_000, HEIGHT = 22, LEAST_LABEL = 40;
 
@@ -14,7 +14,7 @@ export interface QueryLane { element: HTMLElement; draw(): void; settled(): bool
 
 export function makeQueryLane(api: Api, store: Store, scene: () => Scene, resized: () => void): QueryLane {
   const canvas = h('canvas', {'aria-hidden': 'true'}), name = h('span', {class: 'evidence-name', role: 'status'});
-  const close = h('button', {class: 'plain link', 'aria-label': w('query.close'), title: w('query.close'), click: () => store.change({query: ''})}, '×');
+  const close = h('button', {class: 'plain link', 'aria-label': t('query.close'), title: t('query.close'), click: () => store.change({query: ''})}, '×');
   const element = h('div', {class: 'query-lane', hidden: true}, name, canvas, close);
   let asked = '', answer: Answered | null = null, found: Stretch[] = [], said = '', busy = 0, painted = 0;
 
@@ -26,7 +26,7 @@ export function makeQueryLane(api: Api, store: Store, scene: () => Scene, resize
       const stretches = stretchesOf(made);
       answer = made;
       found = (stretches ?? []).sort((a, b) => a.start - b.start);
-      said = stretches ? w(made.truncated ? 'sql.rows.first' : 'sql.rows', grouped(found.length)) : w('query.none');
+      said = stretches ? t(made.truncated ? 'sql.rows.first' : 'sql.rows', grouped(found.length)) : t('query.none');
     } catch (error) {
       if (asked === query) said = error instanceof Error ? error.message : String(error);
     } finally {
@@ -44,7 +44,7 @@ export function makeQueryLane(api: Api, store: Store, scene: () => Scene, resize
       asked = query;
       answer = null;
       found = [];
-      said = w('answers.working');
+      said = t('answers.working');
       element.hidden = query === '';
       element.title = query;
       resized();

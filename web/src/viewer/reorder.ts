@@ -1,8 +1,8 @@
 // Moving labels: a rank among ranks, a lane among the lanes of its rank. By drag, and with Alt and the arrow keys.
+import {t} from '../i18n/i18n';
 import type {DisplayRow} from './layout';
 import {rankTitle} from './titles';
 import type {Store} from './store';
-import {w} from './words';
 
 // Takes `what` out of the order and puts it before or after `beside`.
 function moved(order: readonly number[], what: number, beside: number, after: boolean): number[] {
@@ -47,7 +47,7 @@ export function moveByKey(event: KeyboardEvent, store: Store, row: DisplayRow): 
   event.stopPropagation();
   const by = event.key === 'ArrowUp' ? -1 : 1, beside = besideOf(store, row, by);
   if (!beside || !moveTo(store, row, beside, by > 0)) return;
-  store.say(w(by < 0 ? 'moved.up' : 'moved.down', isRank(row) ? rankTitle(store.run.ranks[row.rank]!) : store.run.lanes[row.lane]!.name));
+  store.say(t(by < 0 ? 'moved.up' : 'moved.down', isRank(row) ? rankTitle(store.run.ranks[row.rank]!) : store.run.lanes[row.lane]!.name));
 }
 
 const rowOf = new WeakMap<Element, DisplayRow>();

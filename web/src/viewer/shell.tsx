@@ -3,7 +3,7 @@
 import {render} from 'preact';
 import {h, takesText} from '../dom';
 import {duration} from '../format';
-import {addSentences, currentLang, sentence, setLang, t as report} from '../i18n/i18n';
+import {addSentences, currentLang, sentence, setLang, t} from '../i18n/i18n';
 import {applyTheme} from '../theme';
 import type {Api, Run} from './api';
 import {commandLine} from './command';
@@ -13,7 +13,6 @@ import type {Page, Shell, Theme} from './page';
 import {hashOf, PAGES, routeOf, type PageId, type Route} from './route';
 import {remember} from './remember';
 import {startOf} from './source';
-import {w} from './words';
 
 // G, then the letter; by position, so that layouts and input methods do not matter.
 const LETTERS: Record<PageId, string> = {overview: 'O', pipeline: 'P', timeline: 'T', flame: 'F', answers: 'A', compare: 'C'};
@@ -25,9 +24,9 @@ const CLOCKS: readonly string[] = ['shared', 'unaligned', 'per-rank', 'aligned',
 function Clock({clock}: {clock: Run['clock']}) {
   if (!CLOCKS.includes(clock.state)) return null;
   const state = clock.state as ClockState;
-  const said = report(`clock.${state}`) + (clock.uncertainty_ns > 0 ? `, ±${duration(clock.uncertainty_ns)}` : '');
+  const said = t(`clock.${state}`) + (clock.uncertainty_ns > 0 ? `, ±${duration(clock.uncertainty_ns)}` : '');
   return (
-    <span class={`pill clock ${state}`} title={`${said}. ${report(state === 'aligned' || state === 'partly-aligned' ? 'clock.shared.help'
+    <span class={`pill clock ${state}`} title={`${said}. ${t(state === 'aligned' || state === 'partly-aligned' ? 'clock.shared.help'
         : `clock.${state}.help`)}`}>
       <i class="dot" aria-hidden="true" /><span>{said}</span>
     </span>);
@@ -49,8 +48,8 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   api.onAway = gone => {
     if (gone === !away.hidden) return;
     away.hidden = !gone;
-    away.replaceChildren(gone ? h('span', {}, w('server.away'), ' ', h('code', {}, commandLine('view', run.paths))) : '');
-    shell.say(w(gone ? 'server.away' : 'server.back'));
+    away.replaceChildren(gone ? h('span', {}, t('server.away'), ' ', h('code', {}, commandLine('view', run.paths))) : '');
+    shell.say(t(gone ? 'server.away' : 'server.back'));
   };
   const missed = new Set<string>();  // what of the address leads nowhere
   const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -80,7 +79,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     page.element.hidden = false;
     if (stale.delete(id)) page.restyle();
     page.show(route);
-    document.title = `${run.title} · ${w(`page.${id}`)} · Stageline`;
+    document.title = `${run.title} · ${t(`page.${id}`)} · Stageline`;
     draw();
     return page;
   }
@@ -107,7 +106,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     if (current === id && location.hash === addressNow()) return;
     found();
     if (route.unknown !== undefined) shell.lost(`#/${route.unknown}`);
-    else if (id !== route.page && run.whole) shell.lost(w(`page.${route.page}`));
+    else if (id !== route.page && run.whole) shell.lost(t(`page.${route.page}`));
     const known = pages.get(id), {rest, query} = id === route.page ? route : {rest: '', query: ''};
     // A page that still is what the address says is not made anew: it keeps what no address holds.
     const kept = known !== undefined && location.hash === hashOf({page: id, ...known.address()});
@@ -120,8 +119,8 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   }
   function sayMissed(): void {
     astray.hidden = missed.size === 0;
-    astray.replaceChildren(h('span', {}, w('lost', [...missed].map(one => `“${one.length > 60 ? one.slice(0, 60) + '…' : one}”`).join(', '))),
-      h('button', {class: 'plain link', click: found}, w('close')));
+    astray.replaceChildren(h('span', {}, t('lost', [...missed].map(one => `“${one.length > 60 ? one.slice(0, 60) + '…' : one}”`).join(', '))),
+      h('button', {class: 'plain link', click: found}, t('close')));
   }
 
   const shell: Shell = {
@@ -160,7 +159,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
       restyle();
     },
     help: () => openHelp([
-      ...shown.map(id => ({keys: `G ${LETTERS[id]}`, does: w('page.to', w(`page.${id}`))})), ...pages.get(current!)!.keys?.() ?? []]),
+      ...shown.map(id => ({keys: `G ${LETTERS[id]}`, does: t('page.to', t(`page.${id}`))})), ...pages.get(current!)!.keys?.() ?? []]),
   };
 
   function restyle(): void {
@@ -169,37 +168,37 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     sayMissed();
     for (const id of pages.keys()) if (id !== current) stale.add(id);
     if (current !== null) {
-      document.title = `${run.title} · ${w(`page.${current}`)} · Stageline`;
+      document.title = `${run.title} · ${t(`page.${current}`)} · Stageline`;
       pages.get(current)!.restyle();
     }
     draw();
   }
   function draw(): void {
-    const facts = [run.title, run.ranks.length === 1 ? report('ranks.one') : report('ranks', run.ranks.length),
-      run.steps.length > 0 && (run.steps.length === 1 ? report('steps.one') : report('steps', run.steps.length)),
-      run.slices === 1 ? w('head.slices.one') : w('head.slices', short(run.slices))].filter(Boolean);
+    const facts = [run.title, run.ranks.length === 1 ? t('ranks.one') : t('ranks', run.ranks.length),
+      run.steps.length > 0 && (run.steps.length === 1 ? t('steps.one') : t('steps', run.steps.length)),
+      run.slices === 1 ? t('head.slices.one') : t('head.slices', short(run.slices))].filter(Boolean);
     render(
       <header class="top">
-        {startOf() ? <a class="logo" href={startOf()!} title={w('start.back')}>Stageline</a> : <span class="logo">Stageline</span>}
+        {startOf() ? <a class="logo" href={startOf()!} title={t('start.back')}>Stageline</a> : <span class="logo">Stageline</span>}
         <span class="run" title={run.paths.join('\n')}>{facts.join(' · ')}</span>
-        <nav class={armed ? 'pages armed' : 'pages'} aria-label={w('pages')}>
+        <nav class={armed ? 'pages armed' : 'pages'} aria-label={t('pages')}>
           {shown.map(id => (
-            <a href={shell.href(id)} id={`page-${id}`} aria-current={id === current ? 'page' : undefined} title={w('page.key', LETTERS[id])}
+            <a href={shell.href(id)} id={`page-${id}`} aria-current={id === current ? 'page' : undefined} title={t('page.key', LETTERS[id])}
               onClick={event => {
                 if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
                 event.preventDefault();
                 shell.go(id);
-              }}>{w(`page.${id}`)}{armed > 0 && <kbd>{LETTERS[id]}</kbd>}</a>))}
+              }}>{t(`page.${id}`)}{armed > 0 && <kbd>{LETTERS[id]}</kbd>}</a>))}
         </nav>
         <span class="space" />
         <Clock clock={run.clock} />
         {run.flaws.length > 0 && <span class="pill flaws" title={run.flaws.map(flaw => sentence(flaw.message)).join('\n')}>
-          {w('head.flaws', run.flaws.length)}</span>}
-        <button class="pill" id="theme" onClick={shell.toggleTheme} title={report('theme.switch')}>{report(theme === 'dark'
+          {t('head.flaws', run.flaws.length)}</span>}
+        <button class="pill" id="theme" onClick={shell.toggleTheme} title={t('theme.switch')}>{t(theme === 'dark'
             ? 'theme.light' : 'theme.dark')}</button>
         <button class="pill" id="lang" lang={currentLang() === 'zh' ? 'en'
-            : 'zh-CN'} onClick={shell.toggleLang} title={report('lang.switch')}>{report('lang.other')}</button>
-        <button class="pill" id="keys" onClick={shell.help} title={w('cmd.help')}>?</button>
+            : 'zh-CN'} onClick={shell.toggleLang} title={t('lang.switch')}>{t('lang.other')}</button>
+        <button class="pill" id="keys" onClick={shell.help} title={t('cmd.help')}>?</button>
       </header>, top);
   }
 

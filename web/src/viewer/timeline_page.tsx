@@ -1,4 +1,5 @@
 // The timeline as a page: the bar, the rows, the drawer below.
+import {t} from '../i18n/i18n';
 import {render} from 'preact';
 import {h} from '../dom';
 import {grouped} from '../format';
@@ -22,7 +23,6 @@ import {Store} from './store';
 import {makeTip} from './tip';
 import {Toolbar} from './toolbar';
 import {fromQuery, toQuery} from './url';
-import {w} from './words';
 
 export function makeTimeline(shell: Shell): Page {
   const {api, run} = shell, store = new Store(run, shell.theme);
@@ -52,7 +52,7 @@ export function makeTimeline(shell: Shell): Page {
     try {
       const {findings, keys, steps} = await known(), at = key === null ? 0 : keys.indexOf(key), finding = findings[at];
       if (mine !== staging) return;
-      if (!finding) return key === null ? store.say(w('evidence.none')) : shell.lost(`scene=${key}`);
+      if (!finding) return key === null ? store.say(t('evidence.none')) : shell.lost(`scene=${key}`);
       const staged = await stageScene(api, run, finding, keys[at]!, steps);
       if (mine !== staging) return;
       if (from === 'address') return store.change({scene: staged.light});
@@ -125,9 +125,9 @@ export function makeTimeline(shell: Shell): Page {
     address: () => ({rest: '', query: toQuery(store)}),
     restyle() {
       store.theme = shell.theme;
-      if (run.file) leftOut.replaceChildren(w('file.leftOut', grouped(run.file.left_out)), ' ', h('code', {}, run.file.command));
-      title.textContent = w('canvas.aria', run.title);
-      stage.canvas.setAttribute('aria-label', w('canvas.aria', run.title));
+      if (run.file) leftOut.replaceChildren(t('file.leftOut', grouped(run.file.left_out)), ' ', h('code', {}, run.file.command));
+      title.textContent = t('canvas.aria', run.title);
+      stage.canvas.setAttribute('aria-label', t('canvas.aria', run.title));
       draw();  // bars first: what they leave is the stage's
       drawEvidence();
       stage.restyle();

@@ -1,17 +1,17 @@
 // What ranks and lanes are called.
+import {t, type Key} from '../i18n/i18n';
 import {duration} from '../format';
 import type {Lane, Rank} from './api';
 import {groupsOfOne} from './layout';
 import type {Store} from './store';
-import {w, type Word} from './words';
 
-export const rankTitle = (rank: Rank): string => w('rank', rank.rank);
+export const rankTitle = (rank: Rank): string => t('rank', rank.rank);
 
 export function rankNote(store: Store, index: number): string {
   const rank = store.run.ranks[index]!, {shifts} = store.state, notes: string[] = [];
   const grouping = groupsOfOne(store.run, store.state.grouping) ? 'none' : store.state.grouping;  // no heading says it
-  if (rank.stage >= 0 && grouping !== 'stage') notes.push(w('note.stage', rank.stage));
-  if (rank.dp >= 0 && grouping !== 'dp' && store.run.groupings.includes('dp')) notes.push(w('note.dp', rank.dp));
+  if (rank.stage >= 0 && grouping !== 'stage') notes.push(t('note.stage', rank.stage));
+  if (rank.dp >= 0 && grouping !== 'dp' && store.run.groupings.includes('dp')) notes.push(t('note.dp', rank.dp));
   if (rank.machine_name && grouping !== 'machine' && store.run.groupings.includes('machine')) notes.push(rank.machine_name);
   const shift = shifts.get(index) ?? 0;
   if (shift !== 0) notes.unshift(`${shift > 0 ? '+' : '−'}${duration(Math.abs(shift))}`);
@@ -20,17 +20,17 @@ export function rankNote(store: Store, index: number): string {
 
 const CELL_LANES = new Set(['compute', 'messages', 'collectives', 'other']);
 export function laneName(lane: Lane): string {
-  if (lane.type === 'cells' && CELL_LANES.has(lane.name)) return w(`cells.${lane.name}` as Word);
+  if (lane.type === 'cells' && CELL_LANES.has(lane.name)) return t(`cells.${lane.name}` as Key);
   // Readers say "thread 7" of what has a number and no name, streams of the device too.
   const number = lane.type === 'stream' || lane.type === 'thread' ? /^(?:thread|stream) (\d+)$/.exec(lane.name) : null;
-  return number ? w(`lane.named.${lane.type as 'stream' | 'thread'}`, number[1]!) : lane.name;
+  return number ? t(`lane.named.${lane.type as 'stream' | 'thread'}`, number[1]!) : lane.name;
 }
 export function laneTitle(store: Store, lane: Lane, withRank: boolean): string {
   return withRank && store.run.ranks.length > 1 ? `${rankTitle(store.run.ranks[lane.rank_index]!)} · ${laneName(lane)}` : laneName(lane);
 }
 // '' where the name says it.
 export function kindOfLane(lane: Lane): string {
-  const kind = lane.type === 'cells' ? '' : w(`lane.${lane.type}`);
+  const kind = lane.type === 'cells' ? '' : t(`lane.${lane.type}`);
   return laneName(lane).toLowerCase().includes(kind.toLowerCase()) ? '' : kind;
 }
 

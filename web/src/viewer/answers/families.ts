@@ -2,7 +2,7 @@
 // (src/analyses/FOLDER/words.json) which family it belongs to and at which place; one that says nothing stands with the
 // others, so that none is lost.
 import analyses from 'analyses';
-import {currentLang} from '../../i18n/i18n';
+import {currentLang, t} from '../../i18n/i18n';
 import {cluster, links} from '../../profile/cluster';
 import {communication} from '../../profile/communication';
 import {breakdown, idle, stragglers} from '../../profile/devices';
@@ -13,7 +13,6 @@ import {modules, operators} from '../../profile/operators';
 import {rankMap} from '../../profile/rank_map';
 import {steps} from '../../profile/steps';
 import type {Topic} from '../../profile/topic';
-import {w} from '../words';
 import {critical, clockQuality, schedulePlot, slowness, transfers, waterfall} from './plots';
 
 export interface Family { id: FamilyId; answers: string[]; topics: Topic[] }
@@ -43,7 +42,7 @@ export const FAMILIES: readonly Family[] = PAGES.map(page => ({...page, answers:
 
 export const familyOf = (analysis: string): FamilyId => FAMILIES.find(family => family.answers.includes(analysis))?.id ?? 'other';
 export const titleOf = (analysis: string): string => {
-  if (analysis === CLOCKS) return w('answer.align');
+  if (analysis === CLOCKS) return t('answer.align');
   const said = Object.values(analyses).flat().find(([name]) => name === analysis);
   return said?.[currentLang() === 'zh' ? 2 : 1] ?? analysis;
 };

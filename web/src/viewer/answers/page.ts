@@ -1,11 +1,11 @@
 // The answers, a page a family of questions: charts, the tables they are drawn from, and how each number was made.
+import {t} from '../../i18n/i18n';
 import type {Report, Table} from '../../data/report';
 import {h} from '../../dom';
 import {topicView, type Profile, type Topic} from '../../profile/topic';
 import {makeTextTip} from '../../views/text_tip';
 import type {Page, Shell} from '../page';
 import {plainQuery} from '../route';
-import {w} from '../words';
 import {answerSection, type Section} from './section';
 import {deskOf, type Offer, type Offers} from './ask';
 import {CLOCKS, FAMILIES, familyOf, type Family, type FamilyId} from './families';
@@ -42,12 +42,12 @@ export function makeAnswers(shell: Shell): Page {
     return [...known, {id: 'other' as const, answers: others, topics: []}].filter(family => family.answers.length > 0);
   }
   function drawNav(): void {
-    nav.setAttribute('aria-label', w('page.answers'));
+    nav.setAttribute('aria-label', t('page.answers'));
     nav.replaceChildren(...families.map(family => h('a', {href: shell.href('answers', {rest: family.id}),
         'aria-current': !inSql && family.id === current ? 'page' : null,
-      title: w(`family.${family.id}.what`)}, w(`family.${family.id}`))),
-    ...(shell.run.file ? [] : [h('a', {href: shell.href('answers', {rest: SQL}), 'aria-current': inSql ? 'page' : null, title: w('family.sql.what')},
-        w('family.sql'))]));
+      title: t(`family.${family.id}.what`)}, t(`family.${family.id}`))),
+    ...(shell.run.file ? [] : [h('a', {href: shell.href('answers', {rest: SQL}), 'aria-current': inSql ? 'page' : null, title: t('family.sql.what')},
+        t('family.sql'))]));
   }
   // Charts of what has come so far; a section of its tables follows for each answer.
   function drawCharts(shown: Shown): void {
@@ -90,7 +90,7 @@ export function makeAnswers(shell: Shell): Page {
   }
   function draw(): void {
     if (!visible) return;
-    if (!offers) return place.replaceChildren(h('h1', {tabindex: -1}, w('page.answers')), working(w('answers.listing'), null));
+    if (!offers) return place.replaceChildren(h('h1', {tabindex: -1}, t('page.answers')), working(t('answers.listing'), null));
     if (wanted ? wanted.rest === SQL && !shell.run.file : inSql) {
       const query = wanted?.query ?? '';
       wanted = null;
@@ -100,8 +100,8 @@ export function makeAnswers(shell: Shell): Page {
       return sql.show(query);
     }
     inSql = false;
-    if (families.length === 0) return place.replaceChildren(h('h1', {tabindex: -1}, w('page.answers')),
-        h('p', {class: 'quiet'}, w('answers.none')));
+    if (families.length === 0) return place.replaceChildren(h('h1', {tabindex: -1}, t('page.answers')),
+        h('p', {class: 'quiet'}, t('answers.none')));
     const route = wanted,
         id = families.find(family => family.id === route?.rest)?.id ?? (route?.rest ? undefined : current) ?? families[0]!.id;
     wanted = null;
@@ -111,15 +111,15 @@ export function makeAnswers(shell: Shell): Page {
     if (!shown) made.set(id, shown = familyView(families.find(family => family.id === id)!));
     drawNav();
     restyleShown(shown);
-    place.replaceChildren(h('header', {}, shown.title, h('p', {class: 'lead'}, w(`family.${id}.what`))), shown.charts,
-        h('h2', {class: 'tables-head'}, w('answers.tables')),
+    place.replaceChildren(h('header', {}, shown.title, h('p', {class: 'lead'}, t(`family.${id}.what`))), shown.charts,
+        h('h2', {class: 'tables-head'}, t('answers.tables')),
       ...[...shown.sections.values()].map(section => section.element));
     const alone = shown.offers.every(offer => !offer.in_report);
     for (const section of shown.sections.values()) section.start(alone);
     if (route) goTo(shown, route.query);
   }
   function restyleShown(shown: Shown): void {
-    shown.title.textContent = w(`family.${shown.family.id}`);
+    shown.title.textContent = t(`family.${shown.family.id}`);
     for (const section of shown.sections.values()) section.restyle();
     drawCharts(shown);
   }
@@ -179,10 +179,10 @@ export function makeAnswers(shell: Shell): Page {
       drawNav();
       const shown = made.get(current)!;
       restyleShown(shown);
-      place.querySelector('.lead')!.textContent = w(`family.${current}.what`);
-      place.querySelector('.tables-head')!.textContent = w('answers.tables');
+      place.querySelector('.lead')!.textContent = t(`family.${current}.what`);
+      place.querySelector('.tables-head')!.textContent = t('answers.tables');
     },
-    keys: () => [{keys: 'Tab', does: w('keys.answers.tab')}],
+    keys: () => [{keys: 'Tab', does: t('keys.answers.tab')}],
   };
 }
 

@@ -3,10 +3,9 @@ import {frameOf, most, sum, type Row} from '../../data/frame';
 import type {Table} from '../../data/report';
 import {h} from '../../dom';
 import {duration, percent} from '../../format';
-import {cellValue, t} from '../../i18n/i18n';
+import {cellValue, type Key, t} from '../../i18n/i18n';
 import {barTable, legend, type BarRow, type Kind} from '../../plots/bars';
 import {rankLabel, type Topic} from '../../profile/topic';
-import {w, type Word} from '../words';
 
 // A text of a table in the reader's language, where it has one.
 const said = (table: Table, row: Row, name: string): string =>
@@ -18,7 +17,7 @@ const time = (row: Row, name: string): string => (row.text(name) === '' ? '–' 
 const PART_KINDS: Record<string, Kind> = {
   'compute': 'part-compute', 'schedule bubble': 'part-bubble', 'stage imbalance': 'part-imbalance', 'jitter': 'part-jitter',
   'message latency': 'part-comm', 'unexplained': 'part-rest', 'before and after the pipeline': 'part-tail'};
-const STAGE_PARTS: readonly (readonly [string, Kind, Word])[] = [
+const STAGE_PARTS: readonly (readonly [string, Kind, Key])[] = [
   ['busy_ns', 'part-compute', 'part.compute'], ['schedule_ns', 'part-bubble', 'part.bubble'],
       ['imbalance_ns', 'part-imbalance', 'part.imbalance'],
   ['jitter_ns', 'part-jitter', 'part.jitter'], ['latency_ns', 'part-comm', 'part.latency'], ['rest_ns', 'part-rest', 'part.rest']];
@@ -35,14 +34,14 @@ export const waterfall: Topic = {
       parts: [{kinds: [PART_KINDS[row.text('part')] ?? 'part-rest'], value: row.num('mean_ns'),
                words: `${said(frame.table, row, 'part')}: ${time(row, 'mean_ns')}`}],
       cells: [time(row, 'mean_ns'), share(row, 'step_share')]}));
-    const nodes: Node[] = [h('h3', {}, w('plot.step')), barTable(w('plot.step'), w('plot.part'), [w('plot.time'), w('plot.ofStep')], bars)];
+    const nodes: Node[] = [h('h3', {}, t('plot.step')), barTable(t('plot.step'), t('plot.part'), [t('plot.time'), t('plot.ofStep')], bars)];
     if (stages) {
       const parts = STAGE_PARTS.filter(([column]) => most(stages.rows, row => row.num(column)) > 0);
-      nodes.push(h('h3', {}, w('plot.stages')), legend(parts.map(([, kind, word]) => [[kind], w(word)] as const)),
-        barTable(w('plot.stages'), w('plot.stage'), [...parts.map(([, , word]) => w(word)), w('plot.pipeline')],
+      nodes.push(h('h3', {}, t('plot.stages')), legend(parts.map(([, kind, word]) => [[kind], t(word)] as const)),
+        barTable(t('plot.stages'), t('plot.stage'), [...parts.map(([, , word]) => t(word)), t('plot.pipeline')],
             stages.rows.map((row): BarRow => ({
           label: row.text('stage'),
-          parts: parts.map(([column, kind, word]) => ({kinds: [kind], value: row.num(column), words: `${w(word)}: ${time(row, column)}`})),
+          parts: parts.map(([column, kind, word]) => ({kinds: [kind], value: row.num(column), words: `${t(word)}: ${time(row, column)}`})),
           cells: [...parts.map(([column]) => time(row, column)), time(row, 'pipeline_ns')]}))));
     }
     return {nodes, tables: []};
@@ -55,15 +54,15 @@ export const schedulePlot: Topic = {
     const nodes: Node[] = [], names = frameOf(report, 'recognition', 'score'), loss = frameOf(report, 'theory-loss', 'mean_ns');
     // Forwards and backwards alone may fit several: then weight gradients tell them apart.
     const tied = names !== null && names.rows.length > 1 && names.has('order_score') && names.rows[0]!.num('score') === names.rows[1]!.num('score');
-    if (names) nodes.push(h('h3', {}, w('plot.recognised')),
-      barTable(w('plot.recognised'), w('plot.schedule'), [w('plot.score'), w('plot.lists'), ...(tied ? [w('plot.withW')] : [])],
+    if (names) nodes.push(h('h3', {}, t('plot.recognised')),
+      barTable(t('plot.recognised'), t('plot.schedule'), [t('plot.score'), t('plot.lists'), ...(tied ? [t('plot.withW')] : [])],
           names.rows.slice(0, 8).map((row, i): BarRow => ({
-        label: row.text('schedule') + (tied && i === 0 ? ` (${w('plot.named')})` : ''), whole: 1,
+        label: row.text('schedule') + (tied && i === 0 ? ` (${t('plot.named')})` : ''), whole: 1,
         parts: [{kinds: ['plain'], value: row.num(tied ? 'order_score' : 'score'), words: share(row, 'score')}],
         cells: [share(row, 'score'), `${row.text('equal_lists')} / ${row.text('lists')}`, ...(tied ? [share(row, 'order_score')] : [])]}))),
-      ...(tied ? [h('p', {class: 'quiet'}, w('plot.tied', names.rows[0]!.text('schedule')))] : []));
-    if (loss) nodes.push(h('h3', {}, w('plot.theory')),
-      barTable(w('plot.theory'), w('plot.part'), [w('plot.time'), w('plot.ofPipeline')], loss.rows.map((row): BarRow => ({
+      ...(tied ? [h('p', {class: 'quiet'}, t('plot.tied', names.rows[0]!.text('schedule')))] : []));
+    if (loss) nodes.push(h('h3', {}, t('plot.theory')),
+      barTable(t('plot.theory'), t('plot.part'), [t('plot.time'), t('plot.ofPipeline')], loss.rows.map((row): BarRow => ({
         label: said(loss.table, row, 'part'),
         parts: [{kinds: [row.text('part') === 'span' || row.text('part') === 'theory' ? 'part-compute' : 'part-imbalance'],
                  value: Math.max(0, row.num('mean_ns')), words: time(row, 'mean_ns')}],
@@ -84,12 +83,12 @@ export const slowness: Topic = {
     const ratio = (row: Row, name: string): string => (row.text(name) === '' ? '–' : `${row.num(name).toFixed(2)}×`);
     // Where every rank holds a stage of its own there is nobody to be compared with.
     const ratios = ([['busy_ratio', 'plot.ratio'], ['peer_ratio', 'plot.peers']] as const).filter(([name]) => rows.some(row => row.text(name) !== ''));
-    return {tables: [], nodes: [h('h3', {}, w('plot.workers')), barTable(w('plot.workers'), t('details.rank'),
-      [w('plot.busy'), ...ratios.map(([, word]) => w(word)), w('plot.verdict')], rows.map((row): BarRow => ({
+    return {tables: [], nodes: [h('h3', {}, t('plot.workers')), barTable(t('plot.workers'), t('details.rank'),
+      [t('plot.busy'), ...ratios.map(([, word]) => t(word)), t('plot.verdict')], rows.map((row): BarRow => ({
         label: [rankLabel(row.num('rank')), row.text('stage') !== '' && t('row.stage', row.text('stage'))].filter(Boolean).join(' · '),
         title: row.text('words'),
         parts: [{kinds: [SLOW.has(row.text('verdict')) ? 'part-imbalance' : 'part-compute'], value: row.num('busy_ns'),
-                 words: `${w('plot.busy')}: ${time(row, 'busy_ns')}`}],
+                 words: `${t('plot.busy')}: ${time(row, 'busy_ns')}`}],
         cells: [time(row, 'busy_ns'), ...ratios.map(([name]) => ratio(row, name)), said(frame.table, row, 'verdict')]})))]};
   },
 };
@@ -102,7 +101,7 @@ export const critical: Topic = {
   id: 'critical',
   build({app: {report}}) {
     const nodes: Node[] = [], cells = frameOf(report, 'shares', 'path_ns'), host = frameOf(report, 'summary', 'bound_by', 'path_share');
-    if (cells) nodes.push(h('h3', {}, w('plot.path')), barTable(w('plot.path'), w('plot.piece'), [w('plot.time'), w('plot.ofPath')],
+    if (cells) nodes.push(h('h3', {}, t('plot.path')), barTable(t('plot.path'), t('plot.piece'), [t('plot.time'), t('plot.ofPath')],
       cells.rows.slice(0, 24).map((row): BarRow => ({
         label: [row.text('stage') !== '' && t('row.stage', row.text('stage')), said(cells.table, row, 'type'),
                 row.text('piece') !== 'work' && said(cells.table, row, 'piece')].filter(Boolean).join(' · '),
@@ -116,9 +115,9 @@ export const critical: Topic = {
         label: said(host.table, row, 'bound_by'), whole,
         parts: [{kinds: [kindOfType(row.text('bound_by'))], value: row.num('dur_ns'), words: time(row, 'dur_ns')}],
         cells: [time(row, 'dur_ns'), share(row, 'wall_share')]}));
-      const title = w('plot.hostPath', host.rows[0]!.text('rank'), duration(whole));
-      nodes.push(h('h3', {}, title), barTable(title, w('plot.boundBy'), [w('plot.time'), w('plot.ofWall')], rows));
-      if (report.parts.length > 1) nodes.push(h('p', {class: 'quiet'}, w('plot.oneRank', host.rows[0]!.text('rank'), report.parts.length)));
+      const title = t('plot.hostPath', host.rows[0]!.text('rank'), duration(whole));
+      nodes.push(h('h3', {}, title), barTable(title, t('plot.boundBy'), [t('plot.time'), t('plot.ofWall')], rows));
+      if (report.parts.length > 1) nodes.push(h('p', {class: 'quiet'}, t('plot.oneRank', host.rows[0]!.text('rank'), report.parts.length)));
     }
     return nodes.length > 0 ? {nodes, tables: []} : null;
   },
@@ -130,14 +129,14 @@ export const transfers: Topic = {
   build({app: {report}}) {
     const frame = frameOf(report, 'links', 'median_ns', 'class_ns');
     if (!frame) return null;
-    if (most(frame.rows, row => row.num('median_ns')) <= 0) return {tables: [], nodes: [h('p', {}, w('plot.noTransfers'))]};
+    if (most(frame.rows, row => row.num('median_ns')) <= 0) return {tables: [], nodes: [h('p', {}, t('plot.noTransfers'))]};
     const ratio = (row: Row): string => (row.text('ratio') === '' ? '–' : `${row.num('ratio').toFixed(2)}×`);
     const rows = [...frame.rows].sort((a, b) => b.num('median_ns') - a.num('median_ns')).slice(0, MOST_LINKS).map((row): BarRow => ({
       label: `${rankLabel(row.num('from_rank'))} → ${row.text('to_rank')} · ${said(frame.table, row, 'direction')}`,
       parts: [{kinds: [/^slow/.test(row.text('reading')) ? 'part-imbalance' : 'communication'], value: row.num('median_ns'), words: time(row, 'median_ns')}],
       cells: [time(row, 'median_ns'), time(row, 'class_ns'), ratio(row), said(frame.table, row, 'reading')]}));
-    return {tables: [], nodes: [h('h3', {}, w('plot.transfers')), barTable(w('plot.transfers'), w('plot.link'),
-      [w('plot.transfer'), w('plot.usual'), w('plot.toUsual'), w('plot.verdict')], rows)]};
+    return {tables: [], nodes: [h('h3', {}, t('plot.transfers')), barTable(t('plot.transfers'), t('plot.link'),
+      [t('plot.transfer'), t('plot.usual'), t('plot.toUsual'), t('plot.verdict')], rows)]};
   },
 };
 
@@ -155,7 +154,7 @@ export const clockQuality: Topic = {
           time(row, 'offset_error_ns'),
               row.text('drift_ppb') === '' ? '–' : `${(row.num('drift_ppb') / 1000).toFixed(2)} ppm`.replace('-', '−'),
                   said(frame.table, row, 'method')]}));
-    return {tables: [], nodes: [barTable(w('plot.clocks'), t('details.rank'),
-      [w('plot.offset'), w('plot.bound'), w('plot.likely'), w('plot.drift'), w('plot.method')], rows)]};
+    return {tables: [], nodes: [barTable(t('plot.clocks'), t('details.rank'),
+      [t('plot.offset'), t('plot.bound'), t('plot.likely'), t('plot.drift'), t('plot.method')], rows)]};
   },
 };

@@ -6,7 +6,6 @@ import {columnTitle, flawWords, t, tableTitle} from '../../i18n/i18n';
 import {dataTable, type TableView} from '../../views/data_table';
 import type {TextTip} from '../../views/text_tip';
 import type {Shell} from '../page';
-import {w} from '../words';
 import {CLOCKS, titleOf} from './families';
 import {quoted} from './command';
 import type {Answer, AnswerTable, Choice, Desk, Offer, Working} from './ask';
@@ -65,7 +64,7 @@ export function answerSection(use: SectionUse): Section {
     if (column.name !== 'step') return false;
     const value = table.values[table.columns.indexOf(column)]![row], step = shell.run.steps.find(one => one.number === value);
     return step !== undefined && h('a', {href: shell.href('timeline', {query: `v=${step.start_ns},${step.end_ns}`}),
-        title: w('answers.toStep')}, words);
+        title: t('answers.toStep')}, words);
   }
   function fold(table: AnswerTable): HTMLElement {
     const view = views.get(table.name) ?? {sorted: '', down: false, filter: '', whole: false};
@@ -77,9 +76,9 @@ export function answerSection(use: SectionUse): Section {
         changed() { chosen = table.name; use.changed(); }}), table.count < table.rowCount && pager(rows, from));
     // Of a long table so many rows are here at a time; they are sorted and filtered among themselves.
     const pager = (rows: AnswerTable, from: number): HTMLElement => {
-      const said = h('span', {role: 'status'}, w('answers.rows', grouped(from + 1), grouped(from + rows.count), grouped(table.rowCount)));
+      const said = h('span', {role: 'status'}, t('answers.rows', grouped(from + 1), grouped(from + rows.count), grouped(table.rowCount)));
       const turn = (to: number): void => {
-        said.textContent = w('answers.rows.wait');
+        said.textContent = t('answers.rows.wait');
         desk.rows(offer.name, options, table.name, to, () => undefined).then(found => {
           const shown = show(found, to);
           element.children[1]!.replaceWith(shown);
@@ -87,9 +86,9 @@ export function answerSection(use: SectionUse): Section {
         }, (error: unknown) => { said.textContent = String(error instanceof Error ? error.message : error); });
       };
       return h('p', {class: 'quiet pager'}, said, ' ',
-        h('button', {class: 'plain link', disabled: from === 0, click: () => turn(Math.max(0, from - table.count))}, w('answers.rows.before', grouped(table.count))), ' ',
-        h('button', {class: 'plain link', disabled: from + rows.count >= table.rowCount, click: () => turn(from + table.count)}, w('answers.rows.next', grouped(table.count))), ' ',
-        w('answers.rows.all'), ' ', h('code', {}, `${commandOf(offer.name, use.paths, options)} --table ${table.name} --format csv`));
+        h('button', {class: 'plain link', disabled: from === 0, click: () => turn(Math.max(0, from - table.count))}, t('answers.rows.before', grouped(table.count))), ' ',
+        h('button', {class: 'plain link', disabled: from + rows.count >= table.rowCount, click: () => turn(from + table.count)}, t('answers.rows.next', grouped(table.count))), ' ',
+        t('answers.rows.all'), ' ', h('code', {}, `${commandOf(offer.name, use.paths, options)} --table ${table.name} --format csv`));
     };
     const fill = (): void => { if (element.children.length < 2) element.append(show(table, 0)); };
     if (open.has(table.name)) fill();
@@ -108,12 +107,12 @@ export function answerSection(use: SectionUse): Section {
   }
   function form(): HTMLElement | false {
     if (offer.options.length === 0) return false;
-    if (use.shell.run.file) return h('p', {class: 'quiet'}, w('file.asked'), ' ', h('code', {}, use.shell.run.file.command));
+    if (use.shell.run.file) return h('p', {class: 'quiet'}, t('file.asked'), ' ', h('code', {}, use.shell.run.file.command));
     const fields = offer.options.map(option => {
       const id = `option-${offer.name}-${option.name}`, value = options[option.name] ?? '';
       const choices = option.value === 'BOOL' ? ['true', 'false'] : option.choices;
       const field = choices.length > 0
-        ? h('select', {id}, h('option', {value: ''}, w('answers.default')), ...choices.map(one => h('option',
+        ? h('select', {id}, h('option', {value: ''}, t('answers.default')), ...choices.map(one => h('option',
             {value: one, selected: one === value}, one)))
         : h('input', {id, value, placeholder: option.value, type: 'text'});
       return {option, field, view: h('div', {class: 'option'}, h('label', {for: id}, `--${option.name}`), field,
@@ -124,7 +123,7 @@ export function answerSection(use: SectionUse): Section {
       options = Object.fromEntries(fields.map(({option, field}) => [option.name, field.value.trim()]).filter(([, value]) => value !== ''));
       ask();
       use.changed();
-    }}, ...fields.map(one => one.view), h('button', {type: 'submit'}, w('answers.again')));
+    }}, ...fields.map(one => one.view), h('button', {type: 'submit'}, t('answers.again')));
   }
   function columnsOf(table: Table): HTMLElement {
     return h('div', {}, h('h4', {}, tableTitle(table)), h('dl', {class: 'columns-help'}, ...table.columns.flatMap(column =>
@@ -132,12 +131,12 @@ export function answerSection(use: SectionUse): Section {
   }
   function howMade(): HTMLElement {
     const tables = answer?.tables ?? [];
-    const element = h('details', {class: 'how-made', open: how}, h('summary', {}, w('answers.how')));
+    const element = h('details', {class: 'how-made', open: how}, h('summary', {}, t('answers.how')));
     const fill = (): void => {
       if (element.children.length > 1) return;
       element.append(
-        h('p', {}, w('answers.same'), ' ', h('code', {}, commandOf(offer.name, use.paths, options))),
-        h('p', {class: 'quiet'}, w('answers.defined'), ' ',
+        h('p', {}, t('answers.same'), ' ', h('code', {}, commandOf(offer.name, use.paths, options))),
+        h('p', {class: 'quiet'}, t('answers.defined'), ' ',
             h('code', {}, offer.name === CLOCKS ? 'stageline help align' : `stageline help ${offer.name}`), ' · ',
           h('code', {}, offer.name === CLOCKS ? 'docs/howto/clocks.md' : `docs/analyses/${offer.name}.md`)),
         form() || '', ...tables.map(columnsOf));
@@ -147,11 +146,11 @@ export function answerSection(use: SectionUse): Section {
     return element;
   }
   function content(): Child[] {
-    if (busy && !answer) return [working(w('answers.working'), now)];
+    if (busy && !answer) return [working(t('answers.working'), now)];
     if (wrong) return [failure(wrong, ask), howMade()];
-    if (!answer) return [h('p', {class: 'quiet'}, w('answers.notAsked'), ' ', h('button', {class: 'ask', click: () => { wanted = true; ask(); use.changed(); }}, w('answers.ask')))];
+    if (!answer) return [h('p', {class: 'quiet'}, t('answers.notAsked'), ' ', h('button', {class: 'ask', click: () => { wanted = true; ask(); use.changed(); }}, t('answers.ask')))];
     const full = answer.tables.filter(table => table.rowCount > 0), empty = answer.tables.filter(table => table.rowCount === 0);
-    return [busy && working(w('answers.working'), now), ...full.map(fold),
+    return [busy && working(t('answers.working'), now), ...full.map(fold),
       empty.length > 0 && h('p', {class: 'quiet'}, t('tables.without', empty.map(tableTitle).join(t('list.comma')))),
       answer.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...answer.notes.map(note => h('li', {}, flawWords(note.name, note.message)))), howMade()];
   }

@@ -1,5 +1,6 @@
 // SQL over the run: the tables that there are, a query, its rows, a plot of them, and the way to the timeline where they say when.
 // Served runs only: a report in a file has no program behind it.
+import {t} from '../../i18n/i18n';
 import type {Column, Table, Value} from '../../data/report';
 import {h, type Child} from '../../dom';
 import {duration, grouped} from '../../format';
@@ -8,7 +9,6 @@ import {dataTable, type TableView} from '../../views/data_table';
 import type {TextTip} from '../../views/text_tip';
 import type {Shell} from '../page';
 import {plainQuery} from '../route';
-import {w} from '../words';
 import {askSql, stretchesOf, type Answered} from './ask_sql';
 import {commandWith} from './command';
 import {failure, working} from './working';
@@ -60,7 +60,7 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
       waiting = 0;
       ms = performance.now() - begin;
       drawAnswer();
-      if (answer) shell.say(w('sql.rows', grouped(answer.rows.length)));
+      if (answer) shell.say(t('sql.rows', grouped(answer.rows.length)));
     });
   }
 
@@ -77,12 +77,12 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
       cells: [value === null ? '–' : said(Number(value))]}));
     const choose = h('select', {id: 'sql-measure', change() { measure = choose.value; drawAnswer(); }},
       ...numbers.map(one => h('option', {value: one.name, selected: one === column}, one.name)));
-    return h('section', {class: 'sql-plot'}, h('p', {class: 'controls-row'}, h('label', {for: 'sql-measure'}, w('sql.plot')), ' ', choose,
-      table.rowCount > MOST_BARS && h('span', {class: 'quiet'}, ' ', w('sql.plot.first', MOST_BARS))),
-    barTable(w('sql.plot'), label?.name ?? '', [column.name], rows));
+    return h('section', {class: 'sql-plot'}, h('p', {class: 'controls-row'}, h('label', {for: 'sql-measure'}, t('sql.plot')), ' ', choose,
+      table.rowCount > MOST_BARS && h('span', {class: 'quiet'}, ' ', t('sql.plot.first', MOST_BARS))),
+    barTable(t('sql.plot'), label?.name ?? '', [column.name], rows));
   }
   function drawAnswer(): void {
-    if (waiting) return place.replaceChildren(working(w('answers.working'), null));
+    if (waiting) return place.replaceChildren(working(t('answers.working'), null));
     if (wrong) return place.replaceChildren(failure(wrong, ask));
     if (!answer) return place.replaceChildren();
     const table = tableOf(answer), span = spanOf(answer), name = table.columns.findIndex(column => column.name === 'name');
@@ -93,18 +93,18 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
     const link = (_: Table, row: number, column: Column, words: string): Child => {
       if (column.name !== 'start_ns' || !span) return false;
       const own = spanOf({columns: answer!.columns, rows: [answer!.rows[row]!]});
-      return own !== null && h('a', {href: shell.href('timeline', {query: `v=${own[0]},${Math.max(own[1], own[0] + 1)}`}), title: w('sql.toSlice')}, words);
+      return own !== null && h('a', {href: shell.href('timeline', {query: `v=${own[0]},${Math.max(own[1], own[0] + 1)}`}), title: t('sql.toSlice')}, words);
     };
     place.replaceChildren(...[
-      h('p', {class: 'quiet', role: 'status'}, w(answer.truncated ? 'sql.rows.first' : 'sql.rows', grouped(answer.rows.length)), ` · ${ms.toFixed(0)} ms`,
-        to && ' · ', to && h('a', {href: to, id: 'sql-timeline'}, w('sql.timeline'))),
+      h('p', {class: 'quiet', role: 'status'}, t(answer.truncated ? 'sql.rows.first' : 'sql.rows', grouped(answer.rows.length)), ` · ${ms.toFixed(0)} ms`,
+        to && ' · ', to && h('a', {href: to, id: 'sql-timeline'}, t('sql.timeline'))),
       table.rowCount > 0 && dataTable(table, {tip, view, link, changed: () => undefined}), plot(table),
-      h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, commandWith('sql', paths(), asked))),
+      h('p', {class: 'quiet'}, t('answers.same'), ' ', h('code', {}, commandWith('sql', paths(), asked))),
     ].filter((child): child is HTMLElement => !!child));
   }
   function drawSchema(): void {
-    const groups: readonly (readonly [string, string])[] = [['table', w('sql.tables')], ['function', w('sql.functions')], ['analysis', w('sql.analyses')]];
-    schema.replaceChildren(h('h2', {}, w('sql.schema')), ...groups.flatMap(([kind, title]) => {
+    const groups: readonly (readonly [string, string])[] = [['table', t('sql.tables')], ['function', t('sql.functions')], ['analysis', t('sql.analyses')]];
+    schema.replaceChildren(h('h2', {}, t('sql.schema')), ...groups.flatMap(([kind, title]) => {
       const tables = about.filter(one => one.kind === kind && !one.missing);
       return tables.length === 0 ? [] : [h('h3', {}, title), ...tables.map(one => h('details', {}, h('summary', {title: one.help}, one.name),
         h('p', {class: 'quiet'}, one.help), h('ul', {}, ...one.columns.map(column => h('li', {title: column.help}, column.name,
@@ -121,10 +121,10 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
     drawSchema();
   }
   function draw(): void {
-    const run = h('button', {type: 'submit'}, w('sql.run'));
-    element.replaceChildren(h('header', {}, h('h1', {tabindex: -1}, w('family.sql')), h('p', {class: 'lead'}, w('family.sql.what'))),
+    const run = h('button', {type: 'submit'}, t('sql.run'));
+    element.replaceChildren(h('header', {}, h('h1', {tabindex: -1}, t('family.sql')), h('p', {class: 'lead'}, t('family.sql.what'))),
       h('div', {class: 'sql-grid'}, h('div', {}, h('form', {class: 'sql-form', submit(event: Event) { event.preventDefault(); ask(); }},
-        h('label', {for: 'sql-query', class: 'live'}, w('sql.query')), box, h('p', {class: 'controls-row'}, run, h('span', {class: 'quiet'}, w('sql.keys')))), place), schema));
+        h('label', {for: 'sql-query', class: 'live'}, t('sql.query')), box, h('p', {class: 'controls-row'}, run, h('span', {class: 'quiet'}, t('sql.keys')))), place), schema));
     drawSchema();
     drawAnswer();
   }

@@ -1,19 +1,18 @@
 // What stands in the place of an answer: that it is being made, or why it cannot be.
 import {h} from '../../dom';
-import {sentence} from '../../i18n/i18n';
+import {sentence, t} from '../../i18n/i18n';
 import {ApiError} from '../api';
-import {w} from '../words';
 import type {Working} from './ask';
 
 // Said once a second is over: what is quick needs no words.
 export function working(words: string, now: Working | null): HTMLElement {
-  const time = now && now.seconds >= 1 ? w(now.state === 'waiting' ? 'working.waiting' : 'working.running', now.seconds.toFixed(0)) : '';
+  const time = now && now.seconds >= 1 ? t(now.state === 'waiting' ? 'working.waiting' : 'working.running', now.seconds.toFixed(0)) : '';
   return h('p', {class: 'working', role: 'status'}, h('i', {'aria-hidden': 'true'}), words, time && ` ${time}`);
 }
 
 export function failure(error: unknown, again: () => void): HTMLElement {
   const known = error instanceof ApiError;
-  return h('div', {class: 'notice', role: 'alert'}, h('p', {}, known ? sentence(error.message) : w('failed', String(error))),
+  return h('div', {class: 'notice', role: 'alert'}, h('p', {}, known ? sentence(error.message) : t('failed', String(error))),
     known && !!error.hint && h('p', {class: 'quiet'}, sentence(error.hint)),
-    (!known || error.status >= 500) && h('button', {class: 'plain link', click: again}, w('working.again')));
+    (!known || error.status >= 500) && h('button', {class: 'plain link', click: again}, t('working.again')));
 }

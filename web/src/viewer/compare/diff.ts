@@ -1,6 +1,5 @@
 // What `stageline diff --json` says of two runs (/api/compare); {}: neither run has a pipeline.
-import {currentLang} from '../../i18n/i18n';
-import {w} from '../words';
+import {currentLang, t} from '../../i18n/i18n';
 
 export interface Both { en: string; zh: string }
 export interface Diff {
@@ -17,5 +16,5 @@ export function sentences(diff: Diff): {headline: string; lead: string} {
   const stop = currentLang() === 'zh' ? '。' : '.';
   const cause = said({en: diff.cause_en, zh: diff.cause_zh}), each = said({en: diff.per_micro_batch_en, zh: diff.per_micro_batch_zh});
   return {headline: said({en: diff.headline_en, zh: diff.headline_zh}) + stop,
-    lead: [cause && w('compare.most', cause), each].filter(Boolean).map(one => one + stop).join(' ')};
+    lead: [cause && t('compare.most', cause), each].filter(Boolean).map(one => one + stop).join(' ')};
 }

@@ -15,7 +15,6 @@ import {said, sentences, type Diff} from './diff';
 import {DIFF, hasScene} from '../evidence/scenes';
 import {plainQuery} from '../route';
 import {hasFlame, hasPipeline} from '../shell';
-import {w} from '../words';
 
 const signed = (ns: number): string => `${ns < 0 ? '−' : '+'}${duration(Math.abs(ns))}`;
 const signedShare = (share: number): string => `${share < 0 ? '−' : '+'}${percent(Math.abs(share))}`;
@@ -37,71 +36,71 @@ export function makeCompare(shell: Shell): Page {
         h('td', {}, signed(effect)), h('td', {}, signedShare(share)), h('td', {}, error === null ||
             error === 0 ? '' : `± ${duration(error)}`));
     };
-    return h('section', {class: 'effects'}, h('h2', {}, w('compare.effects')), h('div', {class: 'plot-box'}, h('table', {class: 'plot'},
-      h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, w('compare.what')),
+    return h('section', {class: 'effects'}, h('h2', {}, t('compare.effects')), h('div', {class: 'plot-box'}, h('table', {class: 'plot'},
+      h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, t('compare.what')),
           h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
-        h('th', {scope: 'col'}, w('compare.effect')), h('th', {scope: 'col'}, w('compare.share')),
-            h('th', {scope: 'col'}, w('compare.error')))),
+        h('th', {scope: 'col'}, t('compare.effect')), h('th', {scope: 'col'}, t('compare.share')),
+            h('th', {scope: 'col'}, t('compare.error')))),
       h('tbody', {}, ...found.told.map((one, i) => row(hasPipeline(shell.run) && hasScene(one)
-        ? h('a', {href: shell.href('pipeline', {query: `scene=${DIFF}${i}`}), class: 'scene', title: w('compare.scene')}, said(one)) : said(one), one.effect_ns, one.effect_share, one.error_ns)),
-        row(w('compare.together'), found.change_ns, found.change_share, found.error_ns, true)))));
+        ? h('a', {href: shell.href('pipeline', {query: `scene=${DIFF}${i}`}), class: 'scene', title: t('compare.scene')}, said(one)) : said(one), one.effect_ns, one.effect_share, one.error_ns)),
+        row(t('compare.together'), found.change_ns, found.change_share, found.error_ns, true)))));
   }
   // Runs without a pipeline: what changed most by name, and which run is which; the table beneath calls them so.
   function profiles(): Child[] {
     const table = names?.tables.find(one => one.name === 'compare-traces');
     const [name, change] = ['name', 'self_diff_ns'].map(column => table && tableColumn(table, column));
-    const most = table && table.rowCount > 0 && name && change ? w('compare.names.most', String(name[0]), signed(Number(change[0]))) : w('page.compare');
-    return [h('h1', {tabindex: -1}, most), h('p', {class: 'lead'}, w('compare.pipeline.none')),
-      h('dl', {class: 'runs'}, h('dt', {}, w('compare.control')), h('dd', {}, h('b', {}, shell.run.title)),
-        h('dt', {}, w('compare.test')), h('dd', {}, h('b', {}, offers!.other!.title))),
-      hasFlame(shell.run) && h('p', {}, h('a', {href: shell.href('flame', {query: 'b=other'})}, w('compare.flame')))];
+    const most = table && table.rowCount > 0 && name && change ? t('compare.names.most', String(name[0]), signed(Number(change[0]))) : t('page.compare');
+    return [h('h1', {tabindex: -1}, most), h('p', {class: 'lead'}, t('compare.pipeline.none')),
+      h('dl', {class: 'runs'}, h('dt', {}, t('compare.control')), h('dd', {}, h('b', {}, shell.run.title)),
+        h('dt', {}, t('compare.test')), h('dd', {}, h('b', {}, offers!.other!.title))),
+      hasFlame(shell.run) && h('p', {}, h('a', {href: shell.href('flame', {query: 'b=other'})}, t('compare.flame')))];
   }
   function pipelines(): Child[] {
-    if (wrong) return [h('h1', {tabindex: -1}, w('page.compare')), failure(wrong, ask)];
-    if (!diff) return [h('h1', {tabindex: -1}, w('page.compare')), working(w('compare.working'), now)];
+    if (wrong) return [h('h1', {tabindex: -1}, t('page.compare')), failure(wrong, ask)];
+    if (!diff) return [h('h1', {tabindex: -1}, t('page.compare')), working(t('compare.working'), now)];
     if (diff.change_ns === undefined) return profiles();
     const found = diff as Diff;
     const words = sentences(found);
     return [
       h('h1', {tabindex: -1}, words.headline),
       h('p', {class: 'lead'}, words.lead),
-      h('dl', {class: 'runs'}, ...found.runs.flatMap((run, i) => [h('dt', {}, w(i === 0 ? 'compare.a' : 'compare.b')),
+      h('dl', {class: 'runs'}, ...found.runs.flatMap((run, i) => [h('dt', {}, t(i === 0 ? 'compare.a' : 'compare.b')),
         h('dd', {}, h('b', {}, i === 0 ? shell.run.title : offers!.other!.title), ` ${said(run)}`)])),
-      found.changes.length > 0 && h('section', {}, h('h2', {}, w('compare.changes')),
+      found.changes.length > 0 && h('section', {}, h('h2', {}, t('compare.changes')),
           h('ul', {}, ...found.changes.map(one => h('li', {}, said(one))))),
       effects(found),
-      h('p', {class: 'quiet'}, w('compare.matched', grouped(found.matched), grouped(found.unmatched), grouped(found.unused))),
-      h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, commandLine('diff', [...offers!.paths, ...offers!.other!.paths]))),
+      h('p', {class: 'quiet'}, t('compare.matched', grouped(found.matched), grouped(found.unmatched), grouped(found.unused))),
+      h('p', {class: 'quiet'}, t('answers.same'), ' ', h('code', {}, commandLine('diff', [...offers!.paths, ...offers!.other!.paths]))),
     ];
   }
   // Operators and kernels by name, largest change first as trace-diff orders them.
   function operators(): Child[] {
-    const title = h('h2', {class: 'title'}, w('compare.operators'));
+    const title = h('h2', {class: 'title'}, t('compare.operators'));
     if (noNames) return [title, failure(noNames, ask)];
-    if (!names) return [title, working(w('answers.working'), now)];
+    if (!names) return [title, working(t('answers.working'), now)];
     const full = names.tables.filter(table => table.rowCount > 0);
-    if (full.length === 0) return [title, h('p', {class: 'quiet'}, w('compare.operators.none'))];
+    if (full.length === 0) return [title, h('p', {class: 'quiet'}, t('compare.operators.none'))];
     return [title, ...full.flatMap((table: Table) => [h('h3', {}, tableTitle(table)),
       dataTable(table, {tip, link: nameLink})]),
       names.notes.length > 0 && h('ul', {class: 'notes quiet'}, ...names.notes.map(note => h('li', {}, flawWords(note.name, note.message)))),
-      h('p', {class: 'quiet'}, w('answers.same'), ' ', h('code', {}, commandOf('trace-diff', [],
+      h('p', {class: 'quiet'}, t('answers.same'), ' ', h('code', {}, commandOf('trace-diff', [],
           {control: offers!.paths[0]!, test: offers!.other!.paths[0]!})))];
   }
   // A name leads to where it runs: all its slices lit.
   function nameLink(_table: Table, _row: number, column: Column, words: string): Child {
     return column.name === 'name' && words !== '' && words !== '–' &&
-      h('a', {href: shell.href('timeline', {query: plainQuery(new URLSearchParams({lit: words}))}), title: w('compare.lit')}, words);
+      h('a', {href: shell.href('timeline', {query: plainQuery(new URLSearchParams({lit: words}))}), title: t('compare.lit')}, words);
   }
   function draw(): void {
     if (!visible) return;
     tip.hide();
-    if (!offers) return body.replaceChildren(h('h1', {tabindex: -1}, w('page.compare')), working(w('compare.working'), null));
-    if (!offers.other) return body.replaceChildren(h('h1', {tabindex: -1}, w('compare.none.title')),
-        h('p', {class: 'lead'}, w('compare.none')),
+    if (!offers) return body.replaceChildren(h('h1', {tabindex: -1}, t('page.compare')), working(t('compare.working'), null));
+    if (!offers.other) return body.replaceChildren(h('h1', {tabindex: -1}, t('compare.none.title')),
+        h('p', {class: 'lead'}, t('compare.none')),
       h('p', {}, h('code', {class: 'command'}, commandLine('view', offers.paths, '--compare OTHER_RUN'))),
-      h('h2', {}, w('compare.none.says')),
-      h('ul', {class: 'compare-says'}, h('li', {}, w('compare.none.effects')), h('li', {}, w('compare.none.both')), h('li', {}, w('compare.none.names'))),
-      h('p', {class: 'quiet'}, w('compare.none.terminal'), ' ', h('code', {class: 'command'}, commandLine('diff', offers.paths, 'OTHER_RUN'))));
+      h('h2', {}, t('compare.none.says')),
+      h('ul', {class: 'compare-says'}, h('li', {}, t('compare.none.effects')), h('li', {}, t('compare.none.both')), h('li', {}, t('compare.none.names'))),
+      h('p', {class: 'quiet'}, t('compare.none.terminal'), ' ', h('code', {class: 'command'}, commandLine('diff', offers.paths, 'OTHER_RUN'))));
     body.replaceChildren(...[...pipelines(), h('section', {class: 'operators'},
         ...operators().filter((one): one is Node | string => !!one))]
       .filter((one): one is Node | string => !!one));

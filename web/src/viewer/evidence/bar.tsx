@@ -1,7 +1,6 @@
 // Above the chart of a scene: the finding with its numbers, the ways to the ones before and after it, and a lane in which every
 // finding stands at the step that shows it.
-import {both} from '../../i18n/i18n';
-import {w} from '../words';
+import {both, t} from '../../i18n/i18n';
 import {stepOf, usualStep} from './staged';
 import type {Scenes} from './scenes';
 
@@ -44,12 +43,12 @@ export function EvidenceBar(props: Props) {
   const {scenes: {findings, keys}, now, show, leave, places, left} = props, at = keys.indexOf(now), finding = findings[at];
   if (!finding) return null;
   return (
-    <section class="evidence" aria-label={w('evidence')} id="evidence">
+    <section class="evidence" aria-label={t('evidence')} id="evidence">
       <div class="evidence-head">
-        <span class="evidence-move" role="group" aria-label={w('evidence.move')}>
-          <button id="scene-previous" disabled={at <= 0} aria-label={w('evidence.previous')} title={`${w('evidence.previous')} ⇧E`} onClick={() => show(keys[at - 1]!)}>‹</button>
-          <span class="quiet">{w('evidence.of', at + 1, keys.length)}</span>
-          <button id="scene-next" disabled={at >= keys.length - 1} aria-label={w('evidence.next')} title={`${w('evidence.next')} E`} onClick={() => show(keys[at + 1]!)}>›</button>
+        <span class="evidence-move" role="group" aria-label={t('evidence.move')}>
+          <button id="scene-previous" disabled={at <= 0} aria-label={t('evidence.previous')} title={`${t('evidence.previous')} ⇧E`} onClick={() => show(keys[at - 1]!)}>‹</button>
+          <span class="quiet">{t('evidence.of', at + 1, keys.length)}</span>
+          <button id="scene-next" disabled={at >= keys.length - 1} aria-label={t('evidence.next')} title={`${t('evidence.next')} E`} onClick={() => show(keys[at + 1]!)}>›</button>
         </span>
         <p class="evidence-words" aria-live="polite" title={both(finding.detail)}>
           <b>{both(finding.title)}</b>{' '}
@@ -57,14 +56,14 @@ export function EvidenceBar(props: Props) {
           <span class="quiet">{both(finding.detail)}</span>
         </p>
         <span class="evidence-places">{places.map(place => <a href={place.href}>{place.words}</a>)}</span>
-        <button id="scene-leave" aria-label={w('evidence.leave')} title={w('evidence.leave')} onClick={leave}>×</button>
+        <button id="scene-leave" aria-label={t('evidence.leave')} title={t('evidence.leave')} onClick={leave}>×</button>
       </div>
-      <div class="evidence-lane" role="group" aria-label={w('evidence.lane')}>
-        <span class="evidence-name" style={{width: `${left - 8}px`}}>{w('evidence.lane')}</span>
+      <div class="evidence-lane" role="group" aria-label={t('evidence.lane')}>
+        <span class="evidence-name" style={{width: `${left - 8}px`}}>{t('evidence.lane')}</span>
         {flagsOf(props).map(({x, at: list, beyond}) => (
           <span class={beyond === 0 ? 'flags' : 'flags beyond'} style={{transform: `translateX(${x}px)`}}>
             {list.map(i => (
-              <button aria-pressed={i === at} title={both(findings[i]!.title)} aria-label={w('evidence.flag', i + 1, both(findings[i]!.title))}
+              <button aria-pressed={i === at} title={both(findings[i]!.title)} aria-label={t('evidence.flag', i + 1, both(findings[i]!.title))}
                 onClick={() => show(keys[i]!)}>{beyond < 0 && '‹'}{i + 1}{beyond > 0 && '›'}</button>))}
           </span>))}
       </div>

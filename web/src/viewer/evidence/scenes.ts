@@ -1,4 +1,5 @@
 // The findings as scenes one goes through: which there are, and which one is shown. One list for the timeline and the pipeline.
+import {t} from '../../i18n/i18n';
 import type {Finding} from '../../data/report';
 import {tableColumn} from '../../data/report';
 import {keyOf} from '../../views/findings';
@@ -9,7 +10,6 @@ import type {Shell} from '../page';
 import {hasPipeline} from '../shell';
 import type {Diff} from '../compare/diff';
 import {duration} from '../../format';
-import {w} from '../words';
 
 export interface Scenes { findings: Finding[]; keys: string[]; steps: readonly Step[]; known: ReadonlySet<string> }
 
@@ -52,7 +52,7 @@ export async function scenesOfDiff(shell: Shell): Promise<Scenes> {
     if (!hasScene(told)) return;
     const [id, cause] = causeOf(told), value = `${told.effect_ns < 0 ? '−' : '+'}${duration(Math.abs(told.effect_ns))}`;
     keys.push(`${DIFF}${i}`);
-    findings.push({id, weight: 0, value, note: [w('compare.perStep'), w('compare.perStep')], title: [told.en, told.zh], detail: ['', ''], cause, causes: [cause]});
+    findings.push({id, weight: 0, value, note: [t('compare.perStep'), t('compare.perStep')], title: [told.en, told.zh], detail: ['', ''], cause, causes: [cause]});
   });
   return {findings, keys, steps: stepsOf(shell.run, tables), known: new Set(offers.answers.map(one => one.name))};
 }

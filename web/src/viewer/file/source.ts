@@ -1,7 +1,7 @@
 // A report is its own source: answers that were made when it was written, and the timeline's data (src/server/page_file.h).
+import {t} from '../../i18n/i18n';
 import type {Params, Reply, Source} from '../source';
 import {WireWriter} from '../wire';
-import {w} from '../words';
 import type {Group} from './load';
 import {answersOf, bytesOf, type Packed} from './store';
 import {fromBase64, unpack} from './unpack';
@@ -48,7 +48,7 @@ export function fileSource(): Source | null {
         return fromBase64(block?.textContent ?? '');
       };
       return {head: taken('head'), groups: groupsOf(document.querySelectorAll<HTMLScriptElement>('script[data-lanes]')), links: taken('links'),
-        words: {noArguments: w('file.arguments', command)}};
+        words: {noArguments: t('file.arguments', command)}};
     }));
   }
   async function fromKept(key: string): Promise<Reply> {
@@ -56,9 +56,9 @@ export function fileSource(): Source | null {
   }
   // The fixes were priced when the file was written; a step in another world takes the replay.
   async function price({fix, step: _, dp: _dp, ...changes}: Params): Promise<Reply> {
-    if (fix === undefined || Object.values(changes).some(value => value !== undefined)) return no(404, w('file.whatIf'), command);
+    if (fix === undefined || Object.values(changes).some(value => value !== undefined)) return no(404, t('file.whatIf'), command);
     const {fixes} = await (await fromKept('pipeline/fixes')).json() as {fixes: object[]}, chosen = fixes[Number(fix)];
-    return chosen ? reply(200, new WireWriter().finish({...chosen, columns: []})) : no(404, w('file.not'), command);
+    return chosen ? reply(200, new WireWriter().finish({...chosen, columns: []})) : no(404, t('file.not'), command);
   }
   return {
     async ask(path, params, signal) {
@@ -70,9 +70,9 @@ export function fileSource(): Source | null {
       }
       const {name, run, ...options} = asked, key = path === 'answer' ? `answer ${String(name)}` : run === undefined ? path : `${path} ${String(run)}`;
       if (path === 'pipeline/what-if') return price(asked);
-      if (Object.values(options).some(value => value !== undefined)) return no(404, w('file.options'), command);
+      if (Object.values(options).some(value => value !== undefined)) return no(404, t('file.options'), command);
       if (kept.has(key)) return fromKept(key);
-      return no(404, w('file.not'), command);
+      return no(404, t('file.not'), command);
     },
   };
 }

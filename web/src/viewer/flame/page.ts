@@ -2,13 +2,12 @@
 // ranks, of some, and of two sides held against each other.
 import {h, styled, type Child} from '../../dom';
 import {duration, grouped, percent} from '../../format';
-import {currentLang} from '../../i18n/i18n';
+import {currentLang, t} from '../../i18n/i18n';
 import {makeTextTip} from '../../views/text_tip';
 import {failure, working} from '../answers/working';
 import type {Paint} from '../api';
 import type {Page, Shell} from '../page';
 import {plainQuery} from '../route';
-import {w} from '../words';
 import {functionOf, functionsOf, isPerStep, keyText, KINDS, loadCalls, nodeOfKey, ranksOf, sandwichOf, treeOf, type Calls, type Clock, type FrameKind, type Ranks, type Tree} from './calls';
 import {makeFlame, type Flame, type FlameLook} from './chart';
 import {firstRows, functionsTable, makeTreeTable, type Sort, type TableLook} from './table';
@@ -47,7 +46,7 @@ export function makeFlamePage(shell: Shell): Page {
     return {choose: pick, zoom: pick, search: () => search.focus(), step: () => undefined, out: () => undefined};
   }
 
-  const nameOf = (frame: number, kind: number): string => (KINDS[kind] === 'rest' ? w('flame.rest', percentCut()) : KINDS[kind] === 'root' ? w('flame.root') : calls!.frames[frame]!);
+  const nameOf = (frame: number, kind: number): string => (KINDS[kind] === 'rest' ? t('flame.rest', percentCut()) : KINDS[kind] === 'root' ? t('flame.root') : calls!.frames[frame]!);
   const percentCut = (): string => `${(calls!.cutShare * 100).toPrecision(2)}\u202f%`;
   const nodeName = (of: Tree) => (node: number): string => nameOf(of.frame[node]!, of.kind[node]!);
   function paintOf(kind: FrameKind): Paint {
@@ -101,14 +100,14 @@ export function makeFlamePage(shell: Shell): Page {
   // ---- words ----
   const side = (which: Ranks): string => {
     const own = !which.startsWith('other'), number = which.replace(/^other:?/, ''), count = ranksOf(calls!, which).length;
-    const name = number === '' || number === 'all' ? (count === 1 ? w('rank', calls!.ranks[ranksOf(calls!, which)[0]!]!.rank) : w('flame.ranks.all', count)) : w('rank', number);
-    return calls!.ranks.some(rank => rank.other) ? `${w(own ? 'flame.run.a' : 'flame.run.b')} · ${name}` : name;
+    const name = number === '' || number === 'all' ? (count === 1 ? t('rank', calls!.ranks[ranksOf(calls!, which)[0]!]!.rank) : t('flame.ranks.all', count)) : t('rank', number);
+    return calls!.ranks.some(rank => rank.other) ? `${t(own ? 'flame.run.a' : 'flame.run.b')} · ${name}` : name;
   };
   function lines(of: Tree) {
     return (node: number, folded: number): string[] => {
-      const whole = of.total.a[0]! || 1, out = [nodeName(of)(node), w('flame.tip', duration(of.total.a[node]!), percent(of.total.a[node]! / whole), duration(of.self.a[node]!), countOf(of.calls.a[node]!))];
-      if (compared()) out.push(w('flame.tip.b', duration(of.total.b[node]!), duration(of.self.b[node]!), countOf(of.calls.b[node]!)), w('flame.tip.change', signed(of.total.b[node]! - of.total.a[node]!)));
-      if (folded > 0) out.push(w(folded === 1 ? 'flame.folded.one' : 'flame.folded', folded));
+      const whole = of.total.a[0]! || 1, out = [nodeName(of)(node), t('flame.tip', duration(of.total.a[node]!), percent(of.total.a[node]! / whole), duration(of.self.a[node]!), countOf(of.calls.a[node]!))];
+      if (compared()) out.push(t('flame.tip.b', duration(of.total.b[node]!), duration(of.self.b[node]!), countOf(of.calls.b[node]!)), t('flame.tip.change', signed(of.total.b[node]! - of.total.a[node]!)));
+      if (folded > 0) out.push(t(folded === 1 ? 'flame.folded.one' : 'flame.folded', folded));
       return out;
     };
   }
@@ -131,29 +130,29 @@ export function makeFlamePage(shell: Shell): Page {
     return options;
   }
   function drawTools(): void {
-    title.textContent = w('page.flame');
-    search.placeholder = w('flame.search');
-    search.setAttribute('aria-label', w('flame.search'));
+    title.textContent = t('page.flame');
+    search.placeholder = t('flame.search');
+    search.setAttribute('aria-label', t('flame.search'));
     if (document.activeElement !== search) search.value = look.query;
-    const views = h('div', {class: 'views', role: 'group', 'aria-label': w('flame.views')}, ...VIEWS.map(view => h('button', {'aria-pressed': String(look.view === view), 'data-view': view,
-      click: () => change({view, ...(view === 'sandwich' && look.chosen !== '' ? {fn: look.chosen} : {})}, true)}, w(`flame.view.${view}`))));
+    const views = h('div', {class: 'views', role: 'group', 'aria-label': t('flame.views')}, ...VIEWS.map(view => h('button', {'aria-pressed': String(look.view === view), 'data-view': view,
+      click: () => change({view, ...(view === 'sandwich' && look.chosen !== '' ? {fn: look.chosen} : {})}, true)}, t(`flame.view.${view}`))));
     const options = sides(), at = document.activeElement;
     // What is made anew keeps the focus of what stood there.
     const held = !(at instanceof HTMLElement) || !picks.contains(at) ? '' : at.dataset['view'] ? `[data-view=${at.dataset['view']}]` : `[name=${at.getAttribute('name')}]`;
     picks.replaceChildren(...[views,
-      select('clock', w('flame.clock'), look.clock, [['host', w('flame.clock.host')], ['device', w('flame.clock.device')]], value => change({clock: value as Clock})),
-      options.length > 1 && select('a', compared() ? 'A' : w('flame.of'), look.a, options, a => change({a})),
-      options.length > 1 && select('b', w('flame.against'), look.b, [['', w('flame.against.none')], ...options], b => change({b})),
-      look.view === 'flame' && h('label', {class: 'choice'}, h('input', {type: 'checkbox', name: 'folds', checked: look.folds, change: (event: Event) => change({folds: (event.target as HTMLInputElement).checked})}), w('flame.folds'))].filter((one): one is HTMLElement => !!one));
+      select('clock', t('flame.clock'), look.clock, [['host', t('flame.clock.host')], ['device', t('flame.clock.device')]], value => change({clock: value as Clock})),
+      options.length > 1 && select('a', compared() ? 'A' : t('flame.of'), look.a, options, a => change({a})),
+      options.length > 1 && select('b', t('flame.against'), look.b, [['', t('flame.against.none')], ...options], b => change({b})),
+      look.view === 'flame' && h('label', {class: 'choice'}, h('input', {type: 'checkbox', name: 'folds', checked: look.folds, change: (event: Event) => change({folds: (event.target as HTMLInputElement).checked})}), t('flame.folds'))].filter((one): one is HTMLElement => !!one));
     if (held) picks.querySelector<HTMLElement>(held)?.focus();
   }
   function drawSaid(): void {
     const a = ranksOf(calls!, look.a), b = look.b === '' ? [] : ranksOf(calls!, look.b), whole = tree!.total;
-    const parts: string[] = [compared() ? w('flame.said.two', side(look.a), duration(whole.a[0]!), side(look.b), duration(whole.b[0]!)) : w(look.clock === 'host' ? 'flame.said.host' : 'flame.said.device', duration(whole.a[0]!), side(look.a))];
-    if (Math.max(a.length, b.length) > 1) parts.push(w('flame.said.mean'));
-    if (isPerStep(calls!, a, b)) parts.push(w('flame.said.step'));
-    if (compared() && look.view !== 'tree') parts.push(w('flame.said.colours'));
-    if (calls!.leftOut > 0) parts.push(w('flame.said.cut', grouped(calls!.leftOut), percentCut()));
+    const parts: string[] = [compared() ? t('flame.said.two', side(look.a), duration(whole.a[0]!), side(look.b), duration(whole.b[0]!)) : t(look.clock === 'host' ? 'flame.said.host' : 'flame.said.device', duration(whole.a[0]!), side(look.a))];
+    if (Math.max(a.length, b.length) > 1) parts.push(t('flame.said.mean'));
+    if (isPerStep(calls!, a, b)) parts.push(t('flame.said.step'));
+    if (compared() && look.view !== 'tree') parts.push(t('flame.said.colours'));
+    if (calls!.leftOut > 0) parts.push(t('flame.said.cut', grouped(calls!.leftOut), percentCut()));
     said.textContent = parts.join(currentLang() === 'zh' ? '' : ' ');
     let covered = 0;  // of the outermost matches: nothing twice
     if (matches) for (const node of matches) {
@@ -161,34 +160,34 @@ export function makeFlamePage(shell: Shell): Page {
       while (above !== 0 && !matches.has(above)) above = tree!.parent[above]!;
       if (above === 0) covered += tree!.weight[node]!;
     }
-    found.textContent = matches ? w('flame.found', grouped(matches.size), percent(covered / (tree!.weight[0]! || 1))) : '';
+    found.textContent = matches ? t('flame.found', grouped(matches.size), percent(covered / (tree!.weight[0]! || 1))) : '';
   }
   function drawDetail(): void {
     const of = tree!, node = look.view === 'sandwich' ? 0 : chosen;
     detail.hidden = look.view === 'sandwich' || (look.view === 'tree' && node === 0);
-    if (node === 0) return detail.replaceChildren(h('span', {class: 'quiet'}, w('flame.detail.none')));
+    if (node === 0) return detail.replaceChildren(h('span', {class: 'quiet'}, t('flame.detail.none')));
     const [name, ...rest] = lines(of)(node, 0), kind = KINDS[of.kind[node]!]!;
     detail.replaceChildren(...[styled(h('i', {class: 'swatch', 'aria-hidden': 'true'}), {background: paintOf(kind).fill}), h('b', {title: name}, name!), ...rest.map(line => h('span', {}, line)),
-      h('span', {class: 'flame-links'}, look.view === 'flame' && node !== root && h('button', {class: 'plain link', click: () => zoom(node)}, w('flame.zoom')), look.view === 'flame' && root !== 0 && h('button', {class: 'plain link', click: () => zoom(0)}, w('flame.whole')),
-        kind !== 'rest' && h('button', {class: 'plain link', click: () => chooseFunction(functionOf(of, node))}, w('flame.callers')),
-        kind !== 'rest' && h('a', {href: shell.href('timeline', {query: plainQuery(new URLSearchParams({lit: nodeName(of)(node)}))})}, w('flame.timeline')))].filter((one): one is HTMLElement => !!one));
+      h('span', {class: 'flame-links'}, look.view === 'flame' && node !== root && h('button', {class: 'plain link', click: () => zoom(node)}, t('flame.zoom')), look.view === 'flame' && root !== 0 && h('button', {class: 'plain link', click: () => zoom(0)}, t('flame.whole')),
+        kind !== 'rest' && h('button', {class: 'plain link', click: () => chooseFunction(functionOf(of, node))}, t('flame.callers')),
+        kind !== 'rest' && h('a', {href: shell.href('timeline', {query: plainQuery(new URLSearchParams({lit: nodeName(of)(node)}))})}, t('flame.timeline')))].filter((one): one is HTMLElement => !!one));
   }
-  const flameLook = (of: Tree, more: Partial<FlameLook>): FlameLook => ({tree: of, root: 0, chosen: 0, matches: null, compared: compared(), folds: false, upward: false, name: nodeName(of), paint: paintOf, say: lines(of), saySmall: count => w('flame.small', grouped(count)), label: '', ...more});
+  const flameLook = (of: Tree, more: Partial<FlameLook>): FlameLook => ({tree: of, root: 0, chosen: 0, matches: null, compared: compared(), folds: false, upward: false, name: nodeName(of), paint: paintOf, say: lines(of), saySmall: count => t('flame.small', grouped(count)), label: '', ...more});
   function draw(): void {
     if (!visible) return;
     tip.hide();
     if (wrong) return body.replaceChildren(failure(wrong, ask));
-    if (!calls || !tree) { title.textContent = w('page.flame'); return body.replaceChildren(working(w('flame.working'), null)); }
+    if (!calls || !tree) { title.textContent = t('page.flame'); return body.replaceChildren(working(t('flame.working'), null)); }
     drawTools();
     drawSaid();
     drawDetail();
     body.dataset['view'] = look.view;
     const put = (...children: Child[]): void => { if ([...body.children].length !== children.length || children.some((child, i) => body.children[i] !== child)) body.replaceChildren(...children.filter((one): one is Node => !!one)); };
-    if (tree.weight[0]! <= 0) return put(h('p', {class: 'quiet'}, w('flame.none')));
+    if (tree.weight[0]! <= 0) return put(h('p', {class: 'quiet'}, t('flame.none')));
     const kinds: TableLook = {tree, compared: compared(), matches, matchFunction: tester(look.query) ? (frame, kind) => tester(look.query)!(nameOf(frame, kind)) : null, name: nameOf, colour: kind => paintOf(KINDS[kind]!).fill};
     if (look.view === 'flame') {
       put(flame.element);
-      flame.draw(flameLook(tree, {root, chosen, matches, folds: look.folds, label: w('flame.aria', run.title)}));
+      flame.draw(flameLook(tree, {root, chosen, matches, folds: look.folds, label: t('flame.aria', run.title)}));
     } else if (look.view === 'tree') {
       put(table.element);
       table.draw(kinds, chosen, choose);
@@ -197,16 +196,16 @@ export function makeFlamePage(shell: Shell): Page {
   function drawSandwich(kinds: TableLook): void {
     const all = functionsOf(tree!), at = look.fn === '' ? -1 : nodeOfKey(tree!, look.fn), first = [...all.values()].sort((x, y) => Math.max(...y.self) - Math.max(...x.self) || x.id - y.id)[0];
     const one = all.get(at > 0 ? functionOf(tree!, at) : -1) ?? first;
-    if (!one) return body.replaceChildren(h('p', {class: 'quiet'}, w('flame.none')));
+    if (!one) return body.replaceChildren(h('p', {class: 'quiet'}, t('flame.none')));
     const list = functionsTable(kinds, {chosen: one.id, sort: look.sort, rows, pick: chooseFunction, sortBy: sort => change({sort}), more: () => { rows += 1000; draw(); }});
     ({callers: up, callees: down} = sandwichOf(calls!, tree!, one, compared()));
     const whole = tree!.total.a[0]! || 1, scrolled = body.querySelector('.flame-table')?.scrollTop ?? 0, held = (document.activeElement as HTMLElement | null)?.dataset['function'];
     const heading = h('div', {class: 'flame-function'}, styled(h('i', {class: 'swatch', 'aria-hidden': 'true'}), {background: paintOf(KINDS[one.kind]!).fill}), h('h2', {}, nameOf(one.frame, one.kind)),
-      h('p', {}, w('flame.tip', duration(one.total[0]), percent(one.total[0] / whole), duration(one.self[0]), countOf(one.calls[0])), compared() ? ` · B: ${w('flame.tip.b', duration(one.total[1]), duration(one.self[1]), countOf(one.calls[1]))} · ${w('flame.tip.change', signed(one.total[1] - one.total[0]))}` : ''));
-    body.replaceChildren(list, h('div', {class: 'flame-sandwich'}, heading, h('h3', {}, w('flame.callers.title')), callers.element, h('h3', {}, w('flame.callees.title')), callees.element));
+      h('p', {}, t('flame.tip', duration(one.total[0]), percent(one.total[0] / whole), duration(one.self[0]), countOf(one.calls[0])), compared() ? ` · B: ${t('flame.tip.b', duration(one.total[1]), duration(one.self[1]), countOf(one.calls[1]))} · ${t('flame.tip.change', signed(one.total[1] - one.total[0]))}` : ''));
+    body.replaceChildren(list, h('div', {class: 'flame-sandwich'}, heading, h('h3', {}, t('flame.callers.title')), callers.element, h('h3', {}, t('flame.callees.title')), callees.element));
     list.scrollTop = scrolled;
     if (held) list.querySelector<HTMLElement>(`[data-function="${held}"]`)?.focus({preventScroll: true});
-    const draws = (chart: Flame, of: Tree, upward: boolean): void => chart.draw(flameLook(of, {root: of.children[0]![0] ?? 0, upward, matches: matched(of), label: w(upward ? 'flame.callers.title' : 'flame.callees.title')}));
+    const draws = (chart: Flame, of: Tree, upward: boolean): void => chart.draw(flameLook(of, {root: of.children[0]![0] ?? 0, upward, matches: matched(of), label: t(upward ? 'flame.callers.title' : 'flame.callees.title')}));
     draws(callers, up, true);
     draws(callees, down, false);
     // The function itself is next to its own name: the callers' chart ends there.
@@ -284,7 +283,7 @@ export function makeFlamePage(shell: Shell): Page {
       return {rest: look.view === 'flame' ? '' : look.view, query: plainQuery(query)};
     },
     restyle: draw,
-    keys: () => [{keys: '← → ↑ ↓', does: w('flame.keys.move')}, {keys: 'Enter', does: w('flame.keys.zoom')}, {keys: 'Esc', does: w('flame.keys.out')}, {keys: '0', does: w('flame.keys.whole')},
-      {keys: '/', does: w('flame.search')}, {keys: 'N ⇧N', does: w('flame.keys.next')}],
+    keys: () => [{keys: '← → ↑ ↓', does: t('flame.keys.move')}, {keys: 'Enter', does: t('flame.keys.zoom')}, {keys: 'Esc', does: t('flame.keys.out')}, {keys: '0', does: t('flame.keys.whole')},
+      {keys: '/', does: t('flame.search')}, {keys: 'N ⇧N', does: t('flame.keys.next')}],
   };
 }

@@ -1,8 +1,8 @@
 // The tables of calls: every function (the sandwich's left side), and the tree from the top down. Rows beyond the first come when
 // someone asks for them.
+import {t} from '../../i18n/i18n';
 import {h, styled, type Child} from '../../dom';
 import {duration, grouped, percent} from '../../format';
-import {w} from '../words';
 import {functionsOf, type Functions, type Tree} from './calls';
 
 const FIRST_ROWS = 200, FIRST_CHILDREN = 40, MOST_LINES = 3000, OPENED = 0.5;  // the share of the whole that a child has to have to be opened by itself
@@ -38,14 +38,14 @@ export function functionsTable(look: TableLook, use: FunctionsUse): HTMLElement 
   const head = (sort: Sort | null, words: string, text = false): HTMLElement => h('th', {scope: 'col', class: text ? 'text' : '', 'aria-sort': sort === use.sort ? (sort === 'name' ? 'ascending' : 'descending') : null},
     sort ? h('button', {class: 'plain', click: () => use.sortBy(sort)}, words) : words);
   const heads = look.compared
-    ? [head('name', w('flame.function'), true), head('total', w('flame.total.a')), head(null, w('flame.total.b')), head('change', w('flame.change')), head(null, w('flame.change.self')), head('calls', w('flame.calls'))]
-    : [head('name', w('flame.function'), true), head('total', w('flame.total')), head(null, w('flame.share')), head('self', w('flame.self')), head('calls', w('flame.calls'))];
+    ? [head('name', t('flame.function'), true), head('total', t('flame.total.a')), head(null, t('flame.total.b')), head('change', t('flame.change')), head(null, t('flame.change.self')), head('calls', t('flame.calls'))]
+    : [head('name', t('flame.function'), true), head('total', t('flame.total')), head(null, t('flame.share')), head('self', t('flame.self')), head('calls', t('flame.calls'))];
   return h('div', {class: 'flame-table'}, h('table', {}, h('thead', {}, h('tr', {}, ...heads)),
     h('tbody', {}, ...found.slice(0, use.rows).map(one => h('tr', {'aria-selected': one.id === use.chosen ? 'true' : null},
       h('th', {class: 'text', scope: 'row'}, swatch(look.colour(one.kind)), h('button', {class: 'plain', 'data-function': one.id, title: look.name(one.frame, one.kind), click: () => use.pick(one.id)}, look.name(one.frame, one.kind))),
       ...numbers(look, one.self, one.total, one.calls, whole))))),
-    found.length > use.rows && h('button', {class: 'plain link', click: use.more}, w('flame.more', grouped(found.length - use.rows))),
-    found.length === 0 && h('p', {class: 'quiet'}, w('flame.none.match')));
+    found.length > use.rows && h('button', {class: 'plain link', click: use.more}, t('flame.more', grouped(found.length - use.rows))),
+    found.length === 0 && h('p', {class: 'quiet'}, t('flame.none.match')));
 }
 export const firstRows = FIRST_ROWS;
 
@@ -118,21 +118,21 @@ export function makeTreeTable(): TreeTable {
       for (let next = todo.pop(); next; next = todo.pop()) {
         const [node, depth, of, at] = next;
         if (node < 0) {
-          rows.push(h('tr', {role: 'row'}, h('td', {role: 'gridcell', class: 'text', colspan: look.compared ? 6 : 5}, styled(h('button', {class: 'plain link', click: () => { wide.add(-1 - node); again(); }}, w('flame.more', grouped(of))), {'margin-left': `${depth * 16}px`}))));
+          rows.push(h('tr', {role: 'row'}, h('td', {role: 'gridcell', class: 'text', colspan: look.compared ? 6 : 5}, styled(h('button', {class: 'plain link', click: () => { wide.add(-1 - node); again(); }}, t('flame.more', grouped(of))), {'margin-left': `${depth * 16}px`}))));
           continue;
         }
         rows.push(row(node, depth, of, at));
         if (++shown >= MOST_LINES && todo.length > 0) {
-          rows.push(h('tr', {role: 'row'}, h('td', {role: 'gridcell', class: 'text quiet', colspan: look.compared ? 6 : 5}, w('flame.tree.most', grouped(MOST_LINES)))));
+          rows.push(h('tr', {role: 'row'}, h('td', {role: 'gridcell', class: 'text quiet', colspan: look.compared ? 6 : 5}, t('flame.tree.most', grouped(MOST_LINES)))));
           break;
         }
         if (open.has(node) || kept) below(node, depth + 1);
       }
-      const heads = look.compared ? [w('flame.function'), w('flame.total.a'), w('flame.total.b'), w('flame.change'), w('flame.change.self'), w('flame.calls')]
-        : [w('flame.function'), w('flame.total'), w('flame.share'), w('flame.self'), w('flame.calls')];
+      const heads = look.compared ? [t('flame.function'), t('flame.total.a'), t('flame.total.b'), t('flame.change'), t('flame.change.self'), t('flame.calls')]
+        : [t('flame.function'), t('flame.total'), t('flame.share'), t('flame.self'), t('flame.calls')];
       const scrolled = element.scrollTop;
-      element.replaceChildren(h('table', {role: 'treegrid', 'aria-label': w('flame.tree')}, h('thead', {}, h('tr', {role: 'row'}, ...heads.map((words, i) => h('th', {role: 'columnheader', scope: 'col', class: i === 0 ? 'text' : ''}, words)))), h('tbody', {role: 'rowgroup'}, ...rows)),
-        ...(rows.length === 0 ? [h('p', {class: 'quiet'}, w('flame.none.match'))] : []));
+      element.replaceChildren(h('table', {role: 'treegrid', 'aria-label': t('flame.tree')}, h('thead', {}, h('tr', {role: 'row'}, ...heads.map((words, i) => h('th', {role: 'columnheader', scope: 'col', class: i === 0 ? 'text' : ''}, words)))), h('tbody', {role: 'rowgroup'}, ...rows)),
+        ...(rows.length === 0 ? [h('p', {class: 'quiet'}, t('flame.none.match'))] : []));
       element.scrollTop = scrolled;
     },
   };

@@ -15,7 +15,6 @@ import type {Step} from '../api';
 import {explained, findingOf, type Explained} from '../explained';
 import type {Page, Shell} from '../page';
 import {hasCompare, hasFlame, hasPipeline} from '../shell';
-import {w} from '../words';
 import {stepsOf} from '../evidence/scenes';
 import {usualStep} from '../evidence/staged';
 import {placesOf, replicaOf, windowOf} from './places';
@@ -49,10 +48,10 @@ export function makeOverview(shell: Shell): Page {
     const machines = new Set(run.ranks.map(rank => rank.machine).filter(machine => machine >= 0)).size;
     const list: [string, Child][] = [
       [t('facts.ranks'), grouped(ranks)],
-      [w('facts.stages'), stages > 1 && grouped(stages)],
+      [t('facts.stages'), stages > 1 && grouped(stages)],
       [t('facts.machines'), machines > 1 && grouped(machines)],
       [t('facts.steps'), run.steps.length > 0 && grouped(run.steps.length)],
-      [w('facts.span'), duration(run.span_ns)],
+      [t('facts.span'), duration(run.span_ns)],
       [t('facts.slices'), grouped(run.slices)],
       [t('facts.source'), `${run.format}, ${description(run.description)}`]];
     return h('section', {class: 'aside-block'}, h('dl', {class: 'facts'},
@@ -75,7 +74,7 @@ export function makeOverview(shell: Shell): Page {
   function headline(): HTMLElement {
     const none = t('headline.none', countOf('ranks', run.ranks.length), countOf('steps', run.steps.length), grouped(run.slices));
     if (!told) return h('section', {class: 'headline'}, h('h1', {tabindex: -1}, run.title),
-      wrong ? failure(wrong, ask) : working(w('overview.looking'), now));
+      wrong ? failure(wrong, ask) : working(t('overview.looking'), now));
     const parts = told.parts.map((part): SpanPart => ({id: part.id, share: part.share, label: [part.label_en, part.label_zh]}));
     return headlineView({title: [told.title_en, told.title_zh], lead: [told.lead_en, told.lead_zh], parts}, none);
   }
@@ -87,7 +86,7 @@ export function makeOverview(shell: Shell): Page {
       h('div', {class: 'cols'},
         h('div', {}, told?.note_en && !told.why_not ? h('p', {class: 'quiet'}, currentLang() === 'zh' ? told.note_zh : told.note_en) : '',
           told ? findingsView(findings, evidence, sceneHref) : '',
-          told?.why_not ? h('p', {class: 'quiet'}, w('overview.whyNot', told.why_not)) : ''),
+          told?.why_not ? h('p', {class: 'quiet'}, t('overview.whyNot', told.why_not)) : ''),
         h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(),
             facts()].filter((one): one is HTMLElement => !!one))),
       ...[!hasPipeline(run) && told && layersOfStep(told),
@@ -105,12 +104,12 @@ export function makeOverview(shell: Shell): Page {
   function ways(): HTMLElement {
     const link = (href: string, words: string, does: string): HTMLElement => h('li', {}, h('a', {href}, words), ' ',
         h('span', {class: 'quiet'}, does));
-    return h('section', {class: 'ways'}, h('h2', {}, w('overview.ways')), h('ul', {},
-      hasPipeline(run) && link(shell.href('pipeline'), w('page.pipeline'), w('overview.pipeline')),
-      link(shell.href('timeline'), w('page.timeline'), w('overview.timeline')),
-      hasFlame(run) && link(shell.href('flame'), w('page.flame'), w('overview.flame')),
-      link(shell.href('answers'), w('page.answers'), w('overview.answers')),
-      hasCompare(run) && link(shell.href('compare'), w('page.compare'), w('overview.compare'))));
+    return h('section', {class: 'ways'}, h('h2', {}, t('overview.ways')), h('ul', {},
+      hasPipeline(run) && link(shell.href('pipeline'), t('page.pipeline'), t('overview.pipeline')),
+      link(shell.href('timeline'), t('page.timeline'), t('overview.timeline')),
+      hasFlame(run) && link(shell.href('flame'), t('page.flame'), t('overview.flame')),
+      link(shell.href('answers'), t('page.answers'), t('overview.answers')),
+      hasCompare(run) && link(shell.href('compare'), t('page.compare'), t('overview.compare'))));
   }
   function redraw(): void { if (visible) draw(); }
   function ask(): void {

@@ -1,4 +1,5 @@
 // Where a finding can be seen: the table its numbers are in, its scene in the pipeline and in the timeline.
+import {t} from '../../i18n/i18n';
 import type {Finding} from '../../data/report';
 import type {Run, Step} from '../api';
 import {familyOf} from '../answers/families';
@@ -7,7 +8,6 @@ import {plainQuery} from '../route';
 import {accusedOf} from '../evidence/rules';
 import {stepOf} from '../evidence/staged';
 import {hasPipeline} from '../shell';
-import {w} from '../words';
 
 export interface Place { id: 'table' | 'pipeline' | 'timeline'; words: string; href: string }
 
@@ -49,12 +49,12 @@ export function placesOf(shell: Shell, finding: Finding, key: string, steps: rea
   const places: Place[] = [], {run} = shell, step = stepOf(steps, finding);
   const [analysis, table] = finding.analysis ? [finding.analysis,
       finding.table ?? ''] : TABLES[finding.id]?.find(([name]) => known.has(name)) ?? ['', ''];
-  if (analysis) places.push({id: 'table', words: w('place.table'), href: answerPlace(shell, analysis, table)});
+  if (analysis) places.push({id: 'table', words: t('place.table'), href: answerPlace(shell, analysis, table)});
   // Its pipeline page replays other schedules.
-  if (finding.id.startsWith('offer.')) return hasPipeline(run) ? [{id: 'pipeline', words: w('place.pipeline'), href: shell.href('pipeline')}] : [];
+  if (finding.id.startsWith('offer.')) return hasPipeline(run) ? [{id: 'pipeline', words: t('place.pipeline'), href: shell.href('pipeline')}] : [];
   const dp = replicaOf(run, [finding]), query = plainQuery(new URLSearchParams({scene: key}));
-  if (hasPipeline(run) && step) places.push({id: 'pipeline', words: w('place.pipeline'), href: shell.href('pipeline',
+  if (hasPipeline(run) && step) places.push({id: 'pipeline', words: t('place.pipeline'), href: shell.href('pipeline',
       {query: `step=${step.number}${dp >= 0 ? `&dp=${dp}` : ''}&${query}`})});
-  places.push({id: 'timeline', words: w('place.timeline'), href: shell.href('timeline', {query})});
+  places.push({id: 'timeline', words: t('place.timeline'), href: shell.href('timeline', {query})});
   return places;
 }

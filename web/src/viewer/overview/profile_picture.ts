@@ -10,7 +10,6 @@ import {topKernels} from '../../profile/kernels';
 import type {Lane, Step, TilesHeader} from '../api';
 import {plainQuery} from '../route';
 import type {Shell} from '../page';
-import {w} from '../words';
 
 const ROW = 26, GAP = 4, INPUT = 'dataloader|enumerate\\(|_next_data|fetch.*batch|collate';
 const MOST_RANKS = 12;
@@ -58,9 +57,9 @@ export function profilePicture(shell: Shell, step: Step | undefined, usual: bool
   const {run} = shell, rank = rankOf(shell, wanted), lanes = run.lanes.filter(lane => lane.rank_index === rank && (lane.type === 'stream' || lane.type === 'thread') && lane.slices > 0);
   if (!step || rank < 0 || !lanes.some(lane => lane.type === 'stream')) return null;
   const canvas = h('canvas', {'aria-hidden': 'true'}), labels = h('div', {class: 'picture-labels', 'aria-hidden': 'true'});
-  const title = (usual ? w('overview.picture.title', step.number) : w('overview.picture.accused', step.number)) + (run.ranks.length > 1 ? ` · ${t('row.rank', run.ranks[rank]!.rank)}` : '');
+  const title = (usual ? t('overview.picture.title', step.number) : t('overview.picture.accused', step.number)) + (run.ranks.length > 1 ? ` · ${t('row.rank', run.ranks[rank]!.rank)}` : '');
   const place = h('a', {class: 'picture', href: shell.href('timeline', {query: plainQuery(new URLSearchParams({v: `${Math.round(step.start_ns)},${Math.round(step.end_ns)}`}))}),
-    }, h('span', {class: 'live'}, w('overview.picture.profile', step.number)), labels, h('div', {class: 'picture-plot'}, canvas,
+    }, h('span', {class: 'live'}, t('overview.picture.profile', step.number)), labels, h('div', {class: 'picture-plot'}, canvas,
       h('div', {class: 'picture-ends quiet', 'aria-hidden': 'true'}, h('span', {}, '0'), h('span', {}, duration(step.end_ns - step.start_ns)))));
   const section = h('section', {class: 'step-picture profile-picture'}, h('div', {class: 'chart-head'}, h('h2', {}, title)), place);
   let found: Map<Layer, Float32Array> | null = null, shown: Layer[] = [];
@@ -91,7 +90,7 @@ export function profilePicture(shell: Shell, step: Step | undefined, usual: bool
     found = layers;
     const busy = (layer: Layer): number => layers.get(layer)!.reduce((sum, share) => sum + share, 0) / 1024;
     shown = LAYERS.filter(layer => layer === 'computing' || busy(layer) > 0);
-    labels.replaceChildren(...shown.map(layer => styled(h('span', {}, w(`layer.${layer}`), ' ', h('small', {class: 'quiet'}, `${(busy(layer) * 100).toFixed(busy(layer) < 0.1 ? 1 : 0)}\u202f%`)), {height: `${ROW}px`})));
+    labels.replaceChildren(...shown.map(layer => styled(h('span', {}, t(`layer.${layer}`), ' ', h('small', {class: 'quiet'}, `${(busy(layer) * 100).toFixed(busy(layer) < 0.1 ? 1 : 0)}\u202f%`)), {height: `${ROW}px`})));
     section.dataset['layers'] = shown.map(layer => `${layer}=${busy(layer).toFixed(4)}`).join(' ');
     paint();
   }, () => { section.hidden = true; });
@@ -105,6 +104,6 @@ export function profileBars(shell: Shell, tables: readonly Table[]): HTMLElement
   if (!bars && !kernels) return null;
   const more = (href: string, words: string): HTMLElement => h('p', {class: 'quiet'}, h('a', {href}, words));
   return h('section', {class: 'profile-bars'},
-    bars && h('div', {}, ...bars.nodes, more(shell.href('answers', {rest: 'time', query: 'answer=temporal-breakdown'}), w('overview.bars.more'))),
-    kernels && h('div', {}, ...kernels, more(shell.href('answers', {rest: 'kernels', query: 'answer=gpu-kernel-breakdown'}), w('overview.kernels.more'))));
+    bars && h('div', {}, ...bars.nodes, more(shell.href('answers', {rest: 'time', query: 'answer=temporal-breakdown'}), t('overview.bars.more'))),
+    kernels && h('div', {}, ...kernels, more(shell.href('answers', {rest: 'kernels', query: 'answer=gpu-kernel-breakdown'}), t('overview.kernels.more'))));
 }

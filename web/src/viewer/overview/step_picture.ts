@@ -7,7 +7,6 @@ import type {Lane, SlicesAnswer, Step} from '../api';
 import type {Shell} from '../page';
 import {tintOf} from '../../chart/colours';
 import {chunkPaints} from '../colours';
-import {w} from '../words';
 
 const SIZES = [11.5, 10, 8.5];  // of numbers: the largest that fits the cell
 const ROW = 30, GAP = 5, FIRST_COMPUTE = 'compute';
@@ -46,8 +45,8 @@ function halvesOf(slices: SlicesAnswer, isForward: (kind: number) => boolean): U
 export function stepPicture(shell: Shell, step: Step | undefined, replica: number): HTMLElement | null {
   const {run} = shell, {lanes, all} = lanesOf(shell, replica);
   if (!step || lanes.length === 0) return null;
-  const dp = run.ranks[lanes[0]!.rank_index]!.dp, title = w('overview.picture.title', step.number) +
-      (dp >= 0 && run.groupings.includes('dp') ? ` · ${w('note.dp', dp)}` : '');
+  const dp = run.ranks[lanes[0]!.rank_index]!.dp, title = t('overview.picture.title', step.number) +
+      (dp >= 0 && run.groupings.includes('dp') ? ` · ${t('note.dp', dp)}` : '');
   const canvas = h('canvas', {'aria-hidden': 'true'}), ends = h('div', {class: 'picture-ends quiet', 'aria-hidden': 'true'}, h('span', {}, '0'),
       h('span', {}, duration(step.end_ns - step.start_ns)));
   const labels = lanes.map(lane => {
@@ -56,7 +55,7 @@ export function stepPicture(shell: Shell, step: Step | undefined, replica: numbe
   });
   const height = lanes.length * (ROW + GAP) - GAP, place = h('a', {class: 'picture',
       href: shell.href('pipeline', {query: `step=${step.number}${dp >= 0 && run.groupings.includes('dp') ? `&dp=${dp}` : ''}`}),
-    }, h('span', {class: 'live'}, w('overview.picture', step.number)), h('div', {class: 'picture-labels', 'aria-hidden': 'true'}, ...labels),
+    }, h('span', {class: 'live'}, t('overview.picture', step.number)), h('div', {class: 'picture-labels', 'aria-hidden': 'true'}, ...labels),
         h('div', {class: 'picture-plot'}, canvas, ends));
   let slices: SlicesAnswer | null = null;
 
@@ -117,5 +116,5 @@ export function stepPicture(shell: Shell, step: Step | undefined, replica: numbe
   }), h('li', {}, styled(h('i', {}), {background: run.palette[shell.theme].idle,
       'box-shadow': `inset 0 0 0 1px ${run.palette[shell.theme].idle2}`}), t('group.idle')));
   return h('section', {class: 'step-picture'}, h('div', {class: 'chart-head'}, h('h2', {}, title), key),
-      place, lanes.length < all && h('p', {class: 'quiet'}, w('overview.picture.some', lanes.length, all)));
+      place, lanes.length < all && h('p', {class: 'quiet'}, t('overview.picture.some', lanes.length, all)));
 }

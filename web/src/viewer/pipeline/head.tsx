@@ -5,10 +5,9 @@ import {CHUNK_TINTS, tintShare} from '../../chart/colours';
 import {hasMany} from '../../chart/layout';
 import {BUBBLE_PARTS, type Bubbles} from '../../data/bubbles';
 import {isCompute, KIND_GROUP} from '../../data/kind';
-import {t, type Key} from '../../i18n/i18n';
+import {type Key, t} from '../../i18n/i18n';
 import {homeOf} from '../../state';
 import {hasContextParallel, replicaName} from '../../words';
-import {w} from '../words';
 import {saveChart} from './save';
 import {chooseStep, openable, setWorld, toggleAll, type Pipe} from './pipe';
 
@@ -39,10 +38,10 @@ function causesOf({parts, cells}: Bubbles): number[] {
 // Cells that differ from their like in the other run.
 function MarkKey() {
   return <>
-    <li><i class="mark longer" />{w('pipe.mark.longer')}</li>
-    <li><i class="mark shorter" />{w('pipe.mark.shorter')}</li>
-    <li><i class="mark moved" />{w('pipe.mark.moved')}</li>
-    <li><i class="mark alone" />{w('pipe.mark.alone')}</li>
+    <li><i class="mark longer" />{t('pipe.mark.longer')}</li>
+    <li><i class="mark shorter" />{t('pipe.mark.shorter')}</li>
+    <li><i class="mark moved" />{t('pipe.mark.moved')}</li>
+    <li><i class="mark alone" />{t('pipe.mark.alone')}</li>
   </>;
 }
 
@@ -57,10 +56,10 @@ function Legend({pipe}: {pipe: Pipe}) {
       {chunks.length > 1 && <li>{first.map(chunk => <i class="group-0 chunk" style={{opacity: String(1 - tintShare(chunk))}} />)}
         {t('chart.chunks', first.join(', '))}</li>}
       {state.causes && app.bubbles && causes.length > 0 && !together
-        ? causes.map(k => <li><i class={`cause cause-${BUBBLE_PARTS[k]}`} />{w(`cause.${BUBBLE_PARTS[k]!}`)}</li>)
+        ? causes.map(k => <li><i class={`cause cause-${BUBBLE_PARTS[k]}`} />{t(`cause.${BUBBLE_PARTS[k]!}`)}</li>)
         : <li><i class="group-idle" />{t('group.idle')}</li>}
-      {pipe.world ? <><li><i class="ghost" />{w('pipe.under.recorded')}</li><li><i class="theory-end" />{w('pipe.end.recorded')}</li></>
-        : app.under ? <li><i class="ghost" />{w('pipe.under.step', state.beside ?? 0)}</li>
+      {pipe.world ? <><li><i class="ghost" />{t('pipe.under.recorded')}</li><li><i class="theory-end" />{t('pipe.end.recorded')}</li></>
+        : app.under ? <li><i class="ghost" />{t('pipe.under.step', state.beside ?? 0)}</li>
           : state.theory && report.theory && <>
             {!together && <li><i class="ghost" />{t('chart.ghost', report.theory.schedule)}</li>}
             {report.theory.steps.length > 0 && <li><i class="theory-end" />{t('chart.theoryEnd')}</li>}
@@ -98,19 +97,19 @@ export function Head({pipe, showBoth, evidence}: {pipe: Pipe; showBoth(both: boo
       <Legend pipe={pipe} />
       <div class="controls-row">
         {steps.length > 1 && (
-          <div class="controls" role="group" aria-label={w('pipe.steps')}>
+          <div class="controls" role="group" aria-label={t('pipe.steps')}>
             <button id="prev-step" aria-label={t('chart.prev')} title={`${t('chart.prev')} [`} onClick={() => move(-1)}>‹</button>
             <StepField pipe={pipe} />
             <button id="next-step" aria-label={t('chart.next')} title={`${t('chart.next')} ]`} onClick={() => move(1)}>›</button>
             <button id="all-steps" aria-pressed={state.step === null} onClick={() =>
                 chooseStep(pipe, app.state.step === null ? steps[0]!.step : null)}>{t('chart.all')}</button>
-            <select id="beside" aria-label={w('pipe.beside')} title={w('pipe.beside')} value={state.beside ?? ''} disabled={state.step === null ||
+            <select id="beside" aria-label={t('pipe.beside')} title={t('pipe.beside')} value={state.beside ?? ''} disabled={state.step === null ||
                 pipe.world !== null} onChange={event => {
                   const {value} = event.currentTarget;
                   app.change({beside: value === '' ? null : Number(value)});
                 }}>
-              <option value="">{w('pipe.beside.none')}</option>
-              {steps.slice(0, 500).filter(s => s.step !== state.step).map(s => <option value={s.step}>{w('pipe.beside.step', s.step)}</option>)}
+              <option value="">{t('pipe.beside.none')}</option>
+              {steps.slice(0, 500).filter(s => s.step !== state.step).map(s => <option value={s.step}>{t('pipe.beside.step', s.step)}</option>)}
             </select>
           </div>)}
         {model.dps.length > 1 && (
@@ -119,17 +118,17 @@ export function Head({pipe, showBoth, evidence}: {pipe: Pipe; showBoth(both: boo
             {hasMany(app.report.parts) && <option value="null">{t(hasContextParallel(app) ? 'chart.pipelines' : 'chart.replicas', model.dps.length)}</option>}
             {model.dps.map(dp => <option value={dp}>{replicaName(app, dp)}</option>)}
           </select>)}
-        {stages.length > 0 && <button id="unfold" aria-pressed={allOpen} title={w('pipe.unfold.help')} onClick={() =>
-            toggleAll(app)}>{w('pipe.unfold')}</button>}
+        {stages.length > 0 && <button id="unfold" aria-pressed={allOpen} title={t('pipe.unfold.help')} onClick={() =>
+            toggleAll(app)}>{t('pipe.unfold')}</button>}
         {app.model.ghosts && <button id="theory" aria-pressed={state.theory} title={t('chart.theory.help')} onClick={() =>
             toggleTheory(app)}>{t('chart.theory')}</button>}
-        {app.bubbles && <button id="causes" aria-pressed={state.causes} title={w('pipe.causes.help')} onClick={() =>
-            app.change({causes: !app.state.causes})}>{w('pipe.causes')}</button>}
-        {pipe.other && <button id="both" aria-pressed={pipe.both} title={w('pipe.both.help')} onClick={() => showBoth(!pipe.both)}>{w('pipe.both')}</button>}
-        <button id="scenes" aria-pressed={pipe.scene !== ''} title={w('evidence.help')} onClick={evidence}>{w('evidence.lane')}</button>
+        {app.bubbles && <button id="causes" aria-pressed={state.causes} title={t('pipe.causes.help')} onClick={() =>
+            app.change({causes: !app.state.causes})}>{t('pipe.causes')}</button>}
+        {pipe.other && <button id="both" aria-pressed={pipe.both} title={t('pipe.both.help')} onClick={() => showBoth(!pipe.both)}>{t('pipe.both')}</button>}
+        <button id="scenes" aria-pressed={pipe.scene !== ''} title={t('evidence.help')} onClick={evidence}>{t('evidence.lane')}</button>
         <button id="fit" title={t('chart.fit.help')} onClick={() => setView(app, homeOf(app.model, app.state.step))}>{t('chart.fit')}</button>
-        <button id="save-svg" title={w('pipe.save.svg')} onClick={() => saveChart(pipe, 'svg')}>SVG</button>
-        <button id="save-png" title={w('pipe.save.png')} onClick={() => saveChart(pipe, 'png')}>PNG</button>
+        <button id="save-svg" title={t('pipe.save.svg')} onClick={() => saveChart(pipe, 'svg')}>SVG</button>
+        <button id="save-png" title={t('pipe.save.png')} onClick={() => saveChart(pipe, 'png')}>PNG</button>
       </div>
     </div>
   );

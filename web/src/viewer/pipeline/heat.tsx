@@ -5,7 +5,6 @@ import {duration} from '../../format';
 import {t} from '../../i18n/i18n';
 import {replicaName} from '../../words';
 import {commandLine} from '../command';
-import {w} from '../words';
 import {chooseStep, type Pipe} from './pipe';
 
 const MOST_CELLS = 4096, FULL = 0.25;  // a quarter above or below is the deepest colour
@@ -52,14 +51,14 @@ export function Workers({pipe}: {pipe: Pipe}) {
   }
   return (
     <section class="card" aria-labelledby="workers-title">
-      <h2 id="workers-title">{w('pipe.workers')}</h2>
-      <HeatMap id="workers" name={w('pipe.workers')} rows={replicas} columns={stages} rowName={dp => replicaName(app, dp)} at={(dp, stage) => {
+      <h2 id="workers-title">{t('pipe.workers')}</h2>
+      <HeatMap id="workers" name={t('pipe.workers')} rows={replicas} columns={stages} rowName={dp => replicaName(app, dp)} at={(dp, stage) => {
         const row = byPlace.get(`${dp}/${stage}`);
         return row ? {ratio: row.num('peer_ratio'), now: app.state.dp === dp && !app.state.open.has(stage),
-          title: w('pipe.worker', row.num('rank'), stage, row.num('peer_ratio').toFixed(3), duration(row.num('busy_ns'))),
+          title: t('pipe.worker', row.num('rank'), stage, row.num('peer_ratio').toFixed(3), duration(row.num('busy_ns'))),
           go: () => app.change({dp, hovered: -1})} : null;
       }} />
-      <p class="how">{w('pipe.workers.how')} <code>{commandLine('analyze stragglers', pipe.shell.run.paths)}</code></p>
+      <p class="how">{t('pipe.workers.how')} <code>{commandLine('analyze stragglers', pipe.shell.run.paths)}</code></p>
     </section>
   );
 }
@@ -71,14 +70,14 @@ export function StepMap({pipe}: {pipe: Pipe}) {
   const byPlace = new Map(all.map(row => [`${row.num('step')}/${row.num('stage')}`, row]));
   return (
     <section class="card" aria-labelledby="step-map-title">
-      <h2 id="step-map-title">{w('pipe.stepMap')}</h2>
-      <HeatMap id="step-map" name={w('pipe.stepMap')} rows={stages} columns={steps} rowName={stage => t('row.stage', stage)} at={(stage, step) => {
+      <h2 id="step-map-title">{t('pipe.stepMap')}</h2>
+      <HeatMap id="step-map" name={t('pipe.stepMap')} rows={stages} columns={steps} rowName={stage => t('row.stage', stage)} at={(stage, step) => {
         const row = byPlace.get(`${step}/${stage}`);
         return row ? {ratio: row.num('ratio'), now: app.state.step === step,
-          title: w('pipe.stepStage', step, stage, row.num('ratio').toFixed(3), duration(row.num('busy_ns')), row.num('slowest_rank')),
+          title: t('pipe.stepStage', step, stage, row.num('ratio').toFixed(3), duration(row.num('busy_ns')), row.num('slowest_rank')),
           go: () => chooseStep(pipe, step)} : null;
       }} />
-      <p class="how">{w('pipe.stepMap.how')} <code>{commandLine('analyze stragglers', pipe.shell.run.paths)}</code></p>
+      <p class="how">{t('pipe.stepMap.how')} <code>{commandLine('analyze stragglers', pipe.shell.run.paths)}</code></p>
     </section>
   );
 }

@@ -1,12 +1,12 @@
 // The second run below the first (view A --compare B): on one axis, aligned where their steps begin, steps chosen together;
 // what the pointer or a click chooses in one is shown in the other.
+import {t} from '../../i18n/i18n';
 import {makeApp} from '../../app';
 import {makeChart} from '../../chart/chart';
 import {compareSteps} from '../../data/differences';
 import {duration, percent} from '../../format';
 import {homeOf, spanOf, type State} from '../../state';
 import {cellCode} from '../../words';
-import {w} from '../words';
 import type {Loaded} from './load';
 import {ownModel, type Other, type Pipe} from './pipe';
 
@@ -93,7 +93,7 @@ export function likeWords(pipe: Pipe, side: 'a' | 'b', cell: number): string {
   const {other} = pipe, found = other?.compared?.[side];
   if (!other || !found || !pipe.both || pipe.world || cell < 0) return '';
   const [own, its] = side === 'a' ? [pipe.app, other.app] : [other.app, pipe.app], like = found.other[cell]!, name = side === 'a' ? 'B' : 'A';
-  if (like < 0) return found.marks[cell] === 0 ? '' : w('pipe.like.none', name);
+  if (like < 0) return found.marks[cell] === 0 ? '' : t('pipe.like.none', name);
   const here = own.cells.dur[cell]!, dur = its.cells.dur[like]!, by = here > 0 ? dur / here - 1 : 0;
-  return w('pipe.like', name, cellCode(its, like), duration(dur), `${by < 0 ? '−' : '+'}${percent(Math.abs(by))}`);
+  return t('pipe.like', name, cellCode(its, like), duration(dur), `${by < 0 ? '−' : '+'}${percent(Math.abs(by))}`);
 }

@@ -10,7 +10,7 @@ import {densityOf, STACK} from '../../data/density';
 import {worstOf, type RanksAnswer} from '../../data/worst';
 import {h, styled} from '../../dom';
 import {duration, grouped, percent} from '../../format';
-import {currentLang, t, type Key} from '../../i18n/i18n';
+import {currentLang, type Key, t} from '../../i18n/i18n';
 import {detailsView} from '../../views/details';
 import {homeOf} from '../../state';
 import {makeTip, type PageTip} from '../../views/tip';
@@ -22,7 +22,6 @@ import {stepOf} from '../evidence/staged';
 import {placesOf, replicaOf} from '../overview/places';
 import {litOf} from './lit';
 import type {KeyWords, Page, Shell} from '../page';
-import {w} from '../words';
 import {stateOf, toQuery} from './address';
 import {deskOf} from '../answers/ask';
 import {timelineQuery} from './cell';
@@ -40,8 +39,8 @@ import {WorstRanks} from './worst';
 
 const KEYS: [string, () => string][] = [
   ['W S', () => t('keys.zoom.long')], ['A D', () => t('keys.move.long')], ['← → ↑ ↓', () => t('keys.arrows.long')], ['[ ]', () => t('keys.step.long')],
-  [', .', () => t('keys.cell.long')], ['0', () => t('keys.fit.long')], ['T', () => t('keys.theory.long')], ['C', () => w('pipe.key.causes')],
-  ['E ⇧E', () => w('keys.evidence')], ['U ⇧U', () => w('pipe.key.unfold')], ['Enter', () => w('pipe.key.timeline')], ['Esc', () => t('keys.esc.long')]];
+  [', .', () => t('keys.cell.long')], ['0', () => t('keys.fit.long')], ['T', () => t('keys.theory.long')], ['C', () => t('pipe.key.causes')],
+  ['E ⇧E', () => t('keys.evidence')], ['U ⇧U', () => t('pipe.key.unfold')], ['Enter', () => t('pipe.key.timeline')], ['Esc', () => t('keys.esc.long')]];
 
 export function makePipeline(shell: Shell): Page {
   const evidence = h('div', {class: 'evidence-place'}), top = h('div', {}), controls = h('div', {}), body = h('div', {class: 'cards'}), chartPlace = h('div', {class: 'chart-place'});
@@ -141,7 +140,7 @@ export function makePipeline(shell: Shell): Page {
       if (other.loaded.model.steps.some(one => one.step === wanted)) chooseBelow(made, other, wanted);
       showBoth(made, made.both);
     }).catch((error: unknown) => {
-      made.tablesError = w('pipe.other.none', error instanceof Error ? error.message : String(error));
+      made.tablesError = t('pipe.other.none', error instanceof Error ? error.message : String(error));
       schedule();
     });
   }
@@ -175,7 +174,7 @@ export function makePipeline(shell: Shell): Page {
     densityOf(app.cells, app.model, sum, app.state.step).fill(time - pixel / 2, time + pixel / 2, 1, shares);
     const waiting = 1 - shares.reduce((all, share) => all + share, 0), line = (name: string, share: number): HTMLElement | null =>
       (share >= 0.0005 ? h('div', {class: 'quiet'}, `${name} ${percent(share)}`) : null);
-    tip.place(x, y, h('b', {}, w(sum.whole ? 'pipe.sum' : 'pipe.sum.others', sum.stage, sum.rows.length)),
+    tip.place(x, y, h('b', {}, t(sum.whole ? 'pipe.sum' : 'pipe.sum.others', sum.stage, sum.rows.length)),
       ...STACK.flatMap((group, k) => line(t(`group.${group}` as Key), shares[k]!) ?? []), ...(line(t('group.idle'), waiting) ? [line(t('group.idle'), waiting)!] : []));
     return true;
   }
@@ -184,7 +183,7 @@ export function makePipeline(shell: Shell): Page {
     if (at < 0) return false;
     const {cells, parts} = app.bubbles!, lines = BUBBLE_PARTS.map((id, k) => [partWord(id), parts[k]![at]!] as const)
       .filter(([, ns]) => Math.abs(ns) >= cells.dur[at]! / 200);
-    tip.place(x, y, h('b', {}, w('pipe.waits', duration(cells.dur[at]!))),
+    tip.place(x, y, h('b', {}, t('pipe.waits', duration(cells.dur[at]!))),
       ...lines.map(([name, ns]) => h('div', {class: 'quiet'}, `${name} ${ns < 0 ? '−' : ''}${duration(Math.abs(ns))}`)));
     return true;
   }
@@ -216,7 +215,7 @@ export function makePipeline(shell: Shell): Page {
   function drawDetails(made: Pipe): void {
     const {app} = made, {selected} = app.state;
     const link = selected >= 0 && !made.world ? h('a', {class: 'to-timeline', id: 'to-timeline', href: shell.href('timeline', {query: timelineQuery(made, selected)})},
-      w('pipe.toTimeline')) : null;
+      t('pipe.toTimeline')) : null;
     const {other} = made, alone = selected < 0 && !!other && made.both && other.app.state.selected >= 0;
     const words = alone ? likeWords(made, 'b', other.app.state.selected) : likeWords(made, 'a', selected);
     detailsPlace.replaceChildren(detailsView(alone ? other.app : app), ...(words ? [h('p', {class: 'quiet'}, words)] : []), ...(link ? [link] : []));
@@ -228,7 +227,7 @@ export function makePipeline(shell: Shell): Page {
     try {
       const scenes = made.scenes && isOfDiff(made.scenes.keys[0] ?? '') === isOfDiff(key) ? made.scenes : await (isOfDiff(key) ? scenesOfDiff : scenesOf)(shell), at = key === null ? 0 : scenes.keys.indexOf(key), finding = scenes.findings[at];
       if (mine !== staging) return;
-      if (!finding) return key === null ? shell.say(w('evidence.none')) : shell.lost(`scene=${key}`);
+      if (!finding) return key === null ? shell.say(t('evidence.none')) : shell.lost(`scene=${key}`);
       if (made.world) setWorld(made, null);
       const {app} = made, dp = replicaOf(shell.run, [finding]), number = stepOf(scenes.steps, finding)?.number ?? null;
       const known = made.recorded.model.steps.some(one => one.step === number), step = keep ? app.state.step : known ? number : app.state.step;
@@ -266,7 +265,7 @@ export function makePipeline(shell: Shell): Page {
     const next = made.scene && made.scenes ? made.scenes.keys[made.scenes.keys.indexOf(made.scene) + by] : null;
     if (next !== undefined) showScene(made, next).catch(wrong);
   }
-  const wrong = (error: unknown): void => shell.say(w('failed', String(error)));
+  const wrong = (error: unknown): void => shell.say(t('failed', String(error)));
   function drawEvidence(made: Pipe): void {
     const {scenes, scene, app} = made, finding = scenes?.findings[scenes.keys.indexOf(scene)], plot = made.chart.scene();
     const {t0, t1} = app.state.view, left = plot.layout.labelWidth, width = Math.max(plot.width - left - 8, 60);
@@ -297,7 +296,7 @@ export function makePipeline(shell: Shell): Page {
         </div>
         <div class="cards">
           {pipe.tablesError && <p class="notice" role="alert">{pipe.tablesError}</p>}
-          {!pipe.tables && !pipe.tablesError && <p class="quiet">{w('pipe.tables.wait')}</p>}
+          {!pipe.tables && !pipe.tablesError && <p class="quiet">{t('pipe.tables.wait')}</p>}
           <Kept by={[...now, state.step, state.dp, shown, other?.between, pipe.world]}><Stages pipe={pipe} /></Kept>
           <Kept by={[...now, pipe.app.worst, state.selected]}><WorstRanks pipe={pipe} /></Kept>
           <Kept by={[...now, state.dp, state.open]}><Workers pipe={pipe} /></Kept>
@@ -305,7 +304,7 @@ export function makePipeline(shell: Shell): Page {
       </>, body);
     const {cells} = pipe.recorded.report;
     notice.hidden = cells.count >= cells.total;
-    if (!notice.hidden) notice.textContent = w('pipe.truncated', grouped(cells.count), grouped(cells.total), pipe.recorded.model.steps.length, cells.steps, rankList(pipe.recorded.model.steps.map(one => one.step)));
+    if (!notice.hidden) notice.textContent = t('pipe.truncated', grouped(cells.count), grouped(cells.total), pipe.recorded.model.steps.length, cells.steps, rankList(pipe.recorded.model.steps.map(one => one.step)));
   }
   function takeScene(made: Pipe, query: string): void {
     const fields = new URLSearchParams(query), key = fields.get('scene');
@@ -313,7 +312,7 @@ export function makePipeline(shell: Shell): Page {
   }
   function restyle(): void {
     if (!pipe) {
-      notice.textContent = w('pipe.wait');
+      notice.textContent = t('pipe.wait');
       return;
     }
     const {app} = pipe, {group} = app.report.palette[shell.theme];

@@ -11,7 +11,6 @@ import {duration, percent} from '../../format';
 import {currentLang, t} from '../../i18n/i18n';
 import {replicaName} from '../../words';
 import {commandLine} from '../command';
-import {w} from '../words';
 import type {Loaded} from './load';
 import {toggleStage, type Pipe} from './pipe';
 import {partWord} from './steps';
@@ -104,20 +103,20 @@ export function Stages({pipe}: {pipe: Pipe}) {
   const used = PARTS.filter((_, k) => [...rows, ...below?.values() ?? []].some(row => Math.abs(row.ns[k]!) > row.pipelineNs / 2000));
   const whole = Math.max(1, ...rows.map(row => row.pipelineNs), ...[...below?.values() ?? []].map(row => row.pipelineNs));
   const replica = recorded.model.dps.length > 1 && dp !== null ? `${currentLang() === 'zh' ? '，' : ', '}${replicaName(app, dp)}` : '';
-  const nameOf = (stage: number, run: string): string => (below ? w('pipe.stages.of', stage, run) : t('row.stage', stage));
+  const nameOf = (stage: number, run: string): string => (below ? t('pipe.stages.of', stage, run) : t('row.stage', stage));
   return (
     <section class="card stages" aria-labelledby="stages-title">
-      <h2 id="stages-title">{isStep ? w('pipe.stages.step', step!, replica) : w('pipe.stages')}</h2>
+      <h2 id="stages-title">{isStep ? t('pipe.stages.step', step!, replica) : t('pipe.stages')}</h2>
       {own.length > 0 && (
-        <div class="controls" role="group" aria-label={w('pipe.stages.which')}>
-          <button id="stages-step" aria-pressed={isStep} onClick={() => want('step')}>{w('pipe.stages.this')}</button>
+        <div class="controls" role="group" aria-label={t('pipe.stages.which')}>
+          <button id="stages-step" aria-pressed={isStep} onClick={() => want('step')}>{t('pipe.stages.this')}</button>
           <button id="stages-all" aria-pressed={!isStep} onClick={() => want('all')}>{t('chart.all')}</button>
         </div>)}
       <div class="fits"><table class="plain">
         <thead><tr>
           <th scope="col" class="text">{t('stages.stage')}</th><th scope="col" class="bar-head">
             <ul class="key">{used.map(([id]) => <li><i class={`part swatch ${id}`} />{partWord(id)}</li>)}</ul></th>
-          <th scope="col">{w('pipe.busy')}</th>{kinds.map(kind => <th scope="col" title={w('pipe.kind.help', t(`kind.${kind}` as 'kind.F'))}>{kind}{' '}
+          <th scope="col">{t('pipe.busy')}</th>{kinds.map(kind => <th scope="col" title={t('pipe.kind.help', t(`kind.${kind}` as 'kind.F'))}>{kind}{' '}
             <small>ms</small></th>)}
           {hasRatio && <th scope="col">{t('stages.ratio')}</th>}
         </tr></thead>
@@ -126,7 +125,7 @@ export function Stages({pipe}: {pipe: Pipe}) {
             const its = below?.get(row.stage);
             return (
               <tr>
-                <th scope="row" class="text"><button class="plain link" title={w('pipe.stage.open')} onClick={() =>
+                <th scope="row" class="text"><button class="plain link" title={t('pipe.stage.open')} onClick={() =>
                     toggleStage(app, row.stage)}>{row.stage}</button></th>
                 <td class="bar-cell"><Bar row={row} whole={isStep ? whole : Math.max(row.pipelineNs, 1)} name={nameOf(row.stage, 'A')} />
                   {its && <Bar row={its} whole={whole} name={nameOf(row.stage, 'B')} />}</td>
@@ -139,7 +138,7 @@ export function Stages({pipe}: {pipe: Pipe}) {
           })}
         </tbody>
       </table></div>
-      <p class="how">{w(isStep ? 'pipe.stages.stepHow' : 'pipe.stages.how')} <code>{commandLine('analyze waterfall', pipe.shell.run.paths, isStep ? `--steps ${step}` : '')}</code></p>
+      <p class="how">{t(isStep ? 'pipe.stages.stepHow' : 'pipe.stages.how')} <code>{commandLine('analyze waterfall', pipe.shell.run.paths, isStep ? `--steps ${step}` : '')}</code></p>
     </section>
   );
 }

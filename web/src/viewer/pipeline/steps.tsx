@@ -3,13 +3,12 @@ import {BUBBLE_PARTS} from '../../data/bubbles';
 import type {Table} from '../../data/report';
 import {frameOf} from '../../data/frame';
 import {duration, percent} from '../../format';
-import {currentLang, t} from '../../i18n/i18n';
+import {currentLang, type Key, t} from '../../i18n/i18n';
 import {FORWARD, isCompute} from '../../data/kind';
 import {spanOf} from '../../state';
 import {replicaName} from '../../words';
 import {SplitBar} from '../../views/split_bar';
 import {barHeight, stepTimes} from '../../views/step_bars';
-import {w, type Word} from '../words';
 import {chooseStep, type Pipe} from './pipe';
 import {earlyCells, slowestReplica} from './step_facts';
 
@@ -28,10 +27,10 @@ export function splitOf(pipe: Pipe): Split | null {
 
 const EARLY_SHARE = 0.01;  // of the step: less is what stamps are off by
 
-export const partWord = (id: string): string => w(`cause.${id}` as Word);
+export const partWord = (id: string): string => t(`cause.${id}` as Key);
 
 function StepBar({split, early}: {split: Split; early: boolean}) {
-  const word = (id: string, ns: number): string => (early && id === 'rest' && ns < 0 ? w('pipe.early.part') : partWord(id));
+  const word = (id: string, ns: number): string => (early && id === 'rest' && ns < 0 ? t('pipe.early.part') : partWord(id));
   return <SplitBar aria={split.parts.map(([id, ns]) => `${partWord(id)} ${duration(ns)}`).join(', ')} parts={split.parts.map(([id, ns]) =>
     ({id, kind: id, share: ns / split.spanNs, label: word(id, ns), words: `${partWord(id)}: ${duration(ns)}, ${percent(ns / split.spanNs)}`}))} />;
 }
@@ -51,8 +50,8 @@ function AfterBar({pipe, split, after}: {pipe: Pipe; split: Split; after: number
       <SplitBar aria={`${words}: ${parts_.map(one => `${percent(one.share)} ${one.label}`).join(', ')}`} parts={parts_} brief /></div></div>);
   return (
     <div class="after" id="before-after">
-      {line(w('pipe.before'), split.spanNs, split.parts.map(([id, ns]) => ({id, kind: id, share: ns / split.spanNs, label: partWord(id)})))}
-      {line(w('pipe.after'), after, [{id: 'compute', kind: 'compute', share, label: partWord('compute')}, {id: 'other', kind: 'idle', share: 1 - share, label: w('pipe.after.rest')}])}
+      {line(t('pipe.before'), split.spanNs, split.parts.map(([id, ns]) => ({id, kind: id, share: ns / split.spanNs, label: partWord(id)})))}
+      {line(t('pipe.after'), after, [{id: 'compute', kind: 'compute', share, label: partWord('compute')}, {id: 'other', kind: 'idle', share: 1 - share, label: t('pipe.after.rest')}])}
     </div>);
 }
 
@@ -94,8 +93,8 @@ function BesideSentence({pipe}: {pipe: Pipe}) {
     const more = ns - (before.get(stage) ?? NaN);
     if (Math.abs(more) > Math.abs(most?.[1] ?? 0)) most = [stage, more];
   }
-  const words = [w(by >= 0 ? 'pipe.longer' : 'pipe.shorter', step, duration(Math.abs(by)), beside)];
-  if (most) words.push(w(most[1] >= 0 ? 'pipe.stage.more' : 'pipe.stage.less', most[0], duration(Math.abs(most[1]))));
+  const words = [t(by >= 0 ? 'pipe.longer' : 'pipe.shorter', step, duration(Math.abs(by)), beside)];
+  if (most) words.push(t(most[1] >= 0 ? 'pipe.stage.more' : 'pipe.stage.less', most[0], duration(Math.abs(most[1]))));
   return <p class="beside-words">{words.join(' ')}</p>;
 }
 
@@ -108,8 +107,8 @@ function SlowestSentence({pipe}: {pipe: Pipe}) {
   const more = [duration(by), percent(by / (found.ns - by))] as const;
   return (
     <p class="beside-words" id="slowest">
-      {found.dp === state.dp ? w(found.count > 2 ? 'pipe.slowest.own' : 'pipe.slowest.ofTwo', ...more, found.count)
-        : <button class="plain link" onClick={() => app.change({dp: found.dp, hovered: -1})}>{w('pipe.slowest', name, ...more)}</button>}
+      {found.dp === state.dp ? t(found.count > 2 ? 'pipe.slowest.own' : 'pipe.slowest.ofTwo', ...more, found.count)
+        : <button class="plain link" onClick={() => app.change({dp: found.dp, hovered: -1})}>{t('pipe.slowest', name, ...more)}</button>}
     </p>);
 }
 
@@ -122,8 +121,8 @@ function earlyOf({app, recorded, shell}: Pipe): {count: number; of: number; wors
 }
 function EarlySentence({pipe}: {pipe: Pipe}) {
   const early = pipe.world ? null : earlyOf(pipe);
-  return early && <p class="notice" id="early">{w('pipe.early', early.count, early.of, duration(early.worstNs))}{' '}
-    {w(pipe.shell.run.clock.state === 'shared' ? 'pipe.early.oneClock' : 'pipe.early.clocks')}</p>;
+  return early && <p class="notice" id="early">{t('pipe.early', early.count, early.of, duration(early.worstNs))}{' '}
+    {t(pipe.shell.run.clock.state === 'shared' ? 'pipe.early.oneClock' : 'pipe.early.clocks')}</p>;
 }
 
 export function StepHead({pipe}: {pipe: Pipe}) {
@@ -131,10 +130,10 @@ export function StepHead({pipe}: {pipe: Pipe}) {
   const span = stepTimes({...app, model: pipe.recorded.model}).find(s => s.step === state.step)?.span;
   const replica = dps.length > 1 && state.dp !== null ? `${currentLang() === 'zh' ? '，' : ', '}${replicaName(app, state.dp)}` : '';
   const {world} = pipe, after = world && world.step === state.step && span !== undefined ? world.end - (world.recordedEnd - span) : null;
-  const title = after !== null && span !== undefined ? w('pipe.title.after', state.step!, duration(span), duration(after),
-      `${after <= span ? '−' : '+'}${percent(Math.abs(1 - after / span))}`, replica) : state.step === null ? w('pipe.title.all', steps.length) : span === undefined ? t('chart.step', state.step)
-    : split ? w('pipe.title', state.step, duration(span), percent(split.parts[0]![1] / split.spanNs), replica)
-      : w('pipe.title.span', state.step, duration(span), replica);
+  const title = after !== null && span !== undefined ? t('pipe.title.after', state.step!, duration(span), duration(after),
+      `${after <= span ? '−' : '+'}${percent(Math.abs(1 - after / span))}`, replica) : state.step === null ? t('pipe.title.all', steps.length) : span === undefined ? t('chart.step', state.step)
+    : split ? t('pipe.title', state.step, duration(span), percent(split.parts[0]![1] / split.spanNs), replica)
+      : t('pipe.title.span', state.step, duration(span), replica);
   return (
     <div class="step-head">
       <div class="step-words">

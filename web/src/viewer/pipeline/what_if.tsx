@@ -2,10 +2,9 @@
 // it was. Prices are those of stageline what-if.
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration, percent} from '../../format';
-import {currentLang, sentence} from '../../i18n/i18n';
+import {currentLang, sentence, t} from '../../i18n/i18n';
 import {answered} from '../answers/ask';
 import {commandLine} from '../command';
-import {w} from '../words';
 import {askedOf, atRest, keptOf, keptText, textOf, type Kept} from './scenario';
 import {oneReplica, setWorld, shownAlone, type Pipe, type World} from './pipe';
 import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Price} from './world';
@@ -18,7 +17,7 @@ function Says({price}: {price: Price}) {
   return (
     <p class="says" role="status" id="says" data-saving={price.saving_ns} data-step={price.step_ns}>
       <b class={none ? 'none' : costs ? 'costs' : ''}>{costs ? '+' : '−'}{percent(Math.abs(price.saving_share))}</b>{' '}
-      {w(costs ? 'pipe.whatIf.costs' : 'pipe.whatIf.saves', duration(Math.abs(price.saving_ns)) + error, duration(price.step_ns ?? 0),
+      {t(costs ? 'pipe.whatIf.costs' : 'pipe.whatIf.saves', duration(Math.abs(price.saving_ns)) + error, duration(price.step_ns ?? 0),
         duration(price.recorded_ns ?? 0))}
     </p>);
 }
@@ -26,11 +25,11 @@ function Says({price}: {price: Price}) {
 function FixList({fixes, chosen, choose}: {fixes: Fix[]; chosen: number; choose(index: number): void}) {
   if (fixes.length === 0) return null;
   return (
-    <ol aria-label={w('pipe.whatIf.fixes')}>
+    <ol aria-label={t('pipe.whatIf.fixes')}>
       {fixes.slice(0, 8).map((fix, i) => (
         <li class="fix">
           <button class="plain link" aria-pressed={i === chosen} title={zh(fix.assumes, fix.assumes_zh)} onClick={() => choose(i === chosen ? -1 : i)}>
-            {zh(fix.name, fix.name_zh)}{fix.bound && ` (${w('pipe.whatIf.bound')})`}</button>
+            {zh(fix.name, fix.name_zh)}{fix.bound && ` (${t('pipe.whatIf.bound')})`}</button>
           <b class={fix.saving_share > 0.001 ? '' : 'none'}>−{percent(fix.saving_share)}</b>
         </li>))}
     </ol>);
@@ -40,10 +39,10 @@ function FixList({fixes, chosen, choose}: {fixes: Fix[]; chosen: number; choose(
 function nameOf(asked: Asked, fixes: Fixes): string {
   if (asked.fix >= 0) return zh(fixes.fixes[asked.fix]!.name, fixes.fixes[asked.fix]!.name_zh);
   const parts: string[] = [];
-  if (asked.by !== 1) parts.push(`${asked.stage >= 0 ? w('group.stage', asked.stage) : w('pipe.whatIf.all')} × ${asked.by.toFixed(2)}`);
+  if (asked.by !== 1) parts.push(`${asked.stage >= 0 ? t('group.stage', asked.stage) : t('pipe.whatIf.all')} × ${asked.by.toFixed(2)}`);
   if (asked.schedule !== fixes.schedule?.name && asked.schedule !== '') parts.push(asked.schedule);
-  if (fixes.schedule && asked.microBatches !== fixes.schedule.micro_batches) parts.push(w('pipe.bench.mb', asked.microBatches));
-  if (asked.instant) parts.push(w('pipe.whatIf.instant'));
+  if (fixes.schedule && asked.microBatches !== fixes.schedule.micro_batches) parts.push(t('pipe.bench.mb', asked.microBatches));
+  if (asked.instant) parts.push(t('pipe.whatIf.instant'));
   return parts.join(currentLang() === 'zh' ? '，' : ', ');
 }
 
@@ -54,19 +53,19 @@ function KeptList({kept, now, fixes, show, rename, remove}: {kept: readonly Kept
   const best = kept.reduce<Kept | null>((most, one) => ((one.price?.saving_share ?? 0) > (most?.price?.saving_share ?? 0) ? one : most), null);
   return (
     <table class="plain kept">
-      <caption class="live">{w('pipe.bench.kept')}</caption>
-      <thead><tr><th scope="col" class="text">{w('pipe.bench.scenario')}</th><th scope="col">{w('pipe.bench.step')}</th><th scope="col">{w('pipe.bench.saving')}</th>
-        <th scope="col"><span class="live">{w('pipe.bench.show')}</span></th></tr></thead>
+      <caption class="live">{t('pipe.bench.kept')}</caption>
+      <thead><tr><th scope="col" class="text">{t('pipe.bench.scenario')}</th><th scope="col">{t('pipe.bench.step')}</th><th scope="col">{t('pipe.bench.saving')}</th>
+        <th scope="col"><span class="live">{t('pipe.bench.show')}</span></th></tr></thead>
       <tbody>
-        <tr><th scope="row" class="text quiet">{w('pipe.bench.recorded')}</th><td>{duration(fixes.recorded_ns)}</td><td /><td /></tr>
+        <tr><th scope="row" class="text quiet">{t('pipe.bench.recorded')}</th><td>{duration(fixes.recorded_ns)}</td><td /><td /></tr>
         {kept.map(one => (
           <tr class={one === best ? 'best' : ''}>
-            <th scope="row" class="text"><input type="text" maxLength={60} value={one.name} aria-label={w('pipe.bench.name')}
+            <th scope="row" class="text"><input type="text" maxLength={60} value={one.name} aria-label={t('pipe.bench.name')}
               onChange={event => rename(one, event.currentTarget.value)} /></th>
             <td>{one.price?.step_ns ? duration(one.price.step_ns) : one.price ? '–' : '…'}</td>
             <td class="saved">{one.price?.saving_ns ? `${one.price.saving_ns < 0 ? '+' : '−'}${percent(Math.abs(one.price.saving_share))}` : '–'}</td>
-            <td><button class="pill" aria-pressed={textOf(one.asked, fixes) === now} onClick={() => show(one)}>{w('pipe.bench.show')}</button>{' '}
-              <button class="pill" aria-label={w('pipe.bench.remove', one.name)} title={w('pipe.bench.remove', one.name)} onClick={() => remove(one)}>×</button></td>
+            <td><button class="pill" aria-pressed={textOf(one.asked, fixes) === now} onClick={() => show(one)}>{t('pipe.bench.show')}</button>{' '}
+              <button class="pill" aria-label={t('pipe.bench.remove', one.name)} title={t('pipe.bench.remove', one.name)} onClick={() => remove(one)}>×</button></td>
           </tr>))}
       </tbody>
     </table>);
@@ -156,52 +155,52 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   }
 
   if (!fixes) return (
-    <section class="card what-if" aria-labelledby="what-if-title"><h2 id="what-if-title">{w('pipe.whatIf')}</h2>
-      <p class="quiet" role="status">{failed ? sentence(failed) : w('pipe.whatIf.wait')}</p></section>);
+    <section class="card what-if" aria-labelledby="what-if-title"><h2 id="what-if-title">{t('pipe.whatIf')}</h2>
+      <p class="quiet" role="status">{failed ? sentence(failed) : t('pipe.whatIf.wait')}</p></section>);
   const change = (patch: Partial<Asked>): void => { void ask({...latest.current, fix: -1, ...patch}, fixes); };
   const present = fixes.schedule, command = commandOf(asked, fixes, shell.run.paths);
   const stages = Array.from({length: fixes.stages}, (_, i) => i), still = JSON.stringify(asked) === JSON.stringify(atRest(fixes));
   return (
     <section class="card what-if" aria-labelledby="what-if-title">
-      <h2 id="what-if-title">{w('pipe.whatIf')}</h2>
-      {price ? <Says price={price} /> : <p class="says quiet" id="says" role="status">{w(shell.run.file ? 'file.whatIf.rest' : 'pipe.whatIf.rest', duration(fixes.recorded_ns))}</p>}
-      {shell.run.file ? <p class="how">{w('file.whatIf')} <code>{shell.run.file.command}</code></p> : <form onSubmit={event => event.preventDefault()}>
-        <label for="cost">{w('pipe.whatIf.cost')}</label>
+      <h2 id="what-if-title">{t('pipe.whatIf')}</h2>
+      {price ? <Says price={price} /> : <p class="says quiet" id="says" role="status">{t(shell.run.file ? 'file.whatIf.rest' : 'pipe.whatIf.rest', duration(fixes.recorded_ns))}</p>}
+      {shell.run.file ? <p class="how">{t('file.whatIf')} <code>{shell.run.file.command}</code></p> : <form onSubmit={event => event.preventDefault()}>
+        <label for="cost">{t('pipe.whatIf.cost')}</label>
         <span class="pick">
-          <select id="cost-stage" aria-label={w('pipe.whatIf.stage')} value={asked.stage} onChange={event =>
+          <select id="cost-stage" aria-label={t('pipe.whatIf.stage')} value={asked.stage} onChange={event =>
               change({stage: Number(event.currentTarget.value)})}>
-            <option value={-1}>{w('pipe.whatIf.all')}</option>
-            {stages.map(stage => <option value={stage}>{w('group.stage', stage)}</option>)}
+            <option value={-1}>{t('pipe.whatIf.all')}</option>
+            {stages.map(stage => <option value={stage}>{t('group.stage', stage)}</option>)}
           </select>
           <input id="cost" type="range" min="0.5" max="1.5" step="0.01" value={asked.by} onInput={event =>
               change({by: Number(event.currentTarget.value)})} />
         </span>
         <output>{asked.by.toFixed(2)}×</output>
         {present && <>
-          <label for="micro-batches">{w('pipe.whatIf.microBatches')}</label>
+          <label for="micro-batches">{t('pipe.whatIf.microBatches')}</label>
           <input id="micro-batches" type="range" min={1} max={Math.max(4 * present.micro_batches, 8)} step={1} value={asked.microBatches}
             onInput={event => change({microBatches: Number(event.currentTarget.value)})} />
           <output>{asked.microBatches}</output>
-          <label for="schedule">{w('pipe.whatIf.schedule')}</label>
+          <label for="schedule">{t('pipe.whatIf.schedule')}</label>
           <select id="schedule" value={asked.schedule} onChange={event => change({schedule: event.currentTarget.value})}>
             {fixes.schedules.map(one => <option value={one.name}>{one.name}</option>)}
           </select>
-          <output>{asked.schedule === present.name ? w('pipe.whatIf.present') : ''}</output>
+          <output>{asked.schedule === present.name ? t('pipe.whatIf.present') : ''}</output>
         </>}
-        <label for="instant">{w('pipe.whatIf.instant')}</label>
+        <label for="instant">{t('pipe.whatIf.instant')}</label>
         <span><input id="instant" type="checkbox" checked={asked.instant} onChange={event => change({instant: event.currentTarget.checked})} /></span>
         <output><button type="button" class="pill" id="what-if-keep" disabled={still || list.current.some(one => textOf(one.asked, fixes) === textOf(asked, fixes))}
-          onClick={() => keep([...list.current, {name: nameOf(latest.current, fixes), asked: latest.current, price}], fixes)}>{w('pipe.bench.keep')}</button>{' '}
+          onClick={() => keep([...list.current, {name: nameOf(latest.current, fixes), asked: latest.current, price}], fixes)}>{t('pipe.bench.keep')}</button>{' '}
           <button type="button" class="pill" id="what-if-reset" disabled={still} onClick={() => { void ask(atRest(fixes), fixes); }}>
-          {w('pipe.whatIf.reset')}</button></output>
+          {t('pipe.whatIf.reset')}</button></output>
       </form>}
       {failed && <p class="notice" role="alert">{failed}</p>}
-      {!present && fixes.why_not && <p class="how">{w('pipe.whatIf.noOrder', zh(fixes.why_not, fixes.why_not_zh))}</p>}
+      {!present && fixes.why_not && <p class="how">{t('pipe.whatIf.noOrder', zh(fixes.why_not, fixes.why_not_zh))}</p>}
       <KeptList kept={kept} now={textOf(asked, fixes)} fixes={fixes} show={one => { void ask(one.asked, fixes); }}
         rename={(one, name) => keep(list.current.map(other => (other === one ? {...one, name} : other)), fixes)}
         remove={one => keep(list.current.filter(other => other !== one), fixes)} />
       <FixList fixes={fixes.fixes} chosen={asked.fix} choose={index => { void ask({...atRest(fixes), fix: index}, fixes); }} />
-      <p class="how">{w('pipe.whatIf.how')} <code>{command || commandLine('what-if', shell.run.paths)}</code></p>
+      <p class="how">{t('pipe.whatIf.how')} <code>{command || commandLine('what-if', shell.run.paths)}</code></p>
     </section>
   );
 }

@@ -8,7 +8,6 @@ import {duration} from '../../format';
 import {cellValue, t} from '../../i18n/i18n';
 import {hasContextParallel} from '../../words';
 import {commandLine} from '../command';
-import {w} from '../words';
 import type {Pipe} from './pipe';
 
 const MOST = 12;
@@ -32,14 +31,14 @@ export function WorstRanks({pipe}: {pipe: Pipe}) {
   const replicas = app.model.dps.length > 1;
   return (
     <section class="card" aria-labelledby="worst-title">
-      <h2 id="worst-title">{w('pipe.worst')}</h2>
-      {slow.length === 0 && <p class="quiet">{w('pipe.worst.none')}</p>}
+      <h2 id="worst-title">{t('pipe.worst')}</h2>
+      {slow.length === 0 && <p class="quiet">{t('pipe.worst.none')}</p>}
       {shown.length > 0 && (
         <div class="fits"><table class="plain" id="worst">
           <thead><tr>
-            <th scope="col" class="text">{w('pipe.worst.rank')}</th><th scope="col">{t('stages.stage')}</th>
+            <th scope="col" class="text">{t('pipe.worst.rank')}</th><th scope="col">{t('stages.stage')}</th>
             {replicas && <th scope="col">{t(hasContextParallel(app) ? 'chart.pipelineSelect' : 'chart.replicaSelect')}</th>}
-            <th scope="col">{w('pipe.worst.beyond')}</th><th scope="col">{w('pipe.worst.ratio')}</th><th scope="col" class="text">{w('pipe.worst.verdict')}</th>
+            <th scope="col">{t('pipe.worst.beyond')}</th><th scope="col">{t('pipe.worst.ratio')}</th><th scope="col" class="text">{t('pipe.worst.verdict')}</th>
           </tr></thead>
           <tbody>
             {shown.map(([part, {beyondNs, ratio, verdict: word}]) => (
@@ -50,7 +49,7 @@ export function WorstRanks({pipe}: {pipe: Pipe}) {
               </tr>))}
           </tbody>
         </table></div>)}
-      <p class="how">{w('pipe.worst.how')} <code>{commandLine('analyze stragglers', pipe.shell.run.paths, '--table straggler-workers')}</code></p>
+      <p class="how">{t('pipe.worst.how')} <code>{commandLine('analyze stragglers', pipe.shell.run.paths, '--table straggler-workers')}</code></p>
     </section>
   );
 }

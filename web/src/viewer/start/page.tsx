@@ -9,7 +9,6 @@ import {failure} from '../answers/working';
 import {commandLine} from '../command';
 import type {Theme} from '../page';
 import {remember} from '../remember';
-import {w} from '../words';
 import {ask, askLong, droppedFiles, send, type Entry, type Folder, type Look, type Opened, type Pairs} from './ask';
 import {forgetRecent, recent} from './recent';
 import {TrendView, type Trend} from './trend';
@@ -45,7 +44,7 @@ function Start({status, theme}: {status: Status & {roots: string[]; drops: boole
   const field = useRef<HTMLInputElement>(null), route = routeOf(hash), {roots} = status;
 
   async function open(pairs: Pairs): Promise<void> {
-    say({busy: w('start.opening')});
+    say({busy: t('start.opening')});
     try {
       location.href = (await ask<Opened>('open', pairs)).run + location.search;  // language and theme, where the address says them
     } catch (error) {
@@ -56,7 +55,7 @@ function Start({status, theme}: {status: Status & {roots: string[]; drops: boole
     try {
       const files = await droppedFiles(data);
       if (files.length === 0) return;
-      const number = await send(files, done => say({busy: w('start.sending', done + 1, files.length, bytes(files[done]!.file.size))}));
+      const number = await send(files, done => say({busy: t('start.sending', done + 1, files.length, bytes(files[done]!.file.size))}));
       await open([['drop', String(number)]]);
     } catch (error) {
       say({error});
@@ -93,8 +92,8 @@ function Start({status, theme}: {status: Status & {roots: string[]; drops: boole
     let ended = false;
     setTrend(null);
     if (!asked) return;
-    say({busy: w('trend.working', route.trend!.length)});
-    askLong<Trend>('trend', route.trend!, seconds => say({busy: `${w('trend.working', route.trend!.length)} ${seconds >= 1 ? w('working.running', seconds.toFixed(0)) : ''}`}), () => ended)
+    say({busy: t('trend.working', route.trend!.length)});
+    askLong<Trend>('trend', route.trend!, seconds => say({busy: `${t('trend.working', route.trend!.length)} ${seconds >= 1 ? t('working.running', seconds.toFixed(0)) : ''}`}), () => ended)
       .then(found => {
         if (ended) return;
         setTrend(found);
@@ -103,7 +102,7 @@ function Start({status, theme}: {status: Status & {roots: string[]; drops: boole
     return () => { ended = true; };
   }, [asked]);
   useEffect(() => {
-    document.title = `${trend ? w('trend.title') : w('start.title')} · Stageline`;
+    document.title = `${trend ? t('trend.title') : t('start.title')} · Stageline`;
     Object.assign((window as {stageline?: object}).stageline ??= {}, {start: () => ({folder, looks, trend, said, chosen})});
   });
 
@@ -131,45 +130,45 @@ function Start({status, theme}: {status: Status & {roots: string[]; drops: boole
         {said.error !== undefined && <Wrong error={said.error} />}
         {said.busy && <p class="working" role="status"><i aria-hidden="true" />{said.busy}</p>}
         {route.trend ? trend && <TrendView trend={trend} pairs={route.trend} open={open} /> : <>
-          <h1>{w('start.title')}</h1>
-          <p class="lead">{w(status.drops ? 'start.lead.drop' : 'start.lead', roots.join(', '))}</p>
+          <h1>{t('start.title')}</h1>
+          <p class="lead">{t(status.drops ? 'start.lead.drop' : 'start.lead', roots.join(', '))}</p>
           <form class="start-open" onSubmit={event => { event.preventDefault(); if (field.current!.value.trim()) void open([['path', field.current!.value.trim()]]); }}>
-            <input ref={field} name="path" type="text" spellcheck={false} autocomplete="off" aria-label={w('start.path')} placeholder={w('start.path')} />
-            <button>{w('start.open')}</button>
+            <input ref={field} name="path" type="text" spellcheck={false} autocomplete="off" aria-label={t('start.path')} placeholder={t('start.path')} />
+            <button>{t('start.open')}</button>
           </form>
           <div class="cols">
             <section class="start-list">
-              <h2 class="start-folder">{folder?.up !== undefined && <a href={hashOf('', [['path', folder.up]])} title={w('start.up')}>↑ {w('start.up')}</a>}<span>{folder?.path}</span>
-                {here?.format && <Shown pairs={[['path', folder!.path]]} open={open}>{w('start.open.folder', here.format)}</Shown>}</h2>
-              {chosen.length > 0 && <p class="start-chosen" role="status">{w(chosen.length === 1 ? 'start.chosen.one' : 'start.chosen', chosen.length)}
-                {chosen.length === 2 && <button onClick={() => open([['path', inOrder[0]!], ['compare', inOrder[1]!]])}>{w('page.compare')}</button>}
-                {chosen.length > 1 && <a class="button" href={hashOf('trend', paths(inOrder))}>{w('start.trend')}</a>}
-                {chosen.length > 1 && <button onClick={() => open(paths(inOrder))}>{w('start.together')}</button>}
-                <button class="plain link" onClick={() => choose([])}>{w('start.none')}</button></p>}
-              {folder && (folder.entries.length === 0 ? <p class="quiet">{w('start.empty')}</p> :
+              <h2 class="start-folder">{folder?.up !== undefined && <a href={hashOf('', [['path', folder.up]])} title={t('start.up')}>↑ {t('start.up')}</a>}<span>{folder?.path}</span>
+                {here?.format && <Shown pairs={[['path', folder!.path]]} open={open}>{t('start.open.folder', here.format)}</Shown>}</h2>
+              {chosen.length > 0 && <p class="start-chosen" role="status">{t(chosen.length === 1 ? 'start.chosen.one' : 'start.chosen', chosen.length)}
+                {chosen.length === 2 && <button onClick={() => open([['path', inOrder[0]!], ['compare', inOrder[1]!]])}>{t('page.compare')}</button>}
+                {chosen.length > 1 && <a class="button" href={hashOf('trend', paths(inOrder))}>{t('start.trend')}</a>}
+                {chosen.length > 1 && <button onClick={() => open(paths(inOrder))}>{t('start.together')}</button>}
+                <button class="plain link" onClick={() => choose([])}>{t('start.none')}</button></p>}
+              {folder && (folder.entries.length === 0 ? <p class="quiet">{t('start.empty')}</p> :
                 <div class="plot-box"><table class="start-files">
-                  <thead><tr><th class="pick" aria-label={w('start.choose')} /><th class="text" scope="col">{w('start.name')}</th><th class="text" scope="col">{w('start.format')}</th>
-                    <th scope="col">{w('start.size')}</th><th scope="col">{w('start.changed')}</th></tr></thead>
+                  <thead><tr><th class="pick" aria-label={t('start.choose')} /><th class="text" scope="col">{t('start.name')}</th><th class="text" scope="col">{t('start.format')}</th>
+                    <th scope="col">{t('start.size')}</th><th scope="col">{t('start.changed')}</th></tr></thead>
                   <tbody>{folder.entries.map(entry => {
                     const look = looks[entry.path], mine: Pairs = [['path', entry.path]];
                     return (
                       <tr key={entry.path}>
-                        <td class="pick"><input type="checkbox" checked={chosen.some(one => one.path === entry.path)} onChange={() => toggle(entry)} aria-label={w('start.choose.one', entry.name)} /></td>
+                        <td class="pick"><input type="checkbox" checked={chosen.some(one => one.path === entry.path)} onChange={() => toggle(entry)} aria-label={t('start.choose.one', entry.name)} /></td>
                         <th class="text" scope="row">{entry.folder ? <a href={hashOf('', mine)}>{entry.name}/</a> : <Shown pairs={mine} open={open}>{entry.name}</Shown>}</th>
-                        <td class="text">{look?.format && <><Shown pairs={mine} open={open}>{w('start.open')}</Shown> <span class="quiet">{look.format}{look.files > 1 && `, ${w('start.files', grouped(look.files))}`}</span></>}</td>
+                        <td class="text">{look?.format && <><Shown pairs={mine} open={open}>{t('start.open')}</Shown> <span class="quiet">{look.format}{look.files > 1 && `, ${t('start.files', grouped(look.files))}`}</span></>}</td>
                         <td>{look?.bytes || !entry.folder ? bytes(look?.bytes || entry.bytes) : ''}</td><td class="quiet">{when(entry.changed_s)}</td>
                       </tr>);
                   })}</tbody>
                 </table></div>)}
-              {folder && folder.left_out > 0 && <p class="quiet">{w('start.more', grouped(folder.left_out))}</p>}
+              {folder && folder.left_out > 0 && <p class="quiet">{t('start.more', grouped(folder.left_out))}</p>}
             </section>
             <aside>
-              <h2>{w('start.recent')}</h2>
-              {known.length === 0 ? <p class="quiet">{w('start.recent.none')}</p> : <>
+              <h2>{t('start.recent')}</h2>
+              {known.length === 0 ? <p class="quiet">{t('start.recent.none')}</p> : <>
                 <ul class="start-recent">{known.map(one => (
                   <li key={one.places.join('\n')}>{one.places.every(place => below(roots, place)) ? <Shown pairs={paths(one.places)} open={open}>{one.title}</Shown> : <b>{one.title}</b>}
                     <span class="quiet">{one.places.every(place => below(roots, place)) ? one.places.join(' ') : <code>{commandLine('view', one.places)}</code>}</span></li>))}</ul>
-                <p class="quiet">{w('start.recent.where')} <button class="plain link" onClick={() => { forgetRecent(); setTick(tick => tick + 1); }}>{w('start.recent.forget')}</button></p></>}
+                <p class="quiet">{t('start.recent.where')} <button class="plain link" onClick={() => { forgetRecent(); setTick(tick => tick + 1); }}>{t('start.recent.forget')}</button></p></>}
             </aside>
           </div></>}
       </main></div></div>

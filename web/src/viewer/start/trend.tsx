@@ -1,9 +1,8 @@
 // Several runs of one job, in order: what a step took in each, where it became longer, and why.
 import type {Both} from '../../data/report';
 import {duration, percent} from '../../format';
-import {currentLang} from '../../i18n/i18n';
+import {currentLang, t} from '../../i18n/i18n';
 import {said, type Diff} from '../compare/diff';
-import {w} from '../words';
 import type {Pairs} from './ask';
 
 export interface TrendRun { title: string; path: string; steps: number; step_ns: number; headline: Both; why_not?: Both; diff: Partial<Diff> }
@@ -19,21 +18,21 @@ const sure = (run: TrendRun): number => (run.diff.beyond_noise ? Math.sign(run.d
 // The first line: where the level changed; else the run that became slower most; else that none did.
 export function headline({runs, changes}: Trend): {title: string; lead: string} {
   const last = changes.at(-1), cause = (run: TrendRun): string =>
-    run.diff.cause_en ? w('compare.most', said({en: run.diff.cause_en, zh: run.diff.cause_zh!})) + (currentLang() === 'zh' ? '。' : '.') : '';
+    run.diff.cause_en ? t('compare.most', said({en: run.diff.cause_en, zh: run.diff.cause_zh!})) + (currentLang() === 'zh' ? '。' : '.') : '';
   if (last) {
     const share = last.after_ns / last.before_ns - 1, run = runs[last.at]!;
-    return {title: w(share > 0 ? 'trend.level.slower' : 'trend.level.faster', run.title, percent(Math.abs(share)), duration(last.before_ns), duration(last.after_ns)),
-      lead: [w('trend.level.how', runs.length, last.p.toFixed(3)), sure(run) === Math.sign(share) ? cause(run) : ''].join(' ')};
+    return {title: t(share > 0 ? 'trend.level.slower' : 'trend.level.faster', run.title, percent(Math.abs(share)), duration(last.before_ns), duration(last.after_ns)),
+      lead: [t('trend.level.how', runs.length, last.p.toFixed(3)), sure(run) === Math.sign(share) ? cause(run) : ''].join(' ')};
   }
   const held = runs.filter(run => run.step_ns > 0), steps = held.map(run => run.step_ns);
-  const few = runs.length < LEAST_FOR_LEVELS ? w('trend.few', LEAST_FOR_LEVELS) : w('trend.level.none');
+  const few = runs.length < LEAST_FOR_LEVELS ? t('trend.few', LEAST_FOR_LEVELS) : t('trend.level.none');
   for (const way of [1, -1]) {
     const found = runs.filter(run => sure(run) === way).sort((a, b) => Math.abs(b.diff.change_share!) - Math.abs(a.diff.change_share!))[0];
-    if (found) return {title: w(way > 0 ? 'trend.slower' : 'trend.faster', found.title, percent(Math.abs(found.diff.change_share!))), lead: [cause(found), few].join(' ')};
+    if (found) return {title: t(way > 0 ? 'trend.slower' : 'trend.faster', found.title, percent(Math.abs(found.diff.change_share!))), lead: [cause(found), few].join(' ')};
   }
   // What was not held against the run before is not said to be as quick.
   return held.filter(run => run.diff.change_ns !== undefined).length < held.length - 1
-    ? {title: w('trend.chart', held.length, duration(Math.min(...steps)), duration(Math.max(...steps))), lead: w('trend.unknown')} : {title: w('trend.none'), lead: few};
+    ? {title: t('trend.chart', held.length, duration(Math.min(...steps)), duration(Math.max(...steps))), lead: t('trend.unknown')} : {title: t('trend.none'), lead: few};
 }
 
 function Chart({trend: {runs, changes}}: {trend: Trend}) {
@@ -47,7 +46,7 @@ function Chart({trend: {runs, changes}}: {trend: Trend}) {
   return (
     <div class="trend-box">
       <div class="trend-axis" aria-hidden="true">{[most, least].map(ns => <span style={{top: `${y(ns)}px`}}>{duration(ns)}</span>)}</div>
-      <svg class="trend" height={HEIGHT} role="img" aria-label={w('trend.chart', runs.length, duration(least), duration(most))}>
+      <svg class="trend" height={HEIGHT} role="img" aria-label={t('trend.chart', runs.length, duration(least), duration(most))}>
         {[most, least].map(ns => <line class="grid" x1="0" x2="100%" y1={y(ns)} y2={y(ns)} />)}
         {changes.map(change => <line class={change.after_ns > change.before_ns ? 'cut slower' : 'cut'} x1={edge(change.at)} x2={edge(change.at)} y1={TOP - 16} y2={HEIGHT - BOTTOM} />)}
         {levels.map(level => <line class="level" x1={edge(level.from)} x2={edge(level.to)} y1={y(level.ns)} y2={y(level.ns)} />)}
@@ -73,8 +72,8 @@ export function TrendView({trend, pairs, open}: {trend: Trend; pairs: Pairs; ope
       <Chart trend={trend} />
       <div class="plot-box">
         <table class="trend-table">
-          <thead><tr><th class="text" scope="col">{w('trend.run')}</th><th scope="col">{w('trend.steps')}</th><th scope="col">{w('trend.step')}</th>
-            <th scope="col">{w('trend.change')}</th><th class="text" scope="col">{w('trend.why')}</th><th /></tr></thead>
+          <thead><tr><th class="text" scope="col">{t('trend.run')}</th><th scope="col">{t('trend.steps')}</th><th scope="col">{t('trend.step')}</th>
+            <th scope="col">{t('trend.change')}</th><th class="text" scope="col">{t('trend.why')}</th><th /></tr></thead>
           <tbody>{runs.map((run, i) => (
             <tr class={trend.changes.some(change => change.at === i) ? 'cut' : ''}>
               <th class="text" scope="row" title={run.path}>{link(run.title, [pairs[i]!])}</th>
@@ -83,10 +82,10 @@ export function TrendView({trend, pairs, open}: {trend: Trend; pairs: Pairs; ope
                 <td class={sure(run) > 0 ? 'slower' : sure(run) < 0 ? 'faster' : 'quiet'}>{run.diff.change_ns === undefined ? before(i) < 0 ? '–' : signed(run.step_ns / runs[before(i)]!.step_ns - 1)
                   : signed(run.diff.change_share!) + (run.diff.error_ns ? ` ± ${percent(run.diff.error_ns / run.step_ns)}` : '')}</td>
                 <td class="text">{sure(run) !== 0 && run.diff.cause_en ? said({en: run.diff.cause_en, zh: run.diff.cause_zh!}) : told(run.headline)}</td>
-                <td>{before(i) >= 0 && link(w('page.compare'), [pairs[before(i)]!, [pairs[i]![0] === 'drop' ? 'compare_drop' : 'compare', pairs[i]![1]]])}</td></>}
+                <td>{before(i) >= 0 && link(t('page.compare'), [pairs[before(i)]!, [pairs[i]![0] === 'drop' ? 'compare_drop' : 'compare', pairs[i]![1]]])}</td></>}
             </tr>))}</tbody>
         </table>
       </div>
-      <p class="quiet">{w('trend.how')}</p>
+      <p class="quiet">{t('trend.how')}</p>
     </>);
 }
