@@ -11,6 +11,7 @@
 // first, then file order.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -179,6 +180,15 @@ struct Part {
   int64_t base_time_ns = 0;  // baseTimeNanoseconds: times in the file count from here, start_ns counts from the epoch
   int64_t event_count = 0;   // entries of traceEvents, of every kind
   bool fractional_time = false;  // some event has a fractional ts or none; HTA then rounds every event
+  // Where several recordings of the rank were joined (a profiler's schedule that repeats writes one file each time):
+  // when each but the first begins, in order. What lies before, back to the last event, nobody recorded.
+  std::vector<int64_t> later_recordings_ns;
+
+  // Whether a recording ended and another began within (from_ns, to_ns]: that time is no idleness.
+  bool recorded_anew(int64_t from_ns, int64_t to_ns) const {
+    const auto next = std::upper_bound(later_recordings_ns.begin(), later_recordings_ns.end(), from_ns);
+    return next != later_recordings_ns.end() && *next <= to_ns;
+  }
 
   // Appends a lane from columns in any order and puts it in order. Returns for each given row its new slice index
   // within the part.

@@ -72,6 +72,7 @@ class TimelineBuilder {
     collect_device();
     if (out_.device.empty()) return std::move(out_);
     choose_window();
+    find_unrecorded();
     collect_host();
     link_device();
     link_host();
@@ -150,6 +151,33 @@ class TimelineBuilder {
     // Work of earlier steps that still runs when the first step begins does not belong to these steps.
     out_.start_ns = std::min(first, out_.start_ns);
     if (!truncated_) out_.end_ns = std::max(out_.end_ns, last), host_until_ns_ = last;
+  }
+
+  void find_unrecorded() {
+    for (const int64_t begins : part_.later_recordings_ns) {
+      Interval hole{out_.start_ns, out_.end_ns};
+      for (const auto& item : out_.device) {
+        if (item.start_ns < begins) hole.start = std::max(hole.start, item.end_ns);
+        if (item.start_ns >= begins) hole.end = std::min(hole.end, item.start_ns);
+      }
+      for (const ProfilerStep& step : part_.steps) {
+        if (step.start_ns < begins) hole.start = std::max(hole.start, step.end_ns);
+        if (step.start_ns >= begins) hole.end = std::min(hole.end, step.start_ns);
+      }
+      if (hole.start < hole.end) out_.unrecorded.push_back(hole);
+    }
+    out_.unrecorded = union_of(std::move(out_.unrecorded));  // a recording may hold neither work nor a step
+  }
+
+  // Calls each(start, end, last) for what was recorded of [start, end); `last`: nothing of it follows.
+  template <class Each>
+  void recorded(int64_t start, int64_t end, Each&& each) const {
+    for (const Interval& hole : out_.unrecorded) {
+      if (hole.end <= start || hole.start >= end) continue;
+      if (hole.start > start) each(start, hole.start, false);
+      start = std::min(end, hole.end);
+    }
+    each(start, end, true);
   }
 
   uint32_t outermost_call(uint32_t slice) const {
@@ -284,6 +312,12 @@ class TimelineBuilder {
   // ---- gaps -------------------------------------------------------------------------------------------------------
 
   void add_gap(int64_t start, int64_t end, int32_t next) {
+    recorded(start, end, [&](int64_t from, int64_t to, bool last) {
+      add_recorded_gap(from, to, last ? next : DeviceTimeline::kNone);
+    });
+  }
+
+  void add_recorded_gap(int64_t start, int64_t end, int32_t next) {
     if (end <= start) return;
     int64_t host_end = end;
     if (next >= 0) {
@@ -468,7 +502,7 @@ class TimelineBuilder {
     size_t gap = 0;
     int64_t at = out_.start_ns;
     size_t lane = host_lanes_.empty() ? SIZE_MAX : host_lanes_.front();
-    const auto own = [&](int64_t start, int64_t end, bool in_call, int64_t stretch_ns) {
+    const auto own_recorded = [&](int64_t start, int64_t end, bool in_call, int64_t stretch_ns) {
       if (start >= end || lane == SIZE_MAX) return;
       host_slices(lane, start, end, [&](int64_t a, int64_t b, uint32_t slice) {
         const uint32_t node = node_of(slice);
@@ -497,14 +531,16 @@ class TimelineBuilder {
         }
       });
     };
+    const auto own = [&](int64_t start, int64_t end, bool in_call) {
+      recorded(start, end, [&](int64_t from, int64_t to, bool) { own_recorded(from, to, in_call, to - from); });
+    };
     for (auto& item : out_.host) {
       if (item.slice != kNoSliceIndex) lane = lane_of(item.slice);
       piece_begin_ = item.pieces = out_.pieces.size();
-      const int64_t stretch = item.start_ns - at;
-      own(at, std::min(item.start_ns, out_.end_ns), false, stretch);
+      own(at, std::min(item.start_ns, out_.end_ns), false);
       at = std::max(at, item.start_ns);
       piece_begin_ = item.own = out_.pieces.size();
-      own(at, std::min(item.end_ns, out_.end_ns), true, 0);
+      own(at, std::min(item.end_ns, out_.end_ns), true);
       at = std::max(at, item.end_ns);
       item.pieces_end = out_.pieces.size();
     }
@@ -688,7 +724,7 @@ int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
     }
     if (item.slice == kNoSliceIndex) last = std::max(last, end[i]);
   }
-  return last - t.start_ns;
+  return last - t.start_ns - length_of(t.unrecorded);
 }
 
 }  // namespace stageline

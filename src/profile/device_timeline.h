@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/intervals.h"
 #include "model/trace.h"
 
 namespace stageline {
@@ -110,7 +111,7 @@ struct DeviceTimeline {
   std::vector<Piece> pieces;
   std::vector<uint32_t> order;  // the order of the replay: starts and ends of host items, and device work
 
-  // The account; its parts add up to end_ns − start_ns.
+  // The account; its parts add up to window_ns().
   int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, other_work_ns = 0;
   std::array<int64_t, kIdleOwnerCount> idle_ns = {};
   int64_t between_ns = 0;      // short gaps before work that had been launched in time, and the latency of launches
@@ -128,7 +129,10 @@ struct DeviceTimeline {
   std::vector<DrainedIdle> drained;  // ordered by wait node and key
   int64_t longest_gap_ns = 0;
 
-  int64_t window_ns() const { return end_ns - start_ns; }
+  // Between two recordings of the rank, from the last work or step of the one to the first of the next: in no sum.
+  std::vector<Interval> unrecorded;
+
+  int64_t window_ns() const { return end_ns - start_ns - length_of(unrecorded); }
   int64_t all_idle_ns() const;
 };
 
@@ -144,7 +148,7 @@ struct TakenOut {
   std::vector<bool> wait_nodes;    // by node: its calls return at once
   std::vector<int64_t> device_ns;  // for each device item its new length; −1 keeps the recorded one
 };
-// Returns how long the window would be in that world.
+// Returns how long the window would be in that world, without what was not recorded.
 int64_t replayed_ns(const DeviceTimeline& timeline, const TakenOut& out);
 
 // Recognise calls by their names in the driver and the runtime.

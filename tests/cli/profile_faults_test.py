@@ -53,6 +53,35 @@ class ProfileFaults(Case):
             if part['id'] != 'compute' and part['share'] >= 0.01:
                 self.assertIn(part['label_en'], told['closing_en'])
 
+    def later(self, path, seconds, steps=0):
+        """The same recording again, so much later, with its steps numbered on."""
+        recording = json.loads(path.read_text())
+        for event in recording['traceEvents']:
+            if 'ts' in event:
+                event['ts'] += seconds * 1e6
+            if event['name'].startswith('ProfilerStep#'):
+                event['name'] = f"ProfilerStep#{int(event['name'].split('#')[1]) + steps}"
+        return json.dumps(recording)
+
+    def test_time_between_two_recordings_of_a_rank_is_no_loss(self):
+        for name in ('healthy', 'sleeping', 'barrier', 'small'):
+            with self.subTest(name):
+                _, once = self.told(name)
+                folder = self.dir / name
+                (folder / 'rank0_again.json').write_text(self.later(folder / 'rank0.json', 600, profile_faults.STEPS))
+                twice = json.loads(run('explain', folder, '--format', 'json', '-q', check=0).out)
+                self.assertEqual([f['id'] for f in twice['findings']], [f['id'] for f in once['findings']])
+                self.assertAlmostEqual(twice['step_ns'], once['step_ns'], delta=0.02 * once['step_ns'])
+                for a, b in zip(once['parts'], twice['parts']):
+                    self.assertEqual(a['id'], b['id'])
+                    self.assertAlmostEqual(a['share'], b['share'], delta=0.01)
+                for a, b in zip(once['findings'], twice['findings']):
+                    self.assertAlmostEqual(a['lost_share'], b['lost_share'], delta=0.01)
+                for question, column in (('temporal-breakdown', 'idle_ns'), ('idle-time-breakdown', 'idle_ns'), ('profiler-steps', 'device_ns')):
+                    for table in json.loads(run('analyze', question, folder, '--format', 'json', '-q', check=0).out)['tables']:
+                        for row in table['rows']:
+                            self.assertLess(int(row.get(column) or 0), 100e9, table['name'])
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -117,3 +117,22 @@ TEST_CASE("device timeline: a stream that waits for another starts when that is 
   out.device_ns = {0, -1};
   CHECK(near_us(replayed_ns(t, out) / 1000, 107));  // 2 after its launch at 10, and 100 long; from 5
 }
+
+TEST_CASE("device timeline: the time between two recordings is in no sum, what a step of either does is") {
+  Trace trace = torch_trace({slice("user_annotation", "ProfilerStep#1", 0, 200), launch(10, 5, 1), kernel(20, 100, 1),
+                             slice("user_annotation", "ProfilerStep#2", 90'000, 400),
+                             slice("cpu_op", "aten::mul", 90'000, 290), launch(90'300, 5, 2), kernel(90'310, 100, 2)});
+  const DeviceTimeline joined = timeline_of(trace);
+  CHECK(joined.window_ns() == 90'410'000);
+  Part& part = trace.parts[0];
+  part.later_recordings_ns = {joined.start_ns + 80'000'000};
+  CHECK(part.recorded_anew(joined.start_ns, joined.end_ns));
+  CHECK_FALSE(part.recorded_anew(joined.start_ns + 80'000'000, joined.end_ns));
+  const DeviceTimeline t = timeline_of(trace);
+  CHECK(t.window_ns() == 200'000 + 410'000);
+  CHECK(accounted_ns(t) == t.window_ns());
+  CHECK(replayed_ns(t, {}) == t.window_ns());
+  // The multiplication and the step around it stand before the launch; the first recording loses nothing by them.
+  CHECK(idle_us(t, IdleOwner::kWork) == 300);
+  CHECK(near_us(without_us(t, IdleOwner::kWork), 610 - 300));
+}

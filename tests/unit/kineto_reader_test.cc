@@ -86,6 +86,7 @@ TEST_CASE("kineto files: cycles of one worker become one rank, links stay within
   CHECK(part.files[1].first_index == 4);
   CHECK(part.slices.size() == 8);
   CHECK(part.steps.size() == 2);
+  CHECK(part.later_recordings_ns == std::vector<int64_t>{1'000'000});
   CHECK(part.machine_name == "host");
   CHECK(part.machine == 0);
   CHECK(t.clock == ClockState::kShared);

@@ -177,7 +177,7 @@ Table hta_statistics(const std::vector<RankIdle>& ranks) {
 
 // ---- exact ----------------------------------------------------------------------------------
 
-RankIdle exact_idle(const TorchRank& rank, const Options& options) {
+RankIdle exact_idle(const TorchRank& rank, int64_t zero_ns, const Options& options) {
   RankIdle idle;
   idle.rank = rank.rank;
   std::vector<int32_t> group_of(rank.part->lanes.size(), -1);
@@ -206,19 +206,25 @@ RankIdle exact_idle(const TorchRank& rank, const Options& options) {
   });
   // The same rule twice: against the running end of the stream, and of all streams.
   std::vector<int64_t> stream_end(idle.streams.size(), INT64_MIN);
-  int64_t end = INT64_MIN;
+  int64_t end = INT64_MIN, unrecorded_ns = 0;
+  // What lies between two recordings of the rank is neither idle nor a part of the span.
+  const auto idles = [&](int64_t from, int64_t to) {
+    return from != INT64_MIN && to > from && !rank.part->recorded_anew(zero_ns + from, zero_ns + to);
+  };
   for (const Work& w : work) {
     StreamIdle& stream = idle.streams[w.group];
-    if (stream_end[w.group] != INT64_MIN && w.start > stream_end[w.group])
+    if (idles(stream_end[w.group], w.start))
       stream.gaps_ns[cause_of(stream_end[w.group], w, options.delay_ns)].push_back(w.start - stream_end[w.group]);
     stream_end[w.group] = std::max(stream_end[w.group], w.end);
-    if (end != INT64_MIN && w.start > end)
+    if (idles(end, w.start))
       idle.device_gaps_ns[cause_of(end, w, options.delay_ns)].push_back(w.start - end);
+    else if (end != INT64_MIN && w.start > end)
+      unrecorded_ns += w.start - end;
     end = std::max(end, w.end);
   }
   if (work.front().start > first) idle.device_gaps_ns[kBeforeFirst].push_back(work.front().start - first);
   if (last > end) idle.device_gaps_ns[kAfterLast].push_back(last - end);
-  idle.span_ns = end - work.front().start;
+  idle.span_ns = end - work.front().start - unrecorded_ns;
   return idle;
 }
 
@@ -326,7 +332,7 @@ Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) {
     const auto held = torch_rank(*torch, torch->parts[k]);
     const TorchRank& rank = *held;
-    ranks[k] = input.hta ? hta_idle(*torch, rank, *options) : exact_idle(rank, *options);
+    ranks[k] = input.hta ? hta_idle(*torch, rank, *options) : exact_idle(rank, torch->zero_ns, *options);
   });
   for (const RankIdle& rank : ranks)
     if (input.hta && rank.streams.empty())

@@ -43,7 +43,8 @@ std::vector<DeviceStep> device_steps(const Trace& trace, const Part& part) {
 // from the last end of one step to that of the next they had this step to do.
 int64_t device_length(const Part& part, const std::vector<DeviceStep>& device, size_t k) {
   if (!device[k].any()) return kNullInteger;
-  const bool follows = k > 0 && device[k - 1].any() && part.steps[k].number == part.steps[k - 1].number + 1;
+  const bool follows = k > 0 && device[k - 1].any() && part.steps[k].number == part.steps[k - 1].number + 1 &&
+                       !part.recorded_anew(device[k - 1].end_ns, device[k].start_ns);
   return std::max<int64_t>(0, device[k].end_ns - (follows ? device[k - 1].end_ns : device[k].start_ns));
 }
 

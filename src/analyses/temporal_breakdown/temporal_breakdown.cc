@@ -21,7 +21,7 @@ struct Breakdown {
   int64_t exposed_memory_ns() const { return other_ns() - exposed_communication_ns; }
 };
 
-Breakdown breakdown_of(const TorchRank& rank, bool hta) {
+Breakdown breakdown_of(const TorchRank& rank, int64_t zero_ns, bool hta) {
   std::vector<Interval> all, compute, both;  // both: computing and communicating
   for (const TorchRow& row : rank.rows) {
     if (!row.on_device) continue;
@@ -36,6 +36,9 @@ Breakdown breakdown_of(const TorchRank& rank, bool hta) {
   if (!b.any) return b;
   all = union_of(std::move(all));
   b.span_ns = all.back().end - all.front().start;
+  for (size_t i = 1; i < all.size() && !hta; ++i)
+    if (rank.part->recorded_anew(zero_ns + all[i - 1].end, zero_ns + all[i].start))
+      b.span_ns -= all[i].start - all[i - 1].end;
   b.idle_ns = b.span_ns - length_of(all);
   b.compute_ns = length_of(union_of(std::move(compute)));
   if (!hta) b.exposed_communication_ns = length_of(union_of(std::move(both))) - b.compute_ns;
@@ -45,7 +48,8 @@ Breakdown breakdown_of(const TorchRank& rank, bool hta) {
 std::vector<ColumnSpec> temporal_breakdown_columns() {
   return {
       {"rank", "rank", Type::kInteger, "Global rank"},
-      {"span_ns", "span", Type::kDuration, "First start to last end of device work (kernels, copies, memsets)"},
+      {"span_ns", "span", Type::kDuration,
+       "First start to last end of device work (kernels, copies, memsets), without the time between two recordings"},
       {"compute_ns", "computing", Type::kDuration, "Union of computation kernels"},
       {"compute_share", "computing", Type::kShare, "Computing as a share of the span"},
       {"non_compute_ns", "other work", Type::kDuration, "Communication and memory work with no computation over it"},
@@ -94,8 +98,9 @@ Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   std::vector<Breakdown> ranks(torch->parts.size());
-  parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = breakdown_of(*torch_rank(*torch, torch->parts[k]), input.hta); });
+  parallel_for(ranks.size(), [&](size_t k) {
+    ranks[k] = breakdown_of(*torch_rank(*torch, torch->parts[k]), torch->zero_ns, input.hta);
+  });
   for (const Breakdown& b : ranks)
     if (input.hta && !b.any)
       return Error{ErrorCode::kBadInput,

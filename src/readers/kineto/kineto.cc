@@ -13,10 +13,10 @@
 #include "readers/common/foreign.h"
 #include "readers/common/machines.h"
 #include "readers/common/perfetto_head.h"
-#include "readers/common/xspace_head.h"
 #include "readers/common/rows/finish_part.h"
 #include "readers/common/rows/identity.h"
 #include "readers/common/rows/merge_rows.h"
+#include "readers/common/xspace_head.h"
 #include "readers/kineto/early.h"
 #include "readers/kineto/execution_trace.h"
 #include "readers/kineto/read_file.h"
@@ -162,6 +162,7 @@ File join_files(std::vector<const FileFacts*> facts, size_t workers) {
                 "two files of one rank overlap in time: perhaps ranks of several jobs; both are kept", {next.path});
     notes.add("kineto.files_joined", Severity::kInfo, "several files of one rank were joined in order of time",
               {next.path});
+    if (!empty && next.start_ns >= end) joint.part.later_recordings_ns.push_back(next.start_ns);
     end = std::max(end, next.end_ns);
     SourceRef ref = source_ref(next.path);
     ref.first_index = static_cast<uint32_t>(all.rest.event_count);
