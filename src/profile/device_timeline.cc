@@ -493,7 +493,10 @@ class TimelineBuilder {
     if (slice == kNoSliceIndex) return stretch_ns < kDispatchNs ? IdleOwner::kDispatch : IdleOwner::kUnseen;
     const IdleOwner context = out_.nodes[node].context;
     if (context != IdleOwner::kUnseen) return context;
-    if (is_launch_call(category(slice)) && s_.dur_ns[slice] >= kLongCallNs) return IdleOwner::kBlocked;
+    // What the driver does within a call (it loads a module, flushes a buffer) is that call's time.
+    uint32_t call = slice;
+    while (category(call) == Category::kOverhead && s_.parent[call] < call) call = s_.parent[call];
+    if (is_launch_call(category(call)) && s_.dur_ns[call] >= kLongCallNs) return IdleOwner::kBlocked;
     return in_call || stretch_ns < kDispatchNs ? IdleOwner::kDispatch : IdleOwner::kWork;
   }
 

@@ -53,6 +53,16 @@ TEST_CASE("device timeline: a launch that does not return owns the gap, to its e
   CHECK(near_us(without_us(t, IdleOwner::kBlocked), 5123 - 4923));
 }
 
+TEST_CASE("device timeline: what the driver does within a long call is time of that call") {
+  const Trace trace =
+      torch_trace({launch(0, 5, 1), kernel(5, 100, 1), launch(30, 5000, 2),
+                   slice("overhead", "Runtime Triggered Module Loading", 40, 4900), kernel(5028, 100, 2)});
+  const DeviceTimeline t = timeline_of(trace);
+  CHECK(accounted_ns(t) == t.window_ns());
+  CHECK(idle_us(t, IdleOwner::kBlocked) == 4923);
+  CHECK(idle_us(t, IdleOwner::kDispatch) == 0);
+}
+
 TEST_CASE("device timeline: work between launches belongs to the innermost slice, and hides behind queued work") {
   const Trace trace =
       torch_trace({launch(0, 5, 1), kernel(5, 1000, 1), slice("python_function", "train.py(3): log", 10, 1600),
