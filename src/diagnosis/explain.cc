@@ -117,7 +117,8 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
       return part.id != "schedule" && part.id != "named" && part.ns >= kLargePart * e.step_ns;
     });
     if (much_is_left) return;
-    if (!cells && computing->share < kMostlyComputing) return;
+    // Without device work (the headline has no step then) nobody knows whether devices computed.
+    if (!cells && (computing->share < kMostlyComputing || !(h.step_ns > 0))) return;
     title = words("explain.healthy", args.set("share", percent(computing->share)).flag("cells", cells));
   }
   begin_lead(h, {h.title_en, h.title_zh});

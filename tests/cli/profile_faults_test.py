@@ -82,6 +82,26 @@ class ProfileFaults(Case):
                         for row in table['rows']:
                             self.assertLess(int(row.get(column) or 0), 100e9, table['name'])
 
+    def test_ranks_recorded_on_different_days_are_not_compared(self):
+        folder = self.dir / 'late-rank'
+        _, together = self.told('late-rank')
+        self.assertIn('rank.late', [f['id'] for f in together['findings']])
+        path = folder / 'rank1.json'
+        path.write_text(self.later(path, 8 * 86400))
+        apart = json.loads(run('explain', folder, '--format', 'json', '-q', check=0).out)
+        self.assertFalse({f['id'] for f in apart['findings']} & {'rank.late', 'rank.slow'})
+        self.assertIn('more than a day apart', apart['lead_en'])
+
+    def test_of_devices_that_were_not_recorded_nothing_is_said(self):
+        profile_faults.make('healthy', str(self.dir / 'host'))
+        path = self.dir / 'host' / 'rank0.json'
+        recording = json.loads(path.read_text())
+        recording['traceEvents'] = [e for e in recording['traceEvents'] if e.get('cat') not in ('kernel', 'gpu_memcpy', 'gpu_memset', 'cuda_runtime')]
+        path.write_text(json.dumps(recording))
+        told = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+        self.assertIn('No device work was recorded', told['title_en'])
+        self.assertIn('Devices were not recorded', told['closing_en'])
+
 
 if __name__ == '__main__':
     unittest.main()

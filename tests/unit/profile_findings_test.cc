@@ -352,6 +352,23 @@ TEST_CASE("profile findings: files days apart are said in the headline") {
   CHECK(profile_findings(trace, tables_of({{}})).headline.lead_en.starts_with("The files lie more than a day apart"));
 }
 
+TEST_CASE("profile findings: many launches of short work cost nothing where devices are never idle") {
+  const auto short_work = [](int64_t idle) {
+    std::vector<Table> tables = tables_of({{.span = 100 * kMs, .compute = 100 * kMs - idle}});
+    Table outliers("outliers", "",
+                   {{"rank", "", ColumnType::kInteger, ""},
+                    {"events", "", ColumnType::kInteger, ""},
+                    {"call_ns", "", ColumnType::kInteger, ""},
+                    {"short_gpu_kernels", "", ColumnType::kInteger, ""}});
+    outliers.add_row({int64_t{0}, int64_t{1000}, 90 * kMs, int64_t{700}});
+    std::erase_if(tables, [](const Table& table) { return table.name() == "outliers"; });
+    tables.push_back(std::move(outliers));
+    return tables;
+  };
+  CHECK(holds(profile_findings({}, short_work(40 * kMs)), "launch.bound"));
+  CHECK_FALSE(holds(profile_findings({}, short_work(kMs)), "launch.bound"));
+}
+
 TEST_CASE("notes of several analyses: what two of them saw is one flaw") {
   Diagnostics all, first, second;
   first.add("queue.no_launch", Severity::kWarning, "", {}, 463);

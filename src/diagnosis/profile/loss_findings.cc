@@ -211,6 +211,7 @@ bool tells(const Finding& x, std::string_view part) {
                                     {"idle-collector", "host.collector"},
                                     {"idle-allocator", "host.allocator"},
                                     {"idle-host-collective", "host.collective"},
+                                    {"idle", "device.idle"},
                                     {"idle-unseen", "device.idle"},
                                     {"idle-other", "device.idle"}};
   if (x.id == "host.sync" && part.starts_with("idle-")) return true;

@@ -191,10 +191,12 @@ void add_slow_rank(const ProfileFacts& f, std::vector<Finding>& out) {
 
 void add_launch_bound(const ProfileFacts& f, std::vector<Finding>& out) {
   const double share = share_or_zero(static_cast<double>(f.short_work), static_cast<double>(f.launches));
-  if (share < kShortWorkShare) return;
+  // Idle devices are all that fewer launches could fill.
+  const double at_most = share_or_zero(std::min(f.whole.idle_ns, f.call_ns), f.whole.span_ns);
+  if (share < kShortWorkShare || at_most * share < kLeastLoss) return;
   Finding x;
   x.id = "launch.bound";
-  x.weight = share_or_zero(std::min(f.whole.idle_ns, f.call_ns), f.whole.span_ns) * share;
+  x.weight = at_most * share;
   x.value = percent(share);
   Args args;
   args.set("short", grouped(f.short_work)).set("all", grouped(f.launches)).set("time", human_duration(f.call_ns));
@@ -249,6 +251,23 @@ void see_what_is_on(const Trace& trace, ProfileFacts& f) {
   }
 }
 
+// Whether some ranks were recorded days after others had ended: they ran other steps, perhaps of other runs, and none
+// of them can have waited for another.
+bool recorded_apart(const Trace& trace) {
+  if (trace.parts.size() < 2 || trace.diagnostics.count("kineto.far_apart") == 0) return false;
+  int64_t last_start = INT64_MIN, first_end = INT64_MAX;
+  for (const Part& part : trace.parts) {
+    int64_t start = INT64_MAX, end = INT64_MIN;
+    for (size_t i = 0; i < part.slices.size(); ++i) {
+      start = std::min(start, part.slices.start_ns[i]);
+      end = std::max(end, part.slices.end_ns(i));
+    }
+    if (start > end) continue;
+    last_start = std::max(last_start, start), first_end = std::min(first_end, end);
+  }
+  return last_start > first_end;
+}
+
 }  // namespace
 
 Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, const ProfileAccount& account) {
@@ -266,8 +285,10 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
   if (facts.ranks.empty()) add_host_parts(tables, result.headline);
   warn_of_runs(trace, result.headline);
   std::vector<Finding>& list = result.list;
-  add_late_rank(facts, list);
-  add_slow_rank(facts, list);
+  if (!recorded_apart(trace)) {
+    add_late_rank(facts, list);
+    add_slow_rank(facts, list);
+  }
   if (owned) {
     add_loss_findings(facts, account, list);
   } else {
@@ -291,7 +312,11 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
     std::stable_partition(list.begin(), list.end(),
                           [](const Finding& x) { return x.id == "rank.late" || x.id == "rank.slow"; });
   if (facts.accounted) speak_in_time(facts, list);
-  if (owned) close_account(list, result.headline);
+  if (!facts.ranks.empty()) {
+    close_account(list, result.headline);
+  } else if (!result.headline.parts.empty()) {
+    set_closing(result.headline, words("profile.closing.host", Args().flag("any", !list.empty())));
+  }
   if (list.empty() && !facts.ranks.empty()) list.push_back(nothing_found("profile.nothing"));
   if (list.empty() && facts.ranks.empty() && !result.headline.parts.empty())  // the host alone
     list.push_back(nothing_found("profile.nothing.host"));
