@@ -12,7 +12,6 @@
 #include "facts/period_facts.h"
 #include "model/finding_words.h"
 #include "model/statistics.h"
-#include "pipeline/cells/early_links.h"
 #include "pipeline/measure/slow_rank.h"
 #include "pipeline/replay/schedule_ideal.h"
 
@@ -44,7 +43,7 @@ std::vector<StageCost> usual_costs(const FindingFacts& f, int32_t without_part =
 }
 
 FindingFacts collect(const Run& run) {
-  FindingFacts f{run.trace(), coverage_of(run), extent_of(run.trace()), sums_of(run), {}, {}, 0, 0, 0, 0, 0, 0};
+  FindingFacts f{run.trace(), coverage_of(run), extent_of(run.trace()), sums_of(run), {}, {}};
   std::vector<double> spans;
   for (const StepSums& step : f.sums.steps) spans.push_back(static_cast<double>(step.span_ns()));
   f.median_step_ns = median_of(spans);
@@ -289,16 +288,28 @@ void add_outside(const FindingFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
+// One early link in so many is no clock's doing: a clock that is off spoils all of a pair.
+bool few_are_early(const FindingFacts& f) {
+  constexpr int64_t kFewOf = 20;
+  return f.early.count * kFewOf <= static_cast<int64_t>(f.trace.links.size());
+}
+
+void see_early_links(FindingFacts& f) {
+  if (f.coverage.repeats() || !f.trace.comparable()) return;  // which of the same work waits for which nobody knows
+  constexpr int64_t kToleranceNs = 50'000;                    // stamps of one machine differ by tens of microseconds
+  f.early = early_links(f.trace, kToleranceNs);
+  std::vector<double> own;
+  for (const RankSums& rank : f.sums.ranks) own.push_back(static_cast<double>(rank.last_ns - rank.first_ns));
+  f.contradictory = f.early.count > 0 && !few_are_early(f) && static_cast<double>(f.early.worst_ns) > median_of(own);
+}
+
 void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
   const Cells& cells = f.trace.cells;
-  if (f.coverage.repeats()) return;         // which of the same work waits for which nobody knows
-  constexpr int64_t kToleranceNs = 50'000;  // stamps of one machine differ by tens of microseconds
-  constexpr int64_t kFewOf = 20;  // one in so many is no clock's doing: a clock that is off spoils all of a pair
-  const auto [violations, worst, first] = early_links(f.trace, kToleranceNs);
-  if (violations == 0 || !f.trace.comparable()) return;
+  const auto [violations, worst, first] = f.early;
+  if (violations == 0) return;
   const std::string most = human_duration(static_cast<double>(worst));
   const bool one_machine = f.trace.clock == ClockState::kShared;
-  const bool few = violations * kFewOf <= static_cast<int64_t>(f.trace.links.size());
+  const bool few = few_are_early(f);
   Finding finding;
   finding.id = "clock.causality";
   finding.weight = 0.5 * static_cast<double>(violations) / static_cast<double>(f.trace.links.size());
@@ -362,7 +373,8 @@ Findings find_findings(const Run& run) {
   const Trace& trace = run.trace();
   const TheoryRun& theory = theory_of(run);
   const RunCoverage& coverage = coverage_of(run);
-  const FindingFacts facts = collect(run);
+  FindingFacts facts = collect(run);
+  see_early_links(facts);
   Findings result;
   if (facts.sums.ranks.empty()) {
     set_title(result.headline, words("headline.nothing"));
@@ -370,13 +382,15 @@ Findings find_findings(const Run& run) {
   }
   add_slow_stage(facts, result.list);
   const Recognition& recognition = theory.recognition;
-  add_bubble(facts, recognition, result.list);
+  if (!facts.contradictory) add_bubble(facts, recognition, result.list);
   add_slow_rank(facts, result.list);
   add_outlier_steps(facts, result.list);
-  add_outside(facts, result.list);
   add_causality(facts, result.list);
-  add_replicas(facts, result.list);
-  add_schedule_findings(trace, theory, facts.compute + facts.bubble, result.list, coverage.whole());
+  if (!facts.contradictory) {
+    add_outside(facts, result.list);
+    add_replicas(facts, result.list);
+    add_schedule_findings(trace, theory, facts.compute + facts.bubble, result.list, coverage.whole());
+  }
   std::stable_sort(result.list.begin(), result.list.end(),
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   // What is slow comes before what follows from it: a stage that everyone waits for explains the bubble.
@@ -384,7 +398,9 @@ Findings find_findings(const Run& run) {
                         [](const Finding& x) { return x.id == "stage.slow" || x.id == "rank.slow"; });
   add_per_rank_clock(facts, result.list);
   if (result.list.empty()) result.list.push_back(nothing_found("finding.nothing"));
-  result.headline = headline_of(facts, recognition, waterfall_of(run));
+  // On clocks of their own ranks are not replayed together, and the waterfall goes rank by rank.
+  const bool replays = !trace.comparable() || graph_of(run, LaunchRule::kInOrder).graph != nullptr;
+  result.headline = headline_of(facts, recognition, waterfall_of(run), replays);
   return result;
 }
 

@@ -20,11 +20,11 @@ std::vector<SpanPart> of_period(const FindingFacts& f, double span_ns, std::vect
   return parts;
 }
 
-std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w) {
+std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool replays) {
   const WaterfallStep mean = mean_of(w);
   const auto unknown = static_cast<double>(w.unnumbered + w.without_producer);
   // Of a part of a run, or of work that is there several times, the sum says nothing.
-  if (f.coverage.by_warm_up() || f.coverage.untold() || !w.known() || !(mean.span_ns > 0) ||
+  if (!replays || f.coverage.by_warm_up() || f.coverage.untold() || !w.known() || !(mean.span_ns > 0) ||
       unknown > kMostUnknownWaits * static_cast<double>(w.units))
     return of_period(f, f.mean_step_ns,
                      {span_part("compute", "part.compute", f.compute), span_part("bubble", "part.waiting", f.bubble),
@@ -48,7 +48,7 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w) {
 
 }  // namespace
 
-Headline headline_of(const FindingFacts& f, const Recognition& recognition, const Waterfall& waterfall) {
+Headline headline_of(const FindingFacts& f, const Recognition& recognition, const Waterfall& waterfall, bool replays) {
   Headline h;
   const double period_ns = f.mean_step_ns + f.gap_ns;
   const std::string step = human_duration(period_ns);
@@ -79,7 +79,7 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   }
   if (f.trace.parts.size() == 1 && f.coverage.stages() <= 1) add_lead(h, words("headline.one_rank"));
   if (unsure) add_lead(h, words("headline.apart"));
-  h.parts = parts_of(f, waterfall);
+  if (!f.contradictory) h.parts = parts_of(f, waterfall, replays);
   return h;
 }
 
