@@ -130,7 +130,7 @@ class CauseWords {
     args.set("chunk", c.chunk == kUnknown ? "" : std::to_string(c.chunk)).set("name", c.name);
     args.set("count", n(c.count)).set("of", n(c.of)).set("share", percent(of_all)).set("each", fixed(of_steps, 1));
     args.set("ranks", n(c.ranks)).set("steps", n(c.steps)).set("slow_steps", n(c.slowest_in));
-    args.set("in_steps", in_steps(c.slowest_in, c.steps)).set("course", course(c.course));
+    args.set("in_steps", in_steps(c.slowest_in, c.steps)).set("course", course(c.course, c.slowest_in == c.steps));
     args.set("own", c.times.empty() ? "" : ms(c.times.front().own_ns));
     args.set("others", c.times.empty() || !(c.times.front().others_ns > 0) ? "" : ms(c.times.front().others_ns));
     args.flag("guessed", c.guessed).flag("sometimes", c.sometimes).flag("both_ways", c.both_ways);
@@ -192,13 +192,15 @@ class CauseWords {
     args.set("steps", n(static_cast<int64_t>(c.high_count)));
     return args;
   }
-  // "from step 10 on (1.00× before, 1.31× after)"; "" where it is the same all along.
-  Text course(const Course& c) const {
+  // "from step 10 on (1.00× before, 1.31× after)"; "" where it is the same all along. `always`: it was so before too,
+  // and the step tells from when on it is more.
+  Text course(const Course& c, bool always) const {
+    const Args args = course_args(c).flag("always", always);
     switch (c.kind) {
-      case CourseKind::kOnset: return words("course.onset", course_args(c));
-      case CourseKind::kTrend: return words("course.trend", course_args(c));
-      case CourseKind::kEvery: return words("course.every", course_args(c));
-      case CourseKind::kSome: return words("course.some", course_args(c));
+      case CourseKind::kOnset: return words("course.onset", args);
+      case CourseKind::kTrend: return words("course.trend", args);
+      case CourseKind::kEvery: return words("course.every", args);
+      case CourseKind::kSome: return words("course.some", args);
       case CourseKind::kConstant: return {};
     }
     return {};
