@@ -13,7 +13,7 @@ namespace stageline {
 
 enum class ErrorCode : uint8_t {
   kUsage,        // the command line asks for something that does not exist
-  kNotFound,     // a file or folder is missing
+  kNotFound,     // a file, a folder or a fact that was asked for is missing
   kIo,           // the operating system refused to read or write
   kUnknownKind,  // no reader or exporter recognises this
   kAmbiguous,    // several readers claim the input equally

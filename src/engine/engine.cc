@@ -154,10 +154,11 @@ bool suits(const Analysis& analysis, const Trace& trace) {
 }
 
 void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics& diagnostics) {
-  // A capture without memory records is not flawed; that is worth a warning only where the analysis is part of a
-  // report.
-  diagnostics.add(analysis.in_report ? "analysis.not_possible" : std::string("analysis.not_possible.") + analysis.name,
-                  analysis.in_report ? Severity::kWarning : Severity::kInfo,
+  // A capture without memory records, or of one rank whose place nobody wrote down, has no flaw: a warning is only for
+  // what a report asks of all runs and this one spoils.
+  const bool missed = analysis.in_report && error.code != ErrorCode::kNotFound;
+  diagnostics.add(missed ? "analysis.not_possible" : std::string("analysis.not_possible.") + analysis.name,
+                  missed ? Severity::kWarning : Severity::kInfo,
                   std::string(analysis.name) + " is left out: " + error.what);
 }
 

@@ -140,7 +140,7 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
   complete(trace, map);
   if (map.how.empty())
     return Error{
-        ErrorCode::kBadInput,
+        ErrorCode::kNotFound,
         "nothing says where the ranks stand: no parallel_group_info, distributed_args or process groups, and no "
         "pipeline",
         {},
