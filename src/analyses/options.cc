@@ -1,4 +1,4 @@
-// Typed values of analysis options.
+// Reads typed values of analysis options.
 #include "analyses/analysis.h"
 #include "base/number.h"
 #include "base/number_list.h"

@@ -1,5 +1,5 @@
-// A snapshot of PyTorch's allocator: what it holds, for whom, in what pieces, and why memory ran out. Definitions:
-// docs/analyses/allocator-snapshot.md.
+// A snapshot of PyTorch's allocator: how much memory it holds, for whom, in which pieces, and why memory ran out.
+// Definitions: docs/analyses/allocator-snapshot.md.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -134,7 +134,7 @@ const char* action_name(AllocatorAction action) {
 
 int64_t known(int64_t bytes) { return bytes < 0 ? kNullInteger : bytes; }
 
-struct Holder {  // a category, or a stack
+struct Holder {  // one category, or one stack
   int64_t at_peak = 0, most = 0, at_end = 0, now = 0, allocations = 0, allocated = 0;
 };
 
@@ -179,7 +179,7 @@ class PartTables {
   StringId stack_of(const AllocatorLife& life) const {
     if (life.allocated != AllocatorLife::kNone) return all_.events[life.allocated].stack;
     if (life.block != AllocatorLife::kNone) return all_.blocks[life.block].stack;
-    return all_.events[life.freed].stack;  // where it was freed is all that is known
+    return all_.events[life.freed].stack;  // the place where it was freed is all that is known
   }
 
   void add_holders(bool with_timeline) {
@@ -187,7 +187,8 @@ class PartTables {
     using Key = std::pair<int32_t, std::string>;
     std::map<Key, Holder> categories;
     std::map<std::pair<int32_t, StringId>, Holder> stacks;
-    std::map<int32_t, uint32_t> peak_event;  // the last event before the peak ends; kNone: before the history
+    // For each device: the first event at which the peak is held; kNone: the peak is before the history.
+    std::map<int32_t, uint32_t> peak_event;
     for (const AllocatorSum& sum : replay_.sums) {
       uint32_t at = AllocatorLife::kNone;
       for (size_t i = 0; i < all_.events.size() && sum.peak_ns >= 0; ++i)

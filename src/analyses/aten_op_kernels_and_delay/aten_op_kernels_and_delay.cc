@@ -14,7 +14,7 @@ namespace {
 
 using Type = ColumnType;
 
-// One launch of one call of an operator.
+// One launch that one call of an operator made.
 struct Launch {
   uint32_t op = 0;  // row
   StringId kernel = 0;
@@ -31,7 +31,7 @@ struct OpSequence {  // one row of the answer
 struct RankResult {
   std::vector<OpSequence> rows;
   std::optional<Error> error;
-  int64_t unlaunched = 0, unowned = 0;  // default mode: device work left out
+  int64_t unlaunched = 0, unowned = 0;  // device work that is left out; only in the default mode
 };
 
 std::string joined(const TorchRun& run, const StringId* first, const StringId* last) {
@@ -43,12 +43,12 @@ std::string joined(const TorchRun& run, const StringId* first, const StringId* l
   return text;
 }
 
-// `launches` with those of one call of an operator side by side, in order of launch.
+// Makes results from `launches`, in which the launches of one call of an operator stand together in their order.
 template <class SameCall>
 std::vector<OpSequence> results_of(const TorchRun& run, const TorchRank& rank, const std::vector<Launch>& launches,
                                    SameCall same_call) {
   NameSequences sequences;
-  std::vector<int64_t> kernel_ns;  // by call
+  std::vector<int64_t> kernel_ns;  // one for each call
   std::vector<uint32_t> first_of;
   for (size_t i = 0; i < launches.size(); ++i) {
     if (i == 0 || !same_call(launches[i - 1], launches[i])) {
@@ -89,20 +89,23 @@ bool hta_launch_name(std::string_view name) {
   return name.starts_with("cuda") && name.find("LaunchKernel", 4) != std::string_view::npos;
 }
 
-// Operators by start, asked for the latest start whose end is late enough: a tree of maxima over the ends.
+// Finds, among the operators that start before a given time, the one with the latest start whose end is late enough. It
+// is a tree of maxima over the ends.
 class OperatorsByStart {
  public:
   explicit OperatorsByStart(const TorchRank& rank, const std::vector<uint8_t>& is_op) : rank_(rank) {
     for (size_t i = 0; i < rank.rows.size(); ++i)
       if (is_op[rank.rows[i].name]) ops_.push_back(static_cast<uint32_t>(i));
     std::stable_sort(ops_.begin(), ops_.end(), [&](uint32_t a, uint32_t b) { return start(a) < start(b); });
-    while (leaves_ <= ops_.size()) leaves_ *= 2;  // one more than operators: a prefix is never the whole tree
+    // One more than there are operators, so that a prefix is never the whole tree.
+    while (leaves_ <= ops_.size()) leaves_ *= 2;
     most_.assign(2 * leaves_, INT64_MIN);
     for (size_t i = 0; i < ops_.size(); ++i) most_[leaves_ + i] = rank_.rows[ops_[i]].end_ns();
     for (size_t i = leaves_; i-- > 1;) most_[i] = std::max(most_[2 * i], most_[2 * i + 1]);
   }
 
-  // Row, or −1. Of equal starts the first row of the table, which is usually the outermost operator (F20).
+  // Returns the operator's row, or −1. Among equal starts it returns the first row of the table, which is usually the
+  // outermost operator (F20).
   int64_t around(int64_t from_ns, int64_t to_ns) const {
     const auto after =
         std::upper_bound(ops_.begin(), ops_.end(), from_ns, [&](int64_t at, uint32_t op) { return at < start(op); });
@@ -118,7 +121,7 @@ class OperatorsByStart {
 
  private:
   int64_t start(uint32_t op) const { return rank_.rows[op].start_ns; }
-  // The last place below `end` with an end of at least `to_ns`.
+  // Returns the last place below `end` whose operator ends at `to_ns` or later.
   int64_t last_before(size_t end, int64_t to_ns) const {
     for (size_t hi = leaves_ + end; hi > 1; hi /= 2)
       if (hi & 1)
@@ -144,7 +147,7 @@ RankResult hta_result(const TorchRun& run, const TorchRank& rank) {
     is_launch[id] = hta_launch_name(run.trace->names.text(id));
   }
   const OperatorsByStart ops(rank, is_op);
-  // Device rows by the launch they point at.
+  // The device rows of each launch.
   constexpr uint32_t kNone = UINT32_MAX, kSeveral = UINT32_MAX - 1;
   std::vector<uint32_t> kernel_at(rank.rows.size(), kNone);
   for (size_t i = 0; i < rank.rows.size(); ++i)
@@ -179,7 +182,7 @@ RankResult hta_result(const TorchRun& run, const TorchRank& rank) {
                          "HTA found no launch (cuda…LaunchKernel, cuLaunchKernel) below an aten operator"};
     return result;
   }
-  // A call is (tid, name, start of the operator).
+  // Launches belong to the same call when tid, name and start of the operator are equal.
   const std::vector<Lane>& lanes = rank.part->lanes;
   const auto compare = [&](const Launch& a, const Launch& b) {
     const TorchRow &x = rank.rows[a.op], &y = rank.rows[b.op];
@@ -217,7 +220,7 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
     return at;
   };
   std::vector<Launch> launches;
-  std::vector<std::pair<int64_t, int64_t>> when;  // start of launch, of kernel
+  std::vector<std::pair<int64_t, int64_t>> when;  // start of the launch, start of the kernel
   for (const TorchRow& kernel : rank.rows) {
     if (!kernel.on_device) continue;
     if (kernel.partner < 0) {
@@ -226,7 +229,8 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
     }
     const TorchRow& launch = rank.rows[static_cast<size_t>(kernel.partner)];
     uint32_t at = operator_above(launch.slice);
-    if (at == kNoSliceIndex) at = operator_above(kernel.slice);  // called on another thread; the profile says whose
+    // The launch was called on another thread; the profile tells for which operator.
+    if (at == kNoSliceIndex) at = operator_above(kernel.slice);
     if (at == kNoSliceIndex || row_of[at] < 0) {
       ++result.unowned;
       continue;

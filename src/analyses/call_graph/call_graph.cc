@@ -15,7 +15,7 @@ namespace {
 
 using Type = ColumnType;
 
-// "both" in the default mode is one graph in two tables.
+// Which tables to make. In the default mode, "both" is one graph in two tables.
 struct Wanted {
   bool stack = true, graph = true;
 };
@@ -103,7 +103,7 @@ void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, 
     if (graph.parent[node] >= 0) parent = index_of(graph.parent[node]);
     if (graph.parent[node] == CallGraph::kTop) parent = graph.thread_root[node];
     const bool any = graph.kernel_count[node] > 0;
-    // HTA's ends stay on the clock of the file when its starts are shifted to zero.
+    // HTA shifts its starts to zero, but its ends stay on the clock of the file.
     const double start = any ? to_us(graph.first_kernel_ns[node]) : -1;
     const double end = any ? to_us(graph.last_kernel_ns[node] + run.zero_ns) : -1;
     table.add_row({int64_t{rank.rank}, int64_t{rank.rows[i].index}, parent, int64_t{graph.depth[node]},
@@ -135,7 +135,7 @@ void add_graph_row(const TorchRun&, const TorchRank& rank, const CallGraph& grap
                graph.backward_kernel_ns[i]});
 }
 
-// The graphs of all ranks: some 150 B a row with the rows themselves, where both tables would take 400.
+// The graphs of all ranks. They take some 150 bytes for each row, rows included; the two tables would take 400.
 struct Graphs {
   struct Rank {
     std::shared_ptr<const TorchRank> rows;
@@ -147,7 +147,7 @@ struct Graphs {
 
 using AddRow = void (*)(const TorchRun&, const TorchRank&, const CallGraph&, size_t row, Table&);
 
-// A row per call of every rank, or none where the table is not `wanted`.
+// Makes a row for each call of every rank, or no rows when the table is not `wanted`.
 Table graph_table(const std::shared_ptr<const Graphs>& graphs, Table head, bool wanted, AddRow add, bool later) {
   const auto make = [graphs, add](size_t first, size_t count, Table& out) {
     for (const Graphs::Rank& rank : graphs->ranks) {

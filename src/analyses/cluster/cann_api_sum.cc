@@ -17,7 +17,7 @@ using Type = ColumnType;
 
 struct RankAnswer {
   int32_t rank = 0;
-  std::map<std::pair<StringId, uint8_t>, std::vector<int64_t>> calls;  // by name and category
+  std::map<std::pair<StringId, uint8_t>, std::vector<int64_t>> calls;  // for each name and category
 };
 
 RankAnswer answer_for(const TorchRank& rank, bool msprof) {
@@ -97,7 +97,8 @@ struct Figures {
   int64_t count = 0;
 };
 
-// The rival's aggregates in SQL: numpy's, the deviation of the population, rounded to one digit.
+// Returns the rival's aggregates, which it computes in SQL: numpy's quartiles, the deviation of the population, and
+// values rounded to one digit.
 Figures figures_of(std::vector<int64_t> ns, double whole) {
   std::sort(ns.begin(), ns.end());
   std::vector<double> values(ns.begin(), ns.end());

@@ -24,13 +24,13 @@ namespace {
 using Type = ColumnType;
 
 struct StepTimes {
-  std::vector<Interval> compute, communication, messages, memory;  // then unions
+  std::vector<Interval> compute, communication, messages, memory;  // raw intervals first, then their unions
   int64_t first = INT64_MAX, last = INT64_MIN;
   int64_t step_ns = kNullInteger, host_start = INT64_MIN;
 
   int64_t compute_ns = 0, communication_ns = 0, overlap_ns = 0, exposed_ns = 0, memory_ns = 0, exposed_memory_ns = 0;
   int64_t bubble_ns = 0, free_ns = 0;
-  int64_t wait_ns = 0, transfer_ns = 0;  // of the collectives where it is known
+  int64_t wait_ns = 0, transfer_ns = 0;  // of the collectives for which they are known
   int64_t collectives = 0, known = 0;
   bool waits_known() const { return known > 0 || collectives == 0; }
   int64_t span_ns() const { return last - first; }
@@ -55,7 +55,7 @@ void finish(StepTimes& t) {
   for (auto* list : {&t.compute, &t.communication, &t.memory, &t.messages}) *list = {};
 }
 
-using RankTimes = std::map<int32_t, StepTimes>;  // by step; −1: outside of steps
+using RankTimes = std::map<int32_t, StepTimes>;  // for each step; −1: outside of steps
 
 RankTimes times_of(const TorchRun& run, const TorchRank& rank, const std::vector<CommunicationOp>& ops) {
   RankTimes steps;
@@ -186,7 +186,7 @@ std::vector<ColumnSpec> cluster_time_told_columns() {
           {"preparing_ns", "preparing", Type::kDuration, ""}};
 }
 
-// What the profiler itself summed up, of ranks whose device work is in no file (Ascend: step_trace_time.csv alone).
+// Returns the profiler's own sums, for ranks whose device work is in no file (Ascend: only step_trace_time.csv).
 Table told_table(const Trace& trace) {
   Table table("cluster-time-told", "Time of every step as the profiler summed it, of ranks without device work",
               cluster_time_told_columns());
@@ -212,7 +212,7 @@ Table told_table(const Trace& trace) {
 Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
   AnalysisResult result;
   note_level_none(input, result.notes);
-  // Reports of other profiles tell the same in their own sections.
+  // In reports of other devices' profiles, their own sections show the same.
   if (input.for_report && input.trace->device_family != DeviceFamily::kNpu) return result;
   Table told = told_table(*input.trace);
   const bool any_slices = std::any_of(input.trace->parts.begin(), input.trace->parts.end(), [](const Part& part) {

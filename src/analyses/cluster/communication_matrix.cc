@@ -19,7 +19,7 @@ using Type = ColumnType;
 
 struct Sum {
   int64_t count = 0, bytes = 0, time_ns = 0;
-  bool waits = false;  // the time holds waiting: no rate
+  bool waits = false;  // the time includes waiting, so no rate can be given
   void add(const Sum& other) {
     waits |= other.waits;
     count += other.count;
@@ -125,7 +125,8 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
                        "links are told from " +
                            std::string(transfer_source_text(source)),
                        {}, count);
-  // Nothing to draw; and the time of messages alone, with its waiting, would make a picture of late receivers.
+  // Without links there is nothing to draw. When only times of messages are known, which include waiting, the picture
+  // would show late receivers and not slow links.
   const bool from_links = sources[static_cast<size_t>(TransferSource::kTasks)] > 0 ||
                           sources[static_cast<size_t>(TransferSource::kSummaries)] > 0;
   if (input.for_report && (all.links.empty() || !from_links)) return AnalysisResult();

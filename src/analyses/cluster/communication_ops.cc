@@ -39,7 +39,8 @@ OpNames::OpNames(const StringPool& names) {
 
 namespace {
 
-// Ranks that the tasks of a group's collectives name, where nothing else says how many it has. By group.
+// Returns for each group the ranks that the tasks of its collectives name. It is used when no other record tells the
+// group's size.
 std::map<StringId, std::set<int32_t>> named_ranks(const Part& part, const OpNames& names) {
   std::map<StringId, std::set<int32_t>> out;
   for (const TransferFact& task : part.transfers) {

@@ -1,5 +1,5 @@
-// How long communication operations took, and what of it was transfer, waiting and neither.
-// Definitions: docs/analyses/communication-time-sum.md.
+// How long communication operations took, and how that time divides into transfer, waiting and the rest. Definitions:
+// docs/analyses/communication-time-sum.md.
 //
 //   operation   ├──────────────────────────────────────┤  elapse
 //   plane 1         ├ wait ┤├ copy ┤├ wait ┤├ copy ┤

@@ -40,7 +40,8 @@ Key key_of(const Part& part, const TorchRow& row) {
   return key;
 }
 
-// What the rival counts: rows of COMPUTE_TASK_INFO, whatever they do.
+// Returns true for rows that are counted. The rival counts all rows of COMPUTE_TASK_INFO, whatever kind of work they
+// are.
 bool counts(const Part& part, const TorchRow& row, bool msprof) {
   if (!row.on_device) return false;
   return row.kernel == KernelClass::kComputation || (msprof && fact_of(part.tasks, row.slice) != nullptr);
@@ -86,7 +87,8 @@ class Writer {
  public:
   Writer(const StringPool& names, bool msprof) : names_(names), msprof_(msprof) {}
 
-  // Largest sum first; equal ones by names, so that the order is that of the texts and not of the pool.
+  // Sorts the largest sum first. Equal sums are sorted by the texts of their names, so that the order does not depend
+  // on ids in the pool.
   void sort(std::vector<Line>& lines) const {
     for (Line& line : lines) line.sum = sum_of(line.ns);
     std::sort(lines.begin(), lines.end(), [&](const Line& a, const Line& b) {

@@ -12,7 +12,8 @@ namespace {
 
 using Type = ColumnType;
 
-// Of exact integers, so that a large sum of near values keeps its deviation: values count from the first.
+// Values are taken relative to the first one before they become doubles, so that durations with a large sum and small
+// differences keep their deviation.
 Description described(const std::vector<int64_t>& sorted) {
   std::vector<double> values;
   values.reserve(sorted.size());

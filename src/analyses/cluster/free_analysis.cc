@@ -1,5 +1,5 @@
-// Why devices stood still: a reason for every gap, and the longest ones with their place.
-// Definitions: docs/analyses/free-analysis.md.
+// Why devices were idle: a reason for every gap, and the longest gaps with their place. Definitions:
+// docs/analyses/free-analysis.md.
 //
 //   host    ── launch A ──────────── … ─────────── launch B ──
 //   device      ├ A ┤                      gap               ├ B ┤
@@ -46,8 +46,8 @@ struct Gap {
   Reason reason = kNoReason;
   int32_t step = -1;
   uint32_t before = 0, after = 0;  // slices
-  int64_t dry_ns = 0;              // of the gap: until the launch began
-  bool new_step = false;           // what follows belongs to another step
+  int64_t dry_ns = 0;              // part of the gap until the next launch began
+  bool new_step = false;           // the work after the gap belongs to another step
   int64_t ns() const { return end - start; }
 };
 struct RankAnswer {
@@ -64,13 +64,13 @@ std::string lower_of(std::string_view text) {
   return out;
 }
 
-// What a host row says of itself by its name.
+// Returns the reason that a host row's name suggests.
 Reason host_reason(std::string_view name) {
   const std::string lower = lower_of(name);
   const auto holds = [&](const char* part) { return lower.find(part) != std::string::npos; };
   if (holds("dataloader")) return kDataLoader;
   if (lower == "gc" || holds("gc.collect") || holds("gc_collect") || holds("garbage")) return kGarbage;
-  // Calls that block until the device is done; what only makes the device wait is none.
+  // These calls block until the device is done. Calls that only make the device wait are not among them.
   if (holds("synchronize") || holds("syncstream") || holds("_local_scalar_dense")) return kHostSync;
   return kNoReason;
 }
@@ -82,7 +82,7 @@ std::vector<Reason> host_reasons(const StringPool& names) {
 
 struct HostTimes {
   std::array<CoveredTime, 3> of = {CoveredTime({}), CoveredTime({}), CoveredTime({})};
-  std::map<uint16_t, CoveredTime> waits;  // of device lanes
+  std::map<uint16_t, CoveredTime> waits;  // of each device lane
 };
 
 HostTimes host_times(const TorchRank& rank, const std::vector<Reason>& reasons) {
@@ -112,7 +112,7 @@ void explain_gap(const TorchRank& rank, const HostTimes& host, const TorchRow& n
   gap.dry_ns = std::clamp<int64_t>(launch.start_ns - gap.start, 0, gap.ns());
   const int64_t latency =
       std::clamp<int64_t>(std::min(launch.end_ns(), gap.end) - std::max(launch.start_ns, gap.start), 0, gap.ns());
-  if (2 * gap.dry_ns >= gap.ns()) {  // nobody had asked for anything yet
+  if (2 * gap.dry_ns >= gap.ns()) {  // for most of the gap, no work had been launched
     gap.reason = gap.new_step ? kSteps : kHost;
     for (const Reason reason : {kDataLoader, kGarbage, kHostSync})
       if (2 * host.of[reason].within(gap.start, gap.start + gap.dry_ns) >= gap.dry_ns) {
@@ -124,7 +124,7 @@ void explain_gap(const TorchRank& rank, const HostTimes& host, const TorchRow& n
   if (2 * waited >= gap.ns()) {
     gap.reason = kStream;
   } else if (launch.end_ns() <= gap.start) {
-    gap.reason = gap.ns() <= kShortNs ? kBetween : kStream;  // launched in time and still not begun
+    gap.reason = gap.ns() <= kShortNs ? kBetween : kStream;  // the work was launched in time and still did not begin
   } else {
     gap.reason = latency > 0 || gap.dry_ns > 0 ? kLaunch : kNoReason;
   }
@@ -140,7 +140,7 @@ RankAnswer answer_for(const TorchRank& rank, const std::vector<Reason>& reasons,
   std::stable_sort(work.begin(), work.end(),
                    [](const TorchRow* a, const TorchRow* b) { return a->start_ns < b->start_ns; });
   const HostTimes host = host_times(rank, reasons);
-  const TorchRow* last = work[0];  // ends latest so far
+  const TorchRow* last = work[0];  // the row that ends latest so far
   std::vector<Gap> gaps;
   for (const TorchRow* row : work) {
     if (row->start_ns > last->end_ns()) {

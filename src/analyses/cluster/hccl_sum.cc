@@ -18,12 +18,12 @@ using Ops = std::vector<std::vector<CommunicationOp>>;
 std::string text_of(const TorchRun& run, StringId id) { return std::string(run.trace->names.text(id)); }
 
 struct Line {
-  std::vector<Table::Value> keys, behind;  // columns before and behind the durations
+  std::vector<Table::Value> keys, behind;  // columns before and after the durations
   std::vector<int64_t> ns;
   double order = 0;
 };
 
-// Largest first; lines come in the order of their keys, which decides between equal ones.
+// Sorts the largest first. Lines come in the order of their keys, and equal lines keep that order.
 void fill(Table& table, std::vector<Line> lines, bool msprof, size_t most = SIZE_MAX) {
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.order > b.order; });
   for (size_t i = 0; i < std::min(most, lines.size()); ++i) {
@@ -48,7 +48,7 @@ Table all_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   Table table("hccl-types", "Communication by type, all ranks", hccl_types_columns(msprof));
   std::vector<Line> lines;
   for (auto& [kind, ns] : sums) {
-    // The rival leaves them in the order of their names.
+    // The rival keeps them in the order of their names.
     const double order = msprof ? 0 : static_cast<double>(sum_of(ns));
     lines.push_back({{kind}, {}, std::move(ns), order});
   }
@@ -110,14 +110,14 @@ std::vector<ColumnSpec> hccl_top_columns(bool msprof) {
   return columns;
 }
 
-// One operation of one name on all its ranks. The rival goes by the name alone; two groups whose names hash alike share
-// it.
+// Each row is one operation, by name, on all its ranks. The rival uses the name alone, so two groups whose names have
+// the same hash share a row.
 Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most) {
   struct Op {
     std::vector<int64_t> ns;
     int64_t least = INT64_MAX, longest = INT64_MIN, least_rank = 0, longest_rank = 0;
   };
-  // Messages of the same number on two ranks are two messages, told apart by rank.
+  // Messages with the same number on two ranks are two messages, so the rank is part of the key.
   using Key = std::tuple<StringId, StringId, StringId, int64_t>;
   std::map<Key, Op> by_op;
   for (size_t k = 0; k < ranks.size(); ++k)

@@ -1,4 +1,4 @@
-// Ranges that people put into their code (mstx; annotations of other profiles): their time on the host and on the
+// Ranges that users marked in their code (mstx; annotations in other profiles): their time on the host and on the
 // device. Definitions: docs/analyses/mstx-sum.md.
 #include <algorithm>
 #include <map>
@@ -44,7 +44,7 @@ RankAnswer answer_for(const TorchRank& rank) {
   return answer;
 }
 
-// `by_step`: a row per step over all ranks, else a row per rank over all steps.
+// `by_step`: one row for each step over all ranks; otherwise one for each rank over all steps.
 std::vector<ColumnSpec> mstx_columns(bool by_step) {
   std::vector<ColumnSpec> keys;
   keys.push_back(by_step ? ColumnSpec{"step", "step", Type::kInteger, "Step of the host at the start; empty outside"}

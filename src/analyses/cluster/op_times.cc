@@ -20,7 +20,7 @@ struct Task {
 
 std::vector<Task> tasks_of(const TorchRun& run, const Part& part) {
   std::vector<Task> tasks;
-  std::unordered_map<StringId, bool> messages;  // by the operation's name
+  std::unordered_map<StringId, bool> messages;  // indexed by the operation's name
   const auto is_message_op = [&](uint32_t slice) {
     const CollectiveFact* op = fact_of(part.collectives, slice);
     if (!op) return false;
@@ -36,8 +36,8 @@ std::vector<Task> tasks_of(const TorchRun& run, const Part& part) {
     task.end = task.start + part.slices.dur_ns[fact.slice];
     task.plane = fact.plane;
     task.wait = is_wait_task(run.trace->names.text(fact.task));
-    // Copies within a device prepare or finish an operation; they are no transit. The copy of a message often names its
-    // own rank alone: its operation is between two.
+    // Copies within a device prepare or finish an operation and do not count as transit. The copy of a message often
+    // names only its own rank; then the operation tells that it is between two ranks.
     const bool far = fact.dst_rank >= 0 ? fact.src_rank != fact.dst_rank : is_message_op(fact.op);
     task.data = !task.wait && fact.bytes > 0 && far && run.trace->names.text(fact.transport) != "LOCAL";
     if (task.wait || task.data) tasks.push_back(task);
@@ -48,7 +48,7 @@ std::vector<Task> tasks_of(const TorchRun& run, const Part& part) {
   return tasks;
 }
 
-// Over all planes.
+// Computes the times from the tasks of all planes.
 void fill_exact(const Task* begin, const Task* end, OpTime& time) {
   std::vector<Interval> transit, wait;
   for (const Task* task = begin; task != end; ++task) {
@@ -65,7 +65,8 @@ void fill_exact(const Task* begin, const Task* end, OpTime& time) {
     if (transit.empty() || i.end <= transit.front().start) time.sync_ns += i.end - i.start;
 }
 
-// As the profiler's own sums have it: of the first plane that moves data; what waits on another plane is idle there.
+// Computes what the profiler's own sums contain: only the first plane that moves data counts, and waiting on another
+// plane counts as idle.
 void fill_rival(const Task* begin, const Task* end, OpTime& time) {
   int32_t plane = INT32_MAX, any = INT32_MAX;
   for (const Task* task = begin; task != end; ++task) {

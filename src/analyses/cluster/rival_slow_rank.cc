@@ -1,5 +1,6 @@
-// The rival's vote: in each collective the rank whose operation is an outlier on the short side, by Dixon's test of up
-// to 100 values (W. J. Dixon, 1950; critical values for 99.5 %), by three standard deviations beyond.
+// The rival's vote. In each collective it votes for the rank whose operation is an outlier because it is too short: by
+// Dixon's test for up to 100 values (W. J. Dixon, 1950; critical values for 99.5 %), and by three standard deviations
+// for more values.
 #include "analyses/cluster/rival_slow_rank.h"
 
 #include <algorithm>
@@ -74,7 +75,8 @@ std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::v
     const Slices& slices = run.trace->parts[run.parts[k]].slices;
     for (const CommunicationOp& op : ranks[k]) {
       const std::string_view name = names.text(op.name);
-      // It joins the launch; and by these two spellings a batch of sends and receives is a collective.
+      // The rival joins operations with their launches. Only these two spellings count as messages, so a batch of sends
+      // and receives counts as a collective.
       if (slices.partner[op.slice] == kNoSliceIndex || name.find("send") != std::string_view::npos ||
           name.find("receive") != std::string_view::npos)
         continue;
@@ -85,7 +87,7 @@ std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::v
   std::map<int64_t, int64_t> counts;
   std::vector<Vote> votes;
   for (const auto& [group, ops] : groups) {
-    // A group whose operations are not all on equally many ranks is left out whole.
+    // A group is left out completely unless all its operations ran on equally many ranks.
     if (std::any_of(ops.begin(), ops.end(),
                     [&](const auto& op) { return op.second.size() != ops.begin()->second.size(); }))
       continue;

@@ -19,11 +19,12 @@ struct Row {
   double step_us = NAN, computing = 0, exposed = 0, overlapped = 0, communication = 0, free = 0;
   double wait = 0, transmit = 0, memory = 0, memory_alone = 0;
 };
-using Rows = std::map<std::pair<int64_t, int64_t>, Row>;  // by rank and step
+using Rows = std::map<std::pair<int64_t, int64_t>, Row>;  // for each rank and step
 
 double us(int64_t ns) { return ns < 0 ? 0 : static_cast<double>(ns) / 1000.0; }
 
-// A host time's step: first window that holds it, both ends included; INT64_MIN: outside, which the rival drops.
+// Returns the step of a host time: the first window that contains it, with both ends included. INT64_MIN means outside
+// of steps; the rival drops such times.
 int64_t step_at(const Part& part, int64_t time_ns) {
   if (part.steps.empty()) return -1;
   const auto after = std::upper_bound(part.steps.begin(), part.steps.end(), time_ns,
@@ -39,7 +40,8 @@ struct Busy {
   Kind kind = Kind::kNone;
 };
 
-// The rival's sweep: what of copies lies in no earlier interval. It forgets a copy that ends within a later one.
+// Returns the time of copies that lies in no earlier interval, by the rival's sweep. The sweep forgets a copy that ends
+// within a later interval.
 int64_t memory_alone_ns(const std::vector<Busy>& sorted) {
   int64_t sum = 0;
   Busy at{sorted[0].start, sorted[0].start, Kind::kNone};
@@ -95,7 +97,8 @@ std::set<int64_t> numbers_in(std::string_view text) {
   return out;
 }
 
-// Operations of one name, group and step: the shortest is transfer on all of them. True: some group was whole.
+// Adds waiting: among operations of one name, group and step, the shortest duration counts as the transfer time of all
+// of them. Returns true when some group was complete.
 bool add_waits(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks, Rows& rows) {
   struct One {
     int64_t rank = 0, dur_ns = 0;

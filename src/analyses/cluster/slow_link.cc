@@ -1,5 +1,5 @@
-// Links that are slower than others of their kind, and whether it is one link, a rank that sends slowly to all, or one
-// that all reach slowly. Definitions: docs/analyses/slow-link.md.
+// Links that are slower than others of their kind. It also tells whether the cause is a single link, a rank that sends
+// slowly to all, or a rank that all reach slowly. Definitions: docs/analyses/slow-link.md.
 //
 //              to 0   1   2   3
 //   from 0      ·    ▪   ▫   ▫      a slow row: the source;   a slow column: the destination;
@@ -24,16 +24,16 @@ namespace {
 using Type = ColumnType;
 using Class = std::pair<std::string_view, std::string_view>;  // transport, link type
 
-constexpr double kSlowRatio = 1.5;  // of the time that its kind of link takes for such sizes
-constexpr double kRest = 0.1;       // of a slow link's transfers may be fast
-constexpr size_t kFewestLinks = 3;  // of a class: with fewer nobody is an outlier
+constexpr double kSlowRatio = 1.5;  // relative to the usual time of this kind of link for such sizes
+constexpr double kRest = 0.1;       // share of a slow link's transfers that may be fast
+constexpr size_t kFewestLinks = 3;  // for each class: with fewer links there are no outliers
 
 struct RankLink {
   int32_t src = 0, dst = 0;
   int64_t count = 0, bytes = 0, time_ns = 0;
   double expected_ns = 0;
-  std::vector<double> ratios;  // of its transfers
-  bool lasting = false;        // nine tenths of its transfers are slow
+  std::vector<double> ratios;  // one for each of its transfers
+  bool lasting = false;        // at least nine tenths of its transfers are slow
   const char* reading = "";
   double ratio() const { return expected_ns > 0 ? static_cast<double>(time_ns) / expected_ns : 0; }
   int64_t lost_ns() const { return time_ns - std::llround(expected_ns); }
@@ -53,14 +53,14 @@ struct ClassAnswer {
   std::vector<Outlier> worst;
 };
 
-// Small transfers are slower a byte on any link, and adding up is slower than copying: each is held against the median
-// of its operation, size (power of two) and class.
+// Small transfers take longer for each byte on any link, and transfers with a reduction take longer than copies. So
+// each transfer is compared with the median of its operation, size (power of two) and class.
 using Like = std::pair<std::string_view, int>;
 int size_of(int64_t bytes) { return static_cast<int>(std::ilogb(static_cast<double>(std::max<int64_t>(bytes, 1)))); }
 
 void read_pattern(std::vector<RankLink>& links, double threshold) {
-  std::map<int32_t, std::pair<int, int>> rows, columns;  // slow of all
-  // A bad link is slow each time; waiting inside some of its transfers comes and goes.
+  std::map<int32_t, std::pair<int, int>> rows, columns;  // number of slow links, and of all links
+  // A bad link is slow in nearly every transfer; waiting inside transfers affects only some of them.
   const auto slow = [&](const RankLink& link) { return link.lasting && link.ratio() >= threshold; };
   for (const RankLink& link : links) {
     for (auto* at : {&rows[link.src], &columns[link.dst]}) {
@@ -80,7 +80,8 @@ void read_pattern(std::vector<RankLink>& links, double threshold) {
 
 Like like_of(const Transfer& t) { return {t.kind == "receive" ? "send" : t.kind, size_of(t.bytes)}; }
 
-// Collectives all of whose transfers, of at least three links, were slow at once: they waited for something else.
+// Returns the collectives in which all transfers, on at least three links, were slow at once: they waited for another
+// cause than a link.
 using Call = std::tuple<std::string_view, std::string_view, int32_t, int64_t>;  // group, operation, step, number
 std::set<Call> calls_slow_everywhere(const std::vector<Transfer>& list, const std::map<Like, double>& median,
                                      double threshold) {
@@ -109,7 +110,7 @@ ClassAnswer answer_for(const Class& name, std::vector<Transfer>& list, double th
   ClassAnswer answer;
   answer.name = name;
   answer.threshold = threshold;
-  std::map<Like, std::vector<double>> costs;  // ns a byte
+  std::map<Like, std::vector<double>> costs;  // ns for each byte
   std::vector<double> gbps;
   for (const Transfer& t : list) {
     costs[like_of(t)].push_back(static_cast<double>(t.time_ns) / static_cast<double>(t.bytes));
@@ -262,7 +263,7 @@ Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
   if (!torch) return std::move(torch).error();
   std::vector<RankTransfers> ranks = all_transfers(*torch);
-  // Copies within a device are no link, and messages' times hold waiting: a slow one says nothing.
+  // Copies within a device are not links. Times of messages include waiting, so a slow message proves nothing.
   std::map<Class, std::vector<Transfer>> by_class;
   int64_t messages = 0;
   for (RankTransfers& rank : ranks) {

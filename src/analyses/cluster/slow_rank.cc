@@ -1,4 +1,5 @@
-// Who is late in each collective, by how much, and what it costs the others. Definitions: docs/analyses/slow-rank.md.
+// Which rank is late in each collective, by how much, and what that costs the others. Definitions:
+// docs/analyses/slow-rank.md.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -15,14 +16,14 @@ namespace {
 
 using Type = ColumnType;
 
-constexpr int64_t kLateNs = 10'000;  // a vote needs to come this much later than the second last
+constexpr int64_t kLateNs = 10'000;  // a rank gets a vote only when it comes this much later than the second last
 
 struct RankSum {
   int64_t collectives = 0, votes = 0, lost_ns = 0, lost_by_clock_ns = 0, wait_ns = 0;
 };
 struct GroupSum {
   int64_t collectives = 0, ranks = 0, votes = 0, wait_ns = 0;
-  std::map<int64_t, RankSum> of;  // by rank
+  std::map<int64_t, RankSum> of;  // for each rank
   StringId description = 0;
 };
 struct Late {
@@ -42,7 +43,8 @@ bool clocks_agree(const Trace& trace) {
          trace.alignment != AlignState::kRaw;
 }
 
-// What the others lose by the starts on one clock: they wait from their own start to the last one, within their time.
+// What the others lose, computed from starts on one clock: each waits from its own start to the last start, but no
+// longer than its operation takes.
 struct ByClock {
   size_t last = 0;
   int64_t late_ns = 0, lost_ns = 0;

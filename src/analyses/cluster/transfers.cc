@@ -16,14 +16,14 @@ void add_tasks(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
   for (size_t i = 0; i < rank.rows.size(); ++i) row_of[rank.rows[i].slice] = static_cast<int32_t>(i);
   const StringPool& names = run.trace->names;
   for (const TransferFact& fact : part.transfers) {
-    // A wait has no bytes. What a filter took away stays away, with all that belongs to it.
+    // A wait has no bytes. When a filter removed an operation, its transfers are left out too.
     if (fact.bytes <= 0 || (fact.op != kNoSliceIndex && row_of[fact.op] < 0)) continue;
     const CollectiveFact* op = fact.op == kNoSliceIndex ? nullptr : fact_of(part.collectives, fact.op);
     Transfer t;
     t.src = fact.src_rank;
     t.dst = fact.dst_rank;
     t.message = op && is_message_name(names.text(op->name));
-    // The copy of a message often names its own rank alone: its operation knows both ends.
+    // The copy of a message often names only its own rank, but its operation knows both ends.
     if (t.message && (t.src < 0 || t.dst < 0)) {
       t.src = static_cast<int32_t>(op->src_rank);
       t.dst = static_cast<int32_t>(op->dst_rank);
@@ -46,7 +46,8 @@ void add_tasks(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
   }
 }
 
-// The profiler lists the operations of highest, lowest and middle bandwidth, and behind them the total of all.
+// The profiler lists the operations with the highest, lowest and middle bandwidth, and after them the total of all
+// operations.
 constexpr std::string_view kTotal = "-total";
 std::string_view kind_of(const LinkSummary& sum) {
   std::string_view op = sum.op;
@@ -68,7 +69,7 @@ void add_summaries(const TorchRank& rank, RankTransfers& out) {
     t.dst = sum.dst_rank;
     t.bytes = static_cast<int64_t>(sum.bytes);
     t.time_ns = sum.transit_ns;
-    t.link = sum.transport;  // it says HCCS where tasks say SDMA over HCCS
+    t.link = sum.transport;  // the summary says HCCS where the tasks say SDMA over HCCS
     t.group = sum.group;
     t.kind = kind_of(sum);
     t.step = static_cast<int32_t>(std::clamp<int64_t>(sum.step, -1, INT32_MAX));
@@ -77,7 +78,7 @@ void add_summaries(const TorchRank& rank, RankTransfers& out) {
   }
 }
 
-// A message's sender says both ends; its time holds waiting for the receiver too.
+// Adds messages. A message's sender names both ends. The time of a message includes waiting for the receiver.
 void add_messages(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
   const StringPool& names = run.trace->names;
   for (const TorchRow& row : rank.rows) {
@@ -137,7 +138,7 @@ std::vector<RankTransfers> all_transfers(const TorchRun& run) {
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = transfers_of(run, *torch_rank(run, run.parts[k])); });
   using Key = std::tuple<int32_t, int32_t, std::string_view>;  // sender, receiver, group
   const auto key_of = [](const Transfer& t) { return Key{t.src, t.dst, t.group}; };
-  std::vector<Key> told;  // by senders
+  std::vector<Key> told;  // messages that their senders recorded
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const Transfer& t : ranks[k].list)
       if (t.message && t.src == run.ranks[run.parts[k]]) told.push_back(key_of(t));

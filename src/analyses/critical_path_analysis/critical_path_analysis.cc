@@ -1,4 +1,4 @@
-// What the end of a step had to wait for. Definitions: docs/analyses/critical-path-analysis.md.
+// Finds what the end of a step had to wait for. Definitions: docs/analyses/critical-path-analysis.md.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 
 using Type = ColumnType;
 
-// What the tables are read off, and share as long as their rows are made later.
+// The facts from which the tables are made. The tables share them as long as their rows are made later.
 struct Answer {
   TorchRun run;
   std::shared_ptr<const TorchRank> held;
@@ -33,7 +33,7 @@ struct Answer {
 };
 using Shared = std::shared_ptr<const Answer>;
 
-// `rows` rows, the n-th of them what `row(n)` returns: values in the order of columns.
+// Makes a table of `rows` rows. `row(n)` returns the n-th row as values in the order of the columns.
 template <class Row>
 Table table_of(const Shared& answer, Table head, size_t rows, Row row) {
   const auto make = [answer, row](size_t first, size_t count, Table& out) {
@@ -186,7 +186,7 @@ std::vector<ColumnSpec> nodes_columns(bool hta) {
 
 Table nodes_table(const Shared& answer) {
   Table head("nodes", "Nodes", nodes_columns(answer->hta));
-  std::vector<uint8_t> blocking(answer->run.trace->names.size());  // by name
+  std::vector<uint8_t> blocking(answer->run.trace->names.size());  // indexed by name
   for (StringId id = 0; id < blocking.size(); ++id) blocking[id] = blocks(answer->run.trace->names.text(id));
   const auto row_of = [blocking = std::move(blocking)](const Answer& a, size_t n) -> std::vector<Table::Value> {
     const PathNode& node = a.graph.nodes[n];
@@ -246,14 +246,14 @@ Table path_table(const Shared& answer) {
                   });
 }
 
-// HTA leaves out launches that weigh nothing, which it adds on request to keep its graph together; and unless all edges
-// are asked for, time inside of events and between kernels, which the events themselves show.
+// HTA leaves out launches of weight zero, which it adds on request to keep its graph connected. Unless all edges are
+// asked for, it also leaves out the time inside events and between kernels, because the events themselves show it.
 bool hta_draws(const Answer& a, const PathEdge& edge, bool all_edges) {
   if (edge.kind == PathEdgeKind::kLaunchDelay && a.graph.weight_ns(edge) == 0) return false;
   return all_edges || (edge.kind != PathEdgeKind::kOperator && edge.kind != PathEdgeKind::kKernelKernel);
 }
 
-// args.critical on the events of the path, and an arrow for every edge of it (or for all edges).
+// Adds args.critical to the events of the path, and an arrow for every edge of the path (or for all edges).
 TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool all_edges) {
   TraceOverlay overlay;
   overlay.part = part;
@@ -296,7 +296,8 @@ TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool a
   for (const TorchRow& row : a.rank().rows)
     overlay.leave_out[row.index] =
         row.category != Category::kUserAnnotation && row.category != Category::kPythonFunction;
-  // The profiler's own span over all is no row; HTA leaves it out with the rest.
+  // The profiler's own span over the whole trace is not a row; HTA leaves it out with the other events that are no
+  // rows.
   for (size_t i = 0; a.hta && i < p.slices.size(); ++i)
     if (a.run.trace->categories[p.slices.category_id[i]].kind == Category::kSpan)
       overlay.leave_out[p.slices.file_index[i]] = true;
@@ -316,7 +317,7 @@ Status read_instances(const AnalysisInput& input, PathOptions& options) {
   return {};
 }
 
-// What the reader must know to trust the path: how much it leaves unexplained, and what no record says.
+// Adds notes that the reader needs to judge the path: how much it leaves unexplained, and what was not recorded.
 void add_path_notes(const Answer& a, Diagnostics& notes) {
   const Where where = {a.rank().part->source};
   int64_t total = 0, hand_overs = 0, stream_waits = 0;
@@ -350,7 +351,8 @@ void add_path_notes(const Answer& a, Diagnostics& notes) {
         where, stream_waits);
 }
 
-// The window asked for is not there: how many rows the annotation names, and what annotations there are.
+// Returns the error for a window that does not exist. It tells how many rows have the annotation in their names, and
+// which annotations there are.
 Error no_instance(const TorchRun& run, const TorchRank& rank, const PathOptions& options, size_t matches) {
   std::string text = std::to_string(matches) + (matches == 1 ? " row" : " rows") + " of rank " +
                      std::to_string(rank.rank) + (matches == 1 ? " has \"" : " have \"") + options.annotation +
@@ -362,11 +364,11 @@ Error no_instance(const TorchRun& run, const TorchRank& rank, const PathOptions&
                  "instances count from 0; the last is --instance-id " + std::to_string(matches - 1)};
   std::vector<const TorchRow*> notes;
   for (const TorchRow& row : rank.rows)
-    if (row.category == Category::kUserAnnotation ||  // old versions write all as operators
+    if (row.category == Category::kUserAnnotation ||  // old versions write all annotations as operators
         (row.category == Category::kCpuOp && run.name(row).substr(0, 13) == "ProfilerStep#"))
       notes.push_back(&row);
   std::stable_sort(notes.begin(), notes.end(), [](auto* x, auto* y) { return x->start_ns < y->start_ns; });
-  std::vector<std::string_view> kinds;  // without the number: ProfilerStep#
+  std::vector<std::string_view> kinds;  // names without their number: ProfilerStep#
   std::string list;
   for (const TorchRow* row : notes) {
     const std::string_view name = run.name(*row), kind = name.substr(0, name.find('#'));

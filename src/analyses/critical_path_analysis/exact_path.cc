@@ -1,13 +1,13 @@
 #include "analyses/critical_path_analysis/exact_path.h"
 
-// The default critical path: from the last thing that ends, back to what it waited for last.
+// The default critical path: from the last event that ends, back to what it waited for last.
 //
-// Every node has the time at which it happened, and so has everything it had to wait for. What happened last
-// among those is what held it up; going back from the end of the window along these gives a chain without
-// holes, whose weights are the times between its nodes. What traces do not say is inferred, and said to be:
-// which device work a blocking call waited for (the last to end within the call), which thread an idle thread
-// waited for (arrows, else the one of its process that was last at work), and, without recorded stream waits,
-// which other stream's work held up work that had long been launched.
+// Every node has the time at which it happened, and so does everything that it had to wait for. The latest of those is
+// what held the node up. Going back from the end of the window in this way gives a chain without holes, whose weights
+// are the times between its nodes. What traces do not record is inferred, and marked as inferred: which device work a
+// blocking call waited for (the last to end within the call); which thread an idle thread waited for (told by arrows,
+// otherwise the thread of its process that was last at work); and, when no stream waits are recorded, which other
+// stream's work held up work that had been launched long before.
 #include <algorithm>
 #include <unordered_map>
 
@@ -16,8 +16,9 @@ namespace {
 
 using Kind = PathEdgeKind;
 constexpr uint32_t kNoNode = UINT32_MAX;
-constexpr int64_t kIdle = 20'000;    // ns; a thread's gap up to this is Python's own: no hand-over is inferred
-constexpr int64_t kPrompt = 10'000;  // ns; a stream starts launched work this soon after what it waited for
+// ns; gaps of a thread up to this length are Python's own work, so no hand-over is inferred.
+constexpr int64_t kIdle = 20'000;
+constexpr int64_t kPrompt = 10'000;  // ns; a stream starts launched work within this time after what it waited for
 
 class Builder {
  public:
@@ -43,7 +44,8 @@ class Builder {
   int64_t time(uint32_t node) const { return graph_.nodes[node].time_ns; }
   static bool is_host_node(Category c) { return c == Category::kCpuOp || is_launch_call(c); }
 
-  // Operators and calls that start in the window, and the device work that its calls launch, whenever it runs.
+  // Chooses operators and calls that start in the window, and the device work that these calls launch, whenever it
+  // runs.
   bool choose_rows() {
     int64_t low = INT64_MAX, high = INT64_MIN;
     const std::vector<uint8_t> named = names_with(run_, {options_.annotation});
@@ -82,13 +84,13 @@ class Builder {
     return true;
   }
 
-  // A blocking call ends no earlier than the wait that was recorded of it.
+  // Returns the end of a row. A blocking call ends no earlier than the end of the wait that was recorded for it.
   int64_t end_ns(const TorchRow& r) const {
     if (r.on_device || r.partner < 0 || row(r.partner).category != Category::kDeviceSync) return r.end_ns();
     return std::max(r.end_ns(), waits_[r.name] ? row(r.partner).end_ns() : 0);
   }
 
-  // Whether the profiler recorded which stream waits for which.
+  // Finds out whether the profiler recorded which stream waits for which.
   void find_syncs() {
     for (const TorchRow& r : rank_.rows) {
       if (r.category != Category::kDeviceSync) continue;
@@ -98,8 +100,8 @@ class Builder {
     }
   }
 
-  // At one time causes come before effects: device work ends, host operators end, what takes no time, host
-  // operators start, device work starts.
+  // The order of nodes with equal times, causes before effects: device work ends, host operators end, events without
+  // duration, host operators start, device work starts.
   int turn(const PathNode& node) const {
     const TorchRow& r = row(node.row);
     if (r.dur_ns == 0) return 2;
@@ -115,7 +117,8 @@ class Builder {
       graph_.nodes.push_back({row(i).start_ns, i, false});
       graph_.nodes.push_back({end_ns(row(i)), i, true});
     }
-    // Rows come by thread, start and longer first, so that at one time outer ones open first and close last.
+    // Rows come thread by thread, by start and then longest first. So at equal times, outer operators open first and
+    // close last.
     std::sort(graph_.nodes.begin(), graph_.nodes.end(), [&](const PathNode& a, const PathNode& b) {
       if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
       const int a_turn = turn(a), b_turn = turn(b);
@@ -126,11 +129,11 @@ class Builder {
     for (uint32_t n = 0; n < graph_.nodes.size(); ++n)
       (graph_.nodes[n].is_end ? end_ : start_)[static_cast<size_t>(graph_.nodes[n].row)] = n;
     held_by_.assign(graph_.nodes.size(), kNoNode);
-    graph_.edges.reserve(graph_.nodes.size());  // of most runs one a node, or nearly
+    graph_.edges.reserve(graph_.nodes.size());  // most runs have one edge for each node, or nearly
   }
 
-  // An edge whose source happened no later than its target; the latest source holds the target up. Of equal
-  // times the first added stays.
+  // Adds an edge if its source happened no later than its target. The target is held up by its latest source; of equal
+  // times, by the one added first.
   void add(uint32_t from, uint32_t to, Kind kind, int32_t whose) {
     if (from == kNoNode || to == kNoNode) return;
     if (time(from) > time(to) || from >= to) {
@@ -143,7 +146,7 @@ class Builder {
     if (held == kNoNode || time(from) > time(graph_.edges[held].from)) held = e;
   }
 
-  // A thread does one thing at a time: the innermost open operator, or nothing of its own (a gap).
+  // A thread does one thing at a time: the innermost open operator, or nothing that was recorded (a gap).
   void thread_edges() {
     struct Thread {
       uint32_t last = kNoNode;
@@ -172,20 +175,21 @@ class Builder {
         thread.open.erase(std::next(at).base());
       }
       if (node.is_end && thread.open.empty()) top_ends_[r.lane].push_back(n);
-      // Threads that only poll (NCCL's watchdog) hand over nothing: an operator, or a call that blocks.
+      // Threads that only poll (NCCL's watchdog) hand over nothing. A thread works when it runs an operator or a call
+      // that blocks.
       const auto works = [&](const TorchRow& it) { return it.category == Category::kCpuOp || waits_[it.name]; };
       if (works(r) || (!thread.open.empty() && works(row(thread.open.front())))) add_work(r.lane, n);
       thread.last = n;
     }
   }
 
-  // The last of `nodes` in the gap (before, after); kNoNode for none.
+  // Returns the last of `nodes` in the gap (before, after); kNoNode when there is none.
   static uint32_t last_in_gap(const std::vector<uint32_t>& nodes, uint32_t before, uint32_t after) {
     const auto next = std::lower_bound(nodes.begin(), nodes.end(), after);
     return next != nodes.begin() && (before == kNoNode || *(next - 1) > before) ? *(next - 1) : kNoNode;
   }
 
-  // Pairs of lanes joined by forward-backward arrows, both ways, in order.
+  // Returns the pairs of lanes that are connected by forward-backward arrows, in both directions, sorted.
   std::vector<std::pair<uint16_t, uint16_t>> joined_lanes() const {
     std::vector<std::pair<uint16_t, uint16_t>> joined;
     std::vector<uint16_t> lane_of(part_.slices.size());
@@ -203,7 +207,7 @@ class Builder {
     return joined;
   }
 
-  // The process of each lane, numbered.
+  // Returns the process of each lane, as a number.
   std::vector<uint32_t> processes() const {
     std::unordered_map<std::string_view, uint32_t> numbers;
     std::vector<uint32_t> out;
@@ -212,8 +216,8 @@ class Builder {
     return out;
   }
 
-  // What the threads of one process did, by time. `other`: place of the last before it of another thread, so that a
-  // thread finds what the rest did in one look, however many they are.
+  // Work of the threads of one process, in order of time. `other` is the index of the last work before it by another
+  // thread. So a thread finds the work of the others in one look, however many threads there are.
   struct Work {
     uint32_t node = 0, other = kNoNode;
     uint16_t lane = 0;
@@ -225,7 +229,7 @@ class Builder {
     of.push_back(next);
   }
 
-  // The last node of another thread's work in the gap (before, after); kNoNode for none.
+  // Returns the last node of another thread's work in the gap (before, after); kNoNode when there is none.
   uint32_t last_of_others(const std::vector<Work>& work, uint16_t lane, uint32_t before, uint32_t after) {
     ++graph_.looks;
     const auto next = std::partition_point(work.begin(), work.end(), [&](const Work& w) { return w.node < after; });
@@ -236,8 +240,8 @@ class Builder {
     return work[place].node;
   }
 
-  // In a gap a thread waits for the thread it works with, if that ended an operator within it. Where no arrow
-  // says which that is, it is the thread of its process that was last at work in the gap.
+  // In a gap, a thread waits for the thread that it works with, if that thread ended an operator within the gap. When
+  // no arrow tells which thread that is, it is the thread of the same process that was last at work in the gap.
   void hand_overs() {
     const std::vector<std::pair<uint16_t, uint16_t>> joined = joined_lanes();
     for (const auto& [before, after] : gaps_) {
@@ -253,7 +257,7 @@ class Builder {
       if (known || (before != kNoNode && time(after) - time(before) <= kIdle)) continue;
       add_if(last_of_others(work_[process_[lane]], lane, before, after), after, Kind::kHandOverInferred);
     }
-    // Tens of bytes an event, and nobody asks again.
+    // Freed here, because they take tens of bytes for each event and are not needed any more.
     top_ends_ = {};
     work_ = {};
     gaps_ = {};
@@ -262,9 +266,9 @@ class Builder {
     if (from != kNoNode) add(from, to, kind, PathEdge::kNobody);
   }
 
-  // A kernel waits for the kernel before it on its stream and for its launch. The kernels of a graph have one
-  // launch, and what a graph makes wait for what is not recorded: there the last of the graph to end, on
-  // whatever stream, holds up the next to start.
+  // A kernel waits for the kernel before it on its stream and for its launch. All kernels of a graph have one launch,
+  // and the waits inside a graph are not recorded. There, the next kernel to start is held up by the last kernel of the
+  // graph that ended, on whatever stream.
   void stream_edges() {
     std::vector<uint32_t> last(part_.lanes.size(), kNoNode), last_of_launch(rank_.rows.size(), kNoNode);
     for (uint32_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -291,8 +295,9 @@ class Builder {
     }
   }
 
-  // What device work that could have started long before its start waited for, where no stream waits are
-  // recorded: the last end of another stream's work just before. `n` itself: unknown; kNoNode: it did not wait.
+  // Returns what device work waited for that could have started long before its start, when no stream waits are
+  // recorded: the last end, just before it, of work on another stream. `n` itself means unknown; kNoNode means that it
+  // did not wait.
   uint32_t other_stream(uint32_t n, uint32_t before) const {
     const TorchRow& r = row(graph_.nodes[n].row);
     if (knows_stream_waits_) return kNoNode;
@@ -303,11 +308,12 @@ class Builder {
     return n;
   }
 
-  // Device rows of a lane in order of launch: (launch start, row).
+  // Device rows of a lane in order of launch, as (start of the launch, row).
   using Launches = std::vector<std::pair<int64_t, int32_t>>;
 
-  // cudaStreamWaitEvent: what its stream launches next waits for what the recorded stream had launched when the
-  // event was recorded. Known where the profiler was asked for synchronisation events.
+  // cudaStreamWaitEvent: whatever the waiting stream launches next waits for the work that had been launched on the
+  // recorded stream when the event was recorded. This is known only when the profiler was asked for synchronisation
+  // events.
   void stream_waits() {
     if (part_.syncs.empty()) return;
     std::unordered_map<int64_t, Launches> by_stream;
@@ -315,7 +321,7 @@ class Builder {
       if (row(i).on_device && row(i).partner >= 0)
         by_stream[row(i).stream].emplace_back(row(row(i).partner).start_ns, i);
     for (auto& [stream, launches] : by_stream) std::sort(launches.begin(), launches.end());
-    std::unordered_map<int64_t, int64_t> record_time;  // by correlation
+    std::unordered_map<int64_t, int64_t> record_time;  // indexed by correlation
     const std::vector<uint8_t> records = names_equal(run_, {"cudaEventRecord", "hipEventRecord", "cuEventRecord"});
     for (const TorchRow& r : rank_.rows)
       if (records[r.name] && r.correlation >= 0) record_time[r.correlation] = r.start_ns;
@@ -336,7 +342,7 @@ class Builder {
     }
   }
 
-  // A blocking call ends when the device work it waits for has: the last to end within the call.
+  // A blocking call ends when the device work that it waits for has ended: the last work to end within the call.
   void blocking_calls() {
     std::unordered_map<int64_t, std::vector<uint32_t>> by_stream;
     for (const uint32_t n : device_ends_) by_stream[row(graph_.nodes[n].row).stream].push_back(n);
@@ -346,7 +352,7 @@ class Builder {
       if (call.on_device) continue;
       const int32_t own = call.partner;
       if (own >= 0 && row(own).on_device && end_[static_cast<size_t>(own)] != kNoNode &&
-          row(own).end_ns() <= call.end_ns()) {  // a copy that the call saw through to its end
+          row(own).end_ns() <= call.end_ns()) {  // a copy that ended within the call, so the call waited for its end
         add(end_[static_cast<size_t>(own)], end, Kind::kSync, PathEdge::kNobody);
       } else if (waits_[call.name]) {
         const std::vector<uint32_t>* ends = &device_ends_;
@@ -382,21 +388,22 @@ class Builder {
   const TorchRank& rank_;
   const PathOptions& options_;
   const Part& part_;
-  const std::vector<uint8_t> waits_ =  // by name
+  const std::vector<uint8_t> waits_ =  // indexed by name
       names_equal(run_, {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cuCtxSynchronize",
                          "cuStreamSynchronize", "cuEventSynchronize", "hipDeviceSynchronize", "hipStreamSynchronize",
                          "hipEventSynchronize", "cudaFree", "hipFree"});
   const std::vector<uint8_t> stream_sync_ = names_equal(run_, {"Stream Sync"});
   bool knows_stream_waits_ = false;
   PathGraph graph_;
-  std::vector<int32_t> rows_;                        // in the window
-  std::vector<uint32_t> start_, end_;                // nodes by row
-  std::vector<uint32_t> held_by_;                    // edge by node
-  std::vector<uint32_t> device_ends_;                // nodes, by time
+  std::vector<int32_t> rows_;                        // rows in the window
+  std::vector<uint32_t> start_, end_;                // for each row: its nodes
+  std::vector<uint32_t> held_by_;                    // for each node: the edge that holds it up
+  std::vector<uint32_t> device_ends_;                // nodes, in order of time
   std::vector<std::pair<uint32_t, uint32_t>> gaps_;  // between top-level operators of a thread
-  std::vector<uint32_t> process_;                    // by lane: its number
-  std::vector<std::vector<uint32_t>> top_ends_;      // by lane: nodes where a thread has nothing open
-  std::vector<std::vector<Work>> work_;              // by process: where a thread does, waits or has done work
+  std::vector<uint32_t> process_;                    // for each lane: the number of its process
+  std::vector<std::vector<uint32_t>> top_ends_;      // for each lane: the nodes where a thread has nothing open
+  // For each process: the nodes where one of its threads does something, waits or has finished work.
+  std::vector<std::vector<Work>> work_;
 };
 
 }  // namespace

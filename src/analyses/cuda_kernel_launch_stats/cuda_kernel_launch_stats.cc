@@ -1,5 +1,5 @@
-// What launching device work cost: the host's call, the delay, the work itself.
-// Definitions: docs/analyses/cuda-kernel-launch-stats.md.
+// What launching device work cost: the call on the host, the delay, and the work itself. Definitions:
+// docs/analyses/cuda-kernel-launch-stats.md.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,13 +26,13 @@ struct Launch {
   int64_t start_ns = 0, stream = -1;
   StringId call = 0, work = 0;
   KernelClass kernel = KernelClass::kNone;
-  int32_t place = 0;  // among the work of one call: graphs launch many kernels
+  int32_t place = 0;  // position among the work of one call, because a graph launch starts many kernels
 };
 
 struct RankLaunches {
   int32_t rank = 0;
   std::vector<Launch> launches;
-  int64_t orphans = 0;  // device work whose call was not recorded
+  int64_t orphans = 0;  // number of device operations whose call was not recorded
 };
 
 // ---- HTA ------------------------------------------------------------------------------------
@@ -48,13 +48,13 @@ std::vector<bool> hta_launch_names(const Trace& trace, bool memory) {
   return out;
 }
 
-// Every host row of a correlation that a launch has, joined with every device row of it.
+// Joins every host row that has the correlation of a launch with every device row that has it.
 RankLaunches hta_launches(const TorchRank& rank, const std::vector<bool>& is_launch) {
   std::vector<int64_t> ids;
   for (const TorchRow& row : rank.rows)
     if (is_launch[row.name]) ids.push_back(row.correlation);
   const IdSlots slots(ids);
-  const size_t missing = slots.size();  // calls without a number share one place, as in HTA's join
+  const size_t missing = slots.size();  // all calls without a number share one place, as in HTA's join
   std::vector<bool> wanted(slots.size() + 1);
   for (const int64_t id : ids) wanted[id < 0 ? missing : slots.slot(id)] = true;
   const auto place = [&](const TorchRow& row) {
@@ -107,7 +107,7 @@ Table hta_launch_table(const std::vector<RankLaunches>& ranks) {
 RankLaunches exact_launches(const TorchRank& rank, const Options& options) {
   RankLaunches out;
   out.rank = rank.rank;
-  std::vector<std::pair<int32_t, int32_t>> pairs;  // call, work
+  std::vector<std::pair<int32_t, int32_t>> pairs;  // row of the call, row of the work
   for (size_t i = 0; i < rank.rows.size(); ++i) {
     const TorchRow& row = rank.rows[i];
     if (!row.on_device) continue;

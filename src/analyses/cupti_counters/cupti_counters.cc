@@ -1,8 +1,8 @@
-// Counters that CUPTI measured kernel by kernel, with the operators that launched each. Definitions:
+// Counters that CUPTI measured for each kernel, with the operators that launched it. Definitions:
 // docs/analyses/cupti-counter-data-with-operators.md.
 //
-// A range of the profiler carries no correlation. CUPTI runs one kernel at a time while it measures, so the n-th
-// range of a device belongs to the n-th launch.
+// The profiler's ranges have no correlation. CUPTI runs one kernel at a time while it measures, so the n-th range of a
+// device belongs to the n-th launch.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -31,10 +31,10 @@ struct Measured {
 struct RankCounters {
   const Part* part = nullptr;
   std::vector<Measured> ranges;
-  bool unequal = false;  // as many launches as ranges, or no operators
+  bool unequal = false;  // the numbers of launches and ranges differ, or there are no operators
 };
 
-// "name": number pairs of the event's args.
+// Returns the pairs of "name": number in the event's args.
 std::vector<std::pair<std::string, double>> counters_of(std::string_view event) {
   std::vector<std::pair<std::string, double>> out;
   const size_t key = event.rfind("\"args\"");
@@ -57,7 +57,7 @@ std::vector<std::pair<std::string, double>> counters_of(std::string_view event) 
   return out;
 }
 
-// One pass over the part's files for all ranges.
+// Reads the counters of all ranges in one pass over the part's files.
 Status read_counters(RankCounters& own) {
   const Part& part = *own.part;
   std::map<int64_t, Measured*> wanted;  // by position
@@ -86,7 +86,7 @@ std::vector<int32_t> sorted_by_start(const TorchRank& rank, const std::vector<in
   return out;
 }
 
-// Operators around the launch, outermost first.
+// Returns the operators around the launch, outermost first.
 std::vector<StringId> operators_of(const TorchRun& run, const Part& part, const TorchRow& launch) {
   const Slices& s = part.slices;
   std::vector<StringId> ops;
@@ -101,7 +101,7 @@ RankCounters counters_of_rank(const TorchRun& run, size_t part, bool hta) {
   const auto held = torch_rank(run, part);
   const TorchRank& rank = *held;
   out.part = rank.part;
-  std::map<std::string_view, std::vector<int32_t>> ranges;  // by device; HTA: all together
+  std::map<std::string_view, std::vector<int32_t>> ranges;  // for each device; with HTA all devices together
   std::vector<int32_t> launches;
   for (size_t i = 0; i < rank.rows.size(); ++i) {
     const TorchRow& row = rank.rows[i];
@@ -133,7 +133,7 @@ RankCounters counters_of_rank(const TorchRun& run, size_t part, bool hta) {
   return out;
 }
 
-// Names of all counters, as they come first.
+// Returns the names of all counters in the order in which they first occur.
 std::vector<std::string> counter_names(const std::vector<RankCounters>& ranks) {
   std::vector<std::string> names;
   std::set<std::string> known;
@@ -153,7 +153,7 @@ void append_counters(std::vector<Table::Value>& row, const Measured& m, const st
   }
 }
 
-// As Python prints a list of texts.
+// Formats names as Python prints a list of texts.
 std::string python_list(const TorchRun& run, const std::vector<StringId>& ops) {
   std::string out = "[";
   for (const StringId op : ops) out += (out.size() > 1 ? ", '" : "'") + std::string(run.trace->names.text(op)) + "'";
@@ -208,7 +208,8 @@ Result<Table> hta_cupti_counters_table(const TorchRun& run, const std::vector<Ra
   return table;
 }
 
-// Floating-point operations by NVIDIA's counters of executed instructions: a fused multiply-add is two.
+// Returns the floating-point operations according to NVIDIA's counters of executed instructions. A fused multiply-add
+// counts as two.
 double flops_of(const Measured& m) {
   double sum = NAN;
   for (const auto& [name, value] : m.counters) {

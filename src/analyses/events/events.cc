@@ -1,5 +1,4 @@
-// Every row as analyses see it after loading, and every name with its class. Definitions:
-// docs/analyses/hta-loading.md.
+// Every row as analyses see it after loading, and every name with its class. Definitions: docs/analyses/hta-loading.md.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -63,7 +62,7 @@ void add_hta_rows(const TorchRun& run, const TorchRank& rank, size_t begin, size
     const SyncFact& sync = fact_or(part.syncs, row, kNoSync);
     const CollectiveFact* comm = fact_of(part.collectives, row.slice);
     const CollectiveFact& known = comm ? *comm : kNoCollective;
-    // HTA shifts `ts` by the run's start but not `end` (fault F10).
+    // HTA shifts `ts` by the run's start, but not `end` (fault F10).
     table.add_row({int64_t{rank.rank},
                    int64_t{row.index},
                    run.category_text(part, row),
@@ -135,7 +134,7 @@ void add_exact_rows(const TorchRun& run, const TorchRank& rank, size_t begin, si
 
 Table head_of_events(const TorchRun& run) { return run.options.hta ? hta_events_table() : exact_events_table(); }
 
-// One rank after the other: the table is in their order.
+// Makes the rows of one rank after another, because the table is in the order of ranks.
 Table events_now(const TorchRun& run) {
   Table table = head_of_events(run);
   for (const size_t part : run.parts) {
@@ -145,7 +144,8 @@ Table events_now(const TorchRun& run) {
   return table;
 }
 
-// Holds the rows of all ranks, 64 B each; in the table they take some 400.
+// Keeps the rows of all ranks and makes the table's rows when they are asked for: a row takes 64 bytes, but some 400 in
+// the table.
 Table events_later(const TorchRun& run) {
   struct Ranks {
     TorchRun run;
@@ -169,7 +169,7 @@ Table events_later(const TorchRun& run) {
                       });
 }
 
-// HTA's classes go by the text alone, so names and categories are listed together.
+// HTA decides classes by the text alone, so names and categories are listed together.
 Table hta_symbols(const TorchRun& run) {
   const Trace& trace = *run.trace;
   std::set<std::string_view> symbols;
@@ -203,7 +203,7 @@ std::vector<ColumnSpec> symbols_columns() {
           {"count", "rows", Type::kInteger, "Over the ranks asked for, all steps"}};
 }
 
-// By name, category and class, since a name alone does not decide the class.
+// Lists name, category and class, because the name alone does not decide the class.
 Table exact_symbols(const TorchRun& run) {
   const Trace& trace = *run.trace;
   struct Key {

@@ -36,7 +36,7 @@ void for_tensors_of(std::string_view json, Use&& use) {
   if (const Result<JsonTree> tree = parse_json_tree(json, "")) for_tensors(tree->tree.root(), 0, use);
 }
 
-// By slice: what the devices did for it and for what lies within it.
+// Returns for each slice the time of the device work of the slice itself and of all slices within it.
 std::vector<int64_t> device_ns_of(const Part& part, const std::vector<CategoryInfo>& categories) {
   const Slices& s = part.slices;
   std::vector<int64_t> out(s.size(), 0);

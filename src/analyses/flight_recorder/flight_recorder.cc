@@ -1,5 +1,5 @@
-// The calls of a flight recorder: which fit each other, which did not come to an end, who waits for whom. Definitions:
-// docs/analyses/flight-recorder.md.
+// The calls of a flight recorder: which calls belong together, which did not finish, and which rank waits for which.
+// Definitions: docs/analyses/flight-recorder.md.
 #include <string>
 
 #include "analyses/analysis.h"

@@ -22,7 +22,7 @@ struct Pattern {
 
 struct RankPatterns {
   std::vector<Pattern> patterns;
-  std::vector<std::vector<int32_t>> marked;  // rows of the first top-k patterns
+  std::vector<std::vector<int32_t>> marked;  // rows of the calls that have one of the first top-k patterns
   int64_t device_ns = 0;
   std::optional<Error> error;
 };
@@ -33,7 +33,8 @@ struct Options {
   bool compress = true;
 };
 
-// Kernels below a call by start, equal starts by place in the file. Work of backward operators is not below.
+// Returns the kernels below a call by start; equal starts are sorted by place in the file. Work of backward operators
+// does not count as below their forward operators.
 void kernels_below(const TorchRank& rank, const CallGraph& graph, int32_t call, bool hta, std::vector<int32_t>& out) {
   out.clear();
   const CallGraph::Range range = graph.subtree(call);
@@ -52,7 +53,7 @@ void kernels_below(const TorchRank& rank, const CallGraph& graph, int32_t call, 
   });
 }
 
-// HTA: rows of the name at the smallest depth that any row of the name has, absent rows (−1) included.
+// HTA takes the rows of the name that have the smallest depth of any such row; rows without a depth (−1) count too.
 std::vector<int32_t> hta_calls(const TorchRank& rank, const CallGraph& graph, const std::vector<uint8_t>& named,
                                int64_t least) {
   std::vector<int32_t> calls;
@@ -68,7 +69,7 @@ std::vector<int32_t> hta_calls(const TorchRank& rank, const CallGraph& graph, co
   return calls;
 }
 
-// Ours: the outermost calls of the name on every branch, of the host.
+// Our mode takes, on every branch of the host, the outermost calls of the name.
 std::vector<int32_t> exact_calls(const TorchRank& rank, const CallGraph& graph, const std::vector<uint8_t>& named,
                                  int64_t least) {
   std::vector<int32_t> calls;
@@ -133,8 +134,8 @@ RankPatterns patterns_of(const TorchRun& run, const TorchRank& rank, const Optio
   return out;
 }
 
-// Marks the calls of the most frequent patterns and their kernels; with compression other slices leave, apart
-// from annotations, which keep the places recognisable.
+// Marks the calls of the most frequent patterns and their kernels. With compression, all other slices are left out,
+// except annotations, which help to recognise the place.
 TraceOverlay overlay_of(const TorchRank& rank, size_t part, const RankPatterns& found, const Options& options) {
   TraceOverlay overlay;
   overlay.part = part;

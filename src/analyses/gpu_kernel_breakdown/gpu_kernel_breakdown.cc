@@ -32,7 +32,7 @@ struct Options {
 struct RankAnswer {
   int32_t rank = 0;
   bool any = false;
-  std::array<int64_t, kSets> time_ns = {};  // by set of classes that ran at the same time
+  std::array<int64_t, kSets> time_ns = {};  // for each set of classes that ran at the same time
   std::array<std::vector<DurationTotal>, kClasses.size()> names;
 };
 
@@ -46,7 +46,7 @@ std::string set_name(size_t set) {
   return out;
 }
 
-// One pass over the borders of the classes' unions.
+// Goes once over the borders of the classes' unions.
 void sweep(const std::array<std::vector<Interval>, kClasses.size()>& unions, bool whole_us, RankAnswer& answer) {
   struct Border {
     int64_t at;
@@ -59,7 +59,7 @@ void sweep(const std::array<std::vector<Interval>, kClasses.size()>& unions, boo
       borders.push_back({i.end, -(int32_t{1} << c)});
     }
   std::sort(borders.begin(), borders.end(), [](const Border& a, const Border& b) { return a.at < b.at; });
-  int32_t running = 0;  // HTA's rounding makes unions of negative length: then the sum is no set for a while
+  int32_t running = 0;  // HTA's rounding makes intervals of negative length, for which the sum is temporarily not a set
   for (size_t i = 0; i + 1 < borders.size(); ++i) {
     running += borders[i].change;
     const int64_t length = borders[i + 1].at - borders[i].at;
@@ -68,13 +68,14 @@ void sweep(const std::array<std::vector<Interval>, kClasses.size()>& unions, boo
   }
 }
 
-// "hcom_allReduce__377_4_1" stands for every hcom_allReduce: HCCL numbers each call, and a row a call says nothing.
+// Shortens "hcom_allReduce__377_4_1" to "hcom_allReduce". HCCL numbers each call, and a row for each call would tell
+// nothing.
 std::string shown_name(std::string_view name) {
   const size_t at = name.find("__");
   return std::string(name.starts_with("hcom_") && at != std::string_view::npos ? name.substr(0, at) : name);
 }
 
-// Numbered names by what they are numbers of; the first one met stands for all.
+// Maps names that differ only in their number to one of them, the first that occurred.
 class NumberedNames {
  public:
   explicit NumberedNames(const StringPool& names) : names_(names), first_(names.size(), kUnasked) {}

@@ -25,7 +25,7 @@ struct Options {
 
 struct HtaKernel {
   TorchRow row;
-  int64_t annotation = -1;  // its name's id
+  int64_t annotation = -1;  // id of the annotation's name
 };
 
 struct HtaRank {
@@ -42,9 +42,9 @@ struct SpanEqual {
   bool operator()(const Interval& a, const Interval& b) const { return a.start == b.start && a.end == b.end; }
 };
 
-// Annotations by falling duration, process by process; each names the kernels of its stream that it
-// overlaps, so the shortest wins. HTA names them by their interval: kernels of any stream with the same
-// start and end get the name too.
+// Takes annotations from long to short, process by process. Each gives its name to the kernels of its stream that it
+// overlaps, so the shortest annotation wins. HTA identifies kernels by their interval, so kernels of any stream with
+// the same start and end get the name too.
 HtaRank hta_rank(const TorchRun& run, const TorchRank& rank) {
   HtaRank out;
   std::vector<TorchRow> annotations;
@@ -60,7 +60,7 @@ HtaRank hta_rank(const TorchRun& run, const TorchRank& rank) {
   out.raises = std::any_of(annotations.begin(), annotations.end(), negative) ||
                std::any_of(out.kernels.begin(), out.kernels.end(), [&](const HtaKernel& k) { return negative(k.row); });
   if (out.raises) return out;
-  // pandas sorts descending by turning the list round, sorting it, and turning the order round.
+  // Pandas sorts in descending order by reversing the list, sorting it, and reversing the result.
   std::vector<int64_t> durations;
   for (auto row = annotations.rbegin(); row != annotations.rend(); ++row) durations.push_back(row->dur_ns);
   const std::vector<uint32_t> order = numpy_order(durations);
@@ -140,11 +140,11 @@ Table hta_gpu_kernels_with_user_annotations_table(const TorchRun& run, const std
 
 struct Kernel {
   TorchRow row;
-  uint32_t annotation = kNoSliceIndex;  // innermost range, a slice of the part
+  uint32_t annotation = kNoSliceIndex;  // the innermost range, as a slice of the part
 };
 
-// The range around the launch on its thread decides, which is how Kineto makes the ranges of devices;
-// without a launch the range of the device that overlaps.
+// The range around the launch on the launching thread decides, because Kineto makes the ranges of devices in the same
+// way. For work without a launch, the device's own range that overlaps it decides.
 std::vector<Kernel> exact_rank(const TorchRun& run, const TorchRank& rank) {
   const Part& part = *rank.part;
   const Slices& s = part.slices;
@@ -153,7 +153,7 @@ std::vector<Kernel> exact_rank(const TorchRun& run, const TorchRank& rank) {
   std::vector<uint32_t> around(s.size(), kNoSliceIndex);
   for (const Lane& lane : part.lanes) {
     if (lane.kind == LaneKind::kDeviceStream) continue;
-    for (size_t i = lane.begin; i < lane.end; ++i)  // a parent comes before what it encloses
+    for (size_t i = lane.begin; i < lane.end; ++i)  // a parent stands before the slices it encloses
       if (const uint32_t parent = s.parent[i]; parent != kNoSliceIndex && parent < i)
         around[i] = is_range[s.category_id[parent]] ? parent : around[parent];
   }
@@ -256,14 +256,14 @@ Table exact_gpu_kernels_with_user_annotations_table(const TorchRun& run, const s
   for (size_t k = 0; k < ranks.size(); ++k) {
     const Part& part = run.trace->parts[run.parts[k]];
     const Slices& s = part.slices;
-    std::unordered_map<uint32_t, std::string> paths;  // by innermost range
+    std::unordered_map<uint32_t, std::string> paths;  // indexed by innermost range
     const auto text = [&](uint32_t slice) {
       return slice == kNoSliceIndex ? std::string() : std::string(run.trace->names.text(s.name_id[slice]));
     };
     const auto path = [&](uint32_t innermost) -> const std::string& {
       const auto [it, added] = paths.try_emplace(innermost);
       if (!added) return it->second;
-      constexpr int kMostNames = 64;  // ranges nested by the thousand would fill memory with their paths
+      constexpr int kMostNames = 64;  // ranges that are nested by the thousand would fill memory with their paths
       int names = 0;
       for (uint32_t at = innermost; at != kNoSliceIndex; at = s.parent[at]) {
         const Category c = run.trace->categories[s.category_id[at]].kind;

@@ -20,10 +20,10 @@ struct Options {
 struct RankAnswer {
   int32_t rank = 0;
   std::vector<DurationTotal> names;
-  std::vector<int64_t> busy_ns;  // by name id: device work within its ranges
+  std::vector<int64_t> busy_ns;  // for each name id: the device work within its ranges
 };
 
-// Work of one device stream, to be asked how much of it lies within a range.
+// Work of one device stream; it tells how much of the work lies within a range.
 class LaneWork {
  public:
   LaneWork(const TorchRank& rank, size_t begin, size_t end) {
@@ -39,7 +39,7 @@ class LaneWork {
       reached = row.end_ns();
     }
   }
-  int64_t until(int64_t time) const {  // busy time before `time`
+  int64_t until(int64_t time) const {  // returns the busy time before `time`
     const auto after = static_cast<size_t>(std::upper_bound(start_.begin(), start_.end(), time) - start_.begin());
     if (after == 0) return 0;
     return before_[after - 1] + std::min(time, end_[after - 1]) - start_[after - 1];
@@ -59,7 +59,8 @@ RankAnswer answer_for(const TorchRun& run, const TorchRank& rank, const std::vec
   answer.names = totals.sorted(run.trace->names);
   if (options.hta || !options.gpu) return answer;
   answer.busy_ns.assign(run.trace->names.size(), 0);
-  for (size_t begin = 0, end = 0; begin < rank.rows.size(); begin = end) {  // rows lie lane by lane, by start
+  // Rows are sorted by lane, and within a lane by start.
+  for (size_t begin = 0, end = 0; begin < rank.rows.size(); begin = end) {
     bool any = false;
     for (end = begin; end < rank.rows.size() && rank.rows[end].lane == rank.rows[begin].lane; ++end)
       any |= wanted[rank.part->slices.category_id[rank.rows[end].slice]];
@@ -140,7 +141,8 @@ Result<Options> options_of(const AnalysisInput& input) {
   if (!gpu) return std::move(gpu).error();
   Result<int64_t> names = input.options.integer("num-kernels", 1000, 0);
   if (!names) return std::move(names).error();
-  // Without --compat the cut is a share of the time, and 1000 names are few enough to show all.
+  // Without --compat, --duration-ratio is a share of the time. Its default is all, because 1000 names are few enough to
+  // show.
   Result<double> share = input.options.real("duration-ratio", input.hta ? 0.8 : 1.0);
   if (!share) return std::move(share).error();
   if (!(*share >= 0 && *share <= 1))

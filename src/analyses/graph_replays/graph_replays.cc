@@ -13,20 +13,21 @@ namespace {
 
 using Type = ColumnType;
 
-// One launch of a graph and the device work that names this call as its own.
+// One launch of a graph and the device work that belongs to this call.
 struct Replay {
   int64_t call_start_ns = 0, call_ns = 0;
   int64_t first_start_ns = 0, last_end_ns = 0;
-  int64_t work_ns = 0;          // sum of durations
-  int64_t busy_ns = 0;          // their union
-  std::vector<StringId> names;  // of its work, sorted: streams of a graph need not start in the same order twice
-  StringId first_name = 0;      // what began first
+  int64_t work_ns = 0;  // sum of durations
+  int64_t busy_ns = 0;  // their union
+  // Names of its work, sorted, because streams of a graph need not start in the same order each time.
+  std::vector<StringId> names;
+  StringId first_name = 0;  // name of the work that began first
   int64_t span_ns() const { return last_end_ns - first_start_ns; }
 };
 
-// Replays of the same work.
+// All replays of the same work.
 struct Graph {
-  int64_t number = 0;  // in the order of first replays on the rank
+  int64_t number = 0;  // numbered by the first replay on the rank
   StringId first_name = 0;
   int64_t replays = 0, pieces = 0, call_ns = 0, delay_ns = 0, span_ns = 0, busy_ns = 0, work_ns = 0;
   int64_t least_span_ns = INT64_MAX, most_span_ns = 0;
@@ -36,12 +37,12 @@ struct RankGraphs {
   int32_t rank = 0;
   std::vector<Graph> graphs;  // longest busy time first
   int64_t replays = 0, graph_pieces = 0, graph_call_ns = 0, graph_work_ns = 0;
-  int64_t alone_pieces = 0, alone_call_ns = 0, alone_work_ns = 0;  // launched otherwise
+  int64_t alone_pieces = 0, alone_call_ns = 0, alone_work_ns = 0;  // of work that was not launched by a graph
 };
 
 bool launches_graph(std::string_view name) { return name.find("GraphLaunch") != std::string_view::npos; }
 
-// `work`: rows of one launch, by start.
+// `work` holds the rows of one launch, sorted by start.
 Replay replay_of(const TorchRank& rank, const TorchRow& launch, const std::vector<uint32_t>& work) {
   Replay replay;
   replay.call_start_ns = launch.start_ns;
@@ -73,7 +74,7 @@ RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph
       launched.emplace_back(row.partner, r);
     } else {
       ++out.alone_pieces;
-      if (call.partner == static_cast<int32_t>(r)) out.alone_call_ns += call.dur_ns;  // once a call
+      if (call.partner == static_cast<int32_t>(r)) out.alone_call_ns += call.dur_ns;  // added only once for each call
       out.alone_work_ns += row.dur_ns;
     }
   }
@@ -149,7 +150,7 @@ std::vector<ColumnSpec> graph_replays_columns() {
 Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true, .store = input.rows});
   if (!torch) return std::move(torch).error();
-  std::vector<uint8_t> is_graph_launch(torch->trace->names.size());  // by name
+  std::vector<uint8_t> is_graph_launch(torch->trace->names.size());  // indexed by name
   for (StringId id = 0; id < is_graph_launch.size(); ++id)
     is_graph_launch[id] = launches_graph(torch->trace->names.text(id));
   std::vector<RankGraphs> ranks(torch->parts.size());

@@ -1,4 +1,4 @@
-// When devices did nothing, and what they waited for. Definitions: docs/analyses/idle-time-breakdown.md.
+// When devices were idle, and what they waited for. Definitions: docs/analyses/idle-time-breakdown.md.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -40,7 +40,7 @@ struct RankIdle {
   bool any = false;
   std::vector<StreamIdle> streams;
   std::array<std::vector<int64_t>, kCauseCount> device_gaps_ns;
-  int64_t span_ns = 0;  // first to last device work
+  int64_t span_ns = 0;  // from the first to the last device work
 };
 
 constexpr const char* kCauseHelp =
@@ -48,7 +48,7 @@ constexpr const char* kCauseHelp =
     "other: "
     "launched in time, longer";
 
-// One piece of device work, as gaps need it.
+// One piece of device work, with the fields that are needed to find gaps.
 struct Work {
   int64_t start, end, launch;  // launch: start of its host call; INT64_MIN when unknown
   uint32_t group;              // its stream
@@ -61,7 +61,7 @@ GapCause cause_of(int64_t gap_start, const Work& next, int64_t delay_ns) {
 
 // ---- HTA ------------------------------------------------------------------------------------
 
-// By the category's text: HTA knows no others.
+// Decides by the category's text, because HTA knows no other categories.
 std::vector<bool> hta_work_categories(const Trace& trace) {
   std::vector<bool> out;
   for (const CategoryInfo& c : trace.categories)
@@ -70,12 +70,12 @@ std::vector<bool> hta_work_categories(const Trace& trace) {
   return out;
 }
 
-// Gaps from the previous kernel's own end, so negative where kernels of a stream overlap (fault F18).
+// Measures gaps from the previous kernel's own end, so they are negative where kernels of a stream overlap (fault F18).
 RankIdle hta_idle(const TorchRun& run, const TorchRank& rank, const Options& options) {
   RankIdle idle;
   idle.rank = rank.rank;
   const std::vector<bool> is_work = hta_work_categories(*run.trace);
-  std::vector<uint32_t> rows_with_index(rank.row_of_index.size());  // a dropped last step repeats rows
+  std::vector<uint32_t> rows_with_index(rank.row_of_index.size());  // dropping the last step repeats rows
   for (const TorchRow& row : rank.rows) ++rows_with_index[row.index];
   std::unordered_map<int64_t, uint32_t> group_of;
   std::vector<Work> work;
@@ -91,7 +91,7 @@ RankIdle hta_idle(const TorchRun& run, const TorchRank& rank, const Options& opt
     const int32_t launch = rank.row_at(row.partner_index);
     const Work item = {row.start_ns, row.end_ns(),
                        launch < 0 ? INT64_MIN : rank.rows[static_cast<size_t>(launch)].start_ns, it->second};
-    // The join with the launches repeats a kernel whose launch is in the table several times.
+    // HTA's join with the launches repeats a kernel whose launch is in the table several times.
     const uint32_t times = launch < 0 ? 1 : rows_with_index[static_cast<size_t>(row.partner_index)];
     work.insert(work.end(), times, item);
   }
@@ -101,7 +101,7 @@ RankIdle hta_idle(const TorchRun& run, const TorchRank& rank, const Options& opt
   for (size_t i = 0; i < work.size(); ++i) {
     StreamIdle& stream = idle.streams[work[i].group];
     if (i == 0 || work[i - 1].group != work[i].group) {
-      stream.seen[kOther] = true;  // HTA files the first kernel's undefined gap there
+      stream.seen[kOther] = true;  // HTA puts the undefined gap of the first kernel there
       continue;
     }
     const GapCause cause = cause_of(work[i - 1].end, work[i], options.delay_ns);
@@ -204,7 +204,8 @@ RankIdle exact_idle(const TorchRank& rank, int64_t zero_ns, const Options& optio
   std::sort(work.begin(), work.end(), [](const Work& a, const Work& b) {
     return a.start != b.start ? a.start < b.start : a.end != b.end ? a.end < b.end : a.group < b.group;
   });
-  // The same rule twice: against the running end of the stream, and of all streams.
+  // The same rule is applied twice: to the latest end of the stream so far, and to the latest end of all streams so
+  // far.
   std::vector<int64_t> stream_end(idle.streams.size(), INT64_MIN);
   int64_t end = INT64_MIN, unrecorded_ns = 0;
   // What lies between two recordings of the rank is neither idle nor a part of the span.

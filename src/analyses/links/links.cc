@@ -17,7 +17,7 @@ using Type = ColumnType;
 std::string hosts_text(int32_t hosts) { return hosts == 1 ? "same" : hosts == 0 ? "two" : ""; }
 std::string way_text(bool forward) { return forward ? "forward" : "backward"; }
 
-// Whether an edge is one of the messages that a cause is about.
+// Returns true when a link is one of those that a cause is about.
 bool covers(const Trace& trace, const Cause& cause, const LinkEdge& edge) {
   const Part &from = trace.parts[static_cast<size_t>(edge.from_part)],
              &to = trace.parts[static_cast<size_t>(edge.to_part)];
@@ -26,8 +26,8 @@ bool covers(const Trace& trace, const Cause& cause, const LinkEdge& edge) {
          (cause.both_ways && from.stage == cause.stage && to.stage == cause.from_stage);
 }
 
-// explain and this page tell the same links: what explain's replay prices is slow here, with its price where it is one
-// link; what it does not, is worth little.
+// Makes this table and `explain` name the same links. A link whose loss the replay of `explain` prices is slow here
+// too, and has that price when it is a single link. A slow link without a price is worth little.
 void read_as_causes(const Trace& trace, const CauseList& causes, Links& links) {
   std::vector<int64_t> edges_of(causes.causes.size(), 0);
   std::vector<size_t> cause_of(links.edges.size(), SIZE_MAX);

@@ -47,7 +47,7 @@ struct Copies {
 };
 
 std::vector<Copies> copies_of(const TorchRank& rank, std::vector<CopyBandwidth> bandwidths) {
-  int64_t from = INT64_MAX, to = INT64_MIN;  // one axis for all kinds of a rank: its device work
+  int64_t from = INT64_MAX, to = INT64_MIN;  // a rank's device work decides the one axis for all its kinds
   for (const TorchRow& row : rank.rows) {
     if (!row.on_device) continue;
     from = std::min(from, row.start_ns);

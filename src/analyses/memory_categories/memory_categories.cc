@@ -14,7 +14,7 @@ namespace {
 
 using Type = ColumnType;
 
-constexpr size_t kStackEntries = 4;  // shown of a stack
+constexpr size_t kStackEntries = 4;  // number of entries shown from a stack
 
 using Bytes = std::array<int64_t, kMemoryClasses>;
 
@@ -28,7 +28,7 @@ struct Point {
   }
 };
 
-struct Group {  // of blocks that live at the peak
+struct Group {  // blocks of one kind that live at the peak
   size_t kind = 0;
   std::string operator_name, stack;
   int64_t blocks = 0, bytes = 0;
@@ -38,7 +38,7 @@ struct DeviceAnswer {
   MemoryDevice device;
   std::vector<Point> series;
   Point peak;
-  int64_t before_bytes = 0;  // held before the capture, by the allocator's own total
+  int64_t before_bytes = 0;  // held before the capture, according to the allocator's own total
   std::vector<Group> alive;
 };
 
@@ -74,7 +74,7 @@ class Answerer {
     std::vector<Point> points;
     bool first = true;
     int64_t highest = INT64_MIN, peak_ns = 0;
-    size_t peak_record = 0;  // how many records of by_time have passed at the peak
+    size_t peak_record = 0;  // number of records of by_time up to the peak
     for (size_t k = 0; k < history_.by_time.size(); ++k) {
       const uint32_t i = history_.by_time[k];
       const MemoryRecord& record = part_.memory[i];
@@ -87,7 +87,7 @@ class Answerer {
       first = false;
       const uint32_t block = history_.block_of[i];
       add_saturated(now.bytes[static_cast<size_t>(classes_.of_block[block])], bytes_of(record));
-      // Without totals frees of what was there before would take the unknown below nothing.
+      // When there are no totals, frees of blocks from before the capture would make "unknown" negative.
       if (record.total_allocated < 0 && now.bytes[unknown] < 0) now.bytes[unknown] = 0;
       now.time_ns = record.time_ns - run_.zero_ns;
       points.push_back(now);
@@ -104,7 +104,8 @@ class Answerer {
     return out;
   }
 
-  // Blocks allocated up to the peak and not freed by then, by category, operator and stack.
+  // Returns the blocks that were allocated up to the peak and not freed by then, grouped by category, operator and
+  // stack.
   std::vector<Group> alive_at(MemoryDevice device, size_t peak, int64_t before_bytes) {
     std::vector<size_t> position(part_.memory.size(), SIZE_MAX);
     for (size_t k = 0; k < history_.by_time.size(); ++k) position[history_.by_time[k]] = k;

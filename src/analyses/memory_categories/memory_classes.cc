@@ -1,4 +1,4 @@
-// The phases of a training step, and what is born in one and dies in another:
+// The phases of a training step, and which blocks are allocated in one phase and freed in another:
 //
 //            forward            backward                 optimizer
 //   ───┬──────────────────┬───────────────────────┬──────────────────┬──▶
@@ -20,7 +20,7 @@ constexpr std::string_view kRoot = "autograd::engine::evaluate_function: ";
 
 enum ClassMark : uint8_t { kNone = 0, kBackward = 1, kOptimizer = 2, kLoading = 4, kModule = 8, kMoving = 16 };
 
-// What a name says of the time within; only of its category's rows.
+// Returns what a name tells about the time within the row. Each category has its own names.
 uint8_t mark_of(std::string_view name, Category category) {
   if (category == Category::kPythonFunction) {
     if (name.starts_with("nn.Module: ")) return kModule;
@@ -52,8 +52,8 @@ class Classifier {
  private:
   Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
 
-  // By slice of host threads: marks of it and all around it, the innermost operator, the backward root and the
-  // optimizer's range at or around it.
+  // For each slice of host threads: the marks of the slice and of all slices around it; the innermost operator; and the
+  // backward root and the optimizer's range at or around it.
   void mark_slices() {
     const size_t n = s_.size();
     marks_.assign(n, kNone);
@@ -85,7 +85,7 @@ class Classifier {
     }
     std::sort(backward_.begin(), backward_.end());
     std::sort(optimizer_start_.begin(), optimizer_start_.end());
-    // A pass of the backward ends where the optimizer, or the next step, begins before the next root.
+    // A backward pass ends where the optimizer or the next step begins, if that is before the next root.
     for (const ProfilerStep& step : part_.steps) optimizer_start_.push_back(step.start_ns);
     std::sort(optimizer_start_.begin(), optimizer_start_.end());
     pass_end_.resize(backward_.size());
@@ -99,7 +99,7 @@ class Classifier {
     }
   }
 
-  // End of the backward pass that is going on at a time.
+  // Returns the end of the backward pass that is running at a time.
   int64_t pass_end(int64_t time_ns) const {
     const auto after = std::upper_bound(backward_.begin(), backward_.end(), std::pair{time_ns, INT64_MAX});
     return after == backward_.begin() ? time_ns : pass_end_[static_cast<size_t>(after - backward_.begin()) - 1];
@@ -128,7 +128,8 @@ class Classifier {
     if (from < first_work_ns_ && first_work_ns_ != INT64_MAX) return MemoryClass::kParameter;
     return MemoryClass::kNotKnown;
   }
-  // Names repeat a hundredfold: each is looked at once as a frame, once as an operator or annotation.
+  // The same names occur hundreds of times, so each is examined only once as a frame, and once as an operator or
+  // annotation.
   uint8_t own_mark(size_t i) {
     const Category c = category(i);
     if (c != Category::kPythonFunction && c != Category::kCpuOp && c != Category::kUserAnnotation) return kNone;
@@ -145,10 +146,10 @@ class Classifier {
   const MemoryHistory& history_;
   static constexpr uint8_t kUnseen = 0xff;
   std::vector<uint8_t> marks_;
-  std::vector<uint8_t> frame_marks_, range_marks_;  // by name id
-  std::vector<bool> is_optimizer_;                  // by slice: what range_ is
+  std::vector<uint8_t> frame_marks_, range_marks_;  // indexed by name id
+  std::vector<bool> is_optimizer_;                  // for each slice: whether range_ is the optimizer's
   std::vector<uint32_t> operator_, range_;
-  std::vector<std::pair<int64_t, int64_t>> backward_;  // roots: start, end; by start
+  std::vector<std::pair<int64_t, int64_t>> backward_;  // roots as (start, end), sorted by start
   std::vector<int64_t> pass_end_, optimizer_start_;
   int64_t first_work_ns_ = INT64_MAX;
   MemoryClasses out_;

@@ -16,8 +16,8 @@ using Type = ColumnType;
 namespace od = simdjson::ondemand;
 
 constexpr size_t kCategories = 8;
-constexpr size_t kMaxBytes = size_t{1} << 32;  // what the JSON parser takes
-// torch.profiler._memory_profiler: the order of _CATEGORY_TO_INDEX.
+constexpr size_t kMaxBytes = size_t{1} << 32;  // the JSON parser's limit
+// torch.profiler._memory_profiler defines the order, in _CATEGORY_TO_INDEX.
 constexpr std::array<const char*, kCategories> kHtaNames = {"Parameter",  "Optimizer state", "Input",    "Temporary",
                                                             "Activation", "Gradient",        "Autograd", "Unknown"};
 constexpr std::array<const char*, kCategories> kNames = {"parameter",  "optimizer_state", "input",    "temporary",
@@ -56,7 +56,7 @@ Result<std::vector<Change>> read_changes(const std::string& path, bool hta) {
         {path},
         "torch writes [[time, action, bytes, category], …] with export_memory_timeline(\"….raw.json.gz\")"};
   };
-  if (const std::string_view all = trim(*text); all.empty() || all.back() != ']') return bad(0);  // cut off
+  if (const std::string_view all = trim(*text); all.empty() || all.back() != ']') return bad(0);  // the file is cut off
   text->reserve(text->size() + simdjson::SIMDJSON_PADDING);
   od::parser parser;
   od::document document;
@@ -76,7 +76,7 @@ Result<std::vector<Change>> read_changes(const std::string& path, bool hta) {
       values[count++] = value;
     }
     if (count != 4) return bad(static_cast<int64_t>(changes.size()));
-    // Python counts negative indexes from the end, and so does HTA without meaning to.
+    // Python counts negative indices from the end, and so does HTA, unintentionally.
     if (hta && values[3] < 0) values[3] += kCategories;
     if (values[3] < 0 || values[3] >= static_cast<int64_t>(kCategories))
       return hta ? Error{ErrorCode::kBadInput, "IndexError: list index out of range", {path}, ""}
@@ -86,7 +86,8 @@ Result<std::vector<Change>> read_changes(const std::string& path, bool hta) {
   return changes;
 }
 
-// One point per run of equal times. What was allocated before the profile has a negative time, and begins with it.
+// Makes one point for each group of equal times. What was allocated before the profile has a negative time, and is
+// counted from the first point on.
 std::vector<Point> points_of(const std::vector<Change>& changes, bool hta) {
   int64_t first = -1;
   std::vector<Point> points;
@@ -101,7 +102,7 @@ std::vector<Point> points_of(const std::vector<Change>& changes, bool hta) {
   }
   for (Point& p : points)
     if (p.time_ns < 0) p.time_ns = first;
-  if (!hta) {  // from the start of the profile, each instant once
+  if (!hta) {  // times count from the start of the profile, and each instant occurs once
     const int64_t zero = std::max<int64_t>(0, first);
     std::vector<Point> merged;
     for (Point& p : points) {

@@ -8,9 +8,10 @@
 namespace stageline::operators {
 namespace {
 
-constexpr int64_t kMostStackEntries = 100;  // a row holds them all: the table stays linear in the events
+// Limit for a row, so that the table's size stays linear in the number of events.
+constexpr int64_t kMostStackEntries = 100;
 
-// Options that shape torch's table alone.
+// Options that only affect torch's table.
 constexpr std::array<std::string_view, 6> kTorchOnly = {
     "time-unit",        "header", "max-src-column-width", "max-name-column-width", "max-shapes-column-width",
     "memory-unit-style"};

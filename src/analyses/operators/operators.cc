@@ -23,19 +23,20 @@ using operators::SortKey;
 using Type = ColumnType;
 
 constexpr size_t kMostStackText = 16'384;  // bytes of a row's stack: a hundred frames of the usual length
-constexpr size_t kReportRows = 200, kReportRowsPerRank = 40;  // whichever is more over all ranks
+constexpr size_t kReportRows = 200, kReportRowsPerRank = 40;  // the larger of the two limits applies, over all ranks
 
 struct RankAnswer {
   int32_t rank = 0;
-  OperatorGroups groups;               // of its events the first of each group alone
-  std::vector<std::string> stacks;     // by group; empty unless asked
-  int64_t host_ns = 0, device_ns = 0;  // self times of all rows; device: work alone, as annotations span it again
+  OperatorGroups groups;            // keeps only the first event of each group
+  std::vector<std::string> stacks;  // for each group; empty unless asked for
+  // Self times of all rows; device: only work, because annotations cover the same time again.
+  int64_t host_ns = 0, device_ns = 0;
   bool has_memory = false;
 };
 
 // ---- torch's table ----------------------------------------------------------------------------------------------
 
-// What torch would have called the device: it is not in the trace.
+// Returns the name that torch would have used for the device. It is not in the trace, so it is found from categories.
 std::string torch_device_name(const Trace& trace, const Part& part, const OperatorGroups& groups) {
   for (const FunctionEvent& e : groups.made.events) {
     if (!e.on_device) continue;
@@ -102,7 +103,8 @@ std::string stack_text(const OperatorGroups& groups, const Group& group, int64_t
   return out;
 }
 
-// A rank's events go when its rows are known: memory is that of the ranks at work, and of rows.
+// Drops all events of a rank but the first of each group, once the rows are known. So memory holds only the ranks in
+// work, and rows.
 void keep_first_events(OperatorGroups& groups) {
   std::vector<FunctionEvent> first;
   first.reserve(groups.groups.size());
@@ -252,7 +254,7 @@ Table our_table(const std::vector<RankAnswer>& ranks, const FunctionNames& names
   return table;
 }
 
-// What was asked for and is not in the trace.
+// Adds notes on what was asked for but is not in the trace.
 void note_missing(const Trace& trace, const TorchRun& run, const GroupOptions& by, Diagnostics& notes) {
   const auto none = [&](auto&& empty) {
     return std::all_of(run.parts.begin(), run.parts.end(), [&](size_t p) { return empty(trace.parts[p]); });

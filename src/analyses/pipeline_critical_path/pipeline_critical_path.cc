@@ -1,5 +1,5 @@
-// The chain of operations that a step waited for, and how much every other one may grow for free.
-// Definitions: docs/analyses/pipeline-critical-path.md.
+// The chain of operations that a step waited for, and how much longer every other operation could take without delaying
+// the step. Definitions: docs/analyses/pipeline-critical-path.md.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -18,10 +18,10 @@ using Type = ColumnType;
 
 constexpr size_t kMostCellsOfReport = 5'000'000;
 
-using Wide = __int128;  // sums over steps of whatever stamps a file holds
+using Wide = __int128;  // holds sums over steps of any times that a file may contain
 
-// The stage at the other end of a message, the sender's of one that nobody recorded; of a collective the stage of the
-// member that came last, where it is another operation.
+// Returns the stage at the other end of a message; this is the sender's stage when the receiving end was not recorded.
+// For a collective it is the stage of the member that came last, if that is another operation.
 int32_t other_stage(const StepGraph& graph, const PathStretch& stretch) {
   if (stretch.piece != PathPiece::kTransfer) return kUnknown;
   if (is_message(graph.kind[stretch.op]) && graph.group(stretch.op) != kNoGroup) {
@@ -68,7 +68,7 @@ Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps)
   for (auto it = sums.cbegin(); it != sums.cend(); ++it) order.push_back(it);
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a->second.first > b->second.first; });
-  // Means are rounded so that they add up to the mean span.
+  // Means are rounded so that they sum to the mean span.
   Wide left = span, shown = 0;
   const auto count = static_cast<Wide>(std::max<size_t>(1, steps.size()));
   for (const auto& it : order) {
@@ -207,7 +207,7 @@ Table slack_cells_table(const Trace& trace, const StepGraph& graph, const std::v
   return table;
 }
 
-// The step whose path is shown: of those that count the one of median length.
+// Returns the step whose path is shown: among the steps that count, the one of median length.
 const ChosenStep& usual_step(const std::vector<ChosenStep>& steps) {
   std::vector<const ChosenStep*> order;
   for (const ChosenStep& chosen : steps) order.push_back(&chosen);

@@ -1,5 +1,5 @@
-// First numbers of a pipeline: spans, busy time, both bubbles, cost of F, B, W per stage.
-// Definitions: docs/analyses/pipeline-summary.md.
+// The first numbers of a pipeline: spans, busy time, both bubbles, and the cost of F, B, W for each stage. Definitions:
+// docs/analyses/pipeline-summary.md.
 #include <cmath>
 #include <string>
 
@@ -98,7 +98,7 @@ Table steps_pipeline_summary_table(const PipelineSums& sums) {
   Table table("steps", "Steps", pipeline_summary_steps_columns());
   size_t r = 0;
   for (const StepSums& step : sums.steps) {
-    double busy = 0, ranks = 0;  // sums over thousands of ranks may pass 2^63 ns
+    double busy = 0, ranks = 0;  // as doubles, because sums over thousands of ranks may pass 2^63 ns
     int64_t worst = 0;
     for (; r < sums.ranks.size() && sums.ranks[r].step == step.step; ++r) {
       busy += static_cast<double>(sums.ranks[r].busy_ns);

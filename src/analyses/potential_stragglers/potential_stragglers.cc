@@ -1,7 +1,7 @@
-// Who the others wait for in collectives. Definitions: docs/analyses/potential-stragglers.md.
+// Which rank the others wait for in collectives. Definitions: docs/analyses/potential-stragglers.md.
 //
-// No clock is compared between ranks: all ranks leave a synchronising collective together, so the rank with the
-// shortest kernel came last, and the others waited by as much as their kernels are longer.
+// Clocks of ranks are not compared. All ranks leave a synchronising collective together, so the rank with the shortest
+// kernel came last, and each other rank waited by as much as its kernel is longer.
 //
 //   rank 0  ├── waits ───┼─ exchange ─┤
 //   rank 1        ├ waits┼─ exchange ─┤
@@ -22,15 +22,15 @@ namespace {
 
 using Type = ColumnType;
 
-// Collectives that a rank may leave before others have come.
+// Collectives that a rank may leave before the others have come.
 constexpr std::array<std::string_view, 10> kLeaveEarly = {
     "send", "recv", "receive", "batchSendRecv", "broadcast", "reduce", "gather", "scatter", "wait", "_broadcast_oop"};
 
 struct Collective {
-  // Equal on all ranks of one collective.
+  // These fields are equal on all ranks of one collective.
   StringId comms_id = 0, group = 0, group_ranks = 0, name = 0;
   int64_t number = -1;  // its own sequence number
-  int32_t step = -1;    // without one: the profiler step, and the position in it
+  int32_t step = -1;    // without a number: the profiler step, and the position in it
   uint32_t position = 0;
 
   size_t part = 0;
@@ -56,7 +56,8 @@ NameFacts name_facts(const StringPool& names) {
   return facts;
 }
 
-// NCCL's SendRecv kernel also does all-to-all. Without arguments, the operators around its launch tell.
+// NCCL's SendRecv kernel is also used for all-to-all. When there are no arguments, the operators around its launch tell
+// which it is.
 bool inside_all_to_all(const Slices& s, uint32_t slice, const NameFacts& names) {
   uint32_t at = s.parent[slice] != kNoSliceIndex ? s.parent[slice] : s.partner[slice];
   while (at != kNoSliceIndex) {
@@ -68,7 +69,7 @@ bool inside_all_to_all(const Slices& s, uint32_t slice, const NameFacts& names) 
 
 struct RankCollectives {
   std::vector<Collective> list;
-  int64_t left_out = 0;  // point-to-point and rooted ones
+  int64_t left_out = 0;  // number of point-to-point and rooted operations
 };
 
 RankCollectives collectives_of(const TorchRank& rank, size_t part, const std::vector<int32_t>& steps,
@@ -112,15 +113,15 @@ struct RankSum {
 struct KindSum {
   int64_t count = 0, ranks = 0, wait_ns = 0, longest_ns = 0;
   std::vector<double> end_spread_ns;
-  std::map<int32_t, int64_t> caused_ns;  // by rank
+  std::map<int32_t, int64_t> caused_ns;  // for each rank
 };
 struct Sums {
-  std::vector<RankSum> ranks;                                         // by part of the run
+  std::vector<RankSum> ranks;                                         // for each part of the run
   std::map<std::tuple<StringId, StringId, StringId>, KindSum> kinds;  // group, its ranks, name
-  int64_t alone = 0;                                                  // without a counterpart on another rank
+  int64_t alone = 0;  // number of collectives without a counterpart on another rank
 };
 
-// `all` is sorted by key; one collective of one rank each in [begin, end).
+// `all` is sorted by key; [begin, end) holds one collective, once for each rank.
 void add_collective(const TorchRun& run, const Collective* begin, const Collective* end, Sums& sums) {
   const auto count = end - begin;
   if (count < 2) {

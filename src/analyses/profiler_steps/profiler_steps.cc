@@ -11,7 +11,7 @@ namespace {
 
 using Type = ColumnType;
 
-// HTA lists what ProfilerStep rows are left, whichever side of the machine they are of (fault F12).
+// HTA lists the ProfilerStep rows that are left, whether they are on the host or on the device (fault F12).
 Table hta_profiler_steps_table(const std::vector<std::set<int64_t>>& found) {
   std::set<int64_t> steps;
   for (const auto& of_rank : found) steps.insert(of_rank.begin(), of_rank.end());
@@ -25,7 +25,7 @@ struct DeviceStep {
   bool any() const { return end_ns != INT64_MIN; }
 };
 
-// What the devices did for every step of the part: work belongs to the step that launched it.
+// Returns what the devices did in each step of the part. Work belongs to the step that launched it.
 std::vector<DeviceStep> device_steps(const Trace& trace, const Part& part) {
   std::vector<DeviceStep> steps(part.steps.size());
   const Slices& s = part.slices;
@@ -39,8 +39,8 @@ std::vector<DeviceStep> device_steps(const Trace& trace, const Part& part) {
   return steps;
 }
 
-// The host may run ahead and block later, so its rows say little about how long a step takes. Devices work in order:
-// from the last end of one step to that of the next they had this step to do.
+// The host may run ahead and block later, so its rows tell little about how long a step takes. Devices work in order,
+// so they spent on this step the time from the last end of the step before to the last end of this one.
 int64_t device_length(const Part& part, const std::vector<DeviceStep>& device, size_t k) {
   if (!device[k].any()) return kNullInteger;
   const bool follows = k > 0 && device[k - 1].any() && part.steps[k].number == part.steps[k - 1].number + 1 &&

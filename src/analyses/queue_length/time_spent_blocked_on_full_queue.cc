@@ -10,14 +10,15 @@ namespace stageline {
 namespace {
 
 using Type = ColumnType;
-constexpr int64_t kCudaQueueLength = 1024;  // HTA's default: launches that CUDA accepts before a call blocks
+// HTA's default: the number of launches that CUDA accepts before a call blocks.
+constexpr int64_t kCudaQueueLength = 1024;
 
 struct HtaBlocked {
   int64_t stream = 0;
   double dur_us = 0, relative = 0;
 };
 
-// First start to last start of the rank's table.
+// Returns the time from the first start to the last start in the rank's table.
 double hta_span_us(const TorchRank& rank) {
   int64_t first = INT64_MAX, last = INT64_MIN;
   for (const TorchRow& row : rank.rows) {
@@ -27,8 +28,9 @@ double hta_span_us(const TorchRank& rank) {
   return rank.rows.empty() ? 0 : to_us(last - first);
 }
 
-// HTA selects a stream's rows by a mask over all streams, matched by event index. Where an index stands twice
-// (a last-step drop duplicates rows) the mask grows longer than the stream and selects other rows, or none at all.
+// HTA selects the rows of a stream by a mask that is computed over all streams and matched by event index. When an
+// index occurs twice (dropping the last step duplicates rows), the mask gets longer than the stream and selects other
+// rows, or none.
 Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::vector<QueuePoint>& points,
                                             int64_t most) {
   std::multimap<uint32_t, size_t> by_index;
@@ -44,7 +46,7 @@ Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::ve
   }
   std::vector<HtaBlocked> out;
   for (const QueueRange& range : ranges) {
-    std::vector<size_t> rows;  // of the stream, from 0
+    std::vector<size_t> rows;  // rows of the stream, counted from 0
     if (!repeated) {
       for (size_t i = range.begin; i < range.end; ++i)
         if (points[i].length >= most) rows.push_back(i - range.begin);
@@ -126,7 +128,7 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
     for (size_t k = 0; k < count; ++k) {
       if (!ranks[k]) return std::move(ranks[k]).error();
       if (ranks[k]->empty()) continue;
-      const HtaBlocked& last = ranks[k]->back();  // each stream overwrites the one before
+      const HtaBlocked& last = ranks[k]->back();  // each stream overwrites the stream before it
       table.add_row({rank_of(k), int64_t{last.stream}, last.dur_us, last.relative});
     }
     result.tables.push_back(std::move(table));

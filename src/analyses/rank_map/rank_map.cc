@@ -1,5 +1,5 @@
-// Where every rank stands in the parallel strategy, who its peers are, and how it fared: Insight's arrangement diagram
-// as a table. Definitions: docs/analyses/rank-map.md.
+// Where every rank stands in the parallel strategy, who its peers are, and how it fared. It is the arrangement diagram
+// of MindStudio Insight as a table. Definitions: docs/analyses/rank-map.md.
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -41,7 +41,7 @@ Work work_of(const TorchRank& rank) {
   return work;
 }
 
-// Stages and replicas that only the cells' layout knows (messages, --pp) complete the map.
+// Completes the map with stages and replicas that are only known from the cells' layout (messages, --pp).
 void complete(const Trace& trace, RankMap& map) {
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     if (map.places[p].pp == kUnknown) map.places[p].pp = trace.parts[p].stage;
@@ -53,7 +53,8 @@ void complete(const Trace& trace, RankMap& map) {
 
 using Key = std::tuple<int32_t, int32_t, int32_t, int32_t>;
 
-// Ranks that differ only in one dimension, by the other coordinates; places with an unknown one have no peers.
+// Ranks that differ only in one dimension, found by their other coordinates. Places with an unknown coordinate have no
+// peers.
 class Peers {
  public:
   Peers(const Trace& trace, const RankMap& map, int32_t RankPlace::* dimension) : dimension_(dimension) {

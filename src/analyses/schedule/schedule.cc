@@ -1,5 +1,5 @@
-// Which schedule a run follows, how sure that is, and where its lists leave it.
-// Definitions: docs/analyses/schedule.md.
+// Which schedule a run follows, how certain that is, and where the run's lists differ from it. Definitions:
+// docs/analyses/schedule.md.
 #include "analyses/analysis.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
@@ -70,7 +70,7 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
   AnalysisResult result;
   result.tables.push_back(recognition_table(r));
   result.tables.push_back(divergence_table(*input.trace, r));
-  std::string apart;  // schedules that only weight gradients and kinds of backward tell from the nearest
+  std::string apart;  // schedules that differ from the best one only in weight gradients and kinds of backward
   for (const ScheduleCandidate& c : r.candidates)
     if (&c != &r.best() && c.score == r.best().score && c.order_score < r.best().order_score)
       apart += (apart.empty() ? "" : ", ") + c.name;

@@ -1,4 +1,4 @@
-// What stragglers cost: the job against itself with every operation as fast as its type usually is.
+// What stragglers cost: the job is compared with itself when every operation takes the usual time of its type.
 // Definitions: docs/analyses/slowdown.md.
 #include "pipeline/measure/slowdown.h"
 

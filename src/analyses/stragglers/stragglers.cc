@@ -1,4 +1,4 @@
-// Who holds the others up, and by what sign. Definitions: docs/analyses/stragglers.md.
+// Which rank, stage or link delays the others, and how that shows. Definitions: docs/analyses/stragglers.md.
 #include "pipeline/measure/stragglers.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ namespace {
 
 using Type = ColumnType;
 
-// S_w replays every replica and stage: beyond this many operations times worlds `slowdown` is asked by itself.
+// S_w needs a replay for every replica and stage. When operations times replays exceed this limit, it is left out here;
+// the analysis `slowdown` computes it.
 constexpr double kMostWork = 4e9;
 
 struct CauseRow {
@@ -53,7 +54,7 @@ std::vector<ColumnSpec> straggler_causes_columns() {
       {"words", "in words", Type::kText, "The cause in a sentence, as explain has it"}};
 }
 
-// The causes that `explain` tells, with its numbers, and steps that are slow as a whole.
+// Lists the causes that `explain` names, with its numbers, and the steps that are slow as a whole.
 Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& list, const Recognition& recognition) {
   Table table("straggler-causes", "What holds the ranks up", straggler_causes_columns());
   const auto share = [&](double ns) { return list.step_ns > 0 ? ns / list.step_ns : std::nan(""); };
@@ -169,7 +170,7 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   const StepGraph* graph = free.graph.get();
   const TheoryRun& theory = theory_of(run);
   const RunCoverage& coverage = coverage_of(run);
-  Stragglers s = stragglers_of(run);  // S_w is added
+  Stragglers s = stragglers_of(run);  // S_w is added to it
   if (const double worlds = graph->stage_count + graph->dp_count;
       worlds * static_cast<double>(graph->size()) <= kMostWork) {
     std::vector<double> s_w(trace.parts.size(), std::nan(""));
@@ -189,7 +190,8 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
                      "ranks that hold their stage alone have nobody to be compared with: slow worker and slow stage "
                      "look the same",
                      {}, alone);
-  // Prices stand on the graph in which a busy rank is no delay; S_w and delays on the one that `slowdown` has.
+  // Prices are computed on the graph in which a busy rank is no delay; S_w and delays on the graph that `slowdown`
+  // uses.
   const RunGraph& launched = graph_of(run, LaunchRule::kInOrder);
   if (!launched.graph) return *launched.error;
   CauseList list = causes_of(run);  // price_in_layers() adds to it

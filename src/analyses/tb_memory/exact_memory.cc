@@ -1,4 +1,4 @@
-// Memory by operator, event and time, with every record counted once where it belongs.
+// Memory by operator, event and time. Every record is counted once, where it belongs.
 #include <algorithm>
 #include <map>
 
@@ -40,7 +40,7 @@ class Exact {
   }
   bool kept(uint32_t record) const { return record != MemoryBlock::kNone && kept_time(part_.memory[record].time_ns); }
 
-  // The innermost operator of every record, and the operator around every slice of host threads.
+  // Finds the innermost operator of every record, and the operator around every slice of host threads.
   void find_operators() {
     above_.assign(s_.size(), kNoSliceIndex);
     outermost_.assign(s_.size(), false);
@@ -117,7 +117,7 @@ class Exact {
       add_saturated(sum.self_increase, self[i].increase);
       add_saturated(sum.self_allocated, self[i].allocated);
       sum.self_allocations += self[i].allocations;
-      if (!outermost_[i]) continue;  // within a call of its own name, which has these bytes already
+      if (!outermost_[i]) continue;  // it is within a call of the same name, which already has these bytes
       add_saturated(sum.increase, total[i].increase);
       add_saturated(sum.allocated, total[i].allocated);
       sum.allocations += total[i].allocations;

@@ -1,4 +1,5 @@
-// The memory view of TensorBoard's plugin as it computes it (memory_parser.py, run.py of torch_tb_profiler 0.4.3).
+// The memory view of TensorBoard's plugin, computed as the plugin does (memory_parser.py, run.py of torch_tb_profiler
+// 0.4.3).
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -9,7 +10,7 @@
 namespace stageline {
 namespace {
 
-// Its devices: the CPU and CUDA's; records of others are read and then left out.
+// The plugin knows the CPU and CUDA devices. Records of other devices are read and then left out.
 bool is_plugin_device(MemoryDevice device) { return device.type == 0 || device.type == 1; }
 
 class Plugin {
@@ -40,7 +41,7 @@ class Plugin {
   const TbNode& node(int32_t i) const { return tree_.nodes[static_cast<size_t>(i)]; }
   StringId name_of(int32_t i) const { return part_.slices.name_id[node(i).slice]; }
 
-  // By record: the innermost node that holds it; marks the nodes on the way as seen.
+  // For each record: the innermost node that contains it. Marks the nodes on the way as seen.
   void find_nodes() {
     node_of_.assign(part_.memory.size(), TbNode::kNone);
     seen_.assign(tree_.nodes.size(), false);
@@ -68,14 +69,14 @@ class Plugin {
         }
         while (open.size() > 1 && node(open.back()).end_us <= at) open.pop_back();
         for (size_t k = open.size(); k-- > 0 && !seen_[static_cast<size_t>(open[k])];)
-          seen_[static_cast<size_t>(open[k])] = true;  // what is around a seen one was seen
+          seen_[static_cast<size_t>(open[k])] = true;  // the nodes around a seen node were seen before
         node_of_[i] = open.back();
         answer_.outside += node(open.back()).type != TbNode::Type::kOperator;
       }
     }
   }
 
-  // Addresses are one space over all devices; the latest allocation, and the latest unpaired free, of one wins.
+  // Addresses of all devices form one space. For each address, the latest allocation and the latest unpaired free win.
   void pair_records() {
     std::unordered_map<uint64_t, uint32_t> live, freed;  // address → record
     std::vector<uint32_t> allocation_of(part_.memory.size(), UINT32_MAX);
@@ -129,7 +130,7 @@ class Plugin {
     }
   };
 
-  // Operators below a node that holds no record are not walked to: they count neither calls nor bytes.
+  // Operators below a node that holds no record are not visited: their calls and bytes are not counted.
   void count_operators() {
     std::map<StringId, int64_t> calls;
     for (size_t i = 0; i < tree_.nodes.size(); ++i) {

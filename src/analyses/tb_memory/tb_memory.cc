@@ -80,7 +80,7 @@ Table events_table(const std::vector<MemoryAnswer>& ranks, bool plugin) {
   for (const MemoryAnswer& answer : ranks) {
     std::vector<const MemoryEvent*> events;
     for (const MemoryEvent& event : answer.events) events.push_back(&event);
-    if (plugin)  // a list per device
+    if (plugin)  // one list for each device
       std::stable_sort(events.begin(), events.end(),
                        [](const MemoryEvent* a, const MemoryEvent* b) { return a->device < b->device; });
     for (const MemoryEvent* e : events) {

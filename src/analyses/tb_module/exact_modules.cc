@@ -25,7 +25,7 @@ class Exact {
   Exact(const TorchRun& run, size_t part)
       : trace_(*run.trace), part_(trace_.parts[part]), s_(part_.slices), n_(s_.size()) {
     answer_.rank = run.ranks[part];
-    const auto held = torch_rank(run, part);  // what --steps and --range leave
+    const auto held = torch_rank(run, part);  // without what --steps and --range remove
     const TorchRank& rank = *held;
     kept_.assign(n_, false);
     for (const TorchRow& row : rank.rows) kept_[row.slice] = true;
@@ -64,7 +64,7 @@ class Exact {
     answer_.lightning = !modules_.empty();
   }
 
-  // By slice: the module call at or around it, the operator or module call around it, the backward root at or
+  // For each slice: the module call at or around it; the operator or module call around it; and the backward root at or
   // around it.
   void climb() {
     module_.assign(n_, -1);
@@ -89,8 +89,8 @@ class Exact {
     }
   }
 
-  // The module call whose forward each backward root belongs to: by sequence number, else by arrow; gradients are
-  // accumulated right after the root that made them.
+  // Finds for each backward root the module call whose forward it belongs to: by sequence number, else by arrow.
+  // Gradients are accumulated right after the root that made them.
   void find_backward() {
     backward_module_.assign(n_, -1);
     const std::vector<uint32_t> backward = backward_operators(trace_, part_);
@@ -165,7 +165,7 @@ class Exact {
     return static_cast<size_t>(after - part_.lanes.begin());
   }
 
-  // Calls of one module under one node become one node; Lightning names modules by their path.
+  // Makes one node of all calls of one module under one node. Lightning identifies modules by their path.
   void group() {
     if (answer_.lightning) return group_by_path();
     struct Found {
@@ -196,7 +196,7 @@ class Exact {
       at.node.sums.add(sums_[call]);
       node_of[call] = it->second;
     }
-    // Preorder, siblings by first call.
+    // Nodes are put in preorder, with siblings ordered by their first call.
     std::vector<std::vector<int32_t>> children(found.size() + 1);
     for (size_t i = 0; i < found.size(); ++i)
       children[static_cast<size_t>(found[i].node.parent + 1)].push_back(static_cast<int32_t>(i));
@@ -223,7 +223,7 @@ class Exact {
   void group_by_path() {
     std::map<std::string, ModuleSums> by_path;
     for (size_t m = 0; m < modules_.size(); ++m) by_path[module_name(name(modules_[m]))].add(sums_[m]);
-    // "net.conv" stands after "net" and before "net.conv.weight", but other names may stand between.
+    // "net.conv" stands after "net" and before "net.conv.weight", but other names may stand between them.
     std::map<std::string, int32_t> place;
     for (const auto& [path, sums] : by_path) {
       ModuleNode node;
@@ -245,10 +245,10 @@ class Exact {
   size_t n_;
   ModuleAnswer answer_;
   std::vector<bool> kept_;
-  std::vector<uint32_t> modules_;  // by call: its slice
-  std::vector<int32_t> call_of_;   // by slice: its call, or −1
-  std::vector<int32_t> parent_;    // by call: the call around it
-  std::vector<ModuleSums> sums_;   // by call
+  std::vector<uint32_t> modules_;  // for each call: its slice
+  std::vector<int32_t> call_of_;   // for each slice: its call, or −1
+  std::vector<int32_t> parent_;    // for each call: the call around it
+  std::vector<ModuleSums> sums_;   // for each call
   std::vector<uint32_t> caller_, order_, marked_, root_;
   std::vector<int32_t> module_, backward_module_;
 };

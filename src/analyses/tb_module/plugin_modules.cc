@@ -1,5 +1,5 @@
-// Modules as TensorBoard's plugin counts them (module_op.py of torch_tb_profiler 0.4.3): a tree of calls by the
-// frames' own parents, equal trees shown once, and beside every module the sums over all its calls anywhere.
+// Modules as TensorBoard's plugin counts them (module_op.py of torch_tb_profiler 0.4.3): a tree of calls built from the
+// frames' own parents. Equal trees are shown once, and every module shows the sums over all its calls anywhere.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -20,7 +20,7 @@ class Plugin {
     answer.rank = rank_;
     if (part_.modules.empty()) return answer;
     sum_calls();
-    if (sums_.empty()) return answer;  // it then shows no view
+    if (sums_.empty()) return answer;  // the plugin then shows no view
     build_hierarchy();
     std::vector<uint32_t> roots;
     std::vector<bool> shown(shapes_.size(), false);
@@ -29,7 +29,7 @@ class Plugin {
       shown[shape_[root]] = true;
       roots.push_back(root);
     }
-    // Sorted by name; the plugin leaves equal names in the order of a Python set.
+    // Roots are sorted by name; the plugin leaves equal names in the order of a Python set.
     std::stable_sort(roots.begin(), roots.end(), [&](uint32_t a, uint32_t b) { return shown_name(a) < shown_name(b); });
     struct Open {
       uint32_t slice;
@@ -93,7 +93,7 @@ class Plugin {
     }
   }
 
-  // Up from every frame that calls none, in the order of the file.
+  // Goes upwards from every frame that calls no other frame, in the order of the file.
   void build_hierarchy() {
     std::vector<uint32_t> frames;
     std::unordered_map<uint32_t, uint32_t> parent;
@@ -107,10 +107,10 @@ class Plugin {
     for (const auto& [frame, up] : parent) calls[up] = true;
     std::stable_sort(frames.begin(), frames.end(),
                      [&](uint32_t a, uint32_t b) { return s_.file_index[a] < s_.file_index[b]; });
-    std::unordered_map<uint32_t, uint32_t> module_parent;  // kNoSliceIndex: a root
+    std::unordered_map<uint32_t, uint32_t> module_parent;  // kNoSliceIndex: the module is a root
     std::vector<uint32_t> order;
-    std::unordered_map<uint32_t, bool> walked;            // frames whose way up is known; those on a circle end it
-    std::unordered_map<uint32_t, uint32_t> module_above;  // of walked frames: the module at or above
+    std::unordered_map<uint32_t, bool> walked;            // frames whose way up is known; a cycle ends at them
+    std::unordered_map<uint32_t, uint32_t> module_above;  // for each visited frame: the module at or above it
     std::vector<uint32_t> path;
     for (const uint32_t leaf : frames) {
       if (calls.contains(leaf)) continue;
@@ -146,7 +146,7 @@ class Plugin {
     number_shapes(order, module_parent);
   }
 
-  // Trees with equal names, ids and children have one number. Calls deepest in the tree first.
+  // Trees with equal names, ids and children get one number. The deepest calls are numbered first.
   void number_shapes(const std::vector<uint32_t>& order, const std::unordered_map<uint32_t, uint32_t>& module_parent) {
     std::unordered_map<uint32_t, size_t> waiting;
     std::vector<uint32_t> ready;

@@ -12,9 +12,10 @@ namespace {
 
 using Type = ColumnType;
 
-constexpr int kMostPathNames = 64;  // a path of a hundred thousand names would be written as often
+// limit, because a path of a hundred thousand names would be written a hundred thousand times.
+constexpr int kMostPathNames = 64;
 
-// "Net_0/Linear_1"
+// Returns a path such as "Net_0/Linear_1".
 std::string path_of(const ModuleAnswer& answer, size_t node) {
   if (answer.lightning) return answer.nodes[node].name;
   std::vector<std::string_view> names;
@@ -89,12 +90,12 @@ std::vector<ColumnSpec> module_totals_columns() {
   return columns;
 }
 
-// Modules wherever they are called: what a module within a call of itself has is counted once.
+// Sums modules wherever they are called. When a module is called within a call of itself, its time is counted once.
 Table flat_table(const std::vector<ModuleAnswer>& ranks) {
   Table table("module-totals", "Modules by time, wherever they are called", module_totals_columns());
   for (const ModuleAnswer& answer : ranks) {
     using Key = std::pair<std::string_view, int64_t>;
-    std::map<Key, std::pair<ModuleSums, int>> by_module;  // and how many of them are open
+    std::map<Key, std::pair<ModuleSums, int>> by_module;  // the second number tells how many calls of it are open
     std::vector<std::pair<const ModuleNode*, Key>> open;
     for (const ModuleNode& node : answer.nodes) {
       while (static_cast<int32_t>(open.size()) > node.depth) {

@@ -1,4 +1,5 @@
-// Where each device's time went: computing, other work, idle. Definitions: docs/analyses/temporal-breakdown.md.
+// How each device's time divides into computing, other work and idle time. Definitions:
+// docs/analyses/temporal-breakdown.md.
 #include <cmath>
 
 #include "analyses/analysis.h"
@@ -22,7 +23,7 @@ struct Breakdown {
 };
 
 Breakdown breakdown_of(const TorchRank& rank, int64_t zero_ns, bool hta) {
-  std::vector<Interval> all, compute, both;  // both: computing and communicating
+  std::vector<Interval> all, compute, both;  // `both`: computing and communicating
   for (const TorchRow& row : rank.rows) {
     if (!row.on_device) continue;
     all.push_back({row.start_ns, row.end_ns()});

@@ -13,7 +13,7 @@ namespace {
 constexpr double kMuchLoading = 0.05, kMuchCommunication = 0.1, kLowUtilization = 0.5, kFullMemory = 0.9;
 constexpr int32_t kCuda = 1, kHip = 6;  // c10 device types
 
-// Most bytes that were ever allocated on one device; with its number.
+// Returns the most bytes that were ever allocated on one device, and the number of that device.
 std::pair<int64_t, int64_t> peak_memory(const Part& part, const std::vector<TbDevice>& devices) {
   int64_t peak = -1, at = -1;
   double fullest = 0;
@@ -51,7 +51,7 @@ void advise_on_device(const TbOverview& r, std::vector<TbAdvice>& out) {
                        " runs kernels less than half of the time: larger batches, or see "
                        "idle-time-breakdown for what it waits for"});
   const bool capable = std::any_of(r.devices.begin(), r.devices.end(), [](const TbDevice& d) {
-    return d.compute_major >= 7;  // Volta was the first with tensor cores
+    return d.compute_major >= 7;  // Volta was the first generation with tensor cores
   });
   if (capable && r.tensor_core_share == 0 && r.eligible_share > 0)
     out.push_back({"tensor-cores", r.eligible_share,
@@ -103,7 +103,7 @@ std::vector<TbAdvice> tb_advice(const TbOverview& r) {
         {"data-parallel", NAN,
          "DataParallel drives several devices from one process: DistributedDataParallel has one process each"});
   const bool capable = std::any_of(r.devices.begin(), r.devices.end(), [](const TbDevice& d) {
-    return d.compute_major > 3 || (d.compute_major == 3 && d.compute_minor >= 5);  // what NCCL needs
+    return d.compute_major > 3 || (d.compute_major == 3 && d.compute_minor >= 5);  // NCCL needs this version
   });
   if (r.distributed_data_parallel && !r.uses_nccl && capable)
     out.push_back({"backend", NAN, "DistributedDataParallel runs without NCCL, the fastest backend of these devices"});

@@ -9,11 +9,11 @@
 namespace stageline {
 namespace {
 
-constexpr StringId kMessage = UINT32_MAX;  // the name of sends and receives when they meet
+constexpr StringId kMessage = UINT32_MAX;  // the common name under which sends and receives are matched
 
-// What a communication kernel without arguments belongs to: the nearest call around its launch that has the arguments
-// of a collective, else the nearest with the name of one. Filled for all slices at once: deep nesting must not be
-// climbed per kernel.
+// Finds the call that a communication kernel without arguments belongs to: the nearest call around its launch that has
+// arguments of a collective, else the nearest with the name of a collective. It is computed for all slices at once,
+// because climbing up from every kernel would be slow in deep nesting.
 class CollectiveAbove {
  public:
   CollectiveAbove(const TbRun& run, const Part& part) : run_(run), part_(part) {}
@@ -41,11 +41,11 @@ class CollectiveAbove {
   }
   const TbRun& run_;
   const Part& part_;
-  std::vector<uint32_t> above_;  // by slice; empty until asked
+  std::vector<uint32_t> above_;  // for each slice; empty until it is needed
 };
 
-// Whether all ranks of one collective of that name have the same number of bytes: then groups of ranks that the trace
-// does not tell apart are told apart by size.
+// Returns true when all ranks of a collective of that name have the same number of bytes. Then the size tells apart
+// groups of ranks that the trace does not tell apart.
 bool sizes_agree(std::string_view name) {
   const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   return holds("reduce") || holds("all_gather") || holds("allgather") || holds("broadcast");
@@ -86,7 +86,7 @@ class Collector {
     add(row, around, around == kNoSliceIndex ? nullptr : fact_of(part.collectives, around));
   }
 
-  // `around`: the call that stands for it; `fact`: its arguments, if it has any.
+  // `around` is the call that the collective is named after; `fact` are its arguments, if it has any.
   void add(const TorchRow& row, uint32_t around, const CollectiveFact* fact) {
     const Part& part = *rank_.rank.part;
     TbCollective c;
@@ -119,7 +119,7 @@ class Collector {
   void take_numbers(const CollectiveFact& fact, TbCollective& c) const {
     c.comms_id = fact.comms_id;
     if (c.comms_id != 0) {
-      c.name = 0;  // it says all
+      c.name = 0;  // comms_id alone identifies it
       return;
     }
     c.group = fact.group;
@@ -175,7 +175,7 @@ std::vector<TbCollective> tb_collectives(const TbRun& run, const TbRank& rank) {
 
 TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks) {
   TbJoin join;
-  // The lists are in order of kinds: a merge of all of them meets the ranks of one kind together.
+  // The lists are sorted by kind, so a merge of all lists meets the ranks of one kind together.
   std::vector<size_t> next(ranks.size(), 0);
   const auto later = [&](size_t a, size_t b) {
     const auto left = ranks[a][next[a]].kind(), right = ranks[b][next[b]].kind();

@@ -17,7 +17,7 @@ struct Kernel {
   bool tensor_cores = false;
 };
 
-// Σ over time of min(1, Σ blocks per SM of the kernels that run), in ns.
+// Returns Σ over time of min(1, Σ blocks per SM of the running kernels), in ns.
 double filled_ns(const std::vector<Kernel>& kernels, int64_t from, int64_t to) {
   struct Border {
     int64_t at;
@@ -35,7 +35,7 @@ double filled_ns(const std::vector<Kernel>& kernels, int64_t from, int64_t to) {
   int64_t running = 0;
   for (size_t i = 0; i + 1 < borders.size(); ++i) {
     running += borders[i].change > 0 ? 1 : -1;
-    blocks = running > 0 ? blocks + borders[i].change : 0;  // no rest of rounding while nothing runs
+    blocks = running > 0 ? blocks + borders[i].change : 0;  // no rounding error remains while no kernel runs
     if (running > 0) sum += std::min(blocks, 1.0) * static_cast<double>(borders[i + 1].at - borders[i].at);
   }
   return sum;
@@ -65,7 +65,7 @@ void measure(const std::vector<Kernel>& kernels, int64_t from, int64_t to, TbDev
   device.tensor_cores = share_of(tensor_time, time);
 }
 
-// The texts of deviceProperties by the number they name, else by their place.
+// Returns the texts of deviceProperties by the device number they name, or else by their position.
 std::map<int64_t, std::string_view> device_texts(const Part& part) {
   std::map<int64_t, std::string_view> texts;
   int64_t place = 0;
@@ -87,7 +87,7 @@ void describe_device(std::string_view text, TbDevice& device) {
 
 std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank) {
   const Part& part = *rank.rank.part;
-  std::map<int64_t, std::vector<Kernel>> kernels;  // a handful of devices
+  std::map<int64_t, std::vector<Kernel>> kernels;  // only a few devices
   for (const TorchRow& row : rank.rank.rows) {
     if (!run.is_kernel(rank.rank, row) || (!run.plugin && row.kernel == KernelClass::kOther)) continue;
     Kernel k = {.start_ns = row.start_ns, .end_ns = row.end_ns()};
@@ -105,11 +105,11 @@ std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank) {
     device.number = number;
     device.kernel_count = static_cast<int64_t>(list.size());
     if (const auto text = texts.find(number); text != texts.end()) describe_device(text->second, device);
-    // Lanes may number devices otherwise than deviceProperties does; where all are alike the name is known all the
-    // same.
+    // Lanes may number devices in another way than deviceProperties does. When all devices are alike, the name is known
+    // nevertheless.
     if (!run.plugin && device.name.empty()) device.name = device_name(part);
     if (!rank.steps.empty()) measure(list, rank.steps.front().start_ns, rank.steps.back().end_ns, device);
-    // Names of NPU kernels say nothing of the cube unit: not known is not none.
+    // Names of NPU kernels do not tell whether the cube unit was used: that is unknown, which is not the same as zero.
     if (!run.plugin && run.torch.trace->device_family == DeviceFamily::kNpu) device.tensor_cores = NAN;
     devices.push_back(std::move(device));
   }

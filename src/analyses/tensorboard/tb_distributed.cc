@@ -1,4 +1,4 @@
-// Computation, communication and their overlap; waiting and transfer; statistics of collectives, for every rank.
+// Computation, communication and their overlap; waiting and transfer; and statistics of collectives, for every rank.
 // Definitions: docs/analyses/tb-distributed.md.
 #include <algorithm>
 #include <cmath>
@@ -34,8 +34,8 @@ TbRankWork work_of(const TbRun& run, size_t part) {
   return out;
 }
 
-// Of what was joined, the last `transfer` of each call is transfer and the rest waiting; of what was not, nothing is
-// known.
+// Divides the time of calls. When a call was matched with other ranks, its last transfer_ns are transfer and the rest
+// is waiting. Of other calls nothing is known.
 void split_waits(TbRankWork& rank) {
   std::vector<Interval> joined, transfer, all, messages, message_transfer;
   for (const TbCollective& call : rank.calls) {
@@ -63,7 +63,7 @@ void split_waits(TbRankWork& rank) {
   }
 }
 
-// By step name in order of first appearance; calls outside all steps are a step of their own, "None".
+// Groups by step name in order of first appearance. Calls outside all steps form a step of their own, "None".
 void plugin_waits(TbRankWork& rank) {
   std::vector<int32_t> order;
   std::vector<std::vector<Interval>> talk(rank.steps.size() + 1), moving(rank.steps.size() + 1);
@@ -103,7 +103,7 @@ Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) { split_waits(ranks[k]); });
   if (input.for_report &&
       std::all_of(ranks.begin(), ranks.end(), [](const TbRankWork& rank) { return rank.calls.empty(); }))
-    return result;  // nothing was communicated: no flaw
+    return result;  // nothing was communicated, which is not a flaw
   result.tables = distributed_tables(tb, ranks, input.for_report);
   if (join.alone > 0 && ranks.size() > 1)
     result.notes.add(

@@ -97,7 +97,7 @@ void add_wait(Table& table, int32_t rank, const int64_t* step, const TbWait& w) 
   table.add_row(std::move(row));
 }
 
-// Means over the steps of each rank.
+// Adds the means over the steps of each rank.
 void add_means(const TbRankWork& r, Table& overlap, Table& waits) {
   const size_t n = r.steps.size();
   if (n == 0) return;
@@ -125,7 +125,7 @@ void add_means(const TbRankWork& r, Table& overlap, Table& waits) {
   add_wait(waits, r.rank, nullptr, w);
 }
 
-// Classes of message sizes, each up to and with its bound.
+// Classes of message sizes. Each goes up to and includes its bound.
 struct SizeClass {
   int64_t most_bytes;
   const char* text;
@@ -137,13 +137,13 @@ constexpr std::array<SizeClass, 6> kSizeClasses = {{{int64_t{1} << 12, "up to 4 
                                                     {int64_t{1} << 28, "up to 256 MiB"},
                                                     {INT64_MAX, "more than 256 MiB"}}};
 size_t size_class(int64_t bytes) {
-  if (bytes < 0) return kSizeClasses.size();  // not known
+  if (bytes < 0) return kSizeClasses.size();  // unknown size
   size_t c = 0;
   while (bytes > kSizeClasses[c].most_bytes) ++c;
   return c;
 }
 
-// Traffic of a bus per byte of the collective, as nccl-tests counts it.
+// Returns the bytes moved over the bus for each byte of the collective, as nccl-tests counts them.
 double bus_factor(std::string_view name, int64_t group_size) {
   if (group_size < 2) return 1;
   const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
@@ -155,9 +155,10 @@ double bus_factor(std::string_view name, int64_t group_size) {
 
 struct CallSum {
   int64_t calls = 0, sized = 0, joined = 0;
-  double bytes = 0, latency_ns = 0;                // sums
-  double transfer_ns = 0, synchronizing_ns = 0;    // of joined calls
-  double moved = 0, moved_bus = 0, moving_ns = 0;  // of joined calls of known size: bytes, bus bytes, transfer
+  double bytes = 0, latency_ns = 0;              // sums
+  double transfer_ns = 0, synchronizing_ns = 0;  // of matched calls
+  // Of matched calls of known size: bytes, bus bytes, and their transfer time.
+  double moved = 0, moved_bus = 0, moving_ns = 0;
 
   void add(const TbCollective& call, double factor) {
     ++calls;

@@ -13,7 +13,7 @@ namespace {
 
 using Type = ColumnType;
 
-struct Key {  // everything but the name is left at its default when only names count
+struct Key {  // when only names count, all other fields keep their defaults
   StringId name = 0, op = 0, grid = 0, block = 0;
   int64_t registers = -1, shared_bytes = -1;
   KernelClass kind = KernelClass::kNone;
@@ -30,10 +30,10 @@ struct KeyHash {
   }
 };
 
-struct Weighted {  // a mean by duration, over the calls that say it
+struct Weighted {  // mean weighted by duration, over the calls that have the value
   double sum = 0, weight = 0;
   bool said = false;
-  std::vector<double> products;  // --compat tb: one per call, for numpy's way of adding up
+  std::vector<double> products;  // --compat tb: one for each call, for numpy's way of summing
 
   void add(double value, int64_t dur_ns, bool keep) {
     const bool known = value >= 0 && std::isfinite(value);
@@ -58,7 +58,7 @@ struct RankKernels {
   int64_t total_ns = 0;
 };
 
-// By start: the order in which the plugin adds up.
+// Returns kernels by start, which is the order in which the plugin sums.
 std::vector<const TorchRow*> kernel_rows(const TbRun& run, const TorchRank& rank) {
   std::vector<const TorchRow*> rows;
   for (const TorchRow& row : rank.rows)
@@ -115,9 +115,9 @@ RankKernels kernels_of(const TbRun& run, const TorchRank& rank, bool by_launch) 
   return out;
 }
 
-// Kernels without a duration have no weight: their mean is that of nothing.
+// Kernels without a duration have no weight, so their mean is NaN.
 double weighted_mean(const Weighted& mean) { return mean.weight > 0 ? mean.sum / mean.weight : NAN; }
-// The plugin's: what a call does not say counts as 0.
+// The plugin's mean: a call without the value counts as 0.
 double plugin_mean_of(const Weighted& mean, int64_t total_ns) {
   const double sum = pairwise_sum(mean.products.data(), mean.products.size());
   return total_ns > 0 ? round_exactly(sum / to_us(total_ns), 2) : 0;
@@ -160,11 +160,11 @@ Table plugin_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool
   Table table(by_launch ? "kernels-by-operator" : "kernels", "Kernel view (TensorBoard plugin)", std::move(columns));
   const StringPool& names = run.torch.trace->names;
   const auto yes = [](bool is) { return std::string(is ? "Yes" : "No"); };
-  // By name it rounds to whole microseconds; by launch only the mean.
+  // By name, the plugin rounds to whole microseconds; by launch, it rounds only the mean.
   const auto shown = [&](int64_t ns) { return by_launch ? to_us(ns) : round_to(to_us(ns), 0); };
   const auto known = [](int64_t value) { return value < 0 ? kNullInteger : value; };
   for (const RankKernels& rank : ranks) {
-    bool says_blocks = false, says_occupancy = false;  // columns of their own to it
+    bool says_blocks = false, says_occupancy = false;  // the plugin has separate columns for these
     for (const Sum& s : rank.sums) {
       says_blocks |= s.blocks.said;
       says_occupancy |= s.occupancy.said;
@@ -245,7 +245,8 @@ Table exact_tb_kernel_table(const TbRun& run, const std::vector<RankKernels>& ra
   return table;
 }
 
-// What a report adds to the kernels that it has from gpu-kernel-breakdown: of every rank the longest that say it.
+// Returns what a report adds to the kernels that it already has from gpu-kernel-breakdown: of every rank, the longest
+// kernels that have these values.
 Table use_table(const TbRun& run, const std::vector<RankKernels>& ranks) {
   constexpr size_t kMostPerRank = 40;
   Table table("kernel-use", "Kernels by tensor cores and occupancy",

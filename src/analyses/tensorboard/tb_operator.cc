@@ -47,7 +47,7 @@ RankOperators operators_of(const TbRun& run, const FunctionNames& names, const T
     sum.total.self_device_ns += call.self_device_ns;
     sum.total.tensor_ns += call.tensor_ns;
     sum.total.self_tensor_ns += call.self_tensor_ns;
-    if (!run.plugin) sum.total.eligible |= call.eligible;  // the plugin: as the first call of the name
+    if (!run.plugin) sum.total.eligible |= call.eligible;  // the plugin uses the first call of the name
   });
   out.any_device = std::any_of(rank.rows.begin(), rank.rows.end(), [](const TorchRow& row) { return row.on_device; });
   const StringPool& texts = run.torch.trace->names;

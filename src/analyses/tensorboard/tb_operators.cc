@@ -9,7 +9,7 @@ namespace {
 
 using Visit = std::function<void(const TbOperator&)>;
 
-struct CallFacts {  // by event or node, beside what it says itself
+struct CallFacts {  // for each event or node, beside its own fields
   int64_t device_ns = 0, self_device_ns = 0, tensor_ns = 0, self_tensor_ns = 0, self_kernel_ns = 0;
   bool eligible = false, eligible_below = false;
 
@@ -24,18 +24,18 @@ bool is_work(TbEvent event) {
   return event == TbEvent::kKernel || event == TbEvent::kMemcpy || event == TbEvent::kMemset;
 }
 
-// The rows of the plugin's view: operators, without what it shows elsewhere.
+// Returns true for operators that the plugin's view lists: all but those that it shows elsewhere.
 bool is_listed(std::string_view name) {
   return !name.starts_with("Optimizer.") && name != "DataParallel.forward" && name != "DistributedDataParallel.forward";
 }
 
-// The plugin's own trees; what runs on tensor cores goes to the node of the operator around the launch.
+// Uses the plugin's own trees. Work on tensor cores is added to the node of the operator around the launch.
 int64_t plugin_operators(const TbRun& run, const TorchRank& rank, const Visit& visit) {
   const Part& part = *rank.part;
   const Slices& s = part.slices;
   const TbTree tree = tb_tree(*run.torch.trace, part);
   std::vector<CallFacts> facts(tree.nodes.size());
-  std::vector<bool> asked_for(s.size());  // by --steps and --range
+  std::vector<bool> asked_for(s.size());  // marks the slices that --steps and --range leave
   int64_t kernel_ns = 0;
   for (const TorchRow& row : rank.rows) {
     asked_for[row.slice] = true;
@@ -50,7 +50,8 @@ int64_t plugin_operators(const TbRun& run, const TorchRank& rank, const Visit& v
     const TbNode& node = tree.nodes[i];
     if (!node.counted || node.slice == kNoSliceIndex) continue;
     CallFacts& own = facts[i];
-    own.self_tensor_ns = std::min(own.self_tensor_ns, node.self_device_ns);  // an absorbed caller's launches are lost
+    // The launches of a caller that was merged into its callee are lost.
+    own.self_tensor_ns = std::min(own.self_tensor_ns, node.self_device_ns);
     own.self_kernel_ns = std::min(own.self_kernel_ns, node.self_device_ns);
     own.tensor_ns += own.self_tensor_ns;
     own.eligible |= run.is(s.name_id[node.slice], TbRun::kTensorOperator);

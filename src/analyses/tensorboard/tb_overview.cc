@@ -14,7 +14,7 @@ namespace {
 
 using Type = ColumnType;
 
-// Whether a role has a column in the plugin's tables: those without any event do not.
+// Returns whether each role has a column in the plugin's tables. Roles without any event do not.
 std::array<bool, kTbRoleCount> shown_roles(const std::vector<TbOverview>& ranks) {
   bool device = false, communication = false;
   for (const TbOverview& r : ranks) {

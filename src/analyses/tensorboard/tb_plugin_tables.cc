@@ -1,4 +1,4 @@
-// The tables of tb-distributed as TensorBoard's profiler plugin has them: its words, microseconds, its rounding.
+// The tables of tb-distributed as in TensorBoard's profiler plugin: with its words, in microseconds, with its rounding.
 #include <unordered_map>
 
 #include "analyses/tensorboard/tb_distributed_tables.h"

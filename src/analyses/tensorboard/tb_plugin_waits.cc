@@ -13,9 +13,9 @@ bool before(const PluginCall& a, const PluginCall& b) {
   return a.end_ns != b.end_ns ? a.end_ns > b.end_ns : a.index < b.index;
 }
 
-// The plugin keys calls by external id, and the annotation that the device shows for a call carries the same: it takes
-// the call's place. Ids of annotations are not kept; the n-th device row of a name is the n-th call's where there are
-// as many.
+// The plugin finds calls by external id. The annotation that the device shows for a call has the same id, so it
+// replaces the call. Ids of annotations are not kept here. Instead the n-th device row of a name replaces the n-th
+// call, when there are equally many.
 void replace_by_device_rows(std::vector<PluginCall>& calls, std::vector<PluginCall> device) {
   if (device.empty()) return;
   std::unordered_map<StringId, std::vector<size_t>> host_of, device_of;
@@ -34,7 +34,8 @@ void replace_by_device_rows(std::vector<PluginCall>& calls, std::vector<PluginCa
   }
 }
 
-// In order, and a call that is in no step stops nothing but itself, unless all steps are over.
+// Assigns steps in order. A call that is in no step only stays without a step itself; but once all steps are over, no
+// later call gets one.
 void find_steps(const TbRank& rank, std::vector<PluginCall>& calls) {
   size_t s = 0;
   for (PluginCall& call : calls) {

@@ -53,7 +53,7 @@ TbEvent event_of(Category category) {
   }
 }
 
-// The plugin knows these texts, in any case of letters; rows of other categories are nothing to it.
+// The plugin knows these texts, in upper or lower case. It ignores rows of other categories.
 TbEvent plugin_event_of(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
@@ -80,12 +80,12 @@ TbEvent plugin_event_of(std::string_view text) {
   return TbEvent::kNone;
 }
 
-bool sets_memory(std::string_view name) {  // of ROCm, whose copies and fills run as kernels
+bool sets_memory(std::string_view name) {  // for ROCm, whose copies and fills run as kernels
   return name.find("fill") != std::string_view::npos || name.find("Fill") != std::string_view::npos ||
          name.starts_with("Memset");
 }
 
-// Rows of a rank sorted into roles; communication of host and device apart until all is seen.
+// Sorts the rows of a rank into roles. Communication of host and device is kept apart until all rows were seen.
 class Sorter {
  public:
   Sorter(const TbRun& run, TbRank& out) : run_(run), out_(out) {}
@@ -96,7 +96,7 @@ class Sorter {
     const Interval at = {row.start_ns, row.end_ns()};
     switch (event) {
       case TbEvent::kKernel:
-        if (!run_.plugin && row.kernel == KernelClass::kOther) break;  // waits and starts on MTIA's rows
+        if (!run_.plugin && row.kernel == KernelClass::kOther) break;  // waits and starts among MTIA's rows
         put(communicates(row) ? TbRole::kCommunication : TbRole::kKernel, at);
         any_communication_kernel_ |= communicates(row);
         break;
@@ -152,13 +152,13 @@ class Sorter {
 
   const TbRun& run_;
   TbRank& out_;
-  std::vector<std::pair<TbStep, uint32_t>> steps_;  // with the place in the file
-  std::vector<Interval> host_collectives_;          // of libraries that work on the device
+  std::vector<std::pair<TbStep, uint32_t>> steps_;  // with their position in the file
+  std::vector<Interval> host_collectives_;          // calls of libraries that work on the device
   bool any_communication_kernel_ = false;
   int64_t first_ = INT64_MAX, last_ = INT64_MIN;
 };
 
-struct Launch {  // a runtime call with device work
+struct Launch {  // a runtime call that launched device work
   int64_t start_ns = 0, end_ns = 0;
   uint32_t index = 0;
   int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, work_count = 0;
@@ -166,8 +166,8 @@ struct Launch {  // a runtime call with device work
 };
 
 struct DeviceWork {
-  std::vector<Launch> launches;        // by start
-  std::vector<int32_t> launch_of_row;  // −1: none
+  std::vector<Launch> launches;        // sorted by start
+  std::vector<int32_t> launch_of_row;  // −1: no launch
 };
 
 bool is_work(TbEvent event) {
@@ -177,7 +177,7 @@ bool is_work(TbEvent event) {
 DeviceWork device_side(const TbRun& run, const TorchRank& rank) {
   DeviceWork side;
   side.launch_of_row.assign(rank.rows.size(), -1);
-  std::vector<int32_t> slot(rank.rows.size(), -1);  // by row of the call
+  std::vector<int32_t> slot(rank.rows.size(), -1);  // indexed by row of the call
   for (size_t i = 0; i < rank.rows.size(); ++i) {
     const TorchRow& row = rank.rows[i];
     if (!is_work(run.event(rank, row)) || row.partner < 0) continue;
@@ -197,12 +197,12 @@ DeviceWork device_side(const TbRun& run, const TorchRank& rank) {
   return side;
 }
 
-// Work that the launches inside each step started: begin, end, how much.
+// The work that the launches inside each step started: its begin, its end, and its amount.
 struct StepWork {
   int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, count = 0;
 };
 
-// The plugin: launches wholly inside a step. Ours: launches that begin in it.
+// The plugin counts launches that are wholly inside a step; our mode counts launches that begin in it.
 std::vector<StepWork> work_of_steps(const TbRun& run, const std::vector<TbStep>& steps, std::vector<Launch>& launches) {
   std::vector<uint32_t> order(launches.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -231,8 +231,9 @@ std::vector<StepWork> work_of_steps(const TbRun& run, const std::vector<TbStep>&
   return work;
 }
 
-// The end of the last work before the first step's own that was launched before it. The plugin: that no step launched,
-// which includes all that driver calls launch.
+// Returns the end of the last work that ended before the first step's own work and was launched before that step; when
+// there is none, the step's start. The plugin counts all work that no step launched, which includes everything that
+// driver calls launch.
 int64_t first_step_start(const TbRun& run, const TbRank& rank, const DeviceWork& side, const StepWork& first) {
   const int64_t host_start = rank.steps[0].start_ns;
   int64_t start = host_start;
@@ -249,7 +250,7 @@ int64_t first_step_start(const TbRun& run, const TbRank& rank, const DeviceWork&
   return start;
 }
 
-// Steps as the devices ran them; incomplete ones at the end are dropped.
+// Moves the steps to when the devices ran them, and drops incomplete steps at the end.
 void move_steps(const TbRun& run, TbRank& rank) {
   if (rank.steps.empty()) return;
   DeviceWork side = device_side(run, rank.rank);
@@ -266,7 +267,8 @@ void move_steps(const TbRun& run, TbRank& rank) {
   if (rank.steps.size() < 2 || run.keeps_last_step) return;
   size_t keep = rank.steps.size();
   while (keep > 0 && work[keep - 1].count == 0) --keep;
-  // The last kept one: 0.8 of the step before is the plugin's figure for "not all of its work was captured".
+  // Checks the last kept step: 0.8 of the work of the step before is the plugin's limit for "not all of its work was
+  // captured".
   if (keep > 1 && static_cast<double>(work[keep - 2].count) * 0.8 > static_cast<double>(work[keep - 1].count)) --keep;
   rank.dropped_steps = static_cast<int64_t>(rank.steps.size() - keep);
   rank.steps.resize(keep);
@@ -330,7 +332,8 @@ std::vector<TbCosts> tb_costs(const TbRun& run, const TbRank& rank) {
   };
   std::vector<Interval> left = spans;
   for (size_t role = 0; role < kTbCoverCount; ++role) {
-    // The plugin takes "nothing is left" for "nothing was taken yet" and starts anew (docs/analyses/tb-overview.md).
+    // The plugin takes "nothing is left" for "nothing was taken yet" and starts again with all time
+    // (docs/analyses/tb-overview.md).
     const bool anew = run.plugin && left.empty();
     std::vector<Interval> taken = anew ? rank.cover[role] : shared_of(left, rank.cover[role]);
     left = without(anew ? spans : left, taken);

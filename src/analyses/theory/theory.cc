@@ -1,5 +1,5 @@
-// Theory beside fact: what the recognised schedule promises with this run's own mean durations, which cells start later
-// than that and why, and the phases of every rank. Definitions: docs/analyses/theory.md.
+// Theory beside fact: what the recognised schedule would give with this run's own mean durations, which cells start
+// later than that and why, and the phases of every rank. Definitions: docs/analyses/theory.md.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,7 +17,7 @@ namespace {
 
 using Type = ColumnType;
 
-constexpr double kLeastShare = 0.01;  // of the theory's span, below which a cell is not listed
+constexpr double kLeastShare = 0.01;  // share of the theory's span below which a cell is not listed
 
 std::vector<ColumnSpec> theory_ranks_columns() {
   return {{"step", "step", Type::kInteger, "Step number as the source has it"},
@@ -43,12 +43,12 @@ std::vector<ColumnSpec> theory_ranks_columns() {
            "own means"}};
 }
 
-// Bubbles of every rank, as the replay has them and as they were.
+// Returns the bubbles of every rank, both of the replay and as measured.
 Table ranks_theory_table(const Trace& trace, const TheoryRun& run, const PipelineSums& sums) {
   Table table("theory-ranks", "Theory and fact, by step and rank", in_words_of(trace, theory_ranks_columns()));
   size_t r = 0, s = 0;
   const Theory& theory = run.theory;
-  // Lists are ordered by step, replica, part; sums by step, part: both are walked step by step.
+  // Lists are ordered by step, replica, part; sums by step, part. So both are walked step by step.
   for (size_t first = 0; first < run.lists.lists.size();) {
     size_t last = first;
     const int32_t step = run.lists.lists[first].step;

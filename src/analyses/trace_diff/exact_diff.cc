@@ -17,7 +17,8 @@ struct Sums {
   int64_t count = 0, self_ns = 0, total_ns = 0;
 };
 
-// What is added up: work of the host and of the device, not the spans that repeat it.
+// Returns true for rows that are summed: work of the host and of the device, but not the spans that cover the same time
+// again.
 bool counts(Category c, DeviceSide side) {
   if (is_device_work(c)) return side != DeviceSide::kHost;
   return is_host(c) && side != DeviceSide::kDevice;
@@ -40,7 +41,8 @@ std::string_view category_name(Category c) {
 
 bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
-// Names of two runs meet: addresses become "0x…", the number of a profiler step goes.
+// Returns the name in a form in which names of two runs can be compared: addresses become "0x…", and the number of a
+// profiler step is removed.
 std::string cleaned(std::string_view name, bool shorten) {
   if (name.starts_with("ProfilerStep")) return "ProfilerStep";
   std::string out;
@@ -48,7 +50,7 @@ std::string cleaned(std::string_view name, bool shorten) {
     const bool starts = name.substr(i).starts_with("0x") && (i == 0 || !is_hex(name[i - 1]));
     size_t end = i + 2;
     while (starts && end < name.size() && is_hex(name[end])) ++end;
-    if (starts && end - i >= 2 + 6) {  // shorter ones are constants
+    if (starts && end - i >= 2 + 6) {  // shorter numbers are constants
       out += "0x…";
       i = end - 1;
     } else {
@@ -67,7 +69,7 @@ struct RunSums {
 struct Side {
   TorchRun run;
   std::vector<size_t> parts;
-  std::vector<int64_t> steps;  // ascending; empty: everything
+  std::vector<int64_t> steps;  // ascending; empty: everything counts
 };
 
 void choose_ranks(Side& a, Side& b, const DiffOptions& options, Diagnostics& notes) {
@@ -119,7 +121,7 @@ void choose_steps(Side& a, Side& b, const DiffOptions& options, Diagnostics& not
   }
 }
 
-// Sums of one rank by name id and category.
+// Returns the sums of one rank for each name id and category.
 std::map<std::pair<StringId, Category>, Sums> rank_sums(const Side& side, size_t p, DeviceSide devices) {
   const auto held = torch_rank(side.run, p);
   const TorchRank& rank = *held;

@@ -1,4 +1,4 @@
-// Where the time of a step went, as a sum that closes. Definitions: docs/analyses/waterfall.md.
+// The time of a step as parts that sum to its length. Definitions: docs/analyses/waterfall.md.
 #include "pipeline/measure/waterfall.h"
 
 #include <algorithm>
@@ -18,9 +18,7 @@ namespace {
 
 using Type = ColumnType;
 
-// Whole nanoseconds; of stamps without sense no more than 127 years.
-
-// Durations rounded so that they add up to the rounded sum: each is the difference of two rounded running sums.
+// Rounds durations so that they sum to the rounded sum: each is the difference of two rounded running sums.
 class RunningSum {
  public:
   int64_t next(double ns) {

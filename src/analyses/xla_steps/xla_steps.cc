@@ -1,5 +1,4 @@
-// What the steps of a profile of XLA were spent on, as XProf's step graph has it. Definitions:
-// docs/analyses/xla-steps.md.
+// How the steps of an XLA profile were spent, as in XProf's step graph. Definitions: docs/analyses/xla-steps.md.
 #include <string>
 
 #include "analyses/analysis.h"
