@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kMostSettings = size_t{1} << 20;
 constexpr int64_t kRenewBefore_s = 300;
-constexpr int kOwnNetworkMs = 1000;  // the container's and the instance's services answer at once or are not there
+constexpr int kOwnNetworkMs = 1000;  // the services of a container or an instance answer at once or do not exist
 
 std::string variable(const char* name) {
   const char* value = getenv(name);
@@ -31,7 +31,7 @@ std::string settings_file(const char* named_by, const char* usual) {
   return named.empty() ? variable("HOME") + "/.aws/" + usual : named;
 }
 
-// At most kMostSettings bytes; nothing of a file that cannot be read.
+// Reads at most kMostSettings bytes. Returns nullopt when the file cannot be read.
 std::optional<std::string> settings_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
@@ -41,7 +41,7 @@ std::optional<std::string> settings_text(const std::string& path) {
   return text;
 }
 
-// "[profile x]\nregion = eu-west-1" → region. "" when there is none.
+// Reads one section of a file such as "[profile x]\nregion = eu-west-1". Empty when there is no such section.
 using Section = std::map<std::string, std::string>;
 Section section_of(const std::string& path, const std::string& title) {
   Section out;
@@ -56,7 +56,7 @@ Section section_of(const std::string& path, const std::string& title) {
       continue;
     }
     const size_t equals = line.find('=');
-    // Indented lines are settings within a setting.
+    // Indented lines are settings inside another setting.
     if (!inside || equals == std::string_view::npos || whole[0] == ' ' || whole[0] == '\t') continue;
     out[std::string(trim(line.substr(0, equals)))] = trim(line.substr(equals + 1));
   }
@@ -92,7 +92,7 @@ std::map<std::string, std::string>& bucket_regions() {
   return *all;
 }
 
-// {"AccessKeyId": …, "SecretAccessKey": …, "Token": …, "Expiration": …}
+// Reads {"AccessKeyId": …, "SecretAccessKey": …, "Token": …, "Expiration": …}.
 std::optional<AwsCredentials> of_json(const Result<HttpResponse>& answer, const char* origin) {
   if (!answer || answer->status != 200) return std::nullopt;
   const Result<JsonTree> json = parse_json_tree(answer->body, origin);
@@ -199,7 +199,7 @@ std::string time_text(int64_t now_s) {  // "20261124T182451Z"
   return text;
 }
 
-// Adds what signs the request: https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
+// Adds the signature to the request: https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
 void sign(HttpRequest& request, const std::string& host, const std::string& path, const std::string& query,
           const std::string& region, const AwsCredentials& by, int64_t now_s) {
   const std::string time = time_text(now_s), day = time.substr(0, 8);
@@ -254,7 +254,7 @@ HttpRequest s3_request(std::string_view bucket, std::string_view key, S3Query qu
   if (place.empty()) place = variable("AWS_ENDPOINT_URL");
   std::string path = "/" + percent_encoded(key, true);
   if (place.empty()) {
-    // A bucket with dots in its name has no certificate of its own.
+    // Amazon's certificate does not cover host names made from buckets with dots in their names.
     const bool own_host = bucket.find('.') == std::string_view::npos;
     place = "https://" + (own_host ? std::string(bucket) + "." : "") + "s3." + region + ".amazonaws.com";
     if (!own_host) path = "/" + std::string(bucket) + path;

@@ -13,16 +13,17 @@ struct Split {
   double measure = -1;
 };
 
-// How far a split at each place parts [first, last) from itself: m n / (m + n) times the mean distance across, less the
-// mean distances within. Sums of distances are carried along from place to place.
+// Returns the place in [first, last) where a split separates the values most. The measure is m n / (m + n) times (twice
+// the mean distance across the split minus the mean distances within both sides). Sums of distances are updated from
+// place to place.
 Split best_split(const std::vector<double>& x, size_t first, size_t last, size_t least) {
   const size_t n = last - first;
   Split best;
   if (n < 2 * least) return best;
-  double left = 0, across = 0, right = 0;  // over pairs
+  double left = 0, across = 0, right = 0;  // sums over pairs
   for (size_t i = first; i < last; ++i)
     for (size_t k = i + 1; k < last; ++k) right += std::abs(x[i] - x[k]);
-  for (size_t at = first + 1; at < last; ++at) {  // the value at − 1 goes from right to left
+  for (size_t at = first + 1; at < last; ++at) {  // the value at − 1 moves from the right side to the left
     double to_left = 0, to_right = 0;
     for (size_t k = first; k < at - 1; ++k) to_left += std::abs(x[at - 1] - x[k]);
     for (size_t k = at; k < last; ++k) to_right += std::abs(x[at - 1] - x[k]);

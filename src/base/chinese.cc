@@ -9,18 +9,18 @@
 
 namespace stageline {
 
-// Written by cmake/chinese.cmake.
+// cmake/chinese.cmake writes these.
 extern const std::string_view kChineseNames, kChineseSentences, kAnalysesWords;
 
 namespace {
 
 constexpr size_t kMostPlaces = 10;    // {0} to {9}
-constexpr size_t kMostLength = 4096;  // of a text that is looked at
-constexpr int kMostNested = 3;        // sentences within sentences
+constexpr size_t kMostLength = 4096;  // longer texts are not looked up
+constexpr int kMostNested = 3;        // depth of sentences within sentences
 
 struct Template {
-  std::vector<std::string> literals;  // around the places: one more than these
-  std::vector<size_t> places;         // their numbers, in order
+  std::vector<std::string> literals;  // texts around the places; there is one more of them than of places
+  std::vector<size_t> places;         // the numbers of the places, in order
   std::string chinese;
 };
 
@@ -103,7 +103,7 @@ class Dictionary {
       } else {
         end = text.find(next, at);
       }
-      if (end == std::string_view::npos || end <= at) return {};  // a place holds something
+      if (end == std::string_view::npos || end <= at) return {};  // a place must not be empty
       values[one.places[p]] = text.substr(at, end - at);
       at = end + next.size();
     }

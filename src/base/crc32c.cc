@@ -26,7 +26,7 @@ constexpr Tables kTables = make_tables();
 uint32_t crc32c(std::string_view bytes, uint32_t crc) {
   uint32_t c = ~crc;
   const auto byte = [](char b) { return static_cast<uint32_t>(static_cast<unsigned char>(b)); };
-  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {  // eight tables: eight bytes in one step
+  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {  // eight tables handle eight bytes in one step
     uint64_t word;
     std::memcpy(&word, bytes.data(), 8);
     word ^= c;

@@ -8,10 +8,12 @@ namespace stageline {
 
 namespace {
 
-// What a spreadsheet would run instead of showing it: a formula in the name of an operator.
+// Returns true for text that a spreadsheet would execute instead of showing it: the name of an operator may look like a
+// formula.
 bool is_formula(std::string_view text) {
   if (text.size() < 2) return false;  // a sign alone computes nothing
-  // The wide ones are those of Chinese and Japanese keyboards; a spreadsheet takes some of them for the narrow ones.
+  // These wide characters come from Chinese and Japanese keyboards; a spreadsheet treats some of them like the narrow
+  // ones.
   for (const std::string_view begin : {"＝", "＋", "－", "＠"})
     if (text.starts_with(begin)) return true;
   return std::string_view("=+-@\t\r\n").find(text[0]) != std::string_view::npos && !parse_double(text);
@@ -40,7 +42,8 @@ bool next_csv_record(std::string_view& rest, std::vector<std::string_view>& fiel
                      int64_t* lines) {
   fields.clear();
   storage.clear();
-  storage.reserve(rest.size() < 4096 ? rest.size() + 1 : 4096);  // views into it must not move
+  // The capacity is reserved because views into it must stay valid.
+  storage.reserve(rest.size() < 4096 ? rest.size() + 1 : 4096);
   if (rest.empty()) return false;
   size_t i = 0;
   for (;;) {

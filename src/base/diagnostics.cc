@@ -16,7 +16,8 @@ std::string_view severity_name(Severity severity) {
 void Diagnostics::add(std::string_view name, Severity severity, std::string_view message, const Where& where,
                       int64_t count) {
   if (count <= 0) return;
-  // What is lost is said of each file that lost it; of kinds that thousands of files show, of the first of them.
+  // A loss has one entry for each file that it affected. When thousands of files have the same loss, only the first
+  // kMostFiles get entries of their own.
   constexpr int64_t kMostFiles = 1000;
   int64_t files = 0;
   auto it = std::find_if(items_.begin(), items_.end(), [&](const Diagnostic& d) {

@@ -6,7 +6,7 @@
 
 namespace stageline {
 
-extern const EmbeddedFile kEmbeddedFiles[];  // ends with one without a name
+extern const EmbeddedFile kEmbeddedFiles[];  // the last entry has no name
 
 std::string embedded_file(std::string_view name) {
   const EmbeddedFile* file = kEmbeddedFiles;

@@ -12,8 +12,8 @@
 namespace stageline {
 namespace {
 
-// One stretch of the input as raw deflate, which may refer back to the 32 KiB of input before it. All but the last end at
-// a byte, so that they can stand one after the other.
+// One piece of the input as raw deflate data, which may refer back to the 32 KiB of input before it. Every piece but
+// the last ends at a byte boundary, so that pieces can be joined.
 struct Piece {
   std::string bytes;
   uLong crc = 0;
@@ -58,7 +58,7 @@ std::string gzip_bytes(std::string_view bytes) {
   const auto begin_of = [&](size_t i) { return i * kGzipPiece; };
   const auto end_of = [&](size_t i) { return std::min(bytes.size(), (i + 1) * kGzipPiece); };
   parallel_for(count, [&](size_t i) { pieces[i] = deflated(bytes, begin_of(i), end_of(i)); });
-  // Deflate, no flags, no time, the usual effort, Unix: what zlib writes itself.
+  // The header that zlib itself writes: deflate, no flags, no time, the usual effort, Unix.
   std::string out("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10);
   uLong crc = crc32(0, nullptr, 0);
   for (size_t i = 0; i < count; ++i) {

@@ -25,7 +25,7 @@ class Inflater {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  // Goes on at a place of the file; raw: in the middle of a member.
+  // Continues at a position of the file. `raw` means that the position is inside a member.
   Status start(int64_t at, bool raw) {
     fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd_ < 0)
@@ -40,7 +40,7 @@ class Inflater {
     return {};
   }
 
-  // Makes input available unless the file is finished. False when it is.
+  // Makes input available unless the file is finished. Returns false when it is finished.
   Result<bool> fill() {
     if (stream.avail_in > 0) return true;
     for (;;) {
@@ -53,7 +53,7 @@ class Inflater {
       return n > 0;
     }
   }
-  // Position in the file of the next byte that zlib has not taken.
+  // Returns the position in the file of the next byte that zlib has not consumed.
   int64_t in_position() const { return position_ - static_cast<int64_t>(stream.avail_in); }
 
   // Skips `n` bytes of input.
@@ -88,7 +88,7 @@ Result<std::string> GzipIndex::read_at(int64_t offset, size_t size) {
   const Point* const from = after == points_.begin() ? nullptr : &*(after - 1);
   const bool raw_start = from != nullptr && from->window != nullptr;
   Inflater inflater(path_);
-  int64_t out = 0;  // decompressed position of what inflate writes next
+  int64_t out = 0;  // position, in the decompressed text, of what inflate writes next
   if (Status s = inflater.start(from ? from->in - (raw_start && from->bits > 0) : 0, raw_start); !s)
     return std::move(s).error();
   z_stream& stream = inflater.stream;
@@ -106,15 +106,16 @@ Result<std::string> GzipIndex::read_at(int64_t offset, size_t size) {
       inflateSetDictionary(&stream, from->window.get(), kWindowBytes);
     }
   }
-  // The last 32 KiB of output, as a ring: inflate writes round it.
+  // The last 32 KiB of output, as a ring buffer that inflate writes to.
   std::unique_ptr<unsigned char[]> ring(new unsigned char[kWindowBytes]());
   if (raw_start) memcpy(ring.get(), from->window.get(), kWindowBytes);
-  size_t at = 0;  // in the ring
+  size_t at = 0;  // position in the ring
   bool raw = raw_start;
   int64_t last_point = points_.empty() ? -kPointBytes : points_.back().out;
   std::string text;
   const int64_t end = offset + static_cast<int64_t>(size);
-  int64_t member_out = raw_start ? -1 : out;  // where this member's text begins; −1: long before
+  // Position where this member's text begins; −1: it began before the restart point.
+  int64_t member_out = raw_start ? -1 : out;
   const auto damaged = [&](const char* what) -> Result<std::string> {
     if (!text.empty()) return std::move(text);
     return Error{ErrorCode::kBadInput, what, {path_, 0, inflater.in_position()}, ""};
@@ -150,7 +151,7 @@ Result<std::string> GzipIndex::read_at(int64_t offset, size_t size) {
       last_point = out;
     }
     if (rc != Z_STREAM_END) continue;
-    if (raw)  // a member entered in the middle: its checksum and length stand after the data
+    if (raw)  // reading began inside a member, so its checksum and length, which stand after the data, are skipped
       if (Status s = inflater.skip(8); !s) return std::move(s).error();
     if (inflateReset2(&stream, 15 + 16) != Z_OK) return damaged("zlib cannot go on");
     raw = false;

@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-// curl's numbers, which its ABI promises never to change (curl/curl.h).
+// Numbers of curl's options. Its ABI promises never to change them (curl/curl.h).
 enum Option : int {
   kTimeLimitBytes = 19,    // CURLOPT_LOW_SPEED_LIMIT
   kTimeLimitSeconds = 20,  // CURLOPT_LOW_SPEED_TIME
@@ -77,8 +77,8 @@ const Curl& curl() {
   return only;
 }
 
-// Handles that nobody uses, with their open connections: whoever asks next, in whatever thread, need not greet the
-// server again.
+// Handles that are not in use, with their open connections. The next request, in whatever thread, can use such a
+// connection without a new handshake.
 class Connections {
  public:
   void* take() {
@@ -98,7 +98,7 @@ class Connections {
   std::vector<void*> idle_;
 };
 Connections& connections() {
-  static Connections* const all = new Connections();  // outlives every thread that may still read
+  static Connections* const all = new Connections();  // it must outlive every thread that may still read
   return *all;
 }
 
@@ -121,7 +121,8 @@ size_t take_body(char* bytes, size_t size, size_t count, void* to) {
 size_t take_header(char* bytes, size_t size, size_t count, void* to) {
   Taken& taken = *static_cast<Taken*>(to);
   const std::string_view line = trim({bytes, size * count});
-  if (line.starts_with("HTTP/")) taken.response.headers.clear();  // those of a redirection came before
+  // Drops the headers of a redirection, which came before.
+  if (line.starts_with("HTTP/")) taken.response.headers.clear();
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos || taken.response.headers.size() > 200) return size * count;
   std::string name(line.substr(0, colon));
@@ -196,7 +197,7 @@ Result<HttpResponse> http_request(const HttpRequest& request) {
       connections().give_back(handle);
       return response;
     }
-    usleep(static_cast<useconds_t>(100'000) << tried);  // 0.2, 0.4, 0.8, 1.6 s
+    usleep(static_cast<useconds_t>(100'000) << tried);  // pauses of 0.2, 0.4, 0.8 and 1.6 s
   }
 }
 

@@ -8,7 +8,7 @@
 namespace stageline {
 namespace {
 
-// Grows `out` by doubling, up to the limit. false: it is full.
+// Doubles the size of `out`, up to the limit. Returns false when it is full.
 bool more_room(std::string& out, size_t used, size_t limit) {
   if (used < out.size()) return true;
   if (out.size() >= limit) return false;

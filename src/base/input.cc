@@ -32,8 +32,8 @@ Coding coding_of(const unsigned char* head, size_t size) {
   return Coding::kPlain;
 }
 
-// A pipe can be read once, but sniffing, reading and naming a line each want it from the start: the
-// first open copies it to an unlinked temporary file, and every open reads that.
+// A pipe can be read only once, but recognising the format, reading, and naming a line each need it from the start. So
+// the first open copies it to an unlinked temporary file, and every open reads that file.
 int spool(int from) {
   const char* folder = getenv("TMPDIR");
   std::string path = std::string(folder && *folder ? folder : "/tmp") + "/stageline-pipe-XXXXXX";
@@ -54,10 +54,10 @@ int spool(int from) {
   }
 }
 
-// A fresh descriptor for `path` ("-" is standard input), or -1 with errno.
+// Returns a new descriptor for `path` ("-" is standard input), or -1 with errno.
 int open_path(const std::string& path) {
   static std::mutex mutex;
-  static std::map<std::string, int> spools;  // by path, for the life of the program
+  static std::map<std::string, int> spools;  // for each path; kept until the program ends
   const std::lock_guard lock(mutex);
   auto found = spools.find(path);
   if (found == spools.end()) {
@@ -83,19 +83,20 @@ int open_path(const std::string& path) {
 struct Input::Impl {
   std::string path;
   int fd = -1;
-  std::unique_ptr<RemoteStream> remote;  // in the descriptor's place
+  std::unique_ptr<RemoteStream> remote;  // used instead of the descriptor
   Progress* progress = nullptr;
   Coding coding = Coding::kPlain;
-  // Bytes read from the descriptor and not yet used. Not cleared: sniffing opens many small files.
+  // Bytes that were read from the descriptor and not used yet. The buffer is not cleared, because recognising formats
+  // opens many small files.
   std::unique_ptr<char[]> raw{new char[kRawBufferBytes]};
   size_t raw_begin = 0, raw_end = 0;
-  int64_t raw_offset = 0;  // position in the file of raw_end
+  int64_t raw_offset = 0;  // position of raw_end in the file
   bool raw_finished = false;
   z_stream gzip{};
   bool gzip_open = false;
   ZSTD_DStream* zstd = nullptr;
-  bool frame_done = true;       // between gzip members or zstd frames: the end of the file is in order here
-  std::optional<Error> damage;  // found after bytes that had to be handed over first
+  bool frame_done = true;       // between gzip members or zstd frames, where the file may end
+  std::optional<Error> damage;  // an error that is returned after the bytes before it
 
   ~Impl() {
     if (gzip_open) inflateEnd(&gzip);
@@ -127,7 +128,7 @@ struct Input::Impl {
     }
   }
 
-  // Makes raw non-empty unless the file is finished.
+  // Fills `raw` unless the file is finished.
   Status fill() {
     if (raw_begin < raw_end || raw_finished) return {};
     raw_begin = raw_end = 0;
@@ -172,7 +173,7 @@ struct Input::Impl {
       const bool is_member =
           raw_end - raw_begin < 2 ? next[0] == 0x1f : coding_of(next, raw_end - raw_begin) == Coding::kGzip;
       if (frame_done && !is_member) {
-        // Zeros after the last member are padding, as tar and some tools leave it.
+        // Zeros after the last member are padding, which tar and some tools leave.
         while (raw_begin < raw_end && raw[raw_begin] == 0) ++raw_begin;
         if (raw_begin < raw_end) return damaged("gzip data is followed by bytes that are none");
         continue;
@@ -249,7 +250,7 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
   struct stat st;
   if (!impl->remote && fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
     return Error{ErrorCode::kIo, "is a folder, a file was expected", {path}, ""};
-  // A pipe may hand over its first bytes singly; four decide the coding.
+  // A pipe may deliver its first bytes one by one, but four are needed to recognise the compression.
   while (impl->raw_end < 4 && !impl->raw_finished) {
     Result<size_t> n = impl->read_descriptor(impl->raw.get() + impl->raw_end, kRawBufferBytes - impl->raw_end);
     if (!n) note_input_failure(path, n.error().what);
@@ -263,7 +264,7 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
   } else if (impl->coding == Coding::kZstd) {
     impl->zstd = ZSTD_createDStream();
     ZSTD_initDStream(impl->zstd);
-    // A frame may ask for any window; 2^27 bytes is what the zstd tool itself allows without being told.
+    // A frame may require any window size; 2^27 bytes is what the zstd tool allows by default.
     ZSTD_DCtx_setParameter(impl->zstd, ZSTD_d_windowLogMax, 27);
   }
   return Input(std::move(impl));
@@ -288,7 +289,7 @@ size_t after_last_line_end(const char* data, size_t size) {
   const void* lf = memrchr(data, '\n', size);
   const size_t after_lf = lf ? static_cast<size_t>(static_cast<const char*>(lf) - data) + 1 : 0;
   if (after_lf > 0) return after_lf;
-  // Only a window without any LF is searched for CR: files of CR-only progress bars.
+  // CR is searched only in windows without any LF: in files of progress bars whose lines end with CR only.
   const void* cr = memrchr(data, '\r', size);
   return cr ? static_cast<size_t>(static_cast<const char*>(cr) - data) + 1 : 0;
 }
@@ -330,7 +331,7 @@ std::string read_head(const std::string& path, size_t bytes, std::optional<Error
     filled += *n;
   }
   out.resize(filled);
-  out.shrink_to_fit();  // thousands of heads may be kept
+  out.shrink_to_fit();  // the unused memory is freed because thousands of heads may be kept
   return out;
 }
 

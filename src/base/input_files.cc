@@ -15,12 +15,12 @@ namespace {
 using FileId = std::pair<dev_t, ino_t>;
 struct Known {
   std::mutex mutex;
-  std::map<FileId, std::string> files;  // with the name under which each was first seen
-  std::set<std::string> read;           // by name
+  std::map<FileId, std::string> files;  // with the name under which each file was first seen
+  std::set<std::string> read;           // names of files
   std::map<std::string, std::string> failures;
 };
 Known& known() {
-  static Known* const all = new Known();  // outlives every thread that may still read
+  static Known* const all = new Known();  // it must outlive every thread that may still read
   return *all;
 }
 
@@ -30,8 +30,9 @@ void remember(const struct stat& st, const std::string& path) {
   all.files.try_emplace({st.st_dev, st.st_ino}, path);
 }
 
-// The name of a noted file; "" when it is none. A file that was removed leaves its number to another: where the name
-// has gone and the number has no second name, it stands for another file.
+// Returns the name of a noted file; "" when it is not noted. When a file is removed, its inode number may be given to
+// another file. So when the noted name does not exist any more and the file has no second name, the number belongs to
+// another file.
 std::string known_as(const struct stat& st) {
   Known& all = known();
   const std::lock_guard lock(all.mutex);

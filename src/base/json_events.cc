@@ -9,13 +9,13 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-// Bytes that matter outside strings.
+// The bytes that matter outside strings.
 constexpr std::array<bool, 256> kOutsideStrings = [] {
   std::array<bool, 256> table{};
   table['"'] = table['{'] = table['}'] = true;
   return table;
 }();
-// Bytes that matter inside strings.
+// The bytes that matter inside strings.
 constexpr std::array<bool, 256> kInside = [] {
   std::array<bool, 256> table{};
   table['"'] = table['\\'] = table['\n'] = true;
@@ -27,11 +27,11 @@ size_t find_any(const char* data, size_t from, size_t to, const std::array<bool,
   return from;
 }
 
-// The next brace from text[from] on where an object of its own visibly begins: after the end of another, or at a
-// line's start. *end: where what stands before it ends, not before `floor`.
+// Returns the next brace from text[from] on where a new object visibly begins: after the end of another, or at the
+// start of a line. *end is the position where the text before it ends, not before `floor`.
 size_t next_object(std::string_view text, size_t from, size_t floor, size_t* end) {
   for (size_t open = text.find('{', from); open != std::string_view::npos; open = text.find('{', open + 1)) {
-    size_t before = open;  // backwards over "} , "
+    size_t before = open;  // goes backwards over "} , "
     bool comma = false;
     while (before > floor && (is_space(text[before - 1]) || (text[before - 1] == ',' && !comma)))
       comma |= text[--before] == ',';
@@ -53,7 +53,7 @@ void JsonEvents::damage_at(size_t position) {
   if (damaged_++ == 0) first_damage_ = base_ + static_cast<int64_t>(position);
 }
 
-// Drops what was handed out, makes room, reads. 0 at the end.
+// Drops what was handed out, makes room, and reads. Returns 0 at the end of the file.
 Result<size_t> JsonEvents::read_more() {
   const size_t keep_from = state_ == State::kEvent ? event_ : position_;
   if (keep_from > 0) {
@@ -108,7 +108,7 @@ void JsonEvents::scan(std::vector<JsonSpan>& spans) {
         if (!scan_event(spans)) return;
         break;
       case State::kDone:
-        // Whatever follows the end is not read, but not passed over in silence either.
+        // What follows the end of the array is not read, but it is counted as damage.
         for (; position_ < filled_; ++position_)
           if (!is_space(buffer_.data[position_]) && !in_garbage_) {
             in_garbage_ = true;
@@ -140,14 +140,14 @@ void JsonEvents::scan_start() {
   }
 }
 
-// The outer object: looks for "traceEvents" at depth 1 and passes over everything else.
+// In the outer object: looks for "traceEvents" at depth 1 and skips everything else.
 void JsonEvents::scan_object() {
   constexpr size_t kLongestKey = 16;
   for (; position_ < filled_; ++position_) {
     const char c = buffer_.data[position_];
     if (in_string_) {
       if (c == '\\') {
-        in_garbage_ = !in_garbage_;  // here: the next byte is escaped
+        in_garbage_ = !in_garbage_;  // here in_garbage_ means: the next byte is escaped
       } else if (in_garbage_) {
         in_garbage_ = false;
       } else if (c == '"') {
@@ -194,7 +194,7 @@ void JsonEvents::scan_object() {
 void JsonEvents::scan_array() {
   for (; position_ < filled_; ++position_) {
     const char c = buffer_.data[position_];
-    // A sequence of values is read as an array whose brackets stand anywhere.
+    // A sequence of values is read like an array whose brackets may stand anywhere.
     const bool passes = is_space(c) || c == ',' || (layout_ == JsonLayout::kSequence && (c == '[' || c == ']'));
     if (passes) {
       in_garbage_ = false;
@@ -230,14 +230,14 @@ bool JsonEvents::scan_event(std::vector<JsonSpan>& spans) {
       at = find_any(data, at, end, kInside);
       if (at == end) break;
       if (data[at] == '\\') {
-        if (at + 1 >= end) break;  // come back when the escaped byte is there
+        if (at + 1 >= end) break;  // continue when the escaped byte was read
         at += 2;
       } else if (data[at] == '"') {
         in_string_ = false;
         ++at;
       } else {
-        // A raw line end: a quote is missing or one too many. The event goes on to where the next one visibly
-        // begins; whether anything can be made of it is the caller's to see.
+        // There is a raw line end in a string, so a quote is missing or there is one too many. The event extends to
+        // where the next one visibly begins; the caller finds out whether it can be used.
         size_t before = 0;
         const size_t next = next_object({data, end}, at, event_, &before);
         position_ = at;
@@ -246,7 +246,7 @@ bool JsonEvents::scan_event(std::vector<JsonSpan>& spans) {
         spans.push_back({{data + event_, before - event_}, base_ + static_cast<int64_t>(event_)});
         position_ = next;
         in_string_ = false;
-        in_garbage_ = true;  // this damage is counted already
+        in_garbage_ = true;  // this damage is already counted
         state_ = State::kArray;
         return true;
       }
@@ -274,8 +274,8 @@ bool JsonEvents::scan_event(std::vector<JsonSpan>& spans) {
   return false;
 }
 
-// The open object [event_, end) is damaged: hands out the pieces that look whole. With `more` the
-// last piece may go on after `end` and is scanned afresh; otherwise an unfinished one is lost.
+// The open object [event_, end) is damaged, so the pieces that look complete are handed out. With `more`, the last
+// piece may continue after `end` and is scanned again; otherwise an unfinished piece is lost.
 void JsonEvents::cut_event(size_t end, bool more, std::vector<JsonSpan>& spans) {
   damage_at(event_);
   std::vector<JsonSpan> pieces;
@@ -285,7 +285,7 @@ void JsonEvents::cut_event(size_t end, bool more, std::vector<JsonSpan>& spans) 
   spans.insert(spans.end(), pieces.begin(), pieces.end());
   in_string_ = false;
   state_ = State::kArray;
-  in_garbage_ = true;  // this damage is counted already
+  in_garbage_ = true;  // this damage is already counted
   if (more && !pieces.empty()) {
     position_ = static_cast<size_t>(last.text.data() - buffer_.data.get());
   } else {

@@ -16,7 +16,7 @@ size_t after_quoted(std::string_view text, size_t quote) {
   return at < text.size() ? at + 1 : kNone;
 }
 
-// After the value that begins at text[at]; kNone when the text ends first.
+// Returns the index after the value that begins at text[at]; kNone when the text ends inside the value.
 size_t after_value(std::string_view text, size_t at) {
   if (text[at] == '{' || text[at] == '[') return after_closing_brace(text, at);
   if (text[at] == '"') return after_quoted(text, at);

@@ -15,7 +15,7 @@ class Walker {
          const std::function<void(const JsonPath&, std::string_view)>& take, size_t most_bytes)
       : place_(place), take_(take), most_bytes_(most_bytes) {}
 
-  // False: the rest is not to be understood, or nothing more is wanted.
+  // Returns false when the rest cannot be understood, or when nothing more is wanted.
   bool read(std::string_view window) {
     window_ = window;
     from_ = 0;
@@ -31,7 +31,7 @@ class Walker {
   int64_t too_long() const { return too_long_; }
 
  private:
-  // Inside a value that is taken or passed: to its end.
+  // Reads a byte inside a value that is taken or skipped, up to the end of the value.
   bool inside(char c) {
     if (in_string_) {
       skip_string(c);
@@ -42,7 +42,7 @@ class Walker {
     } else if (c == '{' || c == '[') {
       ++depth_;
     } else if (c == '}' || c == ']') {
-      if (depth_ == 0) return end_value(at_);  // of a number; the bracket closes what is around it
+      if (depth_ == 0) return end_value(at_);  // the end of a number; the bracket closes the object or array around it
       if (--depth_ == 0) return end_value(++at_);
     } else if (depth_ == 0 && (c == ',' || c == '\n' || c == '\r')) {
       return end_value(at_);
@@ -68,14 +68,14 @@ class Walker {
     ++at_;
   }
 
-  // Between values: brackets, keys, commas.
+  // Reads a byte between values: brackets, keys, commas.
   bool between(char c) {
     if (in_key_) return read_key(c);
     if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ',') return ++at_, true;
     if (done_) return false;
     if (started_ && open_.empty()) return false;
     if (!started_) {
-      if (static_cast<unsigned char>(c) >= 0x80) return ++at_, true;  // a byte order mark
+      if (static_cast<unsigned char>(c) >= 0x80) return ++at_, true;  // part of a byte order mark
       started_ = true;
       return begin_value(c);
     }
@@ -167,7 +167,7 @@ class Walker {
   std::string_view window_;
   size_t at_ = 0, from_ = 0, depth_ = 0;
   JsonPath path_;
-  std::string open_, key_, kept_;  // open_: the brackets that close what was entered
+  std::string open_, key_, kept_;  // open_: the closing brackets of everything that was entered
   bool started_ = false, done_ = false, in_value_ = false, taking_ = false, in_string_ = false, escaped_ = false,
        in_key_ = false, have_key_ = false, have_colon_ = false;
   int64_t too_long_ = 0;

@@ -39,7 +39,8 @@ uint32_t take(simdjson::dom::element element, ValueTree& tree) {
   }
 }
 
-// The text up to the last element that was closed, with what is still open closed behind it; *at: where that is.
+// Returns the text up to the last element that was closed, and closes behind it what is still open. *at is the position
+// of that place.
 std::string whole_part(std::string_view text, int64_t* at) {
   std::vector<char> open;
   size_t safe = 0, safe_depth = 0;

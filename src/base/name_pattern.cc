@@ -22,7 +22,7 @@ constexpr uint32_t kNowhere = UINT32_MAX;
 
 }  // namespace
 
-// Recursive descent over  alternatives := sequence ('|' sequence)*;  sequence := (atom [*+?])*.
+// Parses by recursive descent:  alternatives := sequence ('|' sequence)*;  sequence := (atom [*+?])*.
 class NamePattern::Parser {
  public:
   Parser(std::string_view text, NamePattern& out) : text_(text), out_(out) {}
@@ -37,10 +37,10 @@ class NamePattern::Parser {
   }
 
  private:
-  // A part of the automaton: where it begins, and the ends that lead nowhere yet.
+  // A part of the automaton: its first state, and the ends that are not connected yet.
   struct Piece {
     uint32_t first = 0;
-    std::vector<std::pair<uint32_t, bool>> ends;  // state, whether its `other`
+    std::vector<std::pair<uint32_t, bool>> ends;  // a state, and whether the end is its `other`
   };
 
   Error bad(const std::string& what) const {
@@ -58,7 +58,7 @@ class NamePattern::Parser {
     const uint32_t at = add(state);
     return {at, {{at, false}}};
   }
-  // Nothing: a split whose two ways are one.
+  // Matches the empty text: a split whose two sides lead to the same state.
   Piece nothing() {
     const uint32_t at = add({State::Type::kSplit, 0, kNowhere, kNowhere});
     return {at, {{at, false}}};
@@ -130,7 +130,7 @@ class NamePattern::Parser {
   }
 
   Piece bytes(ByteSet set) {
-    // Either case, of every letter in it.
+    // A set with a letter contains both cases of it.
     for (size_t c = 'a'; c <= 'z'; ++c)
       if (set[c] || set[c - 32]) set.set(c).set(c - 32);
     out_.sets_.push_back(set);
@@ -206,7 +206,7 @@ Result<NamePattern> NamePattern::expression(std::string_view what) {
 bool NamePattern::matches(std::string_view name) const {
   if (states_.empty()) return contains(name, text_);
   std::vector<uint32_t> now, next, todo;
-  std::vector<size_t> seen(states_.size(), SIZE_MAX);  // the place at which a state was entered last
+  std::vector<size_t> seen(states_.size(), SIZE_MAX);  // for each state: the last position at which it was entered
   bool found = false;
   const auto enter = [&](std::vector<uint32_t>& states, uint32_t state, size_t at) {
     todo.assign(1, state);

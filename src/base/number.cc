@@ -12,7 +12,7 @@ namespace stageline {
 
 namespace {
 
-// from_chars takes no leading plus; with it dropped, "+-5" would pass for a number.
+// from_chars accepts no leading plus, so it is dropped. But "+-5" would then count as a number.
 bool plus_before_number(std::string_view text) { return text.size() > 1 && text[0] == '+' && text[1] != '-'; }
 
 }  // namespace
@@ -21,8 +21,8 @@ std::optional<int64_t> parse_decimal_ns(std::string_view text, int unit_ns_log10
   size_t i = 0;
   bool negative = false;
   if (i < text.size() && (text[i] == '-' || text[i] == '+')) negative = text[i++] == '-';
-  // The value is `digits` x 10^`scale`; leading zeros cost nothing, and digits past the 37th
-  // (more than any clock has) only move the scale.
+  // The value is `digits` x 10^`scale`. Leading zeros are not counted, and digits past the 37th (more than any clock
+  // has) only change the scale.
   unsigned __int128 digits = 0;
   int kept = 0, scale = 0;
   bool any = false, point = false, dropped_nonzero = false;
@@ -69,7 +69,7 @@ std::optional<int64_t> parse_decimal_ns(std::string_view text, int unit_ns_log10
       last = static_cast<unsigned>(digits % 10);
       digits /= 10;
     }
-    if (scale < 0) last = 0;  // the loop ended because everything is below half a nanosecond
+    if (scale < 0) last = 0;  // the loop ended early because everything left is below half a nanosecond
     if (last > 5 || (last == 5 && (rest || (digits & 1)))) ++digits;
   }
   if (digits > kLimit) return std::nullopt;
@@ -142,7 +142,7 @@ std::string fixed(double value, int decimals) {
   char buffer[400];
   const int n = snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
   const std::string_view text(buffer, static_cast<size_t>(n));
-  // Nothing is less than zero and shown as zero.
+  // A value that is rounded to zero is shown without a minus sign.
   const bool nothing = text.starts_with('-') && text.find_first_not_of("-0.") == std::string_view::npos;
   return std::string(nothing ? text.substr(1) : text);
 }
@@ -175,7 +175,7 @@ std::string grouped(int64_t value) {
 
 namespace {
 
-// Three significant digits, never in exponent form.
+// Returns three significant digits, never in exponent form.
 std::string three_digits(double value) {
   const double magnitude = std::fabs(value);
   return fixed(value, magnitude >= 99.95 ? 0 : magnitude >= 9.995 ? 1 : 2);

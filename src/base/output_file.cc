@@ -28,8 +28,8 @@
 namespace stageline {
 namespace {
 
-// Paths to remove on a signal, in a list that only grows, because a signal handler may not allocate or wait: a slot is
-// taken by a compare-exchange and holds the path until the file is committed or dropped.
+// The paths to remove on a signal. The list only grows, because a signal handler may neither allocate nor wait. A slot
+// is taken by a compare-exchange and holds the path until the file is committed or dropped.
 constexpr size_t kMaxPathBytes = 4096;
 constexpr unsigned kExchange = 2;  // RENAME_EXCHANGE of linux/fs.h
 struct PartialSlot {
@@ -44,7 +44,7 @@ std::atomic<bool> g_interrupted{false};
 std::atomic<bool> g_renaming{false};
 std::atomic<int> g_waiting_signal{0};
 
-// nullptr: the path is too long for the system too.
+// Returns nullptr when the path is too long for a slot; it is then too long for the system too.
 PartialSlot* take_slot(const std::string& path) {
   if (path.size() + 1 > kMaxPathBytes) return nullptr;
   PartialSlot* slot = g_partials.load();
@@ -65,11 +65,11 @@ void free_slot(PartialSlot*& slot) {
   slot = nullptr;
 }
 
-// How many bytes at the end of `text` begin a letter that goes on in the next piece: 0 to 3.
+// Returns how many bytes (0 to 3) at the end of `text` begin a character that continues in the next piece.
 size_t cut_letter_bytes(std::string_view text) {
   for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {
     const auto c = static_cast<unsigned char>(text[text.size() - back]);
-    if ((c & 0xc0) == 0x80) continue;  // inside a letter
+    if ((c & 0xc0) == 0x80) continue;  // a byte inside a character
     const size_t whole = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
     return whole > back ? back : 0;
   }
@@ -92,7 +92,8 @@ Error over_input(const std::string& path, const std::string& input) {
           "choose another name for the output"};
 }
 
-// The gate. `path` is what is about to be replaced or, of "-", written to; `given` is how the user called it.
+// Refuses to overwrite an input. `path` is the file that is about to be replaced, or for "-" written to; `given` is the
+// name that the user gave.
 Status check_no_input(const std::string& path, const std::string& given) {
   struct stat st;
   if ((path == "-" ? fstat(1, &st) : stat(path.c_str(), &st)) != 0) return {};
@@ -105,12 +106,12 @@ std::string parent_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// On the disk. Things that cannot be synced (some network file systems) say so by EINVAL.
+// Writes to the disk. Files that cannot be synced (on some network file systems) report that by EINVAL.
 bool synced(int fd) { return ::fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
 Status sync_folder(const std::string& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return {};  // a folder that may be written and not read
+  if (fd < 0) return {};  // a folder that may be written but not read
   const bool good = synced(fd);
   const int reason = errno;
   ::close(fd);
@@ -118,12 +119,14 @@ Status sync_folder(const std::string& folder) {
   return Error{ErrorCode::kIo, std::string("cannot be put on the disk: ") + strerror(reason), {folder}, ""};
 }
 
-// What a killed program left ------------------------------------------------------------------------------------------
+// Remains of killed programs ------------------------------------------------------------------------------------------
 
 constexpr std::string_view kPartialMark = ".partial.";
-constexpr time_t kForeignSeconds = 24 * 3600;  // of another machine's or container's, which cannot be asked
+// Age limit for files of another machine or container, whose processes cannot be checked.
+constexpr time_t kForeignSeconds = 24 * 3600;
 
-// Where process numbers mean the same: a start of a machine and a namespace. 6 hexadecimal digits.
+// Returns 6 hexadecimal digits that identify where process numbers have the same meaning: one boot of one machine, and
+// one namespace.
 const std::string& place_tag() {
   static const std::string tag = [] {
     char boot[64] = {};
@@ -143,14 +146,14 @@ const std::string& place_tag() {
   return tag;
 }
 
-// "PATH.partial.4711.a1b2c3", and where that is taken (a planted link, or what an earlier program of this number left)
-// "PATH.partial.4711.a1b2c3.2".
+// Returns "PATH.partial.4711.a1b2c3". When that name is taken (by a link placed there, or by the file of an earlier
+// program with this number), it returns "PATH.partial.4711.a1b2c3.2".
 std::string partial_name(const std::string& path, int attempt) {
   return path + std::string(kPartialMark) + std::to_string(::getpid()) + "." + place_tag() +
          (attempt > 1 ? "." + std::to_string(attempt) : "");
 }
 
-// Whether `name`, after kPartialMark, is that of a program which is no more.
+// Returns true when `name`, the part after kPartialMark, belongs to a program that does not run any more.
 bool is_stale(std::string_view name, const struct stat& st) {
   const size_t dot = name.find('.');
   const auto pid = parse_int(name.substr(0, dot));
@@ -160,10 +163,12 @@ bool is_stale(std::string_view name, const struct stat& st) {
   return ::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
 }
 
-// Removes what earlier programs left of `path`. Only plain files of this user's that bear the very name.
+// Removes the partial files of `path` that earlier programs left. Only plain files of this user with exactly such a
+// name are removed.
 void sweep_stale(const std::string& path) {
   static std::mutex mutex;
-  static std::map<std::string, std::vector<std::string>> seen;  // by folder: names with kPartialMark; each listed once
+  // For each folder: names with kPartialMark; each folder is listed once.
+  static std::map<std::string, std::vector<std::string>> seen;
   const std::string folder = parent_of(path);
   const std::lock_guard lock(mutex);
   const auto [at, first] = seen.try_emplace(folder);
@@ -202,12 +207,15 @@ struct OutputFile::Impl {
   PartialSlot* slot = nullptr;
   bool direct = false;
   bool on_terminal = false;
-  std::string cut_letter;  // of a terminal: bytes of a letter whose rest was not written yet
+  std::string cut_letter;  // for a terminal: the first bytes of a character whose rest was not written yet
   Over over = Over::kNoInput;
-  bool asked = false;  // "-": whether standard output is an input, once the first bytes go there
+  // For "-": whether it was checked that standard output is not an input; this is done when the first bytes are
+  // written.
+  bool asked = false;
   int error = 0;
   std::optional<Error> refused;
-  std::unique_ptr<char[]> buffer;  // not cleared: a large one costs more to clear than a small file to write
+  // Not cleared, because clearing a large buffer takes longer than writing a small file.
+  std::unique_ptr<char[]> buffer;
   size_t capacity = 0;
   size_t used = 0;
 
@@ -226,7 +234,7 @@ struct OutputFile::Impl {
       size -= static_cast<size_t>(n);
     }
   }
-  // To a terminal only what it does not obey.
+  // Writes bytes. A terminal gets only text that it does not obey.
   void give(std::string_view bytes) {
     if (!on_terminal) return put(bytes.data(), bytes.size());
     std::string whole = std::exchange(cut_letter, {}) + std::string(bytes);
@@ -240,19 +248,19 @@ struct OutputFile::Impl {
     if (used > 0) give({buffer.get(), used});
     used = 0;
   }
-  // What will not go on any more: a letter that was cut is shown as one.
+  // Called when nothing more follows: a character that was cut off is shown as one.
   void end_text() {
     flush();
     const std::string rest = terminal_text(std::exchange(cut_letter, {}), true);
     if (!rest.empty()) put(rest.data(), rest.size());
   }
-  // Makes the partial file; false with errno.
+  // Creates the partial file. Returns false with errno.
   bool open_partial() {
     constexpr int kAttempts = 100;
     for (int attempt = 1; attempt <= kAttempts; ++attempt) {
       partial = partial_name(path, attempt);
-      // The slot first: no file is there that a signal would not find. One that began after the handler had passed its
-      // slot is removed here.
+      // The slot is taken first, so that a signal finds every file that exists. When the handler had already passed
+      // this slot before the file was created, the file is removed here.
       slot = take_slot(partial);
       fd = ::open(partial.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
       const int reason = errno;
@@ -267,7 +275,7 @@ struct OutputFile::Impl {
     partial.clear();
     return false;
   }
-  // The name still leads to what was written: nobody put another file there meanwhile.
+  // Returns true when the name still leads to the file that was written, and nobody put another file there meanwhile.
   bool is_own_partial() const {
     struct stat by_name, by_descriptor;
     return lstat(partial.c_str(), &by_name) == 0 && fstat(fd, &by_descriptor) == 0 &&
@@ -296,13 +304,14 @@ struct OutputFile::Impl {
       return Error{ErrorCode::kIo, "is a folder, not a file to write", {given}, "give a file name inside it"};
     return over == Over::kAnInput ? Status() : check_no_input(path, given);
   }
-  // What became of the file that bore the final name.
+  // What happened to the file that had the final name before.
   enum class Old : uint8_t { kNone, kKept, kReplaced };
-  // By number: glibc has a name for it since 2.28 only.
+  // Called by number, because glibc has a function for it only since 2.28.
   bool exchange() {
     return ::syscall(SYS_renameat2, AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), kExchange) == 0;
   }
-  // Takes the final name. `old`, if given: the old file is kept under the partial name where the file system can do it.
+  // Renames to the final name. With `old`, the old file is kept under the partial name when the file system can do
+  // that.
   Status take_name(Old* old) {
     if (old) {
       if (exchange()) {
@@ -327,7 +336,7 @@ struct OutputFile::Impl {
 
 namespace {
 
-// While it lives a signal waits; after it, the signal comes.
+// While this object lives, a signal waits; it is raised afterwards.
 class Renaming {
  public:
   Renaming() { g_renaming = true; }
@@ -340,7 +349,7 @@ class Renaming {
 
 }  // namespace
 
-// Files that wait for their set. From several threads, if they joined.
+// Files that wait for their set. They may come from several threads that joined the set.
 struct OutputSet::Files {
   std::mutex mutex;
   std::vector<std::unique_ptr<OutputFile::Impl>> waiting;
@@ -358,7 +367,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_byt
   auto impl = std::make_unique<Impl>();
   impl->path = impl->given = path;
   impl->over = over;
-  // A link is followed: renaming onto it would replace it.
+  // A link is followed, because renaming onto it would replace the link.
   if (std::error_code ec; std::filesystem::is_symlink(path, ec))
     if (const auto target = std::filesystem::canonical(path, ec); !ec) impl->path = target.string();
   impl->direct = writes_directly(impl->path);
@@ -430,8 +439,8 @@ Status OutputFile::commit() {
       if (other->path == f.path)
         return Error{ErrorCode::kUsage, "two of the files to be written bear this name", {f.path}, ""};
     auto rest = std::make_unique<Impl>();
-    rest->path = f.path;  // path() stays
-    rest->direct = true;  // nothing of its own to remove
+    rest->path = f.path;  // path() stays valid
+    rest->direct = true;  // it has nothing of its own to remove
     set->waiting.push_back(std::exchange(impl_, std::move(rest)));
     return {};
   }

@@ -15,25 +15,25 @@ namespace {
 
 std::atomic<int> g_thread_count{0};
 
-// A loop that somebody waits for. Whoever takes part takes stretches of indices until none is left.
+// A loop for which a caller waits. Every thread that takes part takes ranges of indices until none is left.
 struct Loop {
   const std::function<void(size_t)>& body;
   const size_t count, stretch;
   std::atomic<size_t> next{0};
-  // The rest is the crew's, under its lock.
+  // The fields below belong to the crew and are protected by its lock.
   size_t seats = 0;   // how many more threads may join
-  size_t inside = 0;  // threads other than the caller that run bodies of it now
+  size_t inside = 0;  // number of threads besides the caller that are running bodies of this loop
   std::exception_ptr thrown{};
   std::condition_variable left{};
 };
 
-// Threads that help with loops, made when first wanted and kept. The caller of a loop always works on it too and waits
-// only for bodies that already run, never for a free thread: loops within loops cannot block each other, and a
-// caller that holds a lock is never handed the work of another loop.
+// Threads that help with loops. They are started when first needed, and kept. The caller of a loop always works on it
+// too, and waits only for bodies that already run, never for a free thread. So loops within loops cannot block each
+// other, and a caller that holds a lock never gets work of another loop.
 class Crew {
  public:
   void run(size_t count, size_t workers, const std::function<void(size_t)>& body) {
-    // Sixteen stretches a thread even out bodies of unequal length, and count little against short ones.
+    // Sixteen ranges for each thread even out bodies of unequal length, and cost little compared with short bodies.
     Loop loop{body, count, std::max<size_t>(1, count / (workers * 16))};
     {
       const std::lock_guard lock(mutex_);
@@ -55,13 +55,13 @@ class Crew {
       for (size_t begin; (begin = loop.next.fetch_add(loop.stretch)) < loop.count;)
         for (size_t i = begin, end = std::min(begin + loop.stretch, loop.count); i < end; ++i) loop.body(i);
     } catch (...) {
-      loop.next = loop.count;  // nobody begins another stretch
+      loop.next = loop.count;  // so that nobody begins another range
       const std::lock_guard lock(mutex_);
       if (!loop.thrown) loop.thrown = std::current_exception();
     }
   }
 
-  // The newest loop first: it is usually within an older one, whose caller waits for it.
+  // Takes the newest loop first: it is usually inside an older one, whose caller waits for it.
   Loop* open_loop() const {
     for (size_t l = loops_.size(); l-- > 0;)
       if (loops_[l]->seats > 0 && loops_[l]->next < loops_[l]->count) return loops_[l];
@@ -91,8 +91,8 @@ class Crew {
 
 std::atomic<Crew*> g_crew{nullptr};
 
-// Threads wait in their crew until the process ends. Threads do not survive a fork: the child gets a crew of its own,
-// and what a thread of the parent held then stays with the old one.
+// Threads wait in their crew until the process ends. Threads do not survive a fork, so the child gets a crew of its
+// own, and the locks that threads of the parent held stay with the old crew.
 Crew& crew() {
   static const bool begun = [] {
     g_crew = new Crew;

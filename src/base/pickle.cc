@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kMostText = size_t{16} << 20;
 constexpr uint32_t kMark = ValueTree::kNoNode;
 
-// Opcodes that import, call or look outside the file.
+// Returns the name of an opcode that imports, calls, or reads outside the file.
 const char* forbidden_name(uint8_t op) {
   switch (op) {
     case 'c': return "GLOBAL";
@@ -72,7 +72,7 @@ class PickleReader {
     if (broken_.empty()) broken_ = why;
   }
 
-  // `bytes` little-endian bytes; fails at the end of the file.
+  // Reads `bytes` little-endian bytes. Fails at the end of the file.
   uint64_t number(size_t bytes) {
     if (size() - at_ < bytes) {
       fail("the file ends inside the pickle");
@@ -95,7 +95,7 @@ class PickleReader {
     stack_.pop_back();
     return node;
   }
-  // The index after the topmost mark.
+  // Returns the index after the topmost mark.
   size_t after_mark() {
     for (size_t i = stack_.size(); i > 0; --i)
       if (stack_[i - 1] == kMark) return i;
@@ -112,7 +112,7 @@ class PickleReader {
     at_ += count;
   }
 
-  // LONG1 and LONG4: two's complement of any length.
+  // Reads the operand of LONG1 and LONG4: two's complement of any length.
   void push_long(uint64_t length) {
     if (!broken_.empty()) return;
     if (length > size() - at_) return fail("the file ends inside a number");
@@ -159,7 +159,7 @@ class PickleReader {
     push(memo_[slot]);
   }
 
-  // What stands after the mark becomes one list.
+  // Makes one list of everything after the mark.
   void collect(size_t first) {
     if (!broken_.empty()) return;
     const uint32_t list = tree_.add_list();
@@ -178,7 +178,7 @@ class PickleReader {
     push(list);
   }
 
-  // Values from `first` on go into the container below them.
+  // Puts the values from `first` on into the container below them.
   void put_into(size_t first, size_t below, ValueTag wanted) {
     if (!broken_.empty()) return;
     if (below == 0 || stack_[below - 1] == kMark || tree_.tag_of(stack_[below - 1]) != wanted)
@@ -269,8 +269,8 @@ class PickleReader {
     put_into(stack_.size() - count, stack_.size() - count, wanted);
   }
 
-  // After damage: what stands above a mark goes into the container below it as far as it is whole, and that container
-  // is marked as cut, from the innermost outwards.
+  // After damage: everything above a mark goes into the container below it as far as it is complete, and that container
+  // is marked as cut. This is done from the innermost container outwards.
   void close_all() {
     while (!stack_.empty()) {
       size_t mark = stack_.size();

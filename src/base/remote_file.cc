@@ -40,7 +40,7 @@ S3Name s3_name(std::string_view path) {
           slash == std::string_view::npos ? std::string() : std::string(path.substr(slash + 1))};
 }
 
-// "403 AccessDenied: Access Denied", of S3's answer or of any other.
+// Returns an error such as "403 AccessDenied: Access Denied", from S3's answer or any other.
 Error refusal(const std::string& path, const HttpResponse& answer, const AwsCredentials* by) {
   const std::string code = xml_text(answer.body, "Code"), said = xml_text(answer.body, "Message");
   std::string what = "the server answers " + std::to_string(answer.status);
@@ -55,7 +55,8 @@ Error refusal(const std::string& path, const HttpResponse& answer, const AwsCred
   return Error{ErrorCode::kIo, what, {path}, hint};
 }
 
-// A GET of an S3 object or bucket, or of another address; once more where the bucket turns out to lie elsewhere.
+// Sends a GET for an S3 object or bucket, or for another address. It is repeated once when the bucket turns out to be
+// in another region.
 Result<HttpResponse> ask(const std::string& path, const S3Query& query, const std::vector<std::string>& headers,
                          size_t most_bytes) {
   if (!path.starts_with(kS3)) {
@@ -75,7 +76,7 @@ Result<HttpResponse> ask(const std::string& path, const S3Query& query, const st
   for (bool moved = false;;) {
     HttpRequest request = s3_request(name.bucket, query.empty() ? name.key : "", query, *by, time(nullptr));
     request.headers.insert(request.headers.end(), headers.begin(), headers.end());
-    request.most_bytes = std::max(most_bytes, size_t{1} << 16);  // room for words about an error
+    request.most_bytes = std::max(most_bytes, size_t{1} << 16);  // leaves room for the text of an error
     Result<HttpResponse> answer = http_request(request);
     if (!answer) return answer;
     const auto region = answer->headers.find("x-amz-bucket-region");
@@ -94,13 +95,14 @@ std::string header_of(const HttpResponse& answer, const char* name) {
   return at == answer.headers.end() ? std::string() : at->second;
 }
 
-// "Tue, 24 Nov 2026 18:24:51 GMT"
+// Parses "Tue, 24 Nov 2026 18:24:51 GMT".
 int64_t http_date_ns(const std::string& text) {
   struct tm utc{};
   return strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S", &utc) ? static_cast<int64_t>(timegm(&utc)) * 1'000'000'000 : 0;
 }
 
-// By its first part, which tells size and version: an address that is signed for reading refuses any other question.
+// Finds size and version by requesting the first byte, because an address that is signed for reading refuses any other
+// kind of request.
 Result<RemoteFile> look(const std::string& path) {
   Result<HttpResponse> answer = ask(path, {}, {"Range: bytes=0-0"}, size_t{1} << 12);
   if (!answer && answer.error().code == ErrorCode::kLimit)
@@ -108,9 +110,9 @@ Result<RemoteFile> look(const std::string& path) {
         ErrorCode::kIo, "this server gives files as a whole only, not in parts", {path}, "copy the file first"};
   if (!answer) return std::move(answer).error();
   RemoteFile file{path, 0, http_date_ns(header_of(*answer, "last-modified")), header_of(*answer, "etag")};
-  const std::string range = header_of(*answer, "content-range");  // "bytes 0-0/4711", of an empty file "bytes */0"
+  const std::string range = header_of(*answer, "content-range");  // "bytes 0-0/4711"; "bytes */0" for an empty file
   const std::optional<int64_t> size =
-      answer->status == 200 ? static_cast<int64_t>(answer->body.size())  // the whole of a small file
+      answer->status == 200 ? static_cast<int64_t>(answer->body.size())  // a small file may be returned whole
                             : parse_int(std::string_view(range).substr(std::min(range.size(), range.rfind('/') + 1)));
   if (!size || *size < 0)
     return Error{ErrorCode::kIo, "this server does not say how long the file is", {path}, "copy the file first"};
@@ -135,7 +137,7 @@ Result<std::vector<RemoteFile>> list(const std::string& folder, size_t at_most) 
       const std::string_view object = std::string_view(page->body).substr(begin, end - begin);
       at = end;
       const std::string key = percent_decoded(xml_text(object, "Key"));
-      if (key.ends_with('/')) continue;  // what some tools leave for a folder
+      if (key.ends_with('/')) continue;  // an entry that some tools create for a folder
       files.push_back({kS3 + name.bucket + "/" + key, parse_int(xml_text(object, "Size")).value_or(0),
                        iso_seconds(xml_text(object, "LastModified")) * 1'000'000'000, xml_text(object, "ETag")});
     }
@@ -222,7 +224,7 @@ Result<std::string> RemoteStream::next_part() {
   } else if (asked_to_ < file_.size_bytes) {
     const auto [from, size] = ask_next();
     part = fetch(file_, from, size);
-    if (from == 0) return part;  // a head is often all that is wanted
+    if (from == 0) return part;  // often only the head of the file is wanted
   }
   if (part && asked_to_ < file_.size_bytes)
     ahead_ = std::async(std::launch::async,

@@ -46,7 +46,7 @@ void add_block(uint32_t (&state)[8], const uint8_t* block) {
 
 Sha256 sha256(std::string_view bytes) {
   uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  // The end: a bit, zeros, the number of bits.
+  // The padding: a one bit, zeros, and the number of bits.
   std::string end(bytes.substr(bytes.size() / kBlock * kBlock));
   end += '\x80';
   end.resize((end.size() + 8 + kBlock - 1) / kBlock * kBlock);

@@ -13,23 +13,23 @@
 namespace stageline {
 namespace {
 
-// Places in the file that SQLite locks (its file format, "locking bytes").
+// Bytes of the file that SQLite locks (in its file format: "locking bytes").
 constexpr off_t kPendingByte = 0x40000000;
 constexpr off_t kReservedByte = kPendingByte + 1;
-constexpr int64_t kLeastRowBytes = 4;  // place in the page, length, number, one value
+constexpr int64_t kLeastRowBytes = 4;  // position in the page, length, number, one value
 
 int64_t size_of(const std::string& path) {
   struct stat st;
   return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : -1;
 }
 
-// Whether another process holds the lock that a writer takes. Asks without taking one.
+// Returns true when another process holds the lock that a writer takes. It does not take a lock itself.
 bool writer_at_work(int fd) {
   struct flock lock{};
   lock.l_type = F_RDLCK;
   lock.l_whence = SEEK_SET;
   lock.l_start = kPendingByte;
-  lock.l_len = 2;  // pending and reserved
+  lock.l_len = 2;  // the pending and the reserved byte
   static_assert(kReservedByte == kPendingByte + 1);
   return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
@@ -42,8 +42,9 @@ uint32_t big_endian(const char* at) {
   return value;
 }
 
-// How long the header says the file is; 0: it does not. The count of pages holds where the last writer knew of it: the
-// counter of changes is then the one that stands beside the count (https://sqlite.org/fileformat.html, 1.3.7).
+// Returns the length of the file according to its header; 0 when the header does not tell. The count of pages is valid
+// when the last writer knew of it: then the change counter is equal to the number beside the count
+// (https://sqlite.org/fileformat.html, 1.3.7).
 int64_t bytes_by_header(const char* head) {
   const uint32_t page = big_endian(head + 16) >> 16;
   if (big_endian(head + 24) != big_endian(head + 92)) return 0;
@@ -92,7 +93,7 @@ Status check_readable(const std::string& path, Diagnostics& notes) {
   return {};
 }
 
-// A file name as an URI that SQLite takes apart again.
+// Returns a file name as a URI that SQLite can parse.
 std::string uri_of(const std::string& path, std::string_view options) {
   static const char* const kHex = "0123456789ABCDEF";
   std::string uri = "file:";
@@ -117,7 +118,8 @@ Error error_of(sqlite3* db, int code, const std::string& path, const std::string
   return {kind, doing + ": " + (db ? sqlite3_errmsg(db) : sqlite3_errstr(code)), {path}, ""};
 }
 
-// Nobody asks how much memory SQLite has taken; to know it, every allocation of every thread would wait for one lock.
+// Switches off SQLite's statistics of memory: nobody uses them, and for them every allocation of every thread would
+// wait for one lock.
 int open_handle(const std::string& name, sqlite3** handle, int flags) {
   [[maybe_unused]] static const int once = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   return sqlite3_open_v2(name.c_str(), handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -126,8 +128,8 @@ int open_handle(const std::string& name, sqlite3** handle, int flags) {
 }  // namespace
 
 Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes) {
-  // A reader that asks whether this is a database of its own goes on where it cannot be opened; that it could not has
-  // to be said all the same.
+  // A reader that asks whether this is a database of its format continues when the file cannot be opened. The failure
+  // must be reported nevertheless.
   const auto failed = [&](Error error) {
     if (error.code == ErrorCode::kIo || error.code == ErrorCode::kNotFound) note_input_failure(path, error.what);
     return error;
@@ -140,10 +142,11 @@ Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes
   const int code = open_handle(uri_of(path, "?immutable=1"), &handle, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
   db.db_.reset(handle);
   if (code != SQLITE_OK) return failed(error_of(handle, code, path, "cannot open this database"));
-  // A damaged file must not make SQLite trust its own schema's expressions, nor grow a cache without bound.
+  // A damaged file must not make SQLite trust expressions in its schema, nor let a cache grow without limit.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  // No honest value is longer than the file; a generated column could make any. The least leaves room for SQLite's own.
+  // No real value is longer than the file, but a generated column could make one of any length. The minimum leaves room
+  // for SQLite's own values.
   const int64_t size = std::max<int64_t>(size_of(path), 0);
   sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, static_cast<int>(std::clamp<int64_t>(size, 1'000'000, 1'000'000'000)));
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
@@ -167,7 +170,7 @@ Result<SqliteDb> SqliteDb::open_write(const std::string& path) {
     return Error{ErrorCode::kIo, "this database may not be written", {path}, "name another place with -o"};
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);  // nobody's but our own rows change
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);  // so that only the rows that we write change
   db.most_rows_ = std::max<int64_t>(size_of(path), 0) / kLeastRowBytes + 1;
   return db;
 }
@@ -273,8 +276,8 @@ bool same_name(std::string_view a, std::string_view b) {
   return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
 }
 
-// The table's pages, where it is plain: columns as they were declared, without defaults that old rows would take, and
-// no generated ones, which have no place in the rows. Null otherwise.
+// Returns the table's pages if the table is plain, else null. In a plain table the columns are as they were declared,
+// without default values (which old rows would take) and without generated columns (which are not stored in the rows).
 std::unique_ptr<SqlitePages> pages_of(const SqliteDb& db, std::string_view table,
                                       std::initializer_list<std::string_view> names) {
   if (!db.is_immutable()) return nullptr;
@@ -287,7 +290,7 @@ std::unique_ptr<SqlitePages> pages_of(const SqliteDb& db, std::string_view table
   int place = 0, keys = 0;
   SqliteRows info(db, "PRAGMA table_xinfo(" + sql_name(table) + ")");
   for (; info.next(); ++place) {
-    if (info.integer(6) != 0) return nullptr;  // hidden: generated
+    if (info.integer(6) != 0) return nullptr;  // hidden: a generated column
     const bool is_key = info.integer(5) != 0;
     keys += is_key;
     if (keys > 1) return nullptr;
@@ -297,7 +300,8 @@ std::unique_ptr<SqlitePages> pages_of(const SqliteDb& db, std::string_view table
       if (same_name(name, info.text(1))) {
         if (!info.is_null(4) || columns[c].place >= 0) return nullptr;
         columns[c].place = place;
-        // "REAL", "DOUBLE PRECISION", "FLOAT": what has none of the texts that come before in SQLite's rules.
+        // The type is "REAL", "DOUBLE PRECISION" or "FLOAT" and contains none of the texts that come earlier in
+        // SQLite's rules.
         std::string type(info.text(2));
         for (char& letter : type) letter = letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 32) : letter;
         const auto has = [&](const char* part) { return type.find(part) != std::string::npos; };
@@ -380,7 +384,7 @@ std::string sql_name(std::string_view name) {
   std::string out = "\"";
   for (const char c : name) {
     if (c == '"') out += '"';
-    if (c != '\0') out += c;  // SQL text ends there
+    if (c != '\0') out += c;  // SQL text would end at a NUL
   }
   return out + "\"";
 }

@@ -15,11 +15,11 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kHeaderBytes = 100;  // of the file, at the start of its first page
+constexpr size_t kHeaderBytes = 100;  // at the start of the file's first page
 constexpr uint8_t kInteriorTable = 5, kLeafTable = 13;
-constexpr size_t kMostDepth = 24;                 // a tree of 2³² pages is no deeper
-constexpr size_t kWindowBytes = size_t{1} << 18;  // pages that follow each other are read together, up to this
-constexpr int kMostPlaces = 2000;                 // of columns; SQLite's own limit
+constexpr size_t kMostDepth = 24;                 // a tree of 2³² pages is not deeper
+constexpr size_t kWindowBytes = size_t{1} << 18;  // neighbouring pages are read together, up to this number of bytes
+constexpr int kMostPlaces = 2000;                 // limit of columns, which is SQLite's own
 constexpr uint64_t kReal = 7, kZero = 8, kOne = 9, kFirstBlob = 12;
 
 uint32_t big(const uint8_t* at, int bytes) {
@@ -28,7 +28,7 @@ uint32_t big(const uint8_t* at, int bytes) {
   return value;
 }
 
-// A number of one to nine bytes, seven bits each but for the ninth; null where it goes past `end`.
+// Reads a number of one to nine bytes, with seven bits in each but the ninth. Returns null when it would go past `end`.
 const uint8_t* varint(const uint8_t* at, const uint8_t* end, uint64_t* value) {
   if (at < end && *at < 0x80) {
     *value = *at;
@@ -58,7 +58,8 @@ std::string_view bytes_of_text(uint64_t type, const uint8_t* bytes) {
   return {reinterpret_cast<const char*>(bytes), static_cast<size_t>((type - kFirstBlob) / 2)};
 }
 
-// The whole number that a text begins with, as SQLite casts it; 0 without one, the nearest where it is too large.
+// Returns the whole number at the beginning of a text, as SQLite casts it: 0 when there is none, and the nearest
+// possible number when it is too large.
 int64_t number_in(std::string_view text) {
   size_t at = 0;
   while (at < text.size() && is_space(text[at])) ++at;
@@ -81,7 +82,7 @@ double real_in(std::string_view text) {
   size_t at = 0;
   while (at < text.size() && is_space(text[at])) ++at;
   if (at + 1 < text.size() && text[at] == '+' && text[at + 1] != '-') ++at;
-  // Words such as "inf" and "nan" are no numbers to SQLite.
+  // For SQLite, words such as "inf" and "nan" are not numbers.
   const size_t digit = at < text.size() && text[at] == '-' ? at + 1 : at;
   if (digit >= text.size() || !(text[digit] == '.' || (text[digit] >= '0' && text[digit] <= '9'))) return 0;
   double value = 0;
@@ -118,7 +119,8 @@ std::unique_ptr<SqlitePages> SqlitePages::open(const std::string& path, uint32_t
     if (place < 0) continue;
     if (place >= kMostPlaces) return nullptr;
     if (self->wanted_.size() <= static_cast<size_t>(place)) self->wanted_.resize(static_cast<size_t>(place) + 1, -1);
-    if (self->wanted_[static_cast<size_t>(place)] >= 0) return nullptr;  // one column twice: SQLite's own business
+    // SQLite itself reads tables when a column is asked for twice.
+    if (self->wanted_[static_cast<size_t>(place)] >= 0) return nullptr;
     self->wanted_[static_cast<size_t>(place)] = static_cast<int>(c);
   }
   self->columns_ = std::move(columns);
@@ -136,8 +138,8 @@ SqlitePages::~SqlitePages() {
   if (fd_ >= 0) close(fd_);
 }
 
-// The bytes of a page until the next call; null where the file has no such page. Neighbours are read ahead, twice as
-// many each time that the next one was wanted.
+// Returns the bytes of a page, valid until the next call; null when the file has no such page. Neighbouring pages are
+// read ahead, and twice as many each time when reading continues there.
 const uint8_t* SqlitePages::page(uint32_t number) {
   if (number == 0 || number > page_count_) return nullptr;
   if (number < window_first_ || number - window_first_ >= window_pages_) {
@@ -167,7 +169,8 @@ const uint8_t* SqlitePages::page(uint32_t number) {
 // Goes down from a page to its first leaf.
 bool SqlitePages::enter(uint32_t number) {
   for (;;) {
-    // Every page of a sound tree is entered once: more than the file has means that pages lead to each other.
+    // In an intact tree every page is entered once. When more pages are entered than the file has, pages lead to each
+    // other in a circle.
     if (path_.size() >= kMostDepth || pages_seen_++ >= page_count_) return damaged();
     const uint8_t* const begin = page(number);
     if (!begin) return damaged();
@@ -216,7 +219,8 @@ bool SqlitePages::read_record(const uint8_t* cell, const uint8_t* page_end) {
   const uint8_t* at = varint(cell, page_end, &length);
   if (at) at = varint(at, page_end, &rowid);
   if (!at) return damaged();
-  // How much of a long payload stays in the leaf: "the maximum and minimum embedded payload" of the file format.
+  // Computes how much of a long payload stays in the leaf ("the maximum and minimum embedded payload" in the file
+  // format).
   const size_t most = usable_bytes_ - 35;
   const uint8_t* record = at;
   if (length <= most) {
@@ -246,7 +250,7 @@ bool SqlitePages::read_record(const uint8_t* cell, const uint8_t* page_end) {
     if (wanted_[place] >= 0) values_[static_cast<size_t>(wanted_[place])] = {type, value};
     value += bytes;
   }
-  // Columns that the table got after this row was written: NULL.
+  // Columns that were added to the table after this row was written are NULL.
   for (; place < wanted_.size(); ++place)
     if (wanted_[place] >= 0) values_[static_cast<size_t>(wanted_[place])] = {};
   for (int i = 0; i < 8; ++i) rowid_[i] = static_cast<uint8_t>(rowid >> (56 - 8 * i));

@@ -5,7 +5,7 @@
 namespace stageline {
 namespace {
 
-// Decodes one code point at `i` and moves past it; -1 for an invalid byte (moves past one byte).
+// Decodes the code point at `i` and moves past it. Returns -1 for an invalid byte, and moves past that byte.
 int32_t next_code_point(std::string_view s, size_t& i) {
   const auto byte = [&](size_t k) { return static_cast<unsigned char>(s[k]); };
   const unsigned char first = byte(i);
@@ -24,7 +24,7 @@ int32_t next_code_point(std::string_view s, size_t& i) {
 }
 
 int letter_distance(std::string_view a, std::string_view b) {
-  // Damerau's restricted distance; words are short, so three rows suffice.
+  // Computes Damerau's restricted edit distance. Three rows of the table are enough for it.
   std::vector<int> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) above[j] = static_cast<int>(j);
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -91,7 +91,7 @@ bool natural_less(std::string_view a, std::string_view b) {
     }
   }
   if (a.size() - i != b.size() - j) return a.size() - i < b.size() - j;
-  return a < b;  // equal but for leading zeros: still a strict order
+  return a < b;  // they differ only in leading zeros; the order must still be strict
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {

@@ -85,7 +85,7 @@ void ValueTree::append(uint32_t container, uint32_t node) {
     items_.resize(items_.size() + kFirstCapacity);
   } else if (const uint32_t capacity = items_[static_cast<size_t>(of.at) - 1]; of.size == capacity) {
     const auto from = static_cast<size_t>(of.at);
-    if (from + capacity == items_.size()) {  // the last one made: it grows where it stands
+    if (from + capacity == items_.size()) {  // this container was made last, so it can grow in place
       items_[from - 1] = 2 * capacity;
       items_.resize(items_.size() + capacity);
     } else {

@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-// Written by cmake/chinese.cmake.
+// cmake/chinese.cmake writes this.
 extern const std::string_view kWords;
 
 namespace {
@@ -33,7 +33,8 @@ const Sentences& sentences() {
   return all;
 }
 
-// Where the place that is open at `from` ends, or its first part: the closing brace or, at the same depth, a bar.
+// Returns where the place that is open at `from` ends, or its first part: at the closing brace or, at the same depth,
+// at a bar.
 size_t end_of_part(std::string_view text, size_t from) {
   int depth = 0;
   for (size_t at = from; at < text.size(); ++at) {
@@ -44,7 +45,7 @@ size_t end_of_part(std::string_view text, size_t from) {
   return std::string_view::npos;
 }
 
-// A place's parts; `end` is behind its closing brace, 0 where it has none.
+// The parts of a place. `end` is after its closing brace; 0 when it has none.
 struct Place {
   std::string_view name, then, otherwise;
   bool asks = false;
@@ -78,7 +79,7 @@ void fill(std::string_view text, const Args& args, bool chinese, std::string& ou
     out += text.substr(at, open == std::string_view::npos ? open : open - at);
     if (open == std::string_view::npos) return;
     const Place place = place_at(text, open);
-    if (place.end == 0) return;  // flaws_of_words() says so
+    if (place.end == 0) return;  // flaws_of_words() reports it
     const std::string_view value = args.of(place.name, chinese);
     if (place.asks)
       fill(value.empty() ? place.otherwise : place.then, args, chinese, out);
@@ -88,8 +89,8 @@ void fill(std::string_view text, const Args& args, bool chinese, std::string& ou
   }
 }
 
-// What a sentence says of its arguments (what it merely asks may be one language's grammar); false where a brace does
-// not close or closes nothing.
+// Collects the arguments whose text a sentence contains. Arguments that it only asks about may differ between
+// languages, because of grammar. Returns false when a brace does not close, or closes nothing.
 bool names_in(std::string_view text, std::set<std::string>& names) {
   for (size_t at = 0; at < text.size();) {
     const size_t open = text.find('{', at);
