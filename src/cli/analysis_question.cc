@@ -10,7 +10,7 @@ namespace {
 
 Result<const Analysis*> analysis_named(const std::string& name) {
   if (const Analysis* found = find_analysis(name)) return found;
-  if (dashed(name).starts_with("get-"))  // HTA's methods, as they are called there
+  if (dashed(name).starts_with("get-"))  // the names of HTA's methods
     if (const Analysis* found = find_analysis(name.substr(4))) return found;
   std::vector<std::string> names;
   for (const Analysis* analysis : analyses()) names.emplace_back(analysis->name);

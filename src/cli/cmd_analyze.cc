@@ -15,7 +15,7 @@
 namespace stageline {
 namespace {
 
-// The runs an analysis reads, kept alive while it works.
+// The runs that an analysis reads. They must live while it works.
 struct Runs {
   Trace trace, control, test;
 };
@@ -60,7 +60,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   return {};
 }
 
-// What the answer assumes or leaves out; the input's own notes are those of `info`.
+// Writes what the answer assumes or leaves out. The notes on the input itself are those of `info`.
 void append_notes(JsonWriter& json, const Diagnostics& notes) {
   json.key("notes").begin_array();
   for (const Diagnostic& d : notes.items()) {
@@ -83,7 +83,8 @@ int run_analyze(const Arguments& given) {
     if (Status s = check_table(*chosen, only); !s) return fail(s.error());
   const std::string format = arguments.get("format", "text");
   if (Status s = check_format(*chosen, format, only); !s) return fail(s.error());
-  // A table of thousands of rows says nothing on a terminal; CSV and JSON always have all.
+  // On a terminal, a table of thousands of rows is cut, because nobody can read it there. CSV and JSON always have all
+  // rows.
   Result<int64_t> row_limit = arguments.integer("rows", terminal->table_width > 0 ? 40 : 100, 0, INT64_MAX);
   if (!row_limit) return fail(row_limit.error());
   const size_t most_rows = *row_limit == 0 ? SIZE_MAX : static_cast<size_t>(*row_limit);
@@ -103,7 +104,7 @@ int run_analyze(const Arguments& given) {
   const int64_t origin_ns = format == "text" ? axis_zero_ns(runs.trace) : 0;
   notes.merge(runs.control.diagnostics);
   notes.merge(runs.test.diagnostics);
-  Diagnostics own_notes;  // of all analyses: what several of them note is one
+  Diagnostics own_notes;  // for all analyses together: a note that several of them make appears once
   JsonWriter json;
   bool first = true;
   for (const Analysis* analysis : *chosen) {
@@ -118,13 +119,14 @@ int run_analyze(const Arguments& given) {
       continue;
     }
     if (format == "json") {
-      // Several answers are the members of one array.
+      // Several answers are the elements of one array.
       if (chosen->size() > 1) out->write(first ? "[\n" : ",\n");
       first = false;
       json = JsonWriter();
       json.begin_object().field("analysis", analysis->name);
       json.key("tables").begin_array();
-      const auto flush = [&](JsonWriter& written) { out->write(written.take()); };  // rows by the hundred thousand
+      // Moves text out, because there may be hundreds of thousands of rows.
+      const auto flush = [&](JsonWriter& written) { out->write(written.take()); };
       for (const Table& table : result->tables) append_table_json(json, table, flush);
       json.end_array();
       append_notes(json, result->notes);
@@ -140,7 +142,7 @@ int run_analyze(const Arguments& given) {
         write_table_csv(table, [&](const std::string& text) { out->write(text); });
         continue;
       }
-      // One of several needs its title; an empty one says it itself.
+      // When there are several tables, each needs its title. An empty table prints its title itself.
       if ((chosen->size() > 1 || result->tables.size() > 1) && table.row_count() > 0)
         out->write(table_title(table, terminal->chinese()) + (terminal->chinese() ? "：\n" : ":\n"));
       out->write_painted(format_table_text(table, whole_names ? 0 : terminal->table_width, terminal->colour_out,

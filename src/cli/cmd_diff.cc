@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-// Columns of the list in text: effect, share, uncertainty, what.
+// The columns of the list: effect, share, uncertainty, description.
 std::string text_of(const Terminal& terminal, const RunDiff& diff) {
   const auto pick = [&](const Text& line) { return line.in(terminal.chinese()); };
   std::string out = "A  " + pick(run_line(diff.a)) + "\nB  " + pick(run_line(diff.b)) + "\n\n";

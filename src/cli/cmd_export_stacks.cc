@@ -16,7 +16,7 @@ Result<StackExportOptions> options_of(const Arguments& arguments) {
   options.metric = *metric;
   options.as_torch = arguments.get("stacks", "rebuilt") == "torch";
   options.aggregate = arguments.has("aggregate");
-  // speedscope's files end in .json; collapsed text under that name would open nowhere.
+  // Files of speedscope end in .json. Collapsed text under such a name could not be opened by any viewer.
   const std::string extension = file_extension(arguments.get("output"));
   if (extension == "svg" || extension == "html" || extension == "png")
     return Error{
@@ -60,7 +60,7 @@ bool any_slice(const Trace& trace, const std::vector<size_t>& parts, bool (*is)(
   });
 }
 
-// Why there is no stack to write.
+// Returns why there is no stack to write.
 Error nothing_written(const Trace& trace, const std::vector<size_t>& parts, StackMetric metric,
                       const StackExportCounts& counts) {
   const bool frames = any_slice(trace, parts, [](Category c) { return c == Category::kPythonFunction; });

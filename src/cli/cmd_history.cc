@@ -1,17 +1,17 @@
-// stageline history: what steps took, run after run, in one SQLite file, and from which run on they take something
-// else.
+// stageline history: keeps the step time of many runs in one SQLite file, and finds the run from which on it is
+// different.
 //
 //   history add RUN… --label TEXT     explain's mean step and its parts, busy time of the stages ──▶ runs, parts
 //   history list                      every run, its step, a mark where the level changes
 //   history check                     the changes alone; exit 1 when the last one made steps slower
 //
-// A run is one value: its mean step, outliers left out. How small a change can be found follows from how much that
-// value differs from run to run (base/change_points.h): half a percent of 60 runs that differ by a quarter of a
-// percent, never of runs that differ by one.
+// A run is one value: its mean step without outliers. How small a change can be found depends on how much this value
+// differs from run to run (base/change_points.h). With 60 runs that differ by a quarter of a percent, a change of half
+// a percent is found; with runs that differ by one percent, it never is.
 //
-// Profilers write SQLite databases too, and SQLite would add the tables to whatever database bears the name. So a file
-// that is there already is written to only where it is a history: it bears the mark kHistoryMark, or has these two
-// tables and no other (histories made before there was a mark).
+// Profilers write SQLite databases too, and SQLite would add the tables to whatever database has the name. So an
+// existing file is written to only when it is a history: it has the mark kHistoryMark, or it has these two tables and
+// no other (as histories from before there was a mark).
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -38,16 +38,17 @@ namespace stageline {
 namespace {
 
 constexpr const char* kFile = "stageline-history.sqlite";
-constexpr size_t kMostRuns = 100'000, kMostChecked = 2'000;  // the newest are checked: the method is quadratic
+// Only the newest runs are checked, because the method is quadratic.
+constexpr size_t kMostRuns = 100'000, kMostChecked = 2'000;
 constexpr int kBar = 24;
-constexpr uint32_t kHistoryMark = 0x534c6869;  // "SLhi": SQLite's application_id, which stands
-constexpr size_t kMarkAt = 68;                 // in the file's header, big-endian
+constexpr uint32_t kHistoryMark = 0x534c6869;  // "SLhi" as SQLite's application_id
+constexpr size_t kMarkAt = 68;                 // its position in the file's header, where it is big-endian
 
 struct HistoryRun {
   int64_t id = 0, added_s = 0, steps = 0;
   std::string label, path;
   double step_ns = 0;
-  std::map<std::string, double> parts;  // ns a step
+  std::map<std::string, double> parts;  // ns in each step
 };
 
 class HistoryFile {
@@ -64,9 +65,10 @@ class HistoryFile {
       if (Status s = check_own(facts); !s) return s;
     const int flags = (make ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX;
     if (sqlite3_open_v2(path.c_str(), &db_, flags, nullptr) != SQLITE_OK) return failed("cannot be opened");
-    sqlite3_busy_timeout(db_, 10'000);  // two jobs may end at once
+    sqlite3_busy_timeout(db_, 10'000);  // two jobs may end at the same time
     if (!make) return {};
-    // The mark and the tables appear together, so that two jobs that begin a history at once know each other's file.
+    // The mark and the tables appear in one transaction, so that two jobs which begin a history at the same time
+    // recognise each other's file.
     if (Status s = run("BEGIN IMMEDIATE"); !s) return s;
     if (!marked_)
       if (Status s = run(("PRAGMA application_id = " + std::to_string(kHistoryMark)).c_str()); !s) return s;
@@ -78,7 +80,7 @@ class HistoryFile {
         "NULL); COMMIT");
   }
 
-  // All of them or, where one cannot be written, none.
+  // Adds all runs or, when one cannot be written, none.
   Status add(const std::vector<HistoryRun>& runs) {
     if (Status s = run("BEGIN IMMEDIATE"); !s) return s;
     for (const HistoryRun& one : runs)
@@ -100,7 +102,7 @@ class HistoryFile {
       r.path = text(row.get(), 3);
       r.steps = sqlite3_column_int64(row.get(), 4);
       r.step_ns = sqlite3_column_double(row.get(), 5);
-      if (!(r.step_ns > 0) || !std::isfinite(r.step_ns)) continue;  // somebody else's hand
+      if (!(r.step_ns > 0) || !std::isfinite(r.step_ns)) continue;  // a value that this program did not write
       place[r.id] = runs.size();
       runs.push_back(std::move(r));
     }
@@ -114,7 +116,7 @@ class HistoryFile {
   }
 
  private:
-  // Of a file that is there, before anything is written to it.
+  // Checks an existing file before anything is written to it.
   Status check_own(const struct stat& facts) {
     const Error foreign{ErrorCode::kUsage,
                         "this is no history, and stays as it is",
@@ -185,7 +187,7 @@ std::string folder_of(std::string path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// What explain says of the run: its mean step, and where that goes.
+// Returns what `explain` tells about the run: its mean step, and the parts of it.
 Result<HistoryRun> measure(const Arguments& arguments, const Terminal& terminal, const std::string& path) {
   Result<Trace> trace = open_run(arguments, terminal, {path}, "", Clocks::kCompared);
   if (!trace) return trace.error();
@@ -216,7 +218,7 @@ Result<HistoryRun> measure(const Arguments& arguments, const Terminal& terminal,
 
 struct Change {
   ChangePoint point;
-  std::string part;  // that changed most in the same direction; "" where none is kept
+  std::string part;  // the part that changed most in the same direction; "" when no parts are stored
   double part_ns = 0;
 };
 
@@ -280,7 +282,7 @@ std::string history_json(const std::vector<HistoryRun>& runs, const std::vector<
   return json.end_array().end_object().take();
 }
 
-// A row a run: its step as a place on a line from the fastest to the slowest.
+// One row for each run: its step is a place on a line from the fastest to the slowest run.
 std::string history_text(const std::vector<HistoryRun>& runs, const std::vector<Change>& changes, size_t first) {
   double least = INFINITY, most = 0;
   for (const HistoryRun& run : runs) least = std::min(least, run.step_ns), most = std::max(most, run.step_ns);
@@ -326,7 +328,7 @@ int run_history(const Arguments& arguments) {
   const std::string path = arguments.get("db", rest.empty() ? kFile : folder_of(rest[0]) + "/" + kFile);
   HistoryFile file;
   if (what == "add") {
-    std::vector<HistoryRun> measured;  // all of them before the first is kept
+    std::vector<HistoryRun> measured;  // all runs are measured before the first is stored
     for (const std::string& run : rest) {
       Result<HistoryRun> one = measure(arguments, *terminal, run);
       if (!one) return fail(one.error());

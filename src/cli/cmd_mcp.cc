@@ -1,4 +1,4 @@
-// stageline mcp: the agents' interface on standard input and output, a line a message.
+// stageline mcp: the interface for agents on standard input and output, with one message for each line.
 //
 //   standard input ──▶ this thread ──lines──▶ worker: one request after the other ──▶ standard output
 //                        │ notifications/cancelled: the request at work is given up, one that waits is dropped
@@ -33,24 +33,24 @@ bool send_line(std::string line) {
   std::string_view left = line;
   while (!left.empty()) {
     const ssize_t written = write(STDOUT_FILENO, left.data(), left.size());
-    if (written < 0 && errno != EINTR) return false;  // who asked is gone
+    if (written < 0 && errno != EINTR) return false;  // the client is gone
     if (written > 0) left.remove_prefix(static_cast<size_t>(written));
   }
   return true;
 }
 
-// What waits, and what is at work.
+// The requests that wait, and the one in work.
 struct Desk {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::pair<std::string, Server::Notice>> waiting;
   size_t waiting_bytes = 0;
-  bool ended = false;  // no line comes any more
+  bool ended = false;  // no further line will come
   bool gone = false;   // nobody reads the answers any more
   std::optional<Error> failed;
   Server::Notice at_work;
-  std::unique_ptr<Progress> progress;  // of what is at work
-  bool dropped = false;                // what is at work was given up: no answer is sent
+  std::unique_ptr<Progress> progress;  // of the request in work
+  bool dropped = false;                // the request in work was cancelled, so no answer is sent
   int64_t told_bytes = -1;
 };
 constexpr size_t kMostWaitingBytes = size_t{64} << 20;
@@ -88,7 +88,7 @@ void work(Server& server, Desk& desk) {
   }
 }
 
-// A line that came.
+// Handles a line that arrived.
 void take_line(Desk& desk, std::string line) {
   Server::Notice notice = Server::notice_of(line);
   std::unique_lock lock(desk.mutex);
@@ -119,7 +119,7 @@ void tell_progress(Desk& desk) {
   desk.gone |= !send_line(Server::progress_line(desk.at_work.progress_token, *desk.progress));
 }
 
-// Lines from standard input until it ends, or nobody reads the answers.
+// Reads lines from standard input until it ends, or until nobody reads the answers any more.
 void read_lines(Desk& desk) {
   std::string line;
   char buffer[1 << 16];
@@ -138,7 +138,7 @@ void read_lines(Desk& desk) {
     std::string_view bytes(buffer, static_cast<size_t>(got));
     while (!bytes.empty()) {
       const size_t end = bytes.find('\n');
-      // Of a line that is too long only that it is one is kept.
+      // When a line is too long, only the fact that it is too long is kept.
       if (line.size() <= Server::kMostLineBytes) line += bytes.substr(0, end);
       if (end == std::string_view::npos) break;
       bytes.remove_prefix(end + 1);

@@ -17,7 +17,8 @@ int run_paddle_timeline(const Arguments& arguments) {
   if (options.log_dir.empty())
     return fail({ErrorCode::kUsage, "paddle-timeline needs --log-dir", {}, "the folder that holds workerlog.0"});
   if (arguments.has("devices")) {
-    // The order matters here (rows come in it), so this is a plain list as in Paddle's script; ranges are ours.
+    // The order matters here, because rows come in it. So this is a plain list as in Paddle's script; only ranges are
+    // an addition.
     std::vector<int32_t> devices;
     const std::string list = arguments.get("devices");
     for (const std::string_view item : split(list, ',')) {

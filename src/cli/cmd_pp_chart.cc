@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kDefaultOutput = "stageline_pp_chart";
 constexpr size_t kMostRemarks = 12;
 
-// The folder: -d, or the operand; "cluster", msprof-analyze's sub-command, may stand before it.
+// Returns the folder: -d, or the operand. "cluster", a sub-command of msprof-analyze, may stand before it.
 Result<std::string> folder_of(const Arguments& arguments) {
   std::vector<std::string> given = arguments.operands;
   if (!given.empty() && given[0] == "cluster") given.erase(given.begin());
@@ -27,7 +27,7 @@ Result<std::string> folder_of(const Arguments& arguments) {
                "stageline pp-chart -d DIR"};
 }
 
-// "0,2", "0-3" or "all".
+// Reads "0,2", "0-3" or "all".
 Result<std::optional<std::vector<int32_t>>> ranks_of(const Arguments& arguments) {
   const std::string text = arguments.get("rank-list", "all");
   if (text == "all") return std::optional<std::vector<int32_t>>();

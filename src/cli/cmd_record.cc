@@ -1,4 +1,4 @@
-// stageline record: the variables that make a program record, the program itself, and what came of it.
+// stageline record: sets the variables that make a program record, runs the program, and tells what was recorded.
 #include <dlfcn.h>
 #include <errno.h>
 #include <unistd.h>
@@ -23,18 +23,19 @@ namespace {
 namespace fs = std::filesystem;
 using Variables = std::map<std::string, std::string>;
 
-constexpr int64_t kMostBytesCounted = int64_t{1} << 29;      // beyond that reading them again is left to the user
-constexpr int kExitNotRunnable = 126, kExitNoProgram = 127;  // as shells say it
+// Larger recordings are not read again to count what is in them.
+constexpr int64_t kMostBytesCounted = int64_t{1} << 29;
+constexpr int kExitNotRunnable = 126, kExitNoProgram = 127;  // the exit codes that shells use
 
 std::string variable(const char* name) {
   const char* value = getenv(name);
   return value ? value : "";
 }
 
-// Where the recorder's parts lie: in the build tree, in an installation, in a wheel.
+// Where the parts of the recorder are: in the build tree, in an installation, or in a wheel.
 struct Parts {
-  std::string package;  // folder of the Python package, "" where there is none
-  std::string library;  // "" where there is none
+  std::string package;  // folder of the Python package; "" when there is none
+  std::string library;  // "" when there is none
 };
 Parts find_parts() {
   std::error_code failed;
@@ -52,7 +53,7 @@ Parts find_parts() {
   return parts;
 }
 
-// True when the library has the entry that an injection calls.
+// Returns true when the library has the function that an injection calls.
 bool has_entry(const std::string& library, const char* entry) {
   void* handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
   const bool found = handle && dlsym(handle, entry);
@@ -60,21 +61,23 @@ bool has_entry(const std::string& library, const char* entry) {
   return found;
 }
 
-// Puts our library where a tool's is looked for, and the tool that stands there behind it (STAGELINE_CHAIN_…).
+// Sets our library where a tool's library is expected. A tool that already stands there is loaded behind ours
+// (STAGELINE_CHAIN_…).
 void inject(const char* name, const char* chain, const std::string& library, Variables& variables) {
   const std::string there = variable(name);
   if (!there.empty() && there != library) variables[chain] = there;
   variables[name] = library;
 }
 
-// How many ranks there are, as far as launchers say.
+// Returns the number of ranks, as far as launchers tell it.
 int64_t world_size() {
   for (const char* name : {"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PADDLE_TRAINERS_NUM"})
     if (const auto ranks = parse_int(variable(name))) return *ranks;
   return 1;
 }
 
-// Whether every rank has a launcher of its own (srun stageline record, mpirun stageline record).
+// Returns this process's rank when every rank has a `record` of its own (srun stageline record, mpirun stageline
+// record); otherwise −1.
 int64_t own_rank() {
   for (const char* name :
        {"STAGELINE_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PADDLE_TRAINER_ID"})
@@ -118,7 +121,8 @@ Status take_injections(const Arguments& arguments, const Parts& parts, Variables
   return {};
 }
 
-// The folder, made and tried out: better now than after a day of training. Its whole path, since programs go elsewhere.
+// Makes the folder and tries to write in it, because a failure now is better than one after a day of training. Returns
+// its absolute path, because programs may change their working directory.
 Result<std::string> ready_folder(const std::string& wanted) {
   std::error_code failed;
   const fs::path folder = fs::absolute(wanted, failed).lexically_normal();
@@ -145,7 +149,7 @@ std::set<std::string> recordings_in(const std::string& folder) {
 
 Variables variables_for(const Parts& parts, const std::string& folder) {
   Variables variables{{"STAGELINE_DIR", folder}, {"STAGELINE_RECORD_LIBRARY", parts.library}};
-  // Torch's agent calls all its runs "none", and without a scheduler nobody says a name.
+  // Torch's agent calls all its runs "none", and without a scheduler there is no name at all.
   if (variable("STAGELINE_JOB").empty() && own_rank() < 0) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -159,7 +163,7 @@ Variables variables_for(const Parts& parts, const std::string& folder) {
   return variables;
 }
 
-// Records that are gone; those that only lack a device's time are said among the notes.
+// Returns the number of lost records. Records that only lack a device's time are told in the notes instead.
 int64_t dropped(const Diagnostics& diagnostics) {
   int64_t sum = 0;
   for (const char* reason : {"ring_full", "no_ring", "too_deep", "reentrant", "bad_handle"})
@@ -167,7 +171,8 @@ int64_t dropped(const Diagnostics& diagnostics) {
   return sum;
 }
 
-// "4 ranks, 1 152 jobs in 4 steps, none dropped"; "" and a note where the files cannot be read.
+// Returns "4 ranks, 1 152 jobs in 4 steps, none dropped". When the files cannot be read, it returns "" and prints a
+// note.
 std::string what_is_in(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& files) {
   Result<Trace> trace = open_run(arguments, terminal, files);
   if (!trace) {
@@ -178,7 +183,7 @@ std::string what_is_in(const Arguments& arguments, const Terminal& terminal, con
   for (const int32_t step : trace->cells.step)
     if (step >= 0) steps.insert(step);
   const auto cells = static_cast<int64_t>(trace->cells.size());
-  int64_t work = 0;  // of devices, with --kernels; then calls and steps are slices too
+  int64_t work = 0;  // for devices, with --kernels; calls and steps are slices then too
   bool profiled = false;
   for (const Part& part : trace->parts) {
     profiled |= part.event_count > 0;
@@ -196,7 +201,8 @@ std::string what_is_in(const Arguments& arguments, const Terminal& terminal, con
   return text;
 }
 
-// The last words: where the files are, what is in them, what to type next. On stderr: stdout is the program's.
+// Prints at the end where the files are, what is in them, and what to type next. It goes to stderr, because stdout
+// belongs to the program.
 void say_what_came(const Arguments& arguments, const Terminal& terminal, const std::string& folder,
                    const std::string& shown, const std::set<std::string>& before) {
   std::vector<std::string> fresh;
@@ -255,10 +261,10 @@ int run_record(const Arguments& arguments) {
   if (!ended) {
     fail(ended.error());
     std::error_code failed;
-    fs::remove(*folder, failed);  // if it is empty
+    fs::remove(*folder, failed);  // removes it only when it is empty
     return ended.error().code == ErrorCode::kNotFound ? kExitNoProgram : kExitNotRunnable;
   }
-  // Of many launchers, one a rank, the first speaks: the folder is the same.
+  // When there are many launchers, one for each rank, only the first prints this: they all have the same folder.
   if (rank <= 0) say_what_came(arguments, *terminal, *folder, shown, before);
   return end_alike(*ended);
 }

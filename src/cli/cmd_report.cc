@@ -16,7 +16,7 @@
 namespace stageline {
 namespace {
 
-// 1 when one of the findings named by --fail-on was made, or more is lost than the share it names.
+// Returns 1 when there is a finding that --fail-on names, or when more is lost than the share that it gives.
 Result<int> fail_on(const Arguments& arguments, const Findings& findings, double lost_share) {
   if (!arguments.has("fail-on")) return kExitGood;
   if (arguments.get("fail-on").ends_with("%")) {
@@ -43,13 +43,13 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
     }
     const auto is = [&](const Finding& finding) { return finding.id == id || (id == "any" && finding.id != "none"); };
     if (std::any_of(findings.list.begin(), findings.list.end(), is)) return kExitFinding;
-    // What ranks wait for is not listed, for it names no fault, and may be asked for by name.
+    // What ranks wait for is not a fault and is not in the list, but --fail-on may name it.
     if (id != "any" && std::any_of(findings.others.begin(), findings.others.end(), is)) return kExitFinding;
   }
   return kExitGood;
 }
 
-// "4 ranks, 1 280 cells, 5 steps"; of a profiler trace its slices.
+// Returns "4 ranks, 1 280 cells, 5 steps"; for a profiler trace the number of its slices.
 std::string what_it_holds(const WrittenPage& page, int32_t steps) {
   const auto count = [](int64_t n, const char* one, const char* many) {
     return grouped(n) + " " + (n == 1 ? one : many);

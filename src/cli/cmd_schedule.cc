@@ -23,18 +23,18 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMostOrderBytes = size_t{512} << 20;
-constexpr int kPipeColumns = 160;  // of a drawing that goes into a pipe
+constexpr int kPipeColumns = 160;  // width of a drawing that goes into a pipe
 
 struct Answer {
   Schedule schedule;
-  const ScheduleDef* def = nullptr;  // nullptr: the order was read
+  const ScheduleDef* def = nullptr;  // nullptr when the order was read from a file
   UnitCosts costs;
   std::vector<std::vector<ReplayedCell>> times;
   ScheduleNumbers numbers;
-  int64_t bubble_ns = 0;  // that the published formula speaks of, without latency
+  int64_t bubble_ns = 0;  // the bubble that the published formula describes, without latency
 };
 
-// `said`: what was left out of an order that was read.
+// `said` gets notes on what was left out of an order that was read.
 Result<Schedule> chosen_schedule(const Arguments& a, std::vector<std::string>& said) {
   if (!a.has("from-csv")) {
     if (a.has("layout")) return Error{ErrorCode::kUsage, "--layout goes with --from-csv", {}, ""};
@@ -101,7 +101,8 @@ int64_t published_bubble_ns(const Answer& a) {
   return static_cast<int64_t>(std::llround(a.def->bubble_ns(a.schedule.sizes, a.costs)));
 }
 
-// Where the order does something else than its formula says: why, and what. Formulas know no latency.
+// Returns a text that tells why the published formula does not hold for this order; empty when it holds. Formulas know
+// no latency, which the text mentions when there is one.
 std::string published_for(const Answer& a) {
   std::string text = a.costs.latency_ns > 0 ? "; without latency" : "";
   if (a.bubble_ns == published_bubble_ns(a)) return text;
@@ -181,7 +182,7 @@ std::string answer_json(const Answer& a) {
   return json.take() + "\n";
 }
 
-// The chart exporters draw runs: one step of this schedule.
+// The chart exporters draw runs, so this makes a run with one step of the schedule.
 Status draw(const Answer& a, const Arguments& arguments, const Terminal& terminal, const std::string& to,
             const std::string& path) {
   ExportOptions options;
@@ -208,7 +209,7 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   return export_run(std::make_shared<const Run>(run->trace), notes, path, to, options, {});
 }
 
-// What the published formula speaks of, as the order has it without latency.
+// Computes the bubble that the published formula describes, from the order without latency.
 Status measure_bubble(Answer& a) {
   if (!a.def) return {};
   const auto of = [&](const ScheduleNumbers& n) {
@@ -224,7 +225,7 @@ Status measure_bubble(Answer& a) {
   return {};
 }
 
-// The times of the cells at these costs, and what they add up to.
+// Computes the times of the cells at these costs, and their sums.
 Status replay_answer(Answer& a) {
   auto times = replay(a.schedule, a.costs);
   if (!times) return std::move(times).error();
@@ -233,7 +234,7 @@ Status replay_answer(Answer& a) {
   return measure_bubble(a);
 }
 
-// --format says what is written, --to what is drawn; a name that says something else is an error.
+// --format chooses what is written and --to what is drawn. A file name that means another format is an error.
 Status check_form(const Arguments& arguments, const std::string& format, const std::string& output) {
   if (!arguments.has("format")) return {};
   if (arguments.has("to"))

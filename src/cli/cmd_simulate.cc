@@ -61,8 +61,8 @@ Result<SimulateOptions> options_of(const Arguments& a) {
 
 bool is_profile_folder(const std::string& name) { return name.ends_with("_ascend_pt") || name.ends_with("_ascend_ms"); }
 
-// Logs of another run in the folder would be read as ranks of this one. What an earlier simulation
-// left (truth.csv is the mark, and what its profiles hold) is removed; anybody else's logs are not ours to touch.
+// Logs of another run in the folder would be read as ranks of this one. So what an earlier simulation left is removed;
+// it is recognised by truth.csv and by the content of its profiles. Logs of others are not touched.
 Status clear_folder(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   std::vector<fs::path> logs, profiles;
@@ -80,7 +80,8 @@ Status clear_folder(const std::filesystem::path& folder) {
     if (entry.is_directory(ec) && entry.path().filename().string().starts_with("machine") &&
         !is_profile_folder(entry.path().filename().string()))
       collect(entry.path());
-  // Profiles tell by themselves; truth.csv may lie beside somebody's, and lacks where a run was interrupted.
+  // Profiles are recognised by their content, because truth.csv may lie beside profiles of others, and may be missing
+  // when a run was interrupted.
   std::vector<fs::path> foreign;
   if (!logs.empty() && !fs::exists(folder / "truth.csv", ec)) foreign = {logs[0]};
   for (const fs::path& profile : profiles)
@@ -94,7 +95,8 @@ Status clear_folder(const std::filesystem::path& folder) {
                  "give a folder of its own"};
   for (const fs::path& log : logs) fs::remove(log, ec);
   for (const fs::path& log : logs)
-    if (log.parent_path() != folder) fs::remove(log.parent_path(), ec);  // only when empty by now
+    // Removes the folder only when it is empty by now.
+    if (log.parent_path() != folder) fs::remove(log.parent_path(), ec);
   for (const fs::path& profile : profiles) fs::remove_all(profile, ec);
   fs::remove(folder / "truth_links.csv", ec);
   return {};
@@ -144,7 +146,8 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
                              ? write_worker_logs(run->trace, folder)
                              : write_timings_csv(run->trace, {}, (fs::path(folder) / "cells.csv").string());
   if (!written) return written.error();
-  for (int32_t& step : run->trace.cells.step) step += static_cast<int32_t>(databases.first_step);  // as the databases
+  // So that steps have the same numbers as in the databases.
+  for (int32_t& step : run->trace.cells.step) step += static_cast<int32_t>(databases.first_step);
   if (Status s = write_timings_csv(run->trace, run->clock_offset_ns, (fs::path(folder) / "truth.csv").string()); !s)
     return std::move(s).error();
   if (Status s = together.commit(); !s) return std::move(s).error();

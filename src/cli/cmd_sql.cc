@@ -1,4 +1,4 @@
-// stageline sql: a query over a run, or the prompt for several.
+// stageline sql: runs one query over a run, or opens the prompt for several.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMostQueryBytes = 1'000'000;
-constexpr size_t kWidest = 60;  // columns of a text, where it is not --wide
+constexpr size_t kWidest = 60;  // columns that a text may take, unless --wide is given
 
 bool is_path(const std::string& word) {
   struct stat found = {};
@@ -25,14 +25,14 @@ bool is_path(const std::string& word) {
 
 struct SqlQuestion {
   std::vector<std::string> paths;
-  std::string query;           // "": the prompt
-  bool query_is_word = false;  // the last operand, which is no path
+  std::string query;           // empty: opens the prompt
+  bool query_is_word = false;  // the query is the last operand, because that is not a path
   std::string format;
   sql::Limits limits;
   bool schema = false, wide = false;
 };
 
-// What is asked, before anything is read. Errors: kUsage, those of --file.
+// Returns what is asked, before anything is read. Errors: kUsage, and those of --file.
 Result<SqlQuestion> question_of(const Arguments& arguments, const Terminal& terminal) {
   SqlQuestion q;
   q.paths = arguments.operands;

@@ -1,11 +1,11 @@
-// stageline tail: a line for each training step of a recording that is still being made, once the step is over.
+// stageline tail: prints a line for each training step of a recording that is still being made, once the step is over.
 //
-//   every second (or ten times what a look took, whichever is longer):
-//     the newest steps of each recording (engine/newest_steps.h) ──▶ those that are over and were not said
+//   every second (or ten times the duration of the last look, if that is longer):
+//     the newest steps of each recording (engine/newest_steps.h) ──▶ those that are over and were not printed yet
 //
-// It ends when every recording is closed, or none was written to for a minute: their processes are gone.
-// Numbers are those of a report on the same steps. A step is over when every rank that still records has begun a later
-// one, or has closed its recording.
+// It ends when every recording is closed, or when none was written to for a minute, which means that their processes
+// are gone. Numbers are those of a report on the same steps. A step is over when every rank that still records has
+// begun a later step, or has closed its recording.
 #include <time.h>
 
 #include <algorithm>
@@ -35,9 +35,9 @@ class Tail {
   Tail(const Terminal& terminal, bool json, size_t rows, std::vector<std::string> paths, const OpenOptions& options)
       : terminal_(terminal), json_(json), rows_(rows), steps_(std::move(paths), options) {}
 
-  // Says what is over now. True: every recording is closed.
+  // Prints the steps that are over now. Returns true when every recording is closed.
   bool look() {
-    // Of what was before we came, the last few; then all that came since.
+    // At the first look, only the last few of the earlier steps are printed; later, all new ones.
     const size_t wanted = said_any_ ? 1 : rows_ == SIZE_MAX ? INT32_MAX : rows_;
     const Look now = steps_.look(said_any_ ? said_ : INT32_MIN, steps_.waited() && !said_any_ ? INT32_MAX : wanted);
     if (now.state == Look::State::kWaiting) return wait_for(now.why);
@@ -45,7 +45,7 @@ class Tail {
     std::vector<const RunningStep*> over;
     for (const RunningStep& step : now.steps)
       if (step.step > said_) over.push_back(&step);
-    // Where we waited for it to begin, nothing was before us, however many steps were over at the first look.
+    // When we had to wait for the recording to begin, no step was before us, however many were over at the first look.
     const size_t first = said_any_ || steps_.waited() || over.size() <= rows_ ? 0 : over.size() - rows_;
     for (size_t i = first; i < over.size(); ++i) print(*over[i]);
     if (!over.empty()) said_ = over.back()->step;
@@ -57,7 +57,7 @@ class Tail {
 
  private:
   std::string say(const Text& text) const { return terminal_.chinese() ? text.zh : text.en; }
-  // Said once: it may be a moment's matter, or a name mistyped.
+  // Prints the reason only once: it may pass in a moment, or the name may be mistyped.
   bool wait_for(const std::string& why) {
     if (!waited_) note(terminal_, say(words("tail.waiting", Args().set("why", why))));
     waited_ = true;
@@ -96,7 +96,7 @@ class Tail {
       if (line.stage >= 0)
         slowest = say(words("tail.stage_ratio",
                             Args().set("stage", int64_t{line.stage}).set("ratio", fixed(line.stage_ratio, 2))));
-      // A rank that is no slower than its peers by a percent is not worth a word in every line.
+      // A rank that is less than one percent slower than its peers is not mentioned in the line.
       if (line.rank >= 0 && line.rank_ratio >= 1.01)
         slowest += say(
             words("tail.rank_ratio", Args().set("rank", int64_t{line.rank}).set("ratio", fixed(line.rank_ratio, 2))));
@@ -132,7 +132,7 @@ int run_tail(const Arguments& arguments) {
   for (;;) {
     const int64_t before = now_ns();
     if (tail.look()) return kExitGood;
-    if (std::ferror(stdout)) return kExitGood;  // nobody reads on
+    if (std::ferror(stdout)) return kExitGood;  // nobody reads the output any more
     const int64_t nap_ns = std::max(kSecond, 10 * (now_ns() - before));
     const timespec nap = {static_cast<time_t>(nap_ns / kSecond), static_cast<long>(nap_ns % kSecond)};
     nanosleep(&nap, nullptr);

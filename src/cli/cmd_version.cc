@@ -1,4 +1,4 @@
-// `stageline version`: what this program is, what it carries or is linked with, and under which licences.
+// `stageline version`: tells what this program is, what it contains or is linked with, and under which licences.
 #include <cairo.h>
 #include <simdjson.h>
 #include <sqlite3.h>
@@ -20,7 +20,7 @@
 
 namespace stageline {
 
-extern const std::string_view kBuiltFromCommit;  // CMakeLists.txt; empty where nobody said it
+extern const std::string_view kBuiltFromCommit;  // set by CMakeLists.txt; empty when the commit is unknown
 
 namespace {
 
@@ -28,8 +28,8 @@ struct Work {
   std::string name, version, licence, purpose;
 };
 
-// NOTICE is the one list of what others made: `== NAME VERSION | LICENCE | WHAT FOR`, the version being the last word
-// if it is a number.
+// NOTICE is the one list of the work of others: `== NAME VERSION | LICENCE | WHAT FOR`. The last word before the first
+// bar is the version if it is a number.
 std::vector<Work> works_in(std::string_view notice) {
   std::vector<Work> works;
   for (size_t at = 0; at < notice.size();) {
@@ -49,7 +49,8 @@ std::vector<Work> works_in(std::string_view notice) {
   return works;
 }
 
-// Versions as the libraries say them themselves: those of shared libraries are the system's, not NOTICE's.
+// Returns the versions that the libraries report themselves. Shared libraries are the system's, so their versions are
+// not in NOTICE.
 std::map<std::string_view, std::string> versions_now() {
   return {{"zlib", zlibVersion()},
           {"zstd", ZSTD_versionString()},
@@ -72,7 +73,7 @@ std::vector<Work> works_here() {
   for (Work& work : works_in(embedded_file("NOTICE"))) {
     const auto now = versions.find(work.name);
     if (now != versions.end()) work.version = now->second;
-    // Elsewhere these come with the system, indirectly; what they are there is not known here.
+    // In other builds these libraries come with the system, indirectly, and their versions are not known here.
     const bool only_when_self_contained = work.name == "libpng" || work.name == "pixman" || work.name == "FreeType" ||
                                           work.name == "LLVM libc++" || work.name == "Zig compiler runtime" ||
                                           work.name == "GNU C Library's start files";

@@ -20,7 +20,7 @@
 namespace stageline {
 namespace {
 
-// What a thread of the server does first: reads the run, and says how that went.
+// The first work of a thread of the server: reads the run, and prints notes or the failure.
 void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions options, const Terminal& terminal) {
   options.progress = run.progress();
   options.early = [&run, ranks = options.ranks](Trace trace) {
@@ -35,7 +35,7 @@ void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions 
     fail(trace.error());
     return run.set_error(trace.error());
   }
-  // Of cells they chose already.
+  // For pipeline cells, they were already applied.
   if (trace->slice_filter.first_step != INT64_MIN || trace->slice_filter.last_step != INT64_MAX)
     trace->diagnostics.add("view.all_steps", Severity::kWarning,
                            "--steps chooses pipeline cells; the slices of all steps are shown");
@@ -45,8 +45,8 @@ void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions 
   note(terminal, terminal.say("view.ready", Args().set("slices", grouped(slices))));
 }
 
-// A recording that is still being made: looked at until it is closed. The folder need not be there yet; whoever is
-// asked for what is not there waits for it.
+// Opens a recording that is still being made and follows it until it is closed. The folder need not exist yet; then the
+// program waits for it.
 std::unique_ptr<LiveRun> live_run(const Arguments& arguments, const std::string& title, const OpenOptions& options,
                                   std::unique_ptr<Webhook> webhook, const Terminal& terminal) {
   bool waited = false;
@@ -60,14 +60,15 @@ std::unique_ptr<LiveRun> live_run(const Arguments& arguments, const std::string&
   return std::make_unique<LiveRun>(title, arguments.operands, options, std::move(webhook));
 }
 
-// What has to stay readable: what was named, and where links in a folder lead to; of a recording its memory beside it.
+// Returns the paths that must stay readable: those that the user named, and the targets of links in a folder; for a
+// recording also its memory file beside it.
 std::vector<std::string> readable_paths(const std::vector<std::vector<std::string>>& runs) {
   namespace fs = std::filesystem;
   std::vector<std::string> out;
   std::set<std::string> folders;
   for (const std::vector<std::string>& paths : runs) {
     const Result<Source> source = scan_source(paths);
-    if (!source) continue;  // said elsewhere
+    if (!source) continue;  // the error is reported elsewhere
     out.insert(out.end(), source->roots.begin(), source->roots.end());
     for (const SourceFile& file : source->files) {
       std::error_code ec;
@@ -81,7 +82,7 @@ std::vector<std::string> readable_paths(const std::vector<std::vector<std::strin
   return out;
 }
 
-// Gives up what is not needed before anybody can ask. Errors: kIo.
+// Gives up access that is not needed, before anybody can send a request. Errors: kIo.
 Status confine(const Arguments& arguments, const Terminal& terminal, std::vector<std::string> readable,
                Companion& companion) {
   if (arguments.get("confine", "auto") == "off") return {};
@@ -92,7 +93,7 @@ Status confine(const Arguments& arguments, const Terminal& terminal, std::vector
   return {};
 }
 
-// Prints the address, and opens it where that is wanted.
+// Prints the address, and opens it in a browser when that is wanted.
 void announce(const Arguments& arguments, const Terminal& terminal, const HttpServer& server, Companion& companion) {
   printf("%s\n", server.url().c_str());
   fflush(stdout);
@@ -109,7 +110,7 @@ std::vector<std::string> whole_paths(const std::vector<std::string>& paths) {
   return out;
 }
 
-// Without a run: a page on which runs below --root are opened.
+// Serves a page without a run, on which runs below --root can be opened.
 int run_start_page(const Arguments& arguments, const Terminal& terminal, const OpenOptions& options,
                    const OpenOptions& compared, const ServeOptions& how) {
   for (const char* of_a_run : {"compare", "title", "follow", "webhook"})
@@ -123,7 +124,7 @@ int run_start_page(const Arguments& arguments, const Terminal& terminal, const O
   if (const Status s = confine(arguments, terminal, *real, companion); !s) return fail(s.error());
   const Result<std::string> drops = private_folder(companion);
   if (!drops) return fail(drops.error());
-  // On the heap: a reading that Ctrl-C leaves behind still writes to it.
+  // On the heap, because a reading that Ctrl-C leaves behind still writes to it.
   auto shelf = std::make_unique<RunShelf>(
       RunShelf::Options{std::move(*real), *drops,
                         [&options, &terminal](ViewRun& run, const std::vector<std::string>& paths) {
@@ -140,7 +141,8 @@ int run_start_page(const Arguments& arguments, const Terminal& terminal, const O
   _exit(kExitGood);
 }
 
-// Errors for what is not there, a folder that may not be listed or holds no files, files none of which may be opened.
+// Returns an error for a path that does not exist, for a folder that cannot be listed or contains no files, and when
+// none of the files can be opened.
 Status check_readable(const std::vector<std::string>& paths) {
   const Result<Source> source = scan_source(paths);
   if (!source) return source.error();
@@ -183,13 +185,13 @@ int run_view(const Arguments& arguments) {
   if (arguments.operands.empty()) return run_start_page(arguments, *terminal, *options, *recorded, how);
   if (arguments.has("root"))
     return fail({ErrorCode::kUsage, "--root is for a page on which runs are opened", {}, "leave it or the run out"});
-  // What is not there is said here, and not on a page.
+  // A missing path is reported here and not on the page.
   if (const Status s = follows ? Status() : check_readable(arguments.operands); !s) return fail(s.error());
   const std::string other = arguments.get("compare");
   if (arguments.has("compare"))
     if (const Result<Source> source = scan_source({other}); !source) return fail(source.error());
   const auto title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
-  // On the heap: a reading that Ctrl-C leaves behind still writes to it.
+  // On the heap, because a reading that Ctrl-C leaves behind still writes to it.
   auto run = std::make_unique<ViewRun>(title, arguments.operands);
   run->set_places(whole_paths(arguments.operands));
   if (!other.empty())
@@ -217,7 +219,7 @@ int run_view(const Arguments& arguments) {
   };
   if ((*server)->serve(work) && !run->busy()) return run->failed() ? kExitError : kExitGood;
   fflush(nullptr);
-  _exit(kExitGood);  // what reads or answers cannot be told to stop, and nothing it does lasts
+  _exit(kExitGood);  // threads that read or answer cannot be told to stop, and nothing that they do is permanent
 }
 
 }  // namespace stageline

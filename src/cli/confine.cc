@@ -19,12 +19,13 @@
 namespace stageline {
 namespace {
 
-// linux/landlock.h, which older systems that we are built on do not have; the numbers are the same on every machine.
+// From linux/landlock.h, which is missing on some older systems where the program is built. The numbers are the same on
+// every machine.
 constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;
 constexpr uint32_t kAskVersion = 1;
 constexpr int kPathBeneath = 1;
 constexpr uint64_t kExecute = 1 << 0, kWriteFile = 1 << 1, kReadFile = 1 << 2, kReadDir = 1 << 3;
-constexpr uint64_t kFirstVersion = (1 << 13) - 1;  // all that Landlock 1 knows of files
+constexpr uint64_t kFirstVersion = (1 << 13) - 1;  // every right on files that version 1 of Landlock knows
 constexpr uint64_t kRefer = 1 << 13, kTruncate = 1 << 14;
 struct Ruleset {
   uint64_t files = 0;
@@ -35,7 +36,7 @@ struct __attribute__((packed)) PathRule {
 };
 
 // What the program itself needs: libraries that are loaded late, time zones, the browser's launcher, facts of the
-// machine (cores, memory), what was recorded into memory and not yet into a file.
+// machine (cores, memory), and recordings that are in memory and not yet in a file.
 constexpr const char* kSystem[] = {"/usr",  "/lib", "/lib64", "/bin",      "/sbin",        "/etc",    "/opt",
                                    "/proc", "/sys", "/nix",   "/dev/null", "/dev/urandom", "/dev/shm"};
 
@@ -46,7 +47,7 @@ Error refused(const std::string& doing, const std::string& path) {
           "--confine off leaves the confinement out"};
 }
 
-// Of a path that is not there nothing needs to be allowed.
+// A path that does not exist needs no rule.
 Status allow(int ruleset, const std::string& path, uint64_t what) {
   const int fd = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   if (fd < 0) return {};
@@ -54,7 +55,7 @@ Status allow(int ruleset, const std::string& path, uint64_t what) {
   PathRule rule;
   rule.allowed = what;
   rule.folder = fd;
-  // Only folders have folders in them.
+  // Rights on folders are not valid for files.
   if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode)) rule.allowed &= kExecute | kWriteFile | kReadFile | kTruncate;
   const long rc = syscall(kAddRule, ruleset, kPathBeneath, &rule, 0);
   Status status;
@@ -75,7 +76,7 @@ Result<std::string> make_folder() {
   return path;
 }
 
-// Messages are a letter, a text and a zero; the end of the pipe is the end of the program.
+// A message is a letter, a text and a zero. The end of the pipe means that the program has ended.
 void serve_companion(int from) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_IGN);
   std::string pending, folder;
@@ -107,7 +108,7 @@ Companion::Companion() {
   const pid_t child = fork();
   if (child == 0) {
     ::close(ends[1]);
-    // Whoever waits for the end of our output shall not wait for this process.
+    // Closes our output, so that nobody who waits for its end waits for this process.
     const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (const int fd : {0, 1, 2}) dup2(nothing, fd);
     serve_companion(ends[0]);
@@ -122,7 +123,8 @@ Companion::Companion() {
 
 void Companion::send(char what, const std::string& text) {
   const std::string message = what + text + std::string(1, '\0');
-  if (pipe_ >= 0 && ::write(pipe_, message.data(), message.size()) < 0) return;  // it has gone: nothing is opened
+  // The companion has gone, so nothing is opened.
+  if (pipe_ >= 0 && ::write(pipe_, message.data(), message.size()) < 0) return;
 }
 
 Result<std::string> private_folder(Companion& companion) {

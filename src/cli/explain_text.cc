@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-constexpr int kBar = 50;  // columns of a whole step
+constexpr int kBar = 50;  // width of a whole step
 
 std::string padded(const std::string& text, int width) {
   return std::string(static_cast<size_t>(std::max(0, width - display_width(text))), ' ') + text;

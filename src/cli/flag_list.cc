@@ -1,4 +1,4 @@
-// Every flag that some command takes, once. Where a flag means something of its own, the command says so
+// Every flag that some command takes, once. When a flag means something special in a command, that command defines it
 // (flag_table.cc).
 #include <string>
 

@@ -18,7 +18,8 @@ namespace {
 constexpr const char* kLastStepHelp =
     "Keep the last profiler step, which is left out when there are several (it is often cut)";
 
-// "operators: …; tb-operator: …" where an option means something else in each, and which analyses have it where few do.
+// Makes one flag of an option that several analyses have. Its help reads "operators: …; tb-operator: …" when the option
+// means something different in each; when only few analyses have it, the help names them.
 Flag shared_option(const std::vector<std::pair<const Analysis*, const AnalysisOption*>>& uses) {
   static std::deque<std::string> kept;  // owns the texts
   constexpr size_t kFew = 3;
@@ -41,7 +42,7 @@ Flag shared_option(const std::vector<std::pair<const Analysis*, const AnalysisOp
   return {first.name, first.value, text, kept.back().c_str()};
 }
 
-// Options that analyses declare themselves, each name once.
+// Returns the options that analyses declare themselves, each name once.
 std::vector<Flag> analysis_flags() {
   std::vector<Flag> flags = {
       {"compat", "NAME",
@@ -53,7 +54,7 @@ std::vector<Flag> analysis_flags() {
       {"overlay", "FILE", "Write the source trace with this answer marked on it", ""},
       {"include-last-profiler-step", "BOOL", kLastStepHelp, ""},
   };
-  std::vector<std::vector<std::pair<const Analysis*, const AnalysisOption*>>> options;  // by name
+  std::vector<std::vector<std::pair<const Analysis*, const AnalysisOption*>>> options;  // for each name
   for (const Analysis* analysis : analyses())
     for (const AnalysisOption& option : analysis->options) {
       if (std::any_of(flags.begin(), flags.end(),

@@ -20,7 +20,7 @@ Error usage(const Command& command, std::string what, std::string hint) {
   return {ErrorCode::kUsage, std::move(what), {}, std::move(hint)};
 }
 
-// "-o" and the letters people expect.
+// Returns the long name of a one-letter flag such as "-o".
 std::string_view long_name(char letter) {
   switch (letter) {
     case 'o': return "output";
@@ -121,7 +121,7 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
       continue;
     }
     if (!value && std::string_view(known.value) == kBoolValue) {
-      // The bare flag means true; a following "true" or "false" is its value.
+      // The flag alone means true; a "true" or "false" after it is its value.
       value = i + 1 < words.size() && (words[i + 1] == "true" || words[i + 1] == "false") ? words[++i] : "true";
     }
     if (!value) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kWidth = 80;
 
-// "  --name VALUE   help…" with the help wrapped in its own column.
+// Returns "  --name VALUE   help…", with the help wrapped in a column of its own.
 std::string entry(const std::string& head, const std::string& text, int column) {
   std::string body = wrapped(text, kWidth, column);
   const int width = display_width(head) + 2;
@@ -38,7 +38,7 @@ struct Item {
   std::string name, text;
 };
 
-// Lists of registered parts; empty when the topic is unknown.
+// Returns a list of registered parts; it is empty when the topic is unknown.
 std::vector<Item> topic_items(std::string_view topic) {
   std::vector<Item> items;
   if (topic == "readers")
@@ -115,7 +115,7 @@ std::string analysis_help_text(const Analysis& analysis) {
   return out + entry("…", "and those of every analysis: stageline analyze --help", 26);
 }
 
-// How to write rules, as comments, then the rules that are compiled in: the output is a file of rules itself.
+// Returns how to write rules, as comments, and then the built-in rules. So the output can be used as a file of rules.
 std::string cell_rules_help_text() {
   return "# How pipeline work is read from the names in profiler traces; --cell-rules FILE puts\n"
          "# yours first. A line is a set, or a rule: WHERE KIND PATTERN.\n"
@@ -141,7 +141,7 @@ int run_help(const Arguments& arguments) {
   }
   const std::string topic = dashed(arguments.operands[0]);
   const Command* command = find_command(topic);
-  const Analysis* analysis = find_analysis(topic);  // a word may be both
+  const Analysis* analysis = find_analysis(topic);  // a word may name both an analysis and a command
   if (command) fputs(command_help_text(*command).c_str(), stdout);
   if (command && analysis) fputs("\n", stdout);
   if (analysis) fputs(analysis_help_text(*analysis).c_str(), stdout);
@@ -194,7 +194,7 @@ std::string join(const std::vector<std::string>& words) {
   return out;
 }
 
-// What may stand as first operand of a command, when that is a name.
+// Returns the words that may stand as the first operand of a command, if that operand is a name.
 std::vector<std::string> operand_words(std::string_view command) {
   std::vector<std::string> words;
   if (command == "analyze")
@@ -228,7 +228,7 @@ bool takes_files(const Command& command) {
   return std::string_view(command.operands).find("PATH") != std::string_view::npos;
 }
 
-// Every flag once, with the choices that any command gives it.
+// Returns every flag once, with the choices that any command gives it.
 std::vector<Flag> every_flag() {
   static std::deque<std::string> kept;  // owns joined choices
   std::vector<Flag> flags = flag_table();
@@ -255,7 +255,7 @@ std::string bash_completion() {
       "prev=${COMP_WORDS[COMP_CWORD-1]}\n"
       "  if [ \"$COMP_CWORD\" = 1 ]; then COMPREPLY=($(compgen -W \"" +
       commands + "\" -- \"$cur\")); return; fi\n  case $prev in\n";
-  // Flags of one command first: what they take there.
+  // Flags that one command defines for itself come first, with the values that they take there.
   std::vector<std::string> done;
   const auto choose = [&](const Flag& f) {
     const auto words = value_words(f);

@@ -20,7 +20,7 @@ namespace {
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
-// "0-3, 8"
+// Returns numbers such as "0-3, 8".
 std::string ranges(const std::vector<int64_t>& numbers) {
   std::string out;
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -33,7 +33,7 @@ std::string ranges(const std::vector<int64_t>& numbers) {
   return out;
 }
 
-// "1 copy", "2 copies"
+// Returns "1 copy", "2 copies".
 std::string counted_label(Category category, int64_t count) {
   std::string label(category_label(category));
   if (count != 1 || !label.ends_with("s")) return label;
@@ -42,7 +42,7 @@ std::string counted_label(Category category, int64_t count) {
   return label;
 }
 
-// `beside_slices`: the lines of the profile say steps and time already.
+// `beside_slices` is true when the lines about the profile already give steps and time.
 void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
   const Extent extent = extent_of(trace);
   lines.emplace_back("stages", std::to_string(extent.stage_count) +
@@ -66,7 +66,8 @@ void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
                          (trace.steps_laid_end_to_end ? ", steps laid end to end" : ""));
 }
 
-// Ascend: level and schema of the recording, and how the job was cut up. Of the first rank; others are said to differ.
+// For Ascend: level and schema of the recording, and how the job was divided. The values are those of the first rank;
+// when other ranks differ, that is noted.
 void ascend_lines(const Trace& trace, const std::vector<size_t>& parts, Lines& lines) {
   const auto told = [&](std::string (*fact)(const Part&)) {
     const std::string first = fact(trace.parts[parts[0]]);
@@ -90,7 +91,7 @@ bool works_on_device(const Part& part) {
                      [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream && lane.end > lane.begin; });
 }
 
-// Profiler traces: what the slices are, as far as --ranks, --steps and --range leave them.
+// For profiler traces: what kinds of slices are left by --ranks, --steps and --range.
 void slice_lines(const Trace& trace, Lines& lines) {
   const SliceCounts counts = count_slices(trace);
   std::vector<int64_t> ranks;

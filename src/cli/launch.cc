@@ -14,7 +14,7 @@ extern char** environ;
 namespace stageline {
 namespace {
 
-// What may be meant for the program when it is sent to us. Ctrl-Z (SIGTSTP) stops both of us by itself.
+// Signals that are sent to us but may be meant for the program. Ctrl-Z (SIGTSTP) stops both processes by itself.
 constexpr int kSentOn[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
 
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
@@ -34,14 +34,14 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-// Waits for the child; until then signals are taken in turn, which needs no handler.
+// Waits for the child. Until it ends, signals are received one by one, so no handler is needed.
 Ended wait_for(pid_t child, const sigset_t& waited) {
   for (;;) {
     siginfo_t info{};
     const int signal = sigwaitinfo(&waited, &info);
-    if (signal < 0) continue;  // EINTR: stopped and continued
+    if (signal < 0) continue;  // EINTR: the process was stopped and continued
     if (signal != SIGCHLD) {
-      // The terminal's own go to the whole group, so to the program too.
+      // The terminal sends its signals to the whole process group, so the program gets them too.
       const bool by_terminal = info.si_code == SI_KERNEL;
       if (!by_terminal) kill(child, signal);
       continue;
@@ -64,11 +64,12 @@ Result<Ended> run_program(const std::vector<std::string>& command,
   sigaddset(&waited, SIGCHLD);
   for (const int signal : kSentOn) sigaddset(&waited, signal);
   sigprocmask(SIG_BLOCK, &waited, &before);
-  std::signal(SIGCHLD, SIG_DFL);  // ignored by our parent, there would be nothing to wait for
+  std::signal(SIGCHLD, SIG_DFL);  // if our parent ignored it, there would be no child to wait for
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigemptyset(&to_default);
-  for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&to_default, signal);  // we ignore them; the program need not
+  // We ignore these signals, but the program should not.
+  for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&to_default, signal);
   posix_spawnattr_setsigdefault(&attributes, &to_default);
   posix_spawnattr_setsigmask(&attributes, &before);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
@@ -93,7 +94,7 @@ Result<Ended> run_program(const std::vector<std::string>& command,
 int end_alike(const Ended& ended) {
   if (ended.signal == 0) return ended.exit_code;
   const rlimit none{0, 0};
-  setrlimit(RLIMIT_CORE, &none);  // one core is enough
+  setrlimit(RLIMIT_CORE, &none);  // one core dump is enough
   std::signal(ended.signal, SIG_DFL);
   sigset_t mask;
   sigemptyset(&mask);

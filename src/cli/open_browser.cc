@@ -17,13 +17,13 @@ bool open_browser(const std::string& url) {
     const char* value = getenv(name);
     return value != nullptr && *value != '\0';
   };
-  // Without a desktop xdg-open starts a text browser, over our own words.
+  // Without a desktop, xdg-open would start a text browser that writes over our own messages.
   if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) return false;
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
-  std::signal(SIGCHLD, SIG_IGN);  // nobody waits for it
+  std::signal(SIGCHLD, SIG_IGN);  // nobody waits for the child
   std::string program = "xdg-open", argument = url;
   char* const words[] = {program.data(), argument.data(), nullptr};
   pid_t child = 0;

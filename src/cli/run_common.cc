@@ -59,7 +59,8 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
 
 namespace {
 
-// --align, --trust-clocks, --align-on. A rival's answer is made of the stamps that the rival sees.
+// Reads --align, --trust-clocks and --align-on. A rival's answer uses the stamps that the rival sees, so they are not
+// changed then.
 Status take_clocks(const Arguments& arguments, Clocks clocks, AlignOptions& options) {
   Result<AlignMode> mode = parse_align_mode(arguments.get("align", "auto"));
   if (!mode) return std::move(mode).error();
@@ -148,11 +149,13 @@ Ghosts ghosts_of(const Arguments& arguments) {
 }
 
 Result<OutputFile> open_output(const std::string& path, const std::vector<std::string>& inputs) {
-  // The gate knows an input once it was listed. Only a file that is there already can be one.
+  // Only listed files are known as inputs, so the inputs are listed here. That is needed only when the output file
+  // exists already.
   if (path != "-" && access(path.c_str(), F_OK) == 0)
     for (const std::string& input : inputs)
       if (!input.empty())
-        if (const Result<Source> listed = scan_source({input}); !listed) continue;  // said when it is read
+        // The error is reported when it is read.
+        if (const Result<Source> listed = scan_source({input}); !listed) continue;
   return OutputFile::create(path);
 }
 

@@ -81,7 +81,7 @@ Result<UnitCosts> costs_of(const Arguments& a, UnitCosts costs) {
   costs.weight_ns = values.size() == 2 ? values[1] - values[1] / 2 : values[2];
   costs.backward_ns = costs.input_ns + costs.weight_ns;
   costs.overlapped_ns = values.size() == 4 ? values[3] : costs.forward_ns + costs.backward_ns;
-  if (costs.input_ns == 0) return bad;  // "10,1ns" has no halves
+  if (costs.input_ns == 0) return bad;  // "10,1ns" cannot be divided into halves
   return costs;
 }
 

@@ -6,7 +6,7 @@
 namespace stageline {
 namespace {
 
-constexpr char kRule = 1, kIdle = 2;  // in a row of one byte a column
+constexpr char kRule = 1, kIdle = 2;  // for a row with one byte for each column
 
 std::string label_of(const ScheduleCell& cell, bool with_chunk) {
   std::string text;
@@ -33,7 +33,7 @@ const char* colour_of(CellKind kind) {
 
 struct Row {
   std::string columns;
-  std::vector<const char*> colours;  // per column, nullptr where idle
+  std::vector<const char*> colours;  // one for each column; nullptr where it is idle
 };
 
 void append_slice(std::string& out, const Row& row, size_t begin, size_t end, bool colour) {
@@ -55,7 +55,7 @@ std::string drawn_schedule(const Schedule& schedule, const std::vector<std::vect
                            int width_columns, bool colour) {
   if (times.size() > kMostDrawnRanks) return {};
   const bool with_chunk = schedule.sizes.chunks > 1;
-  // Every label fits its cell, with a blank after it.
+  // A column is so short that every label fits into its cell, with a blank after it.
   double column_ns = 1e300;
   int64_t last = 0;
   for (size_t r = 0; r < times.size(); ++r)

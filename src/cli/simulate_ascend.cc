@@ -9,9 +9,9 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kLatencyNs = 200'000;  // of a message, unless --latency says otherwise
-constexpr int64_t kMostRanks = 65'536;   // each is a folder with databases
-constexpr int64_t kReduceNs = 500'000;   // of the gradients
+constexpr int64_t kLatencyNs = 200'000;  // time of a message, unless --latency gives another
+constexpr int64_t kMostRanks = 65'536;   // each rank is a folder with databases
+constexpr int64_t kReduceNs = 500'000;   // time to reduce the gradients
 
 Status check_choice(const Arguments& a, const char* name) {
   const std::string choices = flag_of(*a.command, name).choices, given = a.get(name);

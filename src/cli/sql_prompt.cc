@@ -24,7 +24,7 @@ constexpr size_t kLongestLine = 100'000;
 std::atomic<bool> g_interrupted{false};
 void on_prompt_interrupt(int) { g_interrupted.store(true); }
 
-// Keys as they are pressed, and Ctrl-C as a word to the query that runs; all as it was when it goes.
+// Delivers keys as they are pressed, and lets Ctrl-C interrupt the running query. The destructor restores the terminal.
 class RawTerminal {
  public:
   RawTerminal() {
@@ -37,7 +37,7 @@ class RawTerminal {
       tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     }
     struct sigaction action = {};
-    action.sa_handler = on_prompt_interrupt;  // no SA_RESTART: a read gives up
+    action.sa_handler = on_prompt_interrupt;  // there is no SA_RESTART, so a read is interrupted
     sigaction(SIGINT, &action, &signal_before_);
   }
   ~RawTerminal() {
@@ -64,7 +64,7 @@ void print(std::string_view text) {
 bool is_letter(char c) { return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 void draw(const LineEditor& editor, std::string_view prompt) {
-  // The line on one row: of a long one the part around the cursor. 80 columns are on every terminal.
+  // The line is shown on one row; of a long line, the part around the cursor. Every terminal has 80 columns.
   const std::string& text = editor.text();
   size_t from = 0;
   const auto width = [&](size_t a, size_t b) {
@@ -85,7 +85,7 @@ std::vector<std::string> words_of(const sql::Session& session) {
                                     "ORDER BY", "LIMIT", "JOIN",  "CREATE TEMP VIEW"};
   for (const auto& source : session.tables()) {
     words.push_back(source->name());
-    if (source->name().find("__") != std::string::npos) continue;  // its columns are known once it has run
+    if (source->name().find("__") != std::string::npos) continue;  // its columns are known only after it has run
     if (const auto columns = source->columns())
       for (const sql::SqlColumn& column : *columns) words.push_back(column.name);
   }
@@ -134,7 +134,7 @@ LineEditor::Event LineEditor::key(unsigned char byte) {
     case 0x0e:
       if (place_ < history_.size()) recall(place_ + 1);
       return Event::kNone;
-    case 0x17: {  // Ctrl-W: the word before
+    case 0x17: {  // Ctrl-W: deletes the word before the cursor
       size_t from = cursor_;
       while (from > 0 && text_[from - 1] == ' ') --from;
       while (from > 0 && text_[from - 1] != ' ') --from;
@@ -156,7 +156,7 @@ LineEditor::Event LineEditor::key(unsigned char byte) {
   return Event::kNone;
 }
 
-// "ESC [ A": arrows and their kin; what is not known is passed over.
+// Handles sequences such as "ESC [ A": arrows and similar keys. Unknown sequences are ignored.
 LineEditor::Event LineEditor::escape(unsigned char byte) {
   sequence_ += static_cast<char>(byte);
   if (sequence_.size() == 2 && (byte == '[' || byte == 'O')) return Event::kNone;
@@ -287,7 +287,7 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
         print("^C\n");
         break;
       case LineEditor::Event::kLine: {
-        g_interrupted = false;  // from here on Ctrl-C means the query, before anybody sees that it runs
+        g_interrupted = false;  // from here on Ctrl-C stops the query, before anybody can see that it runs
         print("\n");
         const std::string line = editor.take();
         const std::string_view word = trim(line);

@@ -34,7 +34,7 @@ std::string language_of_environment() {
   return "en";
 }
 
-// 0 when nobody says: not a terminal and no COLUMNS.
+// Returns 0 when the width is unknown: the output is not a terminal and COLUMNS is not set.
 int full_columns() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
@@ -52,7 +52,7 @@ std::string painted(std::string_view text, const char* code, bool colour) {
   return colour ? std::string("\x1b[") + code + "m" + std::string(text) + "\x1b[0m" : std::string(text);
 }
 
-// A token and the space it takes: CJK may be broken between any two characters.
+// Splits text into tokens, each with the space after it. A line of CJK text may be broken between any two characters.
 std::vector<std::string> tokens_of(std::string_view text) {
   std::vector<std::string> tokens;
   std::string word;
@@ -121,7 +121,7 @@ Result<Terminal> terminal_for(const Arguments& arguments) {
 }
 
 int fail(const Error& error) {
-  // Names of files and values of flags may hold anything: controls must not reach a terminal.
+  // Names of files and values of flags may contain anything, but control characters must not reach a terminal.
   std::string text = terminal_text(error.text(), true);
   constexpr size_t kMaxShown = 3000;
   if (text.size() > kMaxShown) text = text.substr(0, kMaxShown / 2) + " … " + text.substr(text.size() - kMaxShown / 2);
@@ -177,7 +177,7 @@ std::string priced_title(const Terminal& terminal, const std::string& title, con
   };
   const int room = price.empty() ? terminal.width : terminal.width - display_width(price) - 2;
   if (display_width(title) <= room) return line(title);
-  // The price stands at the end of the first line, the sentence goes on below.
+  // The price stands at the end of the first line, and the sentence continues below it.
   const std::string lines = wrapped(title, std::max(room, 20), 0);
   const size_t first = lines.find('\n');
   std::string rest = lines.substr(first + 1);

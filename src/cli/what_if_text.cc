@@ -9,28 +9,28 @@
 namespace stageline {
 namespace {
 
-constexpr int kIndent = 4, kLabel = 9;  // columns
+constexpr int kIndent = 4, kLabel = 9;  // in columns
 
-// "−18.5 %": a saving as the change of the step.
+// Returns "−18.5 %": a saving as the change of the step.
 std::string change(double saving_share) {
   return (saving_share > 0 ? "−" : saving_share < 0 ? "+" : "") + percent(std::abs(saving_share));
 }
 
-// `lead`, then `text` wrapped beside it.
+// Returns `lead`, with `text` wrapped beside it.
 std::string beside(const std::string& lead, int columns, const std::string& text, int width) {
   const std::string lines = wrapped(text, width, columns);
   return lead + std::string(static_cast<size_t>(std::max(0, columns - display_width(lead))), ' ') +
          lines.substr(static_cast<size_t>(columns));
 }
 
-// A step of another size does other work: its price is that of a micro-batch.
+// A step of another size does other work, so its price is given for one micro-batch.
 std::string price_text(const Fix& fix, const Terminal& terminal) {
   Args args;
   args.flag("per_micro_batch", fix.changes.micro_batches > 0).set("change", change(fix.price.share()));
   return terminal.say("what_if.price", args);
 }
 
-// "2.21 s a step, 32 steps; replayed to 0.00 %, other orders to +0.3 %".
+// Returns "2.21 s a step, 32 steps; replayed to 0.00 %, other orders to +0.3 %".
 std::string base_text(const WhatIf& model, const Terminal& terminal) {
   const ModelError& error = model.error();
   int64_t steps = 0;
@@ -46,7 +46,8 @@ std::string base_text(const WhatIf& model, const Terminal& terminal) {
   return terminal.say("what_if.base", args);
 }
 
-// "1.  balance the stages …                  −18.1 % a step": the price at the right edge of the last line.
+// Returns "1.  balance the stages …                  −18.1 % a step": the price stands at the right edge of the last
+// line.
 std::string title_line(const std::string& number, const std::string& name, const std::string& price, int width) {
   std::string text = beside(number, kIndent, name, std::max(width - display_width(price) - 2, kIndent + 20));
   text.pop_back();
