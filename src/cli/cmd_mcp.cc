@@ -49,7 +49,7 @@ struct Desk {
   bool gone = false;   // nobody reads the answers any more
   std::optional<Error> failed;
   Server::Notice at_work;
-  std::unique_ptr<Progress> progress;  // of the request in work
+  std::unique_ptr<Progress> progress;  // progress of the request in work
   bool dropped = false;                // the request in work was cancelled, so no answer is sent
   int64_t told_bytes = -1;
 };

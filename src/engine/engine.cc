@@ -165,7 +165,7 @@ void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics&
 std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics, bool whole) {
   const Trace& trace = run->trace();
   std::vector<Table> tables;
-  Diagnostics notes;                            // of all analyses: what several of them note is one flaw
+  Diagnostics notes;                            // for all analyses: a flaw that several of them note is one flaw
   constexpr size_t kMostEventRows = 2'000'000;  // a row takes some 200 bytes until it is written
   const bool huge = trace.slice_count() > kMostEventRows;
   if (whole && huge)

@@ -78,7 +78,7 @@ std::string version_of(const std::string& path) {
   return std::to_string(size) + " " + std::to_string(modified_ns) + " " + text;
 }
 
-// Returns a text that identifies a unit and its source: "paddle-log 0.1.0 rank 3 machine 0 device 3 m0
+// Returns a text that identifies a unit and its source: "paddle-log 0.1.0 rank 3 machine 0 device 3 m0 |
 // /logs/workerlog.3 4711 1700000000000000000 89abcdef".
 std::string key_of(const DigestPlan& plan, const DigestUnit& unit) {
   const Part& who = unit.rank.who;

@@ -44,7 +44,7 @@ struct DigestCount {
   int64_t made = 0;    // made new
   int64_t remade = 0;  // part of `made`: they replaced a damaged digest, or one of an older state of the source
   int64_t kept = 0;    // they were there, intact and of the present state of the source
-  int64_t cells = 0;   // in the digests that were made
+  int64_t cells = 0;   // number in the digests that were made
   int64_t bytes = 0;   // size in the folder of all digests
   std::vector<Error> failures;
   Diagnostics

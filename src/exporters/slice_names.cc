@@ -19,7 +19,7 @@ uint64_t shown_dur_ns(const Cells& cells, size_t i) {
 }
 
 struct Shown {
-  uint64_t hundredths;  // of the unit; a half is rounded up
+  uint64_t hundredths;  // hundredths of the unit; a half is rounded up
   NameUnit unit;
 };
 

@@ -32,7 +32,7 @@ const Waterfall& waterfall_of(const Run& run);
 struct RunGraph {
   std::shared_ptr<const StepGraph> graph;  // nullptr when there is none; then `error` gives the reason
   std::optional<Error> error;
-  Diagnostics notes;  // what the graph assumes
+  Diagnostics notes;  // the assumptions of the graph
 };
 const RunGraph& graph_of(const Run& run, LaunchRule rule);
 

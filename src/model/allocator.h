@@ -26,7 +26,8 @@ struct AllocatorEvent {
   int64_t time_ns = 0;
   uint64_t address = 0;
   int64_t bytes = 0;
-  int64_t device_free = -1;  // of kOutOfMemory only: what was still free on the device; −1 when the file does not say
+  // For kOutOfMemory only: how much was still free on the device; −1 when the file does not tell.
+  int64_t device_free = -1;
   int64_t stream = 0;
   int32_t device = 0;
   AllocatorAction action = AllocatorAction::kOther;
@@ -46,7 +47,7 @@ struct AllocatorBlock {
 
 struct AllocatorSegment {
   uint64_t address = 0;
-  int64_t bytes = 0, allocated = -1, active = -1;  // as the snapshot says; −1 when it does not
+  int64_t bytes = 0, allocated = -1, active = -1;  // as in the snapshot; −1 when the snapshot does not tell
   int64_t stream = 0;
   int32_t device = 0;
   bool is_large = false, is_expandable = false;

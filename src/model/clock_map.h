@@ -34,7 +34,7 @@ std::string_view evidence_name(ClockEvidence evidence);  // "reference", "shared
 struct ClockSegment {
   int64_t from_ns = INT64_MIN;  // the segment holds for stamps from here up to the next segment's from_ns
   int64_t origin_ns = 0;        // the stamp of this clock at which offset_ns holds
-  int64_t offset_ns = 0;        // what this clock shows minus what the reference's shows
+  int64_t offset_ns = 0;        // this clock's time minus the reference's time
   // The true offset at origin_ns lies within ± this of offset_ns; −1 when no bound is known.
   int64_t offset_half_ns = -1;
   double offset_error_ns = -1;  // one standard error of offset_ns, which is an estimate and no bound; −1 when unknown
@@ -42,7 +42,7 @@ struct ClockSegment {
   double drift_half = -1;     // the true drift lies within ± this of drift; −1 when no bound is known
   double drift_error = -1;    // one standard error of the drift; −1 when unknown
   int64_t message_count = 0;  // how many matched messages, collectives or gaps the segment was fitted to
-  ClockEvidence evidence = ClockEvidence::kTrusted;  // what this segment was measured by
+  ClockEvidence evidence = ClockEvidence::kTrusted;  // the kind of evidence for this segment
   // The rank whose clock is the reference; ranks that nothing connects to the first have one among themselves.
   int32_t reference_rank = -1;
 };

@@ -24,7 +24,7 @@ struct Course {
   size_t high_count = 0;      // kOnset, kEvery and kSome: how many values are high
   double low = 0, high = 0;   // the two levels; for kTrend the first and the last value of the line
   double noise = 0;           // standard deviation of the values about the shape
-  std::vector<double> level;  // what the shape says each value is; as long as the values
+  std::vector<double> level;  // how the shape explains each value; it has as many entries as the values
   bool varies() const { return kind != CourseKind::kConstant; }
 };
 

@@ -14,25 +14,27 @@ namespace stageline {
 // Where the numbers of a finding can be looked up: `stageline analyze ANALYSIS …`, in the table TABLE of its answer.
 struct FindingEvidence {
   std::string analysis;  // the analysis, "links"; "" when no analysis shows these numbers
-  std::string table;     // its table, "by_link"; "" stands for the whole answer
+  std::string table;     // the table of its answer, "by_link"; "" means the whole answer
 };
 
 // What would help, and what that is worth, from a replay (diagnosis/what_if/what_if) or from sums.
 struct FindingPrice {
-  std::string fix_en, fix_zh;  // what to do, a clause without a full stop: "Move about two layers away from stage 3"
-  std::string command;   // what to type or to set: "stageline what-if … --micro-batches 8", a layout string; may be ""
-  double saving_ns = 0;  // saved in the mean step; 0 when nobody computed it
+  std::string fix_en, fix_zh;  // the advice, a clause without a full stop: "Move about two layers away from stage 3"
+  // The command to type or the setting: "stageline what-if … --micro-batches 8", a layout string; may be "".
+  std::string command;
+  double saving_ns = 0;    // time saved in the mean step; 0 when it was not computed
   bool per_token = false;  // the fix changes how much work a step does, so saving_ns compares equal amounts of work
-  std::string assumption_en, assumption_zh;  // what the saving presumes; may be ""
+  std::string assumption_en, assumption_zh;  // the assumptions of the saving; may be ""
 };
 
 struct Finding {
   std::string id;     // stable name: one of finding_ids(), "none", or "offer.…" for offers of what-if
   double weight = 0;  // share of the step's time that is at stake, 0 … 1; findings are ordered by it
   std::string value;  // the number that matters, in short: "2.08×", "36.4 %"
-  std::string value_note_en, value_note_zh;  // what the value is a share or multiple of: "of the median stage"
-  std::string title_en, title_zh;            // one sentence
-  std::string detail_en, detail_zh;          // evidence and what to try; one or two sentences
+  // The base of which the value is a share or multiple: "of the median stage".
+  std::string value_note_en, value_note_zh;
+  std::string title_en, title_zh;    // one sentence
+  std::string detail_en, detail_zh;  // evidence and what to try; one or two sentences
 
   // Fields of findings that have a price. Times are per step, the mean over the steps looked at; outlier steps are left
   // out where the finding is not about them. Two findings with the same cause are one: `explain` keeps the one with the

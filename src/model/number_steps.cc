@@ -38,7 +38,7 @@ void each_repetition(const std::vector<Op>& ops, Keep keep, Take take) {
 void number_steps(std::vector<Op>& ops, std::string_view format, std::string_view unit, Diagnostics& diagnostics) {
   const auto numbered = [](const Op& op) { return is_compute(op.kind) && op.micro_batch != kUnknown; };
   for (Op& op : ops) op.step = 0;
-  std::map<int32_t, std::vector<Round>> rounds;  // by rank
+  std::map<int32_t, std::vector<Round>> rounds;  // indexed by rank
   size_t least = SIZE_MAX, most = 0;
   std::vector<uint32_t> round_of(ops.size(), 0);
   each_repetition(ops, numbered, [&](uint32_t i, size_t k, size_t n) {

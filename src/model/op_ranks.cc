@@ -12,7 +12,7 @@ namespace {
 using Place = std::pair<int32_t, int32_t>;  // stage, dp
 
 struct OpRankFacts {
-  std::set<Place> places;  // as the rows give them; kUnknown where they do not say
+  std::set<Place> places;  // as in the rows; kUnknown when they do not tell
   int32_t stage = kUnknown, dp = kUnknown;
 };
 

@@ -14,7 +14,7 @@ struct Rgb {
 
 struct Theme {
   Rgb background, ink, muted, line, soft, idle, idle_hatch, accent;
-  Rgb group[7];       // by KindGroup
+  Rgb group[7];       // indexed by KindGroup
   Rgb group_text[7];  // text on a cell of that group, contrast at least 4.5:1
   Rgb kernel[4];      // device work of profiler traces: computing, communication, memory, other
 };

@@ -98,7 +98,7 @@ PipelineSums pipeline_sums(const Trace& trace) {
     StepSums& step = steps[s];
     step.step = range.step;
     bool any_compute = false;
-    Span all, work;  // of all cells, and of the step's own work; in common time
+    Span all, work;  // start and end of all cells, and of the step's own work; in common time
     for (size_t i = range.begin; i < range.end;) {
       RankSums rank;
       rank.step = range.step;

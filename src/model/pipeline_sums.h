@@ -19,7 +19,8 @@ struct StepSums {
   // step. Steps follow one another: work other than compute that starts before the previous step is over does not count
   // either.
   int64_t start_ns = 0, end_ns = 0;
-  int64_t pipeline_start_ns = 0, pipeline_end_ns = 0;  // of the compute cells (F, B, I, W, F&B)
+  // First start and last end of the compute cells (F, B, I, W, F&B).
+  int64_t pipeline_start_ns = 0, pipeline_end_ns = 0;
   int64_t span_ns() const { return between_ns(start_ns, end_ns); }
   int64_t pipeline_span_ns() const { return between_ns(pipeline_start_ns, pipeline_end_ns); }
 };
@@ -35,8 +36,8 @@ struct RankSums {
 };
 
 struct PipelineSums {
-  std::vector<StepSums> steps;  // in order of steps
-  std::vector<RankSums> ranks;  // by step, then part; ranks without compute cells in a step are absent
+  std::vector<StepSums> steps;  // sorted by step
+  std::vector<RankSums> ranks;  // sorted by step, then part; ranks without compute cells in a step are absent
   // Steps, ascending, that say nothing about the others. In a run of four steps or more these are the steps of at least
   // kOutlierStep × the median span, except those that a shape in time explains (long from one step on, in every n-th
   // step, or more with each step; model/course.h). Where ranks share no sure clock, the longest span that one rank has

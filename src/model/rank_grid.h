@@ -16,7 +16,8 @@ enum class GridDim : uint8_t { kTp, kCp, kDp, kPp };
 inline constexpr size_t kGridDims = 4;
 
 struct RankGrid {
-  std::array<int32_t, kGridDims> size = {1, 1, 1, 1};  // by GridDim, each at least 1; the product fits an int32_t
+  // Indexed by GridDim, each at least 1; the product fits an int32_t.
+  std::array<int32_t, kGridDims> size = {1, 1, 1, 1};
   std::array<GridDim, kGridDims> order = {GridDim::kTp, GridDim::kCp, GridDim::kDp, GridDim::kPp};  // fastest first
 
   int32_t of(GridDim dim) const { return size[static_cast<size_t>(dim)]; }

@@ -21,8 +21,8 @@ struct ScheduleSizes {
   int32_t stages = 4;         // p: ranks in the pipeline
   int32_t micro_batches = 8;  // m
   int32_t chunks = 1;         // v: model chunks per rank
-  int32_t group = 0;       // of interleaved schedules: micro-batches per group; 0 stands for the schedule's own default
-  bool dw_detach = false;  // of dualpipe-v-mindspeed: in the cool-down weight gradients are separate cells
+  int32_t group = 0;       // for interleaved schedules: micro-batches in one group; 0 means the schedule's own default
+  bool dw_detach = false;  // for dualpipe-v-mindspeed: in the cool-down, weight gradients are separate cells
   PlanCosts plan = {};     // zbvpp  NOLINT(readability-redundant-member-init): GCC wants it
 };
 
@@ -87,7 +87,7 @@ struct UnitCosts {
 struct ScheduleDef {
   const char* name;     // "1f1b"
   const char* summary;  // one line for help
-  const char* source;   // where the definition comes from
+  const char* source;   // the source of the definition
   // Where both are equal the schedule always has that many chunks; else it takes 1 … most_chunks.
   int32_t default_chunks, most_chunks;
   bool grouped;  // whether it takes ScheduleSizes::group

@@ -72,19 +72,19 @@ std::string_view memory_kernel_label(std::string_view name);
 
 // ---- sparse facts ---------------------------------------------------------------------------
 
-struct CopyFact {  // of copies and memsets
+struct CopyFact {  // for copies and memsets
   uint32_t slice = 0;
   int64_t bytes = -1;
   double bandwidth_gbps = 0;  // as Kineto wrote it; 0 when it did not
 };
 
-struct SyncFact {  // of cuda_sync rows
+struct SyncFact {  // for cuda_sync rows
   uint32_t slice = 0;
   int64_t wait_on_stream = -1;
   int64_t wait_on_record_correlation = -1;  // the number of the cudaEventRecord call that is waited for
 };
 
-struct CollectiveFact {  // of record_param_comms and communication kernels
+struct CollectiveFact {  // for record_param_comms and communication kernels
   uint32_t slice = 0;
   StringId name = 0;   // "allreduce", "send", …
   StringId dtype = 0;  // "BFloat16"
@@ -94,53 +94,53 @@ struct CollectiveFact {  // of record_param_comms and communication kernels
   StringId in_split = 0, out_split = 0;
   int64_t in_elements = 0, out_elements = 0;
   int64_t group_size = 0;
-  int64_t peer = -1;  // of send and recv, the argument "Rank": the other side's rank within the group
+  int64_t peer = -1;  // for send and recv: the argument "Rank", which is the other side's rank within the group
   int64_t src_rank = -1, dst_rank = -1;  // global ranks
   int64_t seq = -1;
   StringId comms_id = 0;  // equal on all ranks of one collective
   int64_t bytes = -1;     // the larger of in and out elements times the size of dtype; −1 when unknown
 };
 
-struct OperatorFact {  // of ops that take part in autograd
+struct OperatorFact {  // for operators that take part in autograd
   uint32_t slice = 0;
   int32_t forward_thread = -1;  // "Fwd thread id", a number of RecordFunction's; 0 in the forward pass
   int64_t sequence_number = -1;
 };
 
-struct PythonFact {  // of python_function rows whose parent is not the enclosing frame
+struct PythonFact {  // for python_function rows whose parent is not the enclosing frame
   uint32_t slice = 0;
   uint32_t parent = kNoSliceIndex;
 };
 
-struct InputFact {  // of operators recorded with record_shapes; texts as the file has them
+struct InputFact {  // for operators recorded with record_shapes; the texts are as in the file
   uint32_t slice = 0;
   StringId dims = 0;      // "[[5, 128], [], []]"
   StringId types = 0;     // "[\"float\", \"int\", \"\"]"
   StringId concrete = 0;  // "[\"\", \"[1, 1]\", …]"; kept only where FLOPs or a message's peer are computed from it
 };
 
-struct KernelFact {  // how a kernel was launched; −1 where the trace does not say
+struct KernelFact {  // how a kernel was launched; −1 when the trace does not tell
   uint32_t slice = 0;
   float blocks_per_sm = -1;
   float warps_per_sm = -1;
   float occupancy_percent = -1;  // "est. achieved occupancy %"
-  int32_t registers = -1;        // per thread
+  int32_t registers = -1;        // registers for each thread
   int32_t shared_bytes = -1;     // static and dynamic together
   StringId grid = 0, block = 0;  // "[512, 1, 1]"
 };
 
-struct StackFact {  // of operators of verbose captures, TorchScript and traces up to torch 1.10
+struct StackFact {  // for operators of verbose captures, TorchScript and traces up to torch 1.10
   uint32_t slice = 0;
   StringId stack = 0;    // "Call stack": entries, innermost first, with ";" between
-  StringId modules = 0;  // "Module Hierarchy": of TorchScript
+  StringId modules = 0;  // "Module Hierarchy", which TorchScript writes
 };
 
-struct ModuleFact {  // of nn.Module calls
+struct ModuleFact {  // for nn.Module calls
   uint32_t slice = 0;
   int64_t module_id = -1;  // "Python module id": equal for calls of one object
 };
 
-struct OwnerFact {  // of launch calls whose "External id" names another operator than the innermost one around them
+struct OwnerFact {  // for launch calls whose "External id" names another operator than the innermost one around them
   uint32_t slice = 0;
   uint32_t owner = kNoSliceIndex;
 };

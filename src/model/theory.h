@@ -45,7 +45,7 @@ struct RankPhases {
   int32_t step = 0, part = 0;
   int64_t start_ns = 0, steady_ns = 0, cool_down_ns = 0, end_ns = 0;
 };
-std::vector<RankPhases> rank_phases(const Trace& trace);  // by step, then part. Expects sorted cells; O(cells)
+std::vector<RankPhases> rank_phases(const Trace& trace);  // sorted by step, then part. Expects sorted cells. O(cells)
 
 // The phases of a whole pipeline in one step: they begin with the first start, the first backward of any rank, the end
 // of the last forward of any rank, and end with the last end. Ordered by step, then replica. Times are common times;

@@ -40,7 +40,8 @@ struct Slices {
   std::vector<uint32_t> correlation;
   // For device work its launch; for a launch the last work it launched; else kNoSliceIndex.
   std::vector<uint32_t> partner;
-  std::vector<uint32_t> args_offset_low;  // where the event's text stands in Part::files, decompressed: the low 32 bits
+  // Low 32 bits of the position of the event's text in Part::files, decompressed.
+  std::vector<uint32_t> args_offset_low;
   std::vector<uint8_t> args_offset_high;  // and the 8 bits above
   std::vector<uint16_t> stream_id;        // index into Part::streams; 0 when the event names no stream
   std::vector<uint16_t> step;             // index + 1 into Part::steps; 0 outside every step
@@ -75,7 +76,7 @@ struct SourceRef {  // one file of a part; files stand in the order of reading
   std::string path;
   int64_t first_offset = 0;  // position of its first byte, counting the decompressed bytes of all files of the part
   uint32_t first_index = 0;  // Slices::file_index of its first event
-  int64_t size_bytes = 0;    // its size when read: a file that has changed since is refused
+  int64_t size_bytes = 0;    // its size when it was read; a file that has changed since is refused
   int64_t modified_ns = 0;
 };
 
@@ -149,7 +150,7 @@ struct Part {
 
   // The following are filled for profiler traces only; sparse facts are ordered by slice.
   std::vector<SourceRef> files;
-  std::vector<int64_t> streams = {-1};  // by stream_id: the number that the events gave
+  std::vector<int64_t> streams = {-1};  // indexed by stream_id: the number that the events gave
   std::vector<ProfilerStep> steps;      // ordered by start
   std::vector<CopyFact> copies;
   std::vector<SyncFact> syncs;
@@ -172,7 +173,7 @@ struct Part {
   std::vector<MetaField> metadata;
   std::vector<StepSummary> step_summaries;
   std::vector<LinkSummary> link_summaries;
-  std::vector<XlaStep> xla_steps;        // of the whole host; kept with the first of its ranks
+  std::vector<XlaStep> xla_steps;        // for the whole host; kept with the first of its ranks
   AllocatorSnapshot allocator;           // filled from memory snapshots only
   std::vector<FlightCall> flight_calls;  // filled from flight recorders only, which have no other facts
   // For ranks that are read one by one: what RankReading::settle needs and no column holds.
@@ -217,7 +218,7 @@ enum class AlignState : uint8_t {
 };
 
 struct CategoryInfo {
-  std::string text;  // as the source spells it; "" for events without one
+  std::string text;  // spelled as in the source; "" for events without one
   Category kind = Category::kOther;
 };
 inline constexpr size_t kMaxCategories = 255;  // categories beyond this number share one entry, "(more categories)"
@@ -301,7 +302,8 @@ struct Trace {
 
 // What aligning the clocks led to; each output says it in its own words.
 struct ClockSummary {
-  std::vector<ClockEvidence> by;  // what the clocks were measured by, the best first; empty when nothing was aligned
+  // The kinds of evidence for the clocks, the best first; empty when nothing was aligned.
+  std::vector<ClockEvidence> by;
   // Ranks that nothing connects to the clock that most ranks share; empty where no ranks share one.
   std::vector<int32_t> untied;
   int64_t half_ns = -1;  // bound of the worst offset; −1 when some have none

@@ -14,12 +14,12 @@
 
 namespace stageline {
 
-struct AllocatorSum {  // of one device
+struct AllocatorSum {  // sums for one device
   int32_t device = 0;
   int64_t segments = 0, blocks = 0;
   int64_t reserved_bytes = 0;
   int64_t allocated_bytes = 0;      // bytes that were asked for, in active blocks
-  int64_t free_internal_bytes = 0;  // what rounding added to the active blocks
+  int64_t free_internal_bytes = 0;  // bytes that rounding added to the active blocks
   int64_t free_external_bytes = 0;  // bytes in blocks that are not active, including those that wait for a stream
   int64_t awaiting_bytes = 0;       // those of them that wait for a stream
   int64_t largest_free_bytes = 0;   // size of the largest inactive block

@@ -1,4 +1,4 @@
-// Who called whom, over the rows of one rank, in one of three ways:
+// The tree of calls over the rows of one rank, made in one of three ways:
 //
 //   default           one graph: the enclosing slice of a thread, a Python frame's own parent where its thread
 //                     holds none, device work under its operator (else its launch), the first backward operator
@@ -40,9 +40,8 @@ struct CallGraph {
   std::vector<int64_t> backward_kernel_ns;  // default mode: kernel time of what is under it by kForward
   static constexpr int64_t kNullTime = INT64_MIN;
 
-  // Hta call graph: −
-  // thread id
-  // of a top node's thread, which HTA calls its parent; 0 for all other rows.
+  // For each row, in the mode of HTA's call graph: −|thread id| of a top node's thread, which HTA calls the node's
+  // parent; 0 for all other rows.
   std::vector<int64_t> thread_root;
 
   bool has(int32_t row) const { return row >= 0 && parent[static_cast<size_t>(row)] != kAbsent; }
@@ -77,7 +76,7 @@ struct ThreadRows {
 };
 std::vector<ThreadRows> rows_by_thread(const TorchRank& rank, std::string_view moved = {}, std::string_view into = {});
 
-// By HTA's rule for a thread of its call stack, if any row is on a stream above 0, only such rows count.
+// HTA's rule for a thread of its call stack: if any row is on a stream above 0, only such rows count.
 enum class StackDevice : uint8_t { kHost, kDevice, kMixed };
 StackDevice stack_device(const TorchRank& rank, ThreadRows& thread);
 

@@ -28,7 +28,7 @@ namespace stageline {
 enum class FrameKind : uint8_t {
   kRoot,           // only node 0
   kPython,         // a Python function
-  kOperator,       // of the framework
+  kOperator,       // an operator of the framework
   kAnnotation,     // a range that the program named
   kCall,           // a call of the device's runtime or driver, or the profiler's own work
   kDevice,         // a kernel that computes

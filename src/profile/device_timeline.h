@@ -50,10 +50,10 @@ inline constexpr size_t kIdleOwnerCount = static_cast<size_t>(IdleOwner::kUnseen
 
 struct HostNode {
   uint32_t parent = 0;                     // comes before this node; kHostRoot is its own parent
-  StringId name = 0;                       // of one of the slices it was made of
-  Category category = Category::kOther;    // of the same slice
+  StringId name = 0;                       // name of one of the slices that the node was made of
+  Category category = Category::kOther;    // category of the same slice
   uint32_t slice = kNoSliceIndex;          // the longest slice of the node
-  IdleOwner context = IdleOwner::kUnseen;  // what the node, or one around it, tells; kUnseen when nothing does
+  IdleOwner context = IdleOwner::kUnseen;  // owner that the node, or one around it, tells; kUnseen when none does
 };
 inline constexpr uint32_t kHostRoot = 0;
 
@@ -125,7 +125,7 @@ struct DeviceTimeline {
   // For each node: kernels that are shorter than the call there which launched them alone; and the part of between_ns
   // before such kernels.
   std::vector<int64_t> short_pauses_ns, short_kernel_count;
-  int64_t shortest_kernel_ns = 0;    // of all kernels that compute: the least that a kernel takes, whatever it does
+  int64_t shortest_kernel_ns = 0;    // shortest of all kernels that compute: the least time that any kernel takes
   std::vector<DrainedIdle> drained;  // ordered by wait node and key
   int64_t longest_gap_ns = 0;
 

@@ -40,7 +40,7 @@ struct FlightProblem {
   std::vector<int32_t> waiting;       // ranks that made the call and for which it is not finished
   std::vector<int32_t> not_started;   // those of them that have only enqueued it
   std::vector<int32_t> without_dump;  // members of which nothing is known
-  std::string expected, found;        // of a difference: "[[10]]", and "rank 3: [[12]]"
+  std::string expected, found;        // for a difference: "[[10]]", and "rank 3: [[12]]"
   int64_t since_ns = 0;               // when the first of those that wait made it, on its host's clock
   int32_t part = -1;                  // of the first culprit, else of the first that waits; −1 when it has no dump
   uint32_t slice = kNoSliceIndex;     // the call of that part; for a culprit that did not make it, its last call

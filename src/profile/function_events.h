@@ -28,7 +28,7 @@ struct FunctionEventOptions {
   bool as_torch = false;
 };
 
-// What names mean for function events; made once per trace. O(names).
+// The meaning of names for function events; made once for each trace. O(names).
 class FunctionNames {
  public:
   static constexpr StringId kMemory = UINT32_MAX;           // name of events that are memory records

@@ -22,11 +22,8 @@ bool is_one_of(std::string_view column, std::string_view list) {
   return std::find(names.begin(), names.end(), column) != names.end();
 }
 
-// Needs no extra memory, and at worst
-// pattern
-// ·
-// text
-// steps where a pattern has several stars.
+// Returns true when the text fits a pattern with * and ?. It needs no extra memory. The time is linear, unless the
+// pattern has several stars; then it is at most |pattern| · |text| steps.
 bool fits_glob(std::string_view text, std::string_view pattern) {
   size_t t = 0, p = 0, star = std::string_view::npos, resume = 0;
   while (t < text.size()) {

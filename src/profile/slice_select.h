@@ -28,10 +28,11 @@ struct SliceCondition {
     kGlob,      // the text in `column` fits one of `texts`, in which * is any text and ? any letter
     kContains,  // the text in `column` contains one of `texts`
     kMatches,   // one of `texts`, as a regular expression (base/name_pattern.h), matches within the text in `column`
-    kBefore,  // of the same step: had ended when the first slice named one of `texts` began. Of device work its launch
-              // counts
-    kAfter,   // of the same step: began after the last such slice had ended. Slices outside of all steps are one step
-    kUnder,   // inside a slice whose name is one of `texts`: what it called, and the device work launched there
+    // Ended before the first slice of the same step began whose name is one of `texts`; for device work, its launch
+    // counts.
+    kBefore,
+    kAfter,  // began after the last such slice of the same step ended. Slices outside of all steps count as one step
+    kUnder,  // inside a slice whose name is one of `texts`: what it called, and the device work launched there
   };
   Kind kind = Kind::kAll;
   // Columns of numbers: rank, step, stream, start_ns, end_ns, dur_ns. Columns of texts: name, category, class, lane.

@@ -31,7 +31,7 @@ class TorchRowStore {
 
   std::optional<TorchRun> run(const TorchOptions& options) const;  // as it was kept
   void keep(const TorchRun& run);
-  // Nullptr when it was not kept.
+  // nullptr when it was not kept.
   std::shared_ptr<const TorchRank> rank(const TorchOptions& options, size_t part) const;
   void keep(const TorchOptions& options, size_t part, const std::shared_ptr<const TorchRank>& rank);
 

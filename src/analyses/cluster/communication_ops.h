@@ -26,7 +26,7 @@ struct CommunicationOp {
   int32_t key_step = -1;
   uint32_t position = 0;
 
-  StringId name = 0;         // of the slice: "hcom_allReduce__377_4_1"
+  StringId name = 0;         // name of the slice: "hcom_allReduce__377_4_1"
   StringId description = 0;  // description of the group: "tp"
   uint32_t rank_index = 0;   // index into the run's parts
   uint32_t slice = 0;

@@ -260,8 +260,9 @@ class Builder {
     };
     std::sort(launches.begin(), launches.end(), earlier);
     using Key = std::pair<std::string, int64_t>;
-    std::map<Key, std::vector<int32_t>> to_stream;                             // by process and stream of the kernel
-    std::map<std::pair<uint16_t, int64_t>, std::vector<int32_t>> from_thread;  // by thread of the call, and stream
+    std::map<Key, std::vector<int32_t>> to_stream;  // for each process and stream of the kernel
+    // For each thread of the call, and stream.
+    std::map<std::pair<uint16_t, int64_t>, std::vector<int32_t>> from_thread;
     for (const int32_t i : launches) {
       const TorchRow& kernel = row(rank_.row_at(row(i).partner_index));
       to_stream[{pid_of(kernel), kernel.stream}].push_back(i);

@@ -20,7 +20,7 @@ struct RankTables {
   bool write_ops = false;  // makes COMMUNICATION_OP anew, and adds the texts that it needs to STRING_IDS
   std::vector<MarkedOp> ops;
   bool write_links = false;  // adds the column opConnectionId where it is missing, empties it, and sets it
-  // By rowid of COMMUNICATION_OP; when that is made anew, by index into `ops`.
+  // The links, as (rowid in COMMUNICATION_OP, text); when the table is made anew, as (index into `ops`, text).
   std::vector<std::pair<int64_t, std::string>> links;
 
   bool empty() const { return !write_blocks && !write_ops && !write_links; }
@@ -36,7 +36,8 @@ Status write_copy(const std::string& source, const std::string& target, const Ra
 // Writes only the tables, into a small database of their own.
 Status write_tables_alone(const std::string& target, const RankTables& tables);
 
-// As write_copy, but does not commit yet. Errors: as write_copy; `out` then holds nothing of use.
+// Does what write_copy does, but does not commit yet. Errors: those of write_copy; the content of `out` is then
+// unusable.
 Status fill_copy(const std::string& source, const RankTables& tables, const OutputFile& out);
 
 // Copies a whole file to another name; shares its blocks where the file system can. Errors: kIo.

@@ -29,7 +29,7 @@ std::vector<int64_t> send_times(const Trace& trace, const Part& part, const std:
   return times;
 }
 
-struct Sent {  // of one part: how many pieces of work there are, and how many of them a send follows
+struct Sent {  // for one part: how many pieces of work there are, and how many of them a send follows
   int64_t forwards = 0, forwards_sent = 0, backwards = 0, backwards_sent = 0;
   bool sends_forward() const { return forwards > 0 && forwards_sent * 2 >= forwards; }
   bool sends_backward() const { return backwards > 0 && backwards_sent * 2 >= backwards; }

@@ -28,8 +28,7 @@ class MessagePeers {
   const Trace& trace_;
   RankLayout layout_;
   std::unordered_map<int64_t, int32_t> part_of_rank_;
-  // key: replica << 32
-  // stage; value kNoPeer where several ranks have that place.
+  // The key is replica << 32 | stage; the value is kNoPeer when several ranks have that place.
   std::unordered_map<int64_t, int32_t> part_of_place_;
 };
 

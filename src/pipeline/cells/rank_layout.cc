@@ -65,7 +65,7 @@ std::vector<int32_t> rank_list(std::string_view text) {
   return ranks;
 }
 
-struct OwnGroups {  // of one part: the groups that hold its rank, by kind
+struct OwnGroups {  // for one part: the groups that hold its rank, by kind
   std::vector<int32_t> pipeline, tensor;
 };
 

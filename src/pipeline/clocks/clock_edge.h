@@ -13,7 +13,7 @@ namespace stageline::align {
 struct Edge {
   int32_t a = 0, b = 0;  // nodes, a < b
   TieKind kind = TieKind::kMessages;
-  int32_t name = -1;         // of collectives: index of their name
+  int32_t name = -1;         // for collectives: index of their name
   std::vector<size_t> ties;  // indices of Matches::ties
   TiePoints points;
   Bounds bounds;
@@ -22,7 +22,7 @@ struct Edge {
 };
 
 struct NodeClock {
-  double offset = 0, offset_low = 0, offset_high = 0;  // at t = 0, added to the coarse offset
+  double offset = 0, offset_low = 0, offset_high = 0;  // at t = 0, to be added to the coarse offset
   double offset_error = 0, drift_error = 0;            // from likely_errors(); infinite when unknown
   double drift = 0, drift_low = 0, drift_high = 0;
   int32_t root = 0;  // the lowest node that ties lead to; it is the reference of this clock

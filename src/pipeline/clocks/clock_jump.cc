@@ -15,7 +15,7 @@ namespace stageline::align {
 namespace {
 
 constexpr size_t kMostBlocks = 64, kLeastBlocks = 3;  // blocks in all; the least for each line
-constexpr size_t kLeastSamples = 4;                   // in a block, for each direction
+constexpr size_t kLeastSamples = 4;                   // number in one block, for each direction
 constexpr double kLeastJumpNs = 20'000;               // the network may cause smaller ones
 constexpr double kJumpToScatter = 6;
 constexpr size_t kMostPieces = 6;  // lines that one search may find

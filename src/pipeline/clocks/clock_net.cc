@@ -17,7 +17,7 @@ constexpr double kPpb = 1e9;  // drifts are solved in parts per billion, so that
 // In ppb: what quartz clocks differ by, which is all that is known without evidence.
 constexpr double kUsualDrift = 2e4;
 constexpr int kMostRounds =
-    256;  // in which contradictions are dropped, all that are found at once; a run that needs more is no run
+    256;  // limit of rounds, each of which drops all contradictions found; a run that needs more cannot be aligned
 
 bool counts(const Edge& edge) { return !edge.dropped && edge.fit.possible; }
 bool guesses(const Edge& edge) { return counts(edge) && edge.fit.two_way; }

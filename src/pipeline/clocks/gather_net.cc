@@ -13,11 +13,12 @@
 namespace stageline::align {
 namespace {
 
-constexpr int kMostJumps = 64;          // clocks set, in all
-constexpr double kMostBadShare = 0.05;  // of a tie's matches; beyond, nobody knows which are the good ones
-constexpr int64_t kFewBad = 2;          // of a short run that are not too many: two labels that changed places,
-constexpr int64_t kFewBadOf = 16;       // of at least so many
-constexpr double kMostOddShare = 0.25;  // of a collective's ties that may contradict themselves
+constexpr int kMostJumps = 64;  // limit for the number of clock settings found in all
+// Share of a tie's matches; when more are bad, it is not known which are the good ones.
+constexpr double kMostBadShare = 0.05;
+constexpr int64_t kFewBad = 2;     // this many matches of a short run may be bad: two labels that changed places, …
+constexpr int64_t kFewBadOf = 16;  // … but only when the run has at least this many matches
+constexpr double kMostOddShare = 0.25;  // share of a collective's ties that may contradict themselves
 
 struct TimeRange {
   int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;

@@ -10,7 +10,7 @@ namespace stageline::align {
 struct Net {
   std::vector<ClockDomain> domains;
   std::vector<size_t> domain_of_part;
-  std::vector<int32_t> first_node;  // of each domain; the last entry is the number of nodes
+  std::vector<int32_t> first_node;  // for each domain; the last entry is the number of nodes
   int64_t middle_ns = 0;            // t = 0 on the coarse axis, in the middle of the run
   double drift_limit = kMaxDrift;
   std::vector<Edge> edges;

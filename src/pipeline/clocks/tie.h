@@ -31,9 +31,9 @@ struct Channel {
 struct Tie {
   size_t part_a = 0, part_b = 0;  // a < b
   TieKind kind = TieKind::kMessages;
-  std::vector<Channel> channels;  // of messages
-  std::vector<Match> listed;      // of all other kinds, in order of time
-  int32_t name = -1;              // of collectives: index into Matches::names
+  std::vector<Channel> channels;  // for messages
+  std::vector<Match> listed;      // for all other kinds, in order of time
+  int32_t name = -1;              // for collectives: index into Matches::names
 };
 
 struct ByHand {  // --align-on A:B:NAME

@@ -14,9 +14,9 @@ namespace stageline::align {
 // was set.
 struct ClockDomain {
   std::vector<size_t> parts;
-  int64_t coarse_ns = 0;             // its stamps minus this are roughly stamps of the first domain
+  int64_t coarse_ns = 0;             // stamps minus this value are roughly stamps of the first domain
   std::vector<int64_t> breaks = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  int64_t grain_ns = 1;  // its stamps are whole multiples of this (stamp_grain.h), so none is known more finely
+  int64_t grain_ns = 1;  // stamps are whole multiples of this (stamp_grain.h), so no stamp is known more exactly
   int32_t segment_of(int64_t stamp_ns) const;
 };
 
@@ -37,7 +37,7 @@ class Samples {
   int64_t count() const { return count_; }
   void merge(const Samples& other);
   void shift(double dt);
-  void sort();  // by time, since channels are added one after another
+  void sort();  // sorted by time, because channels are added one after another
 
  private:
   std::vector<Sample> kept_;

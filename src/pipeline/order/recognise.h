@@ -40,8 +40,8 @@ struct Recognition {
   // Schedules whose lists are those of the best candidate in every kind and place, so that nothing in this run tells
   // them apart.
   std::vector<std::string> same_as;
-  std::vector<Divergence>
-      divergences;  // of the best one, recognised or not, those of most lists first; at most kMostDivergences
+  // Those of the best candidate, recognised or not; those found in most lists come first; at most kMostDivergences.
+  std::vector<Divergence> divergences;
 
   const ScheduleCandidate& best() const { return candidates.front(); }
 };

@@ -38,8 +38,8 @@ struct GraphType {
 
 struct GraphStep {
   int32_t step = 0;
-  uint32_t begin = 0, end = 0;  // its operations, as indices
-  int64_t start_ns = 0;         // in common time; start_ns and end_ns of its operations count from here
+  uint32_t begin = 0, end = 0;  // indices of its operations
+  int64_t start_ns = 0;         // in common time; start_ns and end_ns of its operations count from this time
   int64_t span_ns = 0;          // recorded: the latest end of an operation that closes the step
   // Whether the step counts in means over steps and in fair times; with kComputeCells outliers (PipelineSums::outliers)
   // do not.
@@ -47,7 +47,7 @@ struct GraphStep {
 };
 
 struct GraphGroup {
-  uint32_t begin = 0, end = 0;  // its operations, which stand side by side
+  uint32_t begin = 0, end = 0;  // indices of its operations, which stand side by side
 };
 
 // A structure of arrays, with one row per operation. The operations of a step stand together, each after everything it

@@ -30,7 +30,7 @@ struct OrderUnit {
   uint32_t list = 0;                 // counted from the first list of the graph
   uint32_t after[2] = {kNoUnit, kNoUnit};  // the units it waits for besides the one before it on its rank
   CellKind kind = CellKind::kForward;      // F, B, I, W or F&B
-  int16_t chunk = 0;                       // of the first action; 0 when unknown
+  int16_t chunk = 0;                       // chunk of the first action; 0 when unknown
 };
 
 struct OrderGraph {

@@ -104,7 +104,7 @@ class OrderReplay {
 
  private:
   size_t number_costs(const RankLists& lists, size_t first);
-  double mean_ns(uint32_t unit) const { return stage_ns_[cost_index_[unit]]; }  // of its stage, chunk and kind
+  double mean_ns(uint32_t unit) const { return stage_ns_[cost_index_[unit]]; }  // for its stage, chunk and kind
 
   static constexpr size_t kKinds = 5;  // F, B, I, W, F&B
   const OrderGraph& graph_;

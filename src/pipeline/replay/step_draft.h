@@ -40,7 +40,7 @@ struct StepDraft {
 
 // Drafts that are made one at a time, since all drafts of a large run together would take more memory than the graph.
 struct StepDrafts {
-  std::vector<GraphType> types;    // of all drafts
+  std::vector<GraphType> types;    // the types of all drafts
   bool grouped = false;            // some drafts may have groups
   bool messages_recorded = false;  // becomes StepGraph::messages_recorded
   std::vector<uint32_t> op_count;  // for each step

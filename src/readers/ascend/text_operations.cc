@@ -78,7 +78,7 @@ class Operations {
   }
 
  private:
-  struct Queue {  // of sums, in the file's order
+  struct Queue {  // indices of sums, in the file's order
     std::vector<size_t> sums;
     size_t at = 0;
   };

@@ -279,7 +279,7 @@ class TraceReader {
   // The end of a flow is at the start of the row that it belongs to.
   void join_flows() {
     if (flows_.empty()) return;
-    std::unordered_map<Place, uint32_t, PlaceHash> row_at;  // of several rows, the last
+    std::unordered_map<Place, uint32_t, PlaceHash> row_at;  // when several rows have the place, the last one
     const auto place = [](uint32_t thread, int64_t time_ns) { return Place{thread, time_ns}; };
     for (const FlowEnd& end : flows_) row_at[place(end.thread, end.time_ns)] = kNoTraceRow;
     for (size_t r = 0; r < out_.rows.size(); ++r) {

@@ -32,7 +32,7 @@ inline constexpr size_t kColumnCount = 13;
 struct Columns {
   static constexpr int kAbsent = -1;
   std::array<int, kColumnCount> at;               // position in the row
-  std::array<int, kColumnCount> unit_ns_log10{};  // of the three times
+  std::array<int, kColumnCount> unit_ns_log10{};  // units of the three times
   std::vector<std::string> seen;                  // every name in the header
   std::vector<std::string> unknown;               // names that have no meaning here
   std::vector<std::string> repeated;              // second columns with the same meaning; the first one counts

@@ -17,8 +17,8 @@
 namespace stageline::recording {
 
 inline constexpr uint8_t kCommunicatorLane = 4;  // LaneRow::device_kind of a lane of NCCL's operations
-inline constexpr uint8_t kKernelLane = 5;        // of a stream's kernels, recorded through CUPTI
-inline constexpr uint8_t kLaunchLane = 6;  // of a thread's calls that launched device work, recorded through CUPTI
+inline constexpr uint8_t kKernelLane = 5;        // lane of a stream's kernels, recorded through CUPTI
+inline constexpr uint8_t kLaunchLane = 6;  // lane of a thread's calls that launched device work, recorded through CUPTI
 
 // Returns the entry whose index is `wanted`; entries are ordered by index.
 template <class T>

@@ -30,7 +30,7 @@ struct Recording {
   Meta meta;
   std::vector<std::string> paths;                         // cold files, in order
   std::string hot_path;                                   // "" where there is none, or nothing in it is needed
-  Content content;                                        // of all files, with rows and blocks without repetitions
+  Content content;                                        // from all files, with rows and blocks without repetitions
   std::vector<Row> open;                                  // ranges that have not ended
   std::array<int64_t, kDropReasons> drops_in_files = {};  // without those that only the hot file counts
   int64_t lost_slots = 0;                                 // places of rings between the blocks that were found

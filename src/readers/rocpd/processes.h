@@ -77,7 +77,7 @@ class Processes {
   std::string path_;
   int generation_ = 0;
   std::map<std::pair<int, int64_t>, std::unique_ptr<Process>> all_;
-  // Of launches; the profilers' own numbers may need 64 bits, so they are counted anew.
+  // Numbers of launches. The profilers' own numbers may need 64 bits, so launches are numbered anew here.
   std::map<int64_t, uint32_t> numbers_;
   uint32_t last_number_ = 0;
 };

@@ -30,7 +30,7 @@ std::optional<int32_t> rank_in_name(std::string_view name);
 struct FileFacts {
   std::string path;
   Identity identity;
-  int64_t start_ns = 0, end_ns = 0;  // of its slices; 0 and 0 when there are none
+  int64_t start_ns = 0, end_ns = 0;  // first start and last end of its slices; 0 and 0 when there are none
 };
 
 // Returns one rank per file, in the given order; several files may be of one rank. `diagnostics` says where ranks come
