@@ -13,7 +13,7 @@ namespace {
 
 using Type = ColumnType;
 
-ColumnSpec rank_column() { return {"rank", "rank", Type::kInteger, "Whose snapshot it is"}; }
+ColumnSpec rank_column() { return {"rank", "rank", Type::kInteger, "Global rank whose snapshot it is"}; }
 ColumnSpec device_column() {
   return {"device", "device", Type::kInteger, "Number of the device as the process counts"};
 }
@@ -37,7 +37,7 @@ std::vector<ColumnSpec> allocator_sums_columns() {
           bytes_column("sparse_segments", "sparse segments", "Segments of which less than a tenth is in use"),
           bytes_column("sparse_bytes", "free in these", "Free bytes in them"),
           bytes_column("peak_bytes", "peak", "Most that was held at once in the history, until frees were complete"),
-          {"peak_ns", "at", Type::kTime, "When"},
+          {"peak_ns", "at", Type::kTime, "When the peak was reached first"},
           bytes_column("peak_reserved_bytes", "peak reserved", "Most that was reserved at once in the history"),
           bytes_column("ooms", "out of memory", "Requests that were refused in the history")};
 }
@@ -46,7 +46,7 @@ std::vector<ColumnSpec> allocator_categories_columns() {
   return {rank_column(),
           device_column(),
           {"category", "category", Type::kText,
-           "As the events say; before: held since before the history; unknown: not said"},
+           "Category that the events give; before: held since before the history; unknown: the events give none"},
           bytes_column("at_peak_bytes", "at the peak", "Bytes held when most was held"),
           bytes_column("most_bytes", "most", "Most bytes of this category at once"),
           bytes_column("at_end_bytes", "at the end", "Bytes held at the moment of the snapshot"),
@@ -74,32 +74,33 @@ std::vector<ColumnSpec> allocator_ooms_columns() {
           bytes_column("free_bytes", "free", "Free bytes in the allocator's segments of that stream"),
           bytes_column("largest_free_bytes", "largest free", "The largest free piece of these"),
           {"reason", "reason", Type::kText,
-           "full: all is in use; fragmented: enough is free in pieces too small; split: enough is free only "
-           "together with the device's own; elsewhere: a piece was large enough, of another pool, or a limit "
-           "stood in the way; unknown: the history does not reach so far"},
+           "full: all memory is in use; fragmented: enough is free, but in pieces that are too small; split: enough is "
+           "free only together with the device's own free memory; elsewhere: a piece was large enough, but in another "
+           "pool, or a limit forbade it; unknown: the history does not reach so far back"},
           {"stack", "stack", Type::kText, "Where the request was made"}};
 }
 
 std::vector<ColumnSpec> allocator_segments_columns() {
-  return {rank_column(),
-          device_column(),
-          {"address", "address", Type::kText, "Where it begins"},
-          bytes_column("bytes", "size", "Bytes taken from the device"),
-          bytes_column("used_bytes", "in use", "Bytes of blocks in use"),
-          bytes_column("largest_free_bytes", "largest free", "Its largest free block"),
-          bytes_column("blocks", "blocks", "Blocks that it is cut into"),
-          {"stream", "stream", Type::kInteger, "The stream that it serves"},
-          {"kind", "kind", Type::kText, "large or small requests; expandable"},
-          {"pool", "pool", Type::kText, "Of CUDA graphs and private pools; (0, 0): the common one"},
-          {"stack", "stack", Type::kText, "Who made the allocator take it"}};
+  return {
+      rank_column(),
+      device_column(),
+      {"address", "address", Type::kText, "Address at which it begins"},
+      bytes_column("bytes", "size", "Bytes taken from the device"),
+      bytes_column("used_bytes", "in use", "Bytes of blocks in use"),
+      bytes_column("largest_free_bytes", "largest free", "Its largest free block"),
+      bytes_column("blocks", "blocks", "Blocks that it is cut into"),
+      {"stream", "stream", Type::kInteger, "The stream that it serves"},
+      {"kind", "kind", Type::kText, "large or small requests; expandable"},
+      {"pool", "pool", Type::kText, "Pool of a CUDA graph or a private pool; (0, 0) is the common one"},
+      {"stack", "stack", Type::kText, "Python frames of the request for which the allocator took it, innermost first"}};
 }
 
 std::vector<ColumnSpec> allocator_timeline_columns() {
   return {rank_column(),
           device_column(),
-          {"time_ns", "time", Type::kTime, "Of the event"},
+          {"time_ns", "time", Type::kTime, "Time of the event"},
           {"action", "action", Type::kText, "alloc, free_completed, segment_alloc, …"},
-          {"category", "category", Type::kText, "Of what is allocated or freed"},
+          {"category", "category", Type::kText, "Category of the memory that is allocated or freed"},
           bytes_column("bytes", "change", "Bytes more, or fewer"),
           bytes_column("category_bytes", "of the category", "Bytes that this category holds then"),
           bytes_column("allocated_bytes", "allocated", "Bytes in use then"),

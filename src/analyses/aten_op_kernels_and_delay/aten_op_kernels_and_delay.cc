@@ -255,13 +255,14 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
 std::vector<ColumnSpec> aten_op_kernels_and_delay_columns() {
   return {
       {"rank", "rank", Type::kInteger, "Global rank"},
-      {"aten_op_name", "operator", Type::kText, "Innermost operator around the launch call; else the one recorded"},
+      {"aten_op_name", "operator", Type::kText,
+       "Innermost operator around the launch call; when there is none, the operator that the event names"},
       {"kernel_sequence", "kernels", Type::kText, "Device work of one call, in order of launch"},
       {"occurrence_count", "calls", Type::kInteger, "Calls with this sequence"},
       {"kernel_count", "kernels", Type::kInteger, "Kernels, copies and memsets of one call"},
       {"kernel_ns", "device time", Type::kDuration, "Sum over all calls"},
       {"avg_launch_delay_ns", "launch delay", Type::kDuration, "Mean from the operator's start to its first launch"},
-      {"max_launch_delay_ns", "longest", Type::kDuration, "The longest of these"},
+      {"max_launch_delay_ns", "longest", Type::kDuration, "Longest time from the operator's start to its first launch"},
       {"avg_runtime_delay_ns", "runtime delay", Type::kDuration, "Mean from the first launch to its kernel's start"}};
 }
 

@@ -96,30 +96,32 @@ RankTimes times_of(const TorchRun& run, const TorchRank& rank, const std::vector
 }
 
 std::vector<ColumnSpec> cluster_time_summary_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"step", "step", Type::kInteger, "Step of the launch; empty for work outside of steps"},
-          {"step_ns", "step of the host", Type::kDuration, "Length of the step on the host; empty where it says none"},
-          {"span_ns", "span", Type::kDuration,
-           "First start to last end of the step's device work: what the next four add up to"},
-          {"compute_ns", "computing", Type::kDuration, "Union of computation"},
-          {"exposed_communication_ns", "exposed communication", Type::kDuration,
-           "Communication with no computation over it"},
-          {"exposed_memory_ns", "exposed copies", Type::kDuration, "Copies and memsets with neither over them"},
-          {"free_ns", "free", Type::kDuration, "No device work at all"},
-          {"free_share", "free", Type::kShare, "Of the span"},
-          {"communication_ns", "communication", Type::kDuration, "Union of communication"},
-          {"overlap_ns", "overlapped", Type::kDuration, "Communication with computation over it"},
-          {"memory_ns", "copies", Type::kDuration, "Union of copies and memsets"},
-          {"bubble_ns", "bubble", Type::kDuration,
-           "Exposed sends, receives and batches of them: waiting for and moving pipeline messages"},
-          {"stage_ns", "stage", Type::kDuration, "Span without the bubble"},
-          {"preparing_ns", "preparing", Type::kDuration,
-           "Start of the host's step to first start on the device; 0 if before"},
-          {"communication_wait_ns", "waiting for ranks", Type::kDuration,
-           "In collectives, exposed or not: by their tasks, else beyond the shortest of all ranks of the group; empty "
-           "where "
-           "neither is there"},
-          {"communication_transfer_ns", "transfer", Type::kDuration, "Of the same: by tasks, else the shortest"}};
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"step", "step", Type::kInteger, "Step of the launch; empty for work outside of steps"},
+      {"step_ns", "step of the host", Type::kDuration,
+       "Length of the step on the host; empty when the profile has none"},
+      {"span_ns", "span", Type::kDuration,
+       "From the first start to the last end of the step's device work; the next four columns sum to it"},
+      {"compute_ns", "computing", Type::kDuration, "Union of computation"},
+      {"exposed_communication_ns", "exposed communication", Type::kDuration, "Communication while nothing is computed"},
+      {"exposed_memory_ns", "exposed copies", Type::kDuration,
+       "Copies and memsets while there is neither computation nor communication"},
+      {"free_ns", "free", Type::kDuration, "Time without any device work"},
+      {"free_share", "free", Type::kShare, "Free time as a share of the span"},
+      {"communication_ns", "communication", Type::kDuration, "Union of communication"},
+      {"overlap_ns", "overlapped", Type::kDuration, "Communication while something is computed"},
+      {"memory_ns", "copies", Type::kDuration, "Union of copies and memsets"},
+      {"bubble_ns", "bubble", Type::kDuration,
+       "Exposed sends, receives and batches of them: the time to wait for pipeline messages and to move them"},
+      {"stage_ns", "stage", Type::kDuration, "Span without the bubble"},
+      {"preparing_ns", "preparing", Type::kDuration,
+       "From the start of the host's step to the first start on the device; 0 when the device starts before"},
+      {"communication_wait_ns", "waiting for ranks", Type::kDuration,
+       "Waiting in collectives, exposed or not: measured by their tasks, or else as the time beyond the shortest of "
+       "all ranks of the group; empty when both are missing"},
+      {"communication_transfer_ns", "transfer", Type::kDuration,
+       "Transfer in the same collectives: measured by their tasks, or else the shortest of all ranks of the group"}};
 }
 
 Table exact_cluster_time_summary_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
@@ -136,17 +138,19 @@ Table exact_cluster_time_summary_table(const TorchRun& run, const std::vector<Ra
 }
 
 std::vector<ColumnSpec> cluster_time_ranks_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"step_count", "steps", Type::kInteger, ""},
-      {"span_ns", "span", Type::kDuration, "Of its steps: first start to last end of device work, summed"},
-      {"compute_ns", "computing", Type::kDuration, ""},
-      {"exposed_message_ns", "bubble", Type::kDuration, "Exposed sends and receives"},
-      {"exposed_collective_ns", "exposed collectives", Type::kDuration, "The other exposed communication"},
-      {"exposed_memory_ns", "exposed copies", Type::kDuration, ""},
-      {"free_ns", "free", Type::kDuration, ""},
-      {"free_share", "free", Type::kShare, "Of the span"},
-      {"communication_wait_ns", "waiting for ranks", Type::kDuration, "In collectives; empty where it is not known"}};
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"step_count", "steps", Type::kInteger, ""},
+          {"span_ns", "span", Type::kDuration,
+           "Sum over its steps of the time from the first start to the last end of device work"},
+          {"compute_ns", "computing", Type::kDuration, ""},
+          {"exposed_message_ns", "bubble", Type::kDuration, "Exposed sends and receives"},
+          {"exposed_collective_ns", "exposed collectives", Type::kDuration,
+           "Exposed communication other than sends and receives"},
+          {"exposed_memory_ns", "exposed copies", Type::kDuration, ""},
+          {"free_ns", "free", Type::kDuration, ""},
+          {"free_share", "free", Type::kShare, "Free time as a share of the span"},
+          {"communication_wait_ns", "waiting for ranks", Type::kDuration,
+           "Waiting in collectives; empty when it is not known"}};
 }
 
 Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
@@ -174,16 +178,19 @@ Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
 }
 
 std::vector<ColumnSpec> cluster_time_told_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"step", "step", Type::kInteger, "Empty where the profile has no steps"},
-          {"compute_ns", "computing", Type::kDuration, "As the profiler says; so are all that follow"},
-          {"exposed_communication_ns", "exposed communication", Type::kDuration, "With no computation over it"},
-          {"overlap_ns", "overlapped", Type::kDuration, "Communication with computation over it"},
-          {"free_ns", "free", Type::kDuration, "From the first computation or communication on"},
-          {"stage_ns", "stage", Type::kDuration, "Without its bubble"},
-          {"bubble_ns", "receives", Type::kDuration,
-           "What the profiler calls bubble: single receives alone, 0 with batched messages"},
-          {"preparing_ns", "preparing", Type::kDuration, ""}};
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"step", "step", Type::kInteger, "Empty where the profile has no steps"},
+      {"compute_ns", "computing", Type::kDuration,
+       "Computation according to the profiler, as are all columns that follow"},
+      {"exposed_communication_ns", "exposed communication", Type::kDuration, "Communication while nothing is computed"},
+      {"overlap_ns", "overlapped", Type::kDuration, "Communication while something is computed"},
+      {"free_ns", "free", Type::kDuration,
+       "Time without computation or communication, counted from the first of either"},
+      {"stage_ns", "stage", Type::kDuration, "The step without its bubble"},
+      {"bubble_ns", "receives", Type::kDuration,
+       "Bubble as the profiler defines it: only single receives, so it is 0 with batched messages"},
+      {"preparing_ns", "preparing", Type::kDuration, ""}};
 }
 
 // Returns the profiler's own sums, for ranks whose device work is in no file (Ascend: only step_trace_time.csv).

@@ -63,16 +63,18 @@ std::vector<ColumnSpec> columns_with(std::vector<ColumnSpec> keys) {
   keys.push_back({"transfer_count", "transfers", Type::kInteger, ""});
   keys.push_back({"bytes", "bytes", Type::kInteger, "Summed over transfers"});
   keys.push_back({"transit_ns", "transit", Type::kDuration, "Summed over transfers; several may run at once"});
-  keys.push_back({"gb_per_s", "GB/s", Type::kReal,
-                  "Bytes over transit time, 10⁹ bytes a second; of one link; empty where the time holds waiting"});
+  keys.push_back(
+      {"gb_per_s", "GB/s", Type::kReal,
+       "Bytes divided by transit time of one link, in 10⁹ bytes per second; empty when the time includes waiting"});
   return keys;
 }
 
 const ColumnSpec kSource = {"src_rank", "from", Type::kInteger,
-                            "Global rank; the group's where its members are unknown"};
-const ColumnSpec kTarget = {"dst_rank", "to", Type::kInteger, "As for the source; equal: a copy within the device"};
-const ColumnSpec kTransport = {"transport", "transport", Type::kText, "SDMA, RDMA, LOCAL …; empty where not said"};
-const ColumnSpec kLink = {"link", "link", Type::kText, "HCCS, PCIE, RDMA …; empty where not said"};
+                            "Global rank of the sender; its rank in the group when the group's members are unknown"};
+const ColumnSpec kTarget = {"dst_rank", "to", Type::kInteger,
+                            "Rank of the receiver; when it equals the sender, the copy is within the device"};
+const ColumnSpec kTransport = {"transport", "transport", Type::kText, "SDMA, RDMA, LOCAL …; empty when unknown"};
+const ColumnSpec kLink = {"link", "link", Type::kText, "HCCS, PCIE, RDMA …; empty when unknown"};
 
 std::vector<ColumnSpec> rank_link_columns() { return columns_with({kSource, kTarget, kTransport, kLink}); }
 
@@ -88,8 +90,8 @@ std::vector<ColumnSpec> operation_link_columns() {
 std::vector<ColumnSpec> size_columns() {
   return columns_with({kTransport,
                        kLink,
-                       {"least_bytes", "size from", Type::kInteger, "Transfers of this size up to twice of it"},
-                       {"size", "size", Type::kText, "The same, for people"}});
+                       {"least_bytes", "size from", Type::kInteger, "Transfers from this size up to twice this size"},
+                       {"size", "size", Type::kText, "The same range of sizes as text"}});
 }
 
 std::string power_text(int log2) {

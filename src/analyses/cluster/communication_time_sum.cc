@@ -42,25 +42,26 @@ struct Sum {
 std::vector<ColumnSpec> columns_with(std::vector<ColumnSpec> keys) {
   for (const ColumnSpec& column : std::vector<ColumnSpec>{
            {"elapse_ns", "elapse", Type::kDuration, "Start to end of the operation"},
-           {"transit_ns", "transit", Type::kDuration, "Data moves to or from another rank, on any plane"},
-           {"wait_ns", "waiting", Type::kDuration, "Waits for another rank and nothing moves"},
+           {"transit_ns", "transit", Type::kDuration, "Time in which data moves to or from another rank, on any plane"},
+           {"wait_ns", "waiting", Type::kDuration, "Time in which it waits for another rank and nothing moves"},
            {"synchronization_ns", "synchronisation", Type::kDuration,
-            "Waiting before the first transit: others come late"},
-           {"idle_ns", "idle", Type::kDuration, "Neither: launches, local copies, gaps"},
+            "Waiting before the first transit, because other ranks come late"},
+           {"idle_ns", "idle", Type::kDuration, "Time in neither: launches, local copies, gaps"},
            {"wait_share", "waiting", Type::kShare, "Waiting / (transit + waiting)"},
            {"synchronization_share", "synchronisation", Type::kShare, "Synchronisation / (transit + synchronisation)"},
            {"basis", "from", Type::kText,
-            "tasks of the operation; or other ranks: all but the shortest duration of the same collective is waiting"}})
+            "What the times come from: tasks of the operation, or other ranks (the time beyond the shortest rank of "
+            "the same collective is waiting)"}})
     keys.push_back(column);
   return keys;
 }
 
 std::vector<ColumnSpec> communication_times_columns() {
   return columns_with({{"rank", "rank", Type::kInteger, "Global rank"},
-                       {"step", "step", Type::kInteger, "Step of its launch; empty outside"},
-                       {"name", "operation", Type::kText, "As the profiler numbers it"},
+                       {"step", "step", Type::kInteger, "Step of its launch; empty outside of steps"},
+                       {"name", "operation", Type::kText, "Name with the profiler's numbers"},
                        {"group", "group", Type::kText, "Communicator"},
-                       {"start_ns", "start", Type::kTime, "From the run's first slice, by the rank's own clock"}});
+                       {"start_ns", "start", Type::kTime, "Time from the run's first slice, on the rank's own clock"}});
 }
 
 std::vector<ColumnSpec> communication_time_sum_columns() {

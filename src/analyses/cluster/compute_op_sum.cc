@@ -66,19 +66,20 @@ std::vector<ColumnSpec> op_sum_columns(bool by_name, bool by_rank, bool msprof) 
   if (by_rank && !msprof) keys.push_back({"rank", "rank", Type::kInteger, "Global rank"});
   if (by_name)
     keys.push_back(msprof ? ColumnSpec{"OpName", "OpName", Type::kText, ""}
-                          : ColumnSpec{"name", "kernel", Type::kText, "As the profiler has it"});
+                          : ColumnSpec{"name", "kernel", Type::kText, "Name in the profile"});
   if (msprof) {
     keys.push_back({"OpType", "OpType", Type::kText, ""});
     keys.push_back({"TaskType", "TaskType", Type::kText, ""});
     if (by_name) keys.push_back({"InputShapes", "InputShapes", Type::kText, ""});
     if (by_rank) keys.push_back({"Rank", "Rank", Type::kInteger, ""});
   } else {
-    keys.push_back({"op_type", "type", Type::kText, "Operator type, as Ascend profiles say; otherwise empty"});
+    keys.push_back({"op_type", "type", Type::kText, "Operator type, which only Ascend profiles have"});
     keys.push_back({"task_type", "unit", Type::kText, "Unit that ran it (AI_CORE, AI_VECTOR_CORE, …); Ascend only"});
     if (by_name)
-      keys.push_back({"input_shapes", "input shapes", Type::kText,
-                      "Of the kernel, else of the operator that launched it; empty where shapes were not recorded"});
-    keys.push_back({"sum_share", "share", Type::kShare, "Of all computation in this table"});
+      keys.push_back(
+          {"input_shapes", "input shapes", Type::kText,
+           "Input shapes of the kernel, else of the operator that launched it; empty when shapes were not recorded"});
+    keys.push_back({"sum_share", "share", Type::kShare, "Share of all computation in this table"});
   }
   return with_duration_columns(std::move(keys), msprof);
 }

@@ -37,13 +37,14 @@ std::vector<ColumnSpec> with_duration_columns(std::vector<ColumnSpec> keys, bool
   } else {
     columns = {
         {"count", "calls", Type::kInteger, ""},
-        {"sum_ns", "sum", Type::kDuration, "Of all calls"},
-        {"mean_ns", "mean", Type::kDuration, "Of one call, to the nanosecond"},
+        {"sum_ns", "sum", Type::kDuration, "Sum over all calls"},
+        {"mean_ns", "mean", Type::kDuration, "Mean of one call, to the nanosecond"},
         {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one call; empty for a single one"},
         {"min_ns", "shortest", Type::kDuration, ""},
-        {"p25_ns", "quarter", Type::kDuration, "A quarter of the calls is not longer (linear interpolation)"},
-        {"median_ns", "median", Type::kDuration, "Half of the calls is not longer"},
-        {"p75_ns", "three quarters", Type::kDuration, "Three quarters of the calls are not longer"},
+        {"p25_ns", "quarter", Type::kDuration,
+         "A quarter of the calls takes no longer than this (linear interpolation)"},
+        {"median_ns", "median", Type::kDuration, "Half of the calls takes no longer than this"},
+        {"p75_ns", "three quarters", Type::kDuration, "Three quarters of the calls take no longer than this"},
         {"max_ns", "longest", Type::kDuration, ""}};
   }
   keys.insert(keys.end(), columns.begin(), columns.end());

@@ -170,7 +170,7 @@ RankAnswer answer_for(const TorchRank& rank, const std::vector<Reason>& reasons,
 std::vector<ColumnSpec> free_reasons_columns() {
   return with_duration_columns({{"rank", "rank", Type::kInteger, "Global rank"},
                                 {"reason", "reason", Type::kText, "docs/analyses/free-analysis.md"},
-                                {"free_share", "share", Type::kShare, "Of the rank's free time"},
+                                {"free_share", "share", Type::kShare, "Share of the rank's free time"},
                                 {"span_share", "of the span", Type::kShare, "First start to last end of device work"}},
                                false);
 }
@@ -194,10 +194,11 @@ Table reason_table(std::vector<RankAnswer>& ranks) {
 std::vector<ColumnSpec> free_time_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"span_ns", "span", Type::kDuration, "First start to last end of device work"},
-          {"free_ns", "free", Type::kDuration, "No device work"},
-          {"free_share", "free", Type::kShare, "Of the span"},
-          {"short_gap_count", "short gaps", Type::kInteger, "Gaps shorter than --min-gap: not explained"},
-          {"short_gap_ns", "short gaps", Type::kDuration, "Their sum"}};
+          {"free_ns", "free", Type::kDuration, "Time without device work"},
+          {"free_share", "free", Type::kShare, "Free time as a share of the span"},
+          {"short_gap_count", "short gaps", Type::kInteger,
+           "Number of gaps shorter than --min-gap, for which no reason is given"},
+          {"short_gap_ns", "short gaps", Type::kDuration, "Sum of those short gaps"}};
 }
 
 Table total_table(const std::vector<RankAnswer>& ranks) {
@@ -215,12 +216,12 @@ std::vector<ColumnSpec> free_gaps_columns() {
           {"start_ns", "start", Type::kTime, "From the run's first slice"},
           {"free_ns", "gap", Type::kDuration, ""},
           {"reason", "reason", Type::kText, "docs/analyses/free-analysis.md"},
-          {"dry_ns", "not asked", Type::kDuration, "Of it: until the next launch began"},
-          {"step", "step", Type::kInteger, "Of the work behind it"},
-          {"before", "after", Type::kText, "Device work that ended"},
-          {"after", "before", Type::kText, "Device work that began"},
-          {"launch", "launched by", Type::kText, "Call that launched the latter"},
-          {"operator", "of operator", Type::kText, "Operator that it belongs to"}};
+          {"dry_ns", "not asked", Type::kDuration, "Part of the gap until the next launch began"},
+          {"step", "step", Type::kInteger, "Step of the work after the gap"},
+          {"before", "after", Type::kText, "Device work that ended before the gap"},
+          {"after", "before", Type::kText, "Device work that began after the gap"},
+          {"launch", "launched by", Type::kText, "Call that launched the work after the gap"},
+          {"operator", "of operator", Type::kText, "Operator to which that work belongs"}};
 }
 
 Table gap_table(const TorchRun& run, const std::vector<RankAnswer>& ranks) {

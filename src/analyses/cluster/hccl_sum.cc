@@ -99,14 +99,15 @@ Table rank_hccl_sum_table(const TorchRun& run, const Ops& ranks, bool msprof) {
 std::vector<ColumnSpec> hccl_top_columns(bool msprof) {
   std::vector<ColumnSpec> columns =
       msprof ? std::vector<ColumnSpec>{{"OpName", "OpName", Type::kText, ""}}
-             : std::vector<ColumnSpec>{{"name", "operation", Type::kText, "As the profiler numbers it"},
+             : std::vector<ColumnSpec>{{"name", "operation", Type::kText, "Name with the profiler's numbers"},
                                        {"group", "group", Type::kText, "Communicator"}};
   columns = with_duration_columns(std::move(columns), msprof);
-  columns.push_back(
-      msprof ? ColumnSpec{"MinRank", "MinRank", Type::kInteger, ""}
-             : ColumnSpec{"min_rank", "shortest on rank", Type::kInteger, "Who came last, if all leave together"});
+  columns.push_back(msprof ? ColumnSpec{"MinRank", "MinRank", Type::kInteger, ""}
+                           : ColumnSpec{"min_rank", "shortest on rank", Type::kInteger,
+                                        "Rank with the shortest duration; it came last, if all ranks leave together"});
   columns.push_back(msprof ? ColumnSpec{"MaxRank", "MaxRank", Type::kInteger, ""}
-                           : ColumnSpec{"max_rank", "longest on rank", Type::kInteger, "Who waited longest"});
+                           : ColumnSpec{"max_rank", "longest on rank", Type::kInteger,
+                                        "Rank with the longest duration; it waited longest"});
   return columns;
 }
 
@@ -164,9 +165,9 @@ std::vector<ColumnSpec> hccl_groups_columns() {
   return {{"group", "group", Type::kText, "Communicator, as the profiler names it"},
           {"group_id", "number", Type::kText, "Last three digits of the hash that operation names bear (Ascend)"},
           {"group_description", "kind of group", Type::kText, "tp, pp, dp, … where the profile says"},
-          {"group_ranks", "members", Type::kText, "As the profile says; empty where it does not"},
+          {"group_ranks", "members", Type::kText, "Ranks of the group in the profile; empty when it does not tell"},
           {"ranks", "seen on ranks", Type::kText, "Ranks of this trace with operations of it"},
-          {"operation_count", "operations", Type::kInteger, "Summed over those ranks"}};
+          {"operation_count", "operations", Type::kInteger, "Number of operations, summed over those ranks"}};
 }
 
 Table group_table(const TorchRun& run, const Ops& ranks, bool msprof) {

@@ -47,14 +47,15 @@ RankAnswer answer_for(const TorchRank& rank) {
 // `by_step`: one row for each step over all ranks; otherwise one for each rank over all steps.
 std::vector<ColumnSpec> mstx_columns(bool by_step) {
   std::vector<ColumnSpec> keys;
-  keys.push_back(by_step ? ColumnSpec{"step", "step", Type::kInteger, "Step of the host at the start; empty outside"}
+  keys.push_back(by_step ? ColumnSpec{"step", "step", Type::kInteger,
+                                      "Step of the host at the range's start; empty outside of steps"}
                          : ColumnSpec{"rank", "rank", Type::kInteger, "Global rank"});
   keys.push_back({"name", "range", Type::kText, "Name in the message, else the whole message"});
   keys.push_back({"domain", "domain", Type::kText, "mstx domain; empty in other profiles"});
   std::vector<ColumnSpec> columns = with_duration_columns(std::move(keys), false);
   if (by_step) {
-    columns.push_back({"min_rank", "shortest on rank", Type::kInteger, "The first rank that has the shortest"});
-    columns.push_back({"max_rank", "longest on rank", Type::kInteger, "The first rank that has the longest"});
+    columns.push_back({"min_rank", "shortest on rank", Type::kInteger, "The first rank that has the shortest range"});
+    columns.push_back({"max_rank", "longest on rank", Type::kInteger, "The first rank that has the longest range"});
   }
   return columns;
 }

@@ -158,11 +158,11 @@ ClassAnswer answer_for(const Class& name, std::vector<Transfer>& list, double th
   return answer;
 }
 
-const ColumnSpec kTransport = {"transport", "transport", Type::kText, "SDMA, RDMA …; empty where not said"};
-const ColumnSpec kLink = {"link", "link", Type::kText, "HCCS, PCIE …; empty where not said"};
+const ColumnSpec kTransport = {"transport", "transport", Type::kText, "SDMA, RDMA …; empty when unknown"};
+const ColumnSpec kLink = {"link", "link", Type::kText, "HCCS, PCIE …; empty when unknown"};
 const ColumnSpec kSource = {"src_rank", "from", Type::kInteger,
-                            "Global rank; the group's where its members are unknown"};
-const ColumnSpec kTarget = {"dst_rank", "to", Type::kInteger, "As for the source"};
+                            "Global rank of the sender; its rank in the group when the group's members are unknown"};
+const ColumnSpec kTarget = {"dst_rank", "to", Type::kInteger, "Rank of the receiver, given like that of the sender"};
 
 std::vector<ColumnSpec> slow_link_slow_links_columns() {
   return {kTransport,
@@ -174,11 +174,12 @@ std::vector<ColumnSpec> slow_link_slow_links_columns() {
           {"transit_ns", "transit", Type::kDuration, "Summed over transfers"},
           {"gb_per_s", "GB/s", Type::kReal, "Bytes over transit, 10⁹ bytes a second"},
           {"expected_ns", "expected", Type::kDuration,
-           "What its transfers take at the median rate of their class, operation and size (powers of two)"},
+           "Time that its transfers would take at the median rate of their class, operation and size (powers of two)"},
           {"ratio", "slower", Type::kRatio, "Transit / expected"},
           {"lost_ns", "lost", Type::kDuration, "Transit − expected"},
           {"reading", "cause", Type::kText,
-           "source: most links from that rank are slow; destination: most links to it; link: this one alone"}};
+           "source: most links from that rank are slow; destination: most links to that rank are slow; link: only this "
+           "link is slow"}};
 }
 
 Table link_table(const std::vector<ClassAnswer>& classes) {
@@ -204,12 +205,13 @@ Table link_table(const std::vector<ClassAnswer>& classes) {
 std::vector<ColumnSpec> slow_link_link_classes_columns() {
   return {kTransport,
           kLink,
-          {"link_count", "links", Type::kInteger, "Pairs of ranks; with fewer than three nobody is called slow"},
+          {"link_count", "links", Type::kInteger,
+           "Number of pairs of ranks; with fewer than three, no link is called slow"},
           {"slow_link_count", "slow", Type::kInteger, ""},
           {"transfer_count", "transfers", Type::kInteger, ""},
           {"bytes", "bytes", Type::kInteger, ""},
           {"transit_ns", "transit", Type::kDuration, "Summed over transfers"},
-          {"median_gb_per_s", "median GB/s", Type::kReal, "Of one transfer, 10⁹ bytes a second"}};
+          {"median_gb_per_s", "median GB/s", Type::kReal, "Median of one transfer, in 10⁹ bytes per second"}};
 }
 
 Table class_table(const std::vector<ClassAnswer>& classes) {
@@ -233,7 +235,7 @@ std::vector<ColumnSpec> slow_transfers_columns() {
           {"step", "step", Type::kInteger, "Empty outside of steps"},
           {"bytes", "bytes", Type::kInteger, ""},
           {"transit_ns", "transit", Type::kDuration, ""},
-          {"expected_ns", "expected", Type::kDuration, "At the median rate of its class and size"},
+          {"expected_ns", "expected", Type::kDuration, "Time at the median rate of its class and size"},
           {"lost_ns", "lost", Type::kDuration, "Transit − expected"}};
 }
 

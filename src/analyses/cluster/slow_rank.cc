@@ -109,16 +109,18 @@ Sums sums_of(const TorchRun& run, const Matched& matched, int64_t late_ns, size_
 }
 
 std::vector<ColumnSpec> slow_ranks_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"collective_count", "collectives", Type::kInteger, "Collectives found on other ranks too"},
-          {"vote_count", "votes", Type::kInteger, "Those it came last to, by --late or more after the second last"},
-          {"vote_share", "votes", Type::kShare, "Of its collectives"},
-          {"lost_ns", "lost by others", Type::kDuration,
-           "Waiting of the others in all collectives it came last to, by durations: no clock is compared"},
-          {"lost_share", "lost by others", Type::kShare, "Of all such waiting"},
-          {"lost_by_clock_ns", "lost, by clocks", Type::kDuration,
-           "The same by starts on aligned clocks; empty where the clocks of the ranks are not comparable"},
-          {"wait_ns", "waits itself", Type::kDuration, "Time it waited for others in collectives"}};
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"collective_count", "collectives", Type::kInteger, "Collectives found on other ranks too"},
+      {"vote_count", "votes", Type::kInteger,
+       "Collectives in which it came last, at least --late after the second last"},
+      {"vote_share", "votes", Type::kShare, "Votes as a share of its collectives"},
+      {"lost_ns", "lost by others", Type::kDuration,
+       "Waiting of the others in all collectives in which it came last, found from durations without comparing clocks"},
+      {"lost_share", "lost by others", Type::kShare, "Share of all such waiting"},
+      {"lost_by_clock_ns", "lost, by clocks", Type::kDuration,
+       "The same, found from starts on aligned clocks; empty when the ranks' clocks cannot be compared"},
+      {"wait_ns", "waits itself", Type::kDuration, "Time it waited for others in collectives"}};
 }
 
 Table rank_slow_rank_table(const TorchRun& run, const Sums& sums) {
@@ -144,15 +146,15 @@ Table rank_slow_rank_table(const TorchRun& run, const Sums& sums) {
 std::vector<ColumnSpec> slow_rank_groups_columns() {
   return {{"group", "group", Type::kText, "Communicator"},
           {"group_description", "kind of group", Type::kText, "tp, dp, … where the profile says"},
-          {"group_ranks", "members", Type::kText, "As the profile says"},
+          {"group_ranks", "members", Type::kText, "Ranks of the group in the profile"},
           {"kind", "operation", Type::kText, "allReduce, …"},
-          {"rank_count", "ranks", Type::kInteger, "Most ranks of this trace in one of them"},
+          {"rank_count", "ranks", Type::kInteger, "Largest number of this trace's ranks in one of them"},
           {"collective_count", "collectives", Type::kInteger, ""},
-          {"vote_count", "votes", Type::kInteger, "Collectives with somebody late"},
-          {"wait_ns", "waiting", Type::kDuration, "Of all its ranks"},
-          {"worst_rank", "worst rank", Type::kInteger, "The one that most of it is owed to"},
+          {"vote_count", "votes", Type::kInteger, "Collectives in which a rank was late"},
+          {"wait_ns", "waiting", Type::kDuration, "Waiting of all its ranks"},
+          {"worst_rank", "worst rank", Type::kInteger, "Rank that caused most of this waiting"},
           {"worst_vote_count", "its votes", Type::kInteger, ""},
-          {"worst_lost_ns", "lost by it", Type::kDuration, "Waiting of the others for it"}};
+          {"worst_lost_ns", "lost by it", Type::kDuration, "Waiting of the others for that rank"}};
 }
 
 Table group_table(const TorchRun& run, const Sums& sums) {
@@ -171,15 +173,15 @@ Table group_table(const TorchRun& run, const Sums& sums) {
 }
 
 std::vector<ColumnSpec> late_collectives_columns() {
-  return {{"name", "operation", Type::kText, "As the profiler numbers it"},
+  return {{"name", "operation", Type::kText, "Name with the profiler's numbers"},
           {"group", "group", Type::kText, "Communicator"},
           {"step", "step", Type::kInteger, "Empty outside of steps"},
-          {"late_rank", "late rank", Type::kInteger, "Its operation is the shortest"},
+          {"late_rank", "late rank", Type::kInteger, "Rank whose operation is the shortest"},
           {"rank_count", "ranks", Type::kInteger, ""},
-          {"start_ns", "start", Type::kTime, "Of the late rank, from the run's first slice"},
-          {"late_ns", "late", Type::kDuration, "After the second last, by durations"},
+          {"start_ns", "start", Type::kTime, "Start on the late rank, from the run's first slice"},
+          {"late_ns", "late", Type::kDuration, "Time after the second last rank, found from durations"},
           {"late_by_clock_ns", "late, by clocks", Type::kDuration,
-           "The same by starts on aligned clocks; empty where these are missing or name another rank"},
+           "The same, found from starts on aligned clocks; empty when these are missing or name another rank"},
           {"lost_ns", "lost by others", Type::kDuration, "Waiting of all the others"}};
 }
 

@@ -69,10 +69,11 @@ std::string_view bound_by(const Answer& a, const PathEdge& edge) {
 
 std::vector<ColumnSpec> summary_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"bound_by", "bound by", Type::kText, "What the time went to; path: all of it; wall: the time looked at"},
+          {"bound_by", "bound by", Type::kText,
+           "What the time was spent on; path: the whole path; wall: the whole time examined"},
           {"dur_ns", "time", Type::kDuration, "Time on the path"},
           {"path_share", "of the path", Type::kShare, "Share of the path's length"},
-          {"wall_share", "of the wall time", Type::kShare, "Share of the wall time looked at"}};
+          {"wall_share", "of the wall time", Type::kShare, "Share of the wall time examined"}};
 }
 
 Table summary_table(const Answer& a) {
@@ -150,10 +151,10 @@ std::vector<ColumnSpec> breakdown_columns(bool hta) {
                {"index", "index", Type::kInteger, ""},
                {"bound_by", "bound by", Type::kText, ""}};
   } else {
-    columns = {{"start_ns", "start", Type::kTime, "When the stretch begins, from the run's earliest event"},
-               {"dur_ns", "duration", Type::kDuration, "How long it is"},
-               {"type", "edge", Type::kText, "What joins its ends; inferred: no record of it"},
-               {"bound_by", "bound by", Type::kText, "What the time went to"},
+    columns = {{"start_ns", "start", Type::kTime, "Begin of this part of the path, from the run's earliest event"},
+               {"dur_ns", "duration", Type::kDuration, "Length of this part"},
+               {"type", "edge", Type::kText, "How its two ends are connected; inferred: this was not recorded"},
+               {"bound_by", "bound by", Type::kText, "What the time was spent on"},
                {"index", "index", Type::kInteger, "Position of the event in traceEvents; empty for none"},
                {"name", "name", Type::kText, "Name of the event"},
                {"category", "category", Type::kText, "Category of the event"},
@@ -176,11 +177,11 @@ bool blocks(std::string_view name) {
 }
 
 std::vector<ColumnSpec> nodes_columns(bool hta) {
-  return {{"node", "node", Type::kInteger, "Number, by time"},
+  return {{"node", "node", Type::kInteger, "Number of the node, in order of time"},
           {"event", "event", Type::kInteger, "Position of the event in traceEvents"},
           hta ? ColumnSpec{"ts", "ts", Type::kReal, ""}
-              : ColumnSpec{"time_ns", "time", Type::kTime, "From the run's earliest event"},
-          {"is_start", "start", Type::kText, "Its start, or its end"},
+              : ColumnSpec{"time_ns", "time", Type::kTime, "Time from the run's earliest event"},
+          {"is_start", "start", Type::kText, "True: the node is the event's start; False: its end"},
           {"is_blocking", "blocking", Type::kText, "The event is a call that waits for a device"}};
 }
 
@@ -235,7 +236,8 @@ Table edges_table(const Shared& answer) {
 }
 
 std::vector<ColumnSpec> critical_path_analysis_path_columns() {
-  return {{"position", "position", Type::kInteger, "From the start"}, {"node", "node", Type::kInteger, "Node"}};
+  return {{"position", "position", Type::kInteger, "Position on the path, from its start"},
+          {"node", "node", Type::kInteger, "Node"}};
 }
 
 Table path_table(const Shared& answer) {

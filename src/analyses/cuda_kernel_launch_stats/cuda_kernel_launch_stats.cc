@@ -150,13 +150,13 @@ std::vector<ColumnSpec> launches_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"correlation", "correlation", Type::kInteger, "Number of the call and its work"},
           {"call", "call", Type::kText, "Runtime or driver call on the host, of any name"},
-          {"start_ns", "call start", Type::kTime, "From the earliest start of all ranks"},
+          {"start_ns", "call start", Type::kTime, "Start of the call, from the earliest start of all ranks"},
           {"call_ns", "call", Type::kDuration, "Host time of the call"},
           {"delay_ns", "delay", Type::kDuration, "From the call's end to the work's start, at least 0"},
           {"work", "work", Type::kText, "Kernel, copy or memset"},
           {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
           {"stream", "stream", Type::kInteger, ""},
-          {"work_index", "place", Type::kInteger, "0 for a call's first work; graphs launch many"},
+          {"work_index", "place", Type::kInteger, "Position among the work of one call, from 0; graphs launch many"},
           {"work_ns", "work", Type::kDuration, "Device time of the work"}};
 }
 
@@ -193,9 +193,10 @@ constexpr std::array<Bin, 17> kBins = {{{0, 1'000},
 
 std::vector<ColumnSpec> launch_delay_histogram_columns() {
   return {{"from_ns", "from", Type::kDuration, ""},
-          {"to_ns", "to", Type::kDuration, "Not included; empty for the last"},
-          {"launches", "launches", Type::kInteger, "Of all ranks; of a graph its first work"},
-          {"launch_share", "share", Type::kShare, "Of all launches"},
+          {"to_ns", "to", Type::kDuration, "End of the bin, which is not included; empty for the last bin"},
+          {"launches", "launches", Type::kInteger,
+           "Number of launches on all ranks; a graph's launch counts with its first work"},
+          {"launch_share", "share", Type::kShare, "Share of all launches"},
           {"call_ns", "calls", Type::kDuration, "Host time of these calls"}};
 }
 
@@ -229,7 +230,7 @@ std::vector<ColumnSpec> outliers_columns(bool hta) {
       {"rank", "rank", Type::kInteger, "Global rank"},
       {"events", "launches", Type::kInteger, "Pairs of a call and work"},
       {"short_gpu_kernels", "short work", Type::kInteger,
-       "Work that is shorter than its call, which is within the cut-off"},
+       "Work that is shorter than its call, where the call is within the cut-off"},
       {"runtime_outliers", "slow calls", Type::kInteger, "Calls above --runtime-cutoff"},
       {"launch_delay_outliers", "long delays", Type::kInteger, "Delays above --launch-delay-cutoff"}};
   if (!hta) {

@@ -228,11 +228,11 @@ std::vector<ColumnSpec> cupti_columns() {
       {"device", "device", Type::kText, "The device, as the events' pid"},
       {"name", "kernel", Type::kText, "The range: CUPTI's name of the kernel"},
       {"start_ns", "start", Type::kTime, "From the run's first event"},
-      {"dur_ns", "duration", Type::kDuration, "Of the range, with CUPTI's replays"},
+      {"dur_ns", "duration", Type::kDuration, "Duration of the range, including CUPTI's replays"},
       {"launch", "launch", Type::kText, "The call that launched it"},
       {"op_stack", "operators", Type::kText, "Operators around the launch, outermost first"},
-      {"top_level_op", "outermost operator", Type::kText, "The first of them"},
-      {"bottom_level_op", "innermost operator", Type::kText, "The last of them"},
+      {"top_level_op", "outermost operator", Type::kText, "The first of these operators"},
+      {"bottom_level_op", "innermost operator", Type::kText, "The last of these operators"},
       {"flop_count", "FLOP", Type::kReal, "Adds and multiplies once, fused multiply-adds twice, of all precisions"}};
 }
 

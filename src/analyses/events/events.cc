@@ -90,26 +90,25 @@ void add_hta_rows(const TorchRun& run, const TorchRank& rank, size_t begin, size
 }
 
 std::vector<ColumnSpec> events_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"index", "index", Type::kInteger, "Position in traceEvents, from 0"},
-      {"category", "category", Type::kText, "As the file spells it"},
-      {"name", "name", Type::kText, ""},
-      {"pid", "process", Type::kText, "Of device work the device"},
-      {"tid", "thread", Type::kText, "Of device work the stream"},
-      {"start_ns", "start", Type::kTime, "From the earliest start of all ranks"},
-      {"dur_ns", "duration", Type::kDuration, ""},
-      {"stream", "stream", Type::kInteger, "Of device rows"},
-      {"kernel_class", "class", Type::kText, "Of device rows: docs/analyses/kernel-classes.md"},
-      {"correlation", "correlation", Type::kInteger, "CUPTI's or ROCm's number of launch and work"},
-      {"partner_index", "partner", Type::kInteger, "Of device rows their launch, of launches their last device row"},
-      {"step", "step", Type::kInteger, "ProfilerStep number: of device rows that of their launch"},
-      {"size_bytes", "bytes", Type::kInteger, "Of copies, memsets and collectives"},
-      {"bandwidth_gbps", "bandwidth", Type::kReal, "Of copies: GB/s as the profiler wrote it"},
-      {"collective", "collective", Type::kText, ""},
-      {"dtype", "dtype", Type::kText, "Of collectives"},
-      {"group", "group", Type::kText, "Process group of collectives"},
-      {"group_size", "group size", Type::kInteger, ""}};
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"index", "index", Type::kInteger, "Position in traceEvents, from 0"},
+          {"category", "category", Type::kText, "Category as the file spells it"},
+          {"name", "name", Type::kText, ""},
+          {"pid", "process", Type::kText, "Process of the event; for device work the device"},
+          {"tid", "thread", Type::kText, "Thread of the event; for device work the stream"},
+          {"start_ns", "start", Type::kTime, "From the earliest start of all ranks"},
+          {"dur_ns", "duration", Type::kDuration, ""},
+          {"stream", "stream", Type::kInteger, "Stream, for device rows"},
+          {"kernel_class", "class", Type::kText, "Class of device rows: docs/analyses/kernel-classes.md"},
+          {"correlation", "correlation", Type::kInteger, "CUPTI's or ROCm's number of launch and work"},
+          {"partner_index", "partner", Type::kInteger, "For a device row its launch; for a launch its last device row"},
+          {"step", "step", Type::kInteger, "ProfilerStep number; for a device row that of its launch"},
+          {"size_bytes", "bytes", Type::kInteger, "Bytes of copies, memsets and collectives"},
+          {"bandwidth_gbps", "bandwidth", Type::kReal, "Bandwidth of copies in GB/s, as the profiler wrote it"},
+          {"collective", "collective", Type::kText, ""},
+          {"dtype", "dtype", Type::kText, "Data type of collectives"},
+          {"group", "group", Type::kText, "Process group of collectives"},
+          {"group_size", "group size", Type::kInteger, ""}};
 }
 
 Table exact_events_table() { return Table("events", "Rows after loading", events_columns()); }
@@ -198,9 +197,9 @@ Table hta_symbols(const TorchRun& run) {
 std::vector<ColumnSpec> symbols_columns() {
   return {{"name", "name", Type::kText, ""},
           {"category", "category", Type::kText, ""},
-          {"kernel_class", "class", Type::kText, "Of device rows: docs/analyses/kernel-classes.md"},
+          {"kernel_class", "class", Type::kText, "Class of device rows: docs/analyses/kernel-classes.md"},
           {"short_name", "short name", Type::kText, "Without template arguments and parameters"},
-          {"count", "rows", Type::kInteger, "Over the ranks asked for, all steps"}};
+          {"count", "rows", Type::kInteger, "Number of rows of the chosen ranks, over all steps"}};
 }
 
 // Lists name, category and class, because the name alone does not decide the class.

@@ -50,28 +50,28 @@ std::vector<int64_t> device_ns_of(const Part& part, const std::vector<CategoryIn
 }
 
 std::vector<ColumnSpec> execution_nodes_columns() {
-  return {{"rank", "rank", Type::kInteger, "Whose profile it is"},
+  return {{"rank", "rank", Type::kInteger, "Global rank whose profile it is"},
           {"node", "node", Type::kInteger, "The node's id in the execution trace"},
           {"parent", "parent", Type::kInteger, "Id of the node that it is called by"},
           {"name", "name", Type::kText, "The operator"},
-          {"start_ns", "start", Type::kTime, "When the host began it"},
-          {"dur_ns", "duration", Type::kDuration, "How long the host was in it"},
-          {"device_ns", "device time", Type::kDuration, "Work on devices that it and what it calls launched"},
+          {"start_ns", "start", Type::kTime, "Time at which the host began it"},
+          {"dur_ns", "duration", Type::kDuration, "Time that the host spent in it"},
+          {"device_ns", "device time", Type::kDuration, "Device work that it launched, including what it calls"},
           {"inputs", "inputs", Type::kText,
-           "As the execution trace has them; of a tensor id, storage, offset, elements, item size, device"},
-          {"outputs", "outputs", Type::kText, "The same"},
+           "Inputs in the execution trace; a tensor is given as id, storage, offset, elements, item size and device"},
+          {"outputs", "outputs", Type::kText, "Outputs in the same form"},
           {"schema", "schema", Type::kText, "The operator's schema"}};
 }
 
 std::vector<ColumnSpec> execution_tensors_columns() {
-  return {{"rank", "rank", Type::kInteger, "Whose profile it is"},
+  return {{"rank", "rank", Type::kInteger, "Global rank whose profile it is"},
           {"tensor", "tensor", Type::kInteger, "The tensor's id"},
           {"storage", "storage", Type::kInteger, "The storage's id: tensors of one storage share memory"},
           {"bytes", "bytes", Type::kInteger, "Elements times the size of one"},
-          {"device", "device", Type::kText, "Where it lies"},
-          {"producer", "producer", Type::kInteger, "Node that first gave it out; empty: it was there before"},
+          {"device", "device", Type::kText, "Device on which it lies"},
+          {"producer", "producer", Type::kInteger, "First node that returned it; empty when it existed before"},
           {"made_by", "made by", Type::kText, "That node's operator"},
-          {"uses", "uses", Type::kInteger, "Nodes that took it as input"},
+          {"uses", "uses", Type::kInteger, "Number of nodes that took it as input"},
           {"first_ns", "first seen", Type::kTime, "Start of the first node that names it"},
           {"last_ns", "last seen", Type::kTime, "End of the last node that names it"}};
 }

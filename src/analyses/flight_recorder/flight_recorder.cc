@@ -27,28 +27,25 @@ std::string_view state_name(FlightState state) {
 
 std::vector<ColumnSpec> flight_problems_columns() {
   return {{"verdict", "verdict", Type::kText,
-           "missing: members never made it; type, sizes, dtype: calls differ; stuck: through for some; unfinished: "
-           "made by all, through for nobody"},
+           "missing: some members never made the call; type, sizes, dtype: the calls differ in these; stuck: finished "
+           "on some members only; unfinished: made by all members, finished on none"},
           {"group", "group", Type::kText, "Name of the process group"},
-          {"description", "description", Type::kText, "What the group is for, as it says"},
+          {"description", "description", Type::kText, "Purpose of the group, as the program named it"},
           {"sequence", "sequence", Type::kInteger,
-           "Of a collective its number in the group; of a message its number "
-           "from sender to receiver"},
-          {"op", "operation", Type::kText, "What most members made"},
-          {"src", "from", Type::kInteger, "Of a message: global rank that sends"},
-          {"dst", "to", Type::kInteger, "Of a message: global rank that receives"},
+           "Number of a collective within its group, or of a message from sender to receiver"},
+          {"op", "operation", Type::kText, "Operation that most members called"},
+          {"src", "from", Type::kInteger, "For a message: global rank that sends"},
+          {"dst", "to", Type::kInteger, "For a message: global rank that receives"},
           {"culprits", "ranks at fault", Type::kText,
-           "Global ranks that are missing or differ from most; empty where "
-           "no side has more"},
-          {"waiting", "waiting ranks", Type::kText, "Global ranks that made the call and are not through with it"},
-          {"not_started", "not started", Type::kText, "Of these, those that have only enqueued it"},
-          {"without_dump", "no dump", Type::kText, "Members of which no dump is there"},
-          {"most_have", "most have", Type::kText, "What most members have, of calls that differ"},
-          {"others_have", "others have", Type::kText, "What the others have"},
-          {"since_ns", "since", Type::kTime, "When the first that waits made the call; its host's clock"},
+           "Global ranks that are missing or differ from the majority; empty when there is no majority"},
+          {"waiting", "waiting ranks", Type::kText, "Global ranks that made the call and have not finished it"},
+          {"not_started", "not started", Type::kText, "The waiting ranks that have only enqueued it"},
+          {"without_dump", "no dump", Type::kText, "Members without a dump"},
+          {"most_have", "most have", Type::kText, "For calls that differ: the value of most members"},
+          {"others_have", "others have", Type::kText, "The value of the others"},
+          {"since_ns", "since", Type::kTime, "Time at which the first waiting rank made the call, on its host's clock"},
           {"frame", "frame", Type::kText,
-           "Where the first rank at fault made its call; of a missing one its last "
-           "call"}};
+           "Where the first rank at fault made its call, or its last call when it is missing"}};
 }
 
 Table problems_table(const Trace& trace, const FlightReport& report) {
@@ -66,10 +63,10 @@ Table problems_table(const Trace& trace, const FlightReport& report) {
 
 std::vector<ColumnSpec> flight_waits_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"call", "call", Type::kText, "Its oldest call that is not through"},
+          {"call", "call", Type::kText, "Its oldest call that is not finished"},
           {"state", "state", Type::kText, "scheduled: enqueued; started: its work began"},
           {"for_ranks", "waits for", Type::kText, "Members that never made the call"},
-          {"since_ns", "since", Type::kTime, "When it made the call; its host's clock"},
+          {"since_ns", "since", Type::kTime, "Time at which it made the call, on its host's clock"},
           {"frame", "frame", Type::kText, "Where it made the call"}};
 }
 
@@ -86,15 +83,17 @@ Table waits_table(const Trace& trace, const FlightReport& report) {
 }
 
 std::vector<ColumnSpec> flight_groups_columns() {
-  return {{"group", "group", Type::kText, "Name of the process group"},
-          {"description", "description", Type::kText, "What the group is for, as it says"},
-          {"ranks", "ranks", Type::kText, "Its members, global"},
-          {"members_said", "members", Type::kText, "said: by the dumps; seen: all ranks that made a call in it"},
-          {"calls", "calls", Type::kInteger, "Calls of all ranks"},
-          {"collectives", "collectives", Type::kInteger, "Different collectives"},
-          {"messages", "messages", Type::kInteger, "Sends with their receives"},
-          {"last_through", "last through", Type::kInteger, "Number of the last collective that is through for all"},
-          {"last_made", "last made", Type::kInteger, "Number of the last collective that anybody made"}};
+  return {
+      {"group", "group", Type::kText, "Name of the process group"},
+      {"description", "description", Type::kText, "Purpose of the group, as the program named it"},
+      {"ranks", "ranks", Type::kText, "Its members, global"},
+      {"members_said", "members", Type::kText,
+       "said: the dumps list the members; seen: the members are all ranks that made a call in the group"},
+      {"calls", "calls", Type::kInteger, "Calls of all ranks"},
+      {"collectives", "collectives", Type::kInteger, "Number of different collectives"},
+      {"messages", "messages", Type::kInteger, "Sends with their receives"},
+      {"last_through", "last through", Type::kInteger, "Number of the last collective that is finished on all members"},
+      {"last_made", "last made", Type::kInteger, "Number of the last collective that any member made"}};
 }
 
 Table groups_table(const Trace& trace, const FlightReport& report) {
@@ -115,12 +114,12 @@ std::vector<ColumnSpec> flight_calls_columns() {
           {"group", "group", Type::kText, "Name of the process group"},
           {"sequence", "sequence", Type::kInteger, "Its number in the group"},
           {"op", "operation", Type::kText, "Without the backend's name"},
-          {"peer", "peer", Type::kInteger, "Of a send or receive: global rank of the other side"},
+          {"peer", "peer", Type::kInteger, "For a send or receive: global rank of the other side"},
           {"state", "state", Type::kText, "scheduled, started or completed; a retired call is completed"},
           {"created_ns", "made", Type::kTime, "When the host made the call"},
           {"input_sizes", "input sizes", Type::kText, "As recorded"},
           {"output_sizes", "output sizes", Type::kText, "As recorded"},
-          {"dtypes", "data types", Type::kText, "Of the inputs, else of the outputs"},
+          {"dtypes", "data types", Type::kText, "Data types of the inputs, else of the outputs"},
           {"frame", "frame", Type::kText, "The innermost Python frame outside torch"}};
 }
 

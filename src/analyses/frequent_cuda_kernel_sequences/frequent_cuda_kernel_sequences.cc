@@ -167,11 +167,12 @@ Table hta_frequent_cuda_kernel_sequences_table() {
 
 std::vector<ColumnSpec> frequent_cuda_kernel_sequences_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"pattern", "pattern", Type::kText, "The operator and the device work of one call by start, parted by |"},
+          {"pattern", "pattern", Type::kText,
+           "The operator and the device work of one call in order of start, separated by |"},
           {"count", "calls", Type::kInteger, "Calls with this sequence"},
           {"kernel_count", "kernels", Type::kInteger, "Kernels, copies and memsets of one call"},
           {"kernel_ns", "kernel time", Type::kDuration, "Sum of the device work of all these calls"},
-          {"kernel_share", "of the device", Type::kShare, "Of all device work of the rank"},
+          {"kernel_share", "of the device", Type::kShare, "Share of all device work of the rank"},
           {"op_ns", "operator time", Type::kDuration, "Sum of the calls' own durations"}};
 }
 

@@ -180,7 +180,7 @@ Table hta_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, con
 std::vector<ColumnSpec> kernel_types_columns() {
   return {{"kernel_type", "kind", Type::kText, "What ran at the same time; docs/analyses/kernel-classes.md"},
           {"time_ns", "time", Type::kDuration, "Device time of exactly this set, summed over ranks"},
-          {"time_share", "share", Type::kShare, "Of the busy time of all ranks"}};
+          {"time_share", "share", Type::kShare, "Share of the busy time of all ranks"}};
 }
 
 Table exact_types(const std::vector<RankAnswer>& ranks) {
@@ -195,7 +195,7 @@ std::vector<ColumnSpec> kernel_types_by_rank_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"kernel_type", "kind", Type::kText, "What ran at the same time"},
           {"time_ns", "time", Type::kDuration, "Device time of exactly this set"},
-          {"time_share", "share", Type::kShare, "Of the rank's busy time"}};
+          {"time_share", "share", Type::kShare, "Share of the rank's busy time"}};
 }
 
 Table exact_types_by_rank(const std::vector<RankAnswer>& ranks) {
@@ -212,9 +212,9 @@ std::vector<ColumnSpec> gpu_kernel_breakdown_kernels_columns() {
           {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
           {"name", "name", Type::kText, "\"others\" holds the names that have no row of their own"},
           {"count", "calls", Type::kInteger, ""},
-          {"sum_ns", "sum", Type::kDuration, "Of all calls"},
-          {"sum_share", "share", Type::kShare, "Of the sum over all kernels of this kind and rank"},
-          {"mean_ns", "mean", Type::kDuration, "Of one call, to the nanosecond"},
+          {"sum_ns", "sum", Type::kDuration, "Sum over all calls"},
+          {"sum_share", "share", Type::kShare, "Share of the sum over all kernels of this kind and rank"},
+          {"mean_ns", "mean", Type::kDuration, "Mean of one call, to the nanosecond"},
           {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one call"},
           {"min_ns", "shortest", Type::kDuration, ""},
           {"max_ns", "longest", Type::kDuration, ""}};

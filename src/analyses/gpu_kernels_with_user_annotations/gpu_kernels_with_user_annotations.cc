@@ -192,7 +192,7 @@ std::vector<ColumnSpec> work_by_annotation_columns() {
           {"annotation", "annotation", Type::kText, "Innermost range around the launch"},
           {"kernels", "kernels", Type::kInteger, "Kernels, copies and memsets"},
           {"kernel_ns", "device time", Type::kDuration, "Sum of their durations"},
-          {"kernel_share", "share", Type::kShare, "Of the rank's device time"},
+          {"kernel_share", "share", Type::kShare, "Share of the rank's device time"},
           {"computation_ns", "computing", Type::kDuration, ""},
           {"communication_ns", "communication", Type::kDuration, ""},
           {"memory_ns", "copies", Type::kDuration, ""}};
@@ -247,7 +247,7 @@ std::vector<ColumnSpec> gpu_kernels_with_user_annotations_kernels_columns() {
           {"name", "name", Type::kText, ""},
           {"annotation", "annotation", Type::kText, "Innermost range; empty: none"},
           {"annotation_path", "path", Type::kText,
-           "The ranges around it, from the outermost; of more than 64 the innermost"}};
+           "The ranges around it, from the outermost; when there are more than 64, the innermost ones"}};
 }
 
 Table exact_gpu_kernels_with_user_annotations_table(const TorchRun& run, const std::vector<std::vector<Kernel>>& ranks,

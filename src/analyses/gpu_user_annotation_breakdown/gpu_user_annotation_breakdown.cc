@@ -97,11 +97,12 @@ Table hta_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::ve
 std::vector<ColumnSpec> annotations_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"name", "name", Type::kText, "\"others\" holds the names that have no row of their own"},
-          {"count", "ranges", Type::kInteger, "On devices one per stream that the range used"},
-          {"sum_ns", "sum", Type::kDuration, "Of the ranges, gaps included; nested ranges count each"},
-          {"sum_share", "share", Type::kShare, "Of the sum over all names of the rank"},
+          {"count", "ranges", Type::kInteger,
+           "Number of ranges; on devices there is one for each stream that the range used"},
+          {"sum_ns", "sum", Type::kDuration, "Sum over the ranges, gaps included; each nested range counts"},
+          {"sum_share", "share", Type::kShare, "Share of the sum over all names of the rank"},
           {"busy_ns", "busy", Type::kDuration, "Device work of the range's stream within it"},
-          {"mean_ns", "mean", Type::kDuration, "Of one range, to the nanosecond"},
+          {"mean_ns", "mean", Type::kDuration, "Mean of one range, to the nanosecond"},
           {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one range"},
           {"min_ns", "shortest", Type::kDuration, ""},
           {"max_ns", "longest", Type::kDuration, ""}};

@@ -120,12 +120,12 @@ int64_t mean_of(int64_t sum, int64_t count) {
 
 std::vector<ColumnSpec> graph_use_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"replay_count", "replays", Type::kInteger, "Launches of graphs that device work belongs to"},
+          {"replay_count", "replays", Type::kInteger, "Number of graph launches to which device work belongs"},
           {"graph_work_count", "work in graphs", Type::kInteger, "Kernels, copies and memsets that graphs launched"},
-          {"alone_work_count", "work alone", Type::kInteger, "Those that other calls launched"},
+          {"alone_work_count", "work alone", Type::kInteger, "Kernels, copies and memsets that other calls launched"},
           {"graph_work_ns", "time in graphs", Type::kDuration, "Sum of the durations of work in graphs"},
           {"alone_work_ns", "time alone", Type::kDuration, "Sum of the durations of work alone"},
-          {"graph_work_share", "in graphs", Type::kShare, "Of the time of both"},
+          {"graph_work_share", "in graphs", Type::kShare, "Share of graphs in the time of both"},
           {"graph_call_mean_ns", "call in graphs", Type::kDuration,
            "Host time of launching calls for one piece of work in graphs"},
           {"alone_call_mean_ns", "call alone", Type::kDuration, "The same for work alone"}};
@@ -143,7 +143,7 @@ std::vector<ColumnSpec> graph_replays_columns() {
       {"mean_span_ns", "span", Type::kDuration, "First start to last end of a replay, mean"},
       {"least_span_ns", "shortest", Type::kDuration, "The shortest span"},
       {"most_span_ns", "longest", Type::kDuration, "The longest span"},
-      {"gap_share", "gaps", Type::kShare, "Of the spans: no work of the graph ran"},
+      {"gap_share", "gaps", Type::kShare, "Share of the spans in which no work of the graph ran"},
       {"device_share", "of the device", Type::kShare, "Its work as a share of all launched device work of the rank"}};
 }
 

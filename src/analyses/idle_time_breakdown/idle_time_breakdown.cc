@@ -230,16 +230,18 @@ RankIdle exact_idle(const TorchRank& rank, int64_t zero_ns, const Options& optio
 }
 
 std::vector<ColumnSpec> device_idle_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"cause", "cause", Type::kText,
-           "host_wait: the launch came after the device ran dry; kernel_wait: launched in time, shorter than the "
-           "delay; other: launched in time, longer; before_first and after_last device work"},
-          {"count", "gaps", Type::kInteger, ""},
-          {"idle_ns", "idle", Type::kDuration, "Outside the union of all streams' work"},
-          {"idle_share", "share", Type::kShare,
-           "Of the span from first to last device work, as in temporal-breakdown; empty outside it"},
-          {"mean_ns", "mean", Type::kDuration, "Of one gap, to the nanosecond"},
-          {"max_ns", "longest", Type::kDuration, ""}};
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"cause", "cause", Type::kText,
+       "host_wait: the launch came after the device had run out of work; kernel_wait: launched in time, and the gap is "
+       "not longer than the delay; other: launched in time, but the gap is longer; before_first and after_last: before "
+       "the first and after the last device work"},
+      {"count", "gaps", Type::kInteger, ""},
+      {"idle_ns", "idle", Type::kDuration, "Time outside the union of all streams' work"},
+      {"idle_share", "share", Type::kShare,
+       "Share of the span from the first to the last device work, as in temporal-breakdown; empty outside of the span"},
+      {"mean_ns", "mean", Type::kDuration, "Mean of one gap, to the nanosecond"},
+      {"max_ns", "longest", Type::kDuration, ""}};
 }
 
 Table device_table(const std::vector<RankIdle>& ranks) {
@@ -261,8 +263,9 @@ std::vector<ColumnSpec> idle_time_columns() {
           {"device", "device", Type::kText, "As the file names it"},
           {"stream", "stream", Type::kInteger, ""},
           {"cause", "cause", Type::kText, kCauseHelp},
-          {"idle_ns", "idle", Type::kDuration, "Other streams may be busy meanwhile: see device-idle"},
-          {"idle_share", "share", Type::kShare, "Of the stream's idle time"}};
+          {"idle_ns", "idle", Type::kDuration,
+           "Idle time of this stream; other streams may be busy meanwhile (see device-idle)"},
+          {"idle_share", "share", Type::kShare, "Share of the stream's idle time"}};
 }
 
 Table stream_table(const std::vector<RankIdle>& ranks) {
@@ -286,7 +289,7 @@ std::vector<ColumnSpec> interval_stats_columns() {
           {"stream", "stream", Type::kInteger, ""},
           {"cause", "cause", Type::kText, kCauseHelp},
           {"count", "gaps", Type::kInteger, ""},
-          {"mean_ns", "mean", Type::kDuration, "To the nanosecond"},
+          {"mean_ns", "mean", Type::kDuration, "Mean of one gap, to the nanosecond"},
           {"std_ns", "deviation", Type::kDuration, "Sample standard deviation; empty for one gap"},
           {"min_ns", "shortest", Type::kDuration, ""},
           {"p25_ns", "25 %", Type::kDuration, "Linear between order statistics"},

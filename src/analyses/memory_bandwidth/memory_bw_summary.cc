@@ -76,15 +76,15 @@ std::vector<ColumnSpec> memory_bw_summary_columns() {
           {"size_bytes", "bytes", Type::kInteger, "Bytes copied or set"},
           {"busy_ns", "busy", Type::kDuration, "Time with at least one of them running"},
           {"mean_gbps", "mean GB/s", Type::kReal, "10⁹ bytes per second while busy, weighted by time"},
-          {"p50_gbps", "median GB/s", Type::kReal, "Not exceeded for half of the busy time"},
-          {"p95_gbps", "p95 GB/s", Type::kReal, "Not exceeded for 95 % of the busy time"},
-          {"max_gbps", "max GB/s", Type::kReal, "Highest; copies at the same time add up"},
+          {"p50_gbps", "median GB/s", Type::kReal, "Bandwidth that is not exceeded for half of the busy time"},
+          {"p95_gbps", "p95 GB/s", Type::kReal, "Bandwidth that is not exceeded for 95 % of the busy time"},
+          {"max_gbps", "max GB/s", Type::kReal, "Highest bandwidth; copies at the same time are summed"},
           {"change_count", "changes", Type::kInteger, "Instants at which the bandwidth changed to something above 0"},
-          {"change_mean_gbps", "mean of changes", Type::kReal, "Mean over those, unweighted"},
-          {"change_std_gbps", "std of changes", Type::kReal, "Sample standard deviation over those"},
-          {"change_p25_gbps", "p25 of changes", Type::kReal, "Lower quartile over those"},
-          {"change_p50_gbps", "p50 of changes", Type::kReal, "Median over those"},
-          {"change_p75_gbps", "p75 of changes", Type::kReal, "Upper quartile over those"}};
+          {"change_mean_gbps", "mean of changes", Type::kReal, "Mean over these changes, unweighted"},
+          {"change_std_gbps", "std of changes", Type::kReal, "Sample standard deviation over these changes"},
+          {"change_p25_gbps", "p25 of changes", Type::kReal, "Lower quartile over these changes"},
+          {"change_p50_gbps", "p50 of changes", Type::kReal, "Median over these changes"},
+          {"change_p75_gbps", "p75 of changes", Type::kReal, "Upper quartile over these changes"}};
 }
 
 Table exact_memory_bw_summary_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ranks) {

@@ -184,7 +184,7 @@ std::vector<ColumnSpec> memory_at_peak_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"device", "device", Type::kText, ""},
           {"category", "category", Type::kText, "Guessed: docs/analyses/memory-categories.md"},
-          {"operator", "operator", Type::kText, "What allocated it"},
+          {"operator", "operator", Type::kText, "Operator that allocated it"},
           {"blocks", "blocks", Type::kInteger, ""},
           {"size_bytes", "size", Type::kInteger, ""},
           {"stack", "stack", Type::kText, "Python frames around it, innermost first, the first 4"}};

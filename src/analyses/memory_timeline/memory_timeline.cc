@@ -134,7 +134,8 @@ Table hta_memory_timeline_table(const std::vector<Point>& points) {
 std::vector<ColumnSpec> timeline_columns() {
   std::vector<ColumnSpec> columns = {
       {"file", "file", Type::kText, "Name of the file"},
-      {"time_ns", "time", Type::kTime, "From the profile's start; what was there before begins with it"}};
+      {"time_ns", "time", Type::kTime,
+       "Time from the profile's start; memory from before is counted from the first point on"}};
   for (size_t c = 0; c < kCategories; ++c)
     columns.push_back({std::string(kNames[c]) + "_bytes", kHtaNames[c], Type::kInteger, "Bytes held by this category"});
   columns.push_back({"total_bytes", "total", Type::kInteger, "Bytes of all categories"});

@@ -188,7 +188,7 @@ std::vector<ColumnSpec> columns_for(const Options& options, bool memory) {
   const GroupOptions& by = options.grouping;
   std::vector<ColumnSpec> columns = {
       {"rank", "rank", Type::kInteger, "Global rank"},
-      {"name", "name", Type::kText, "Of the operator, annotation, call or kernel; ProfilerStep* stands for every step"},
+      {"name", "name", Type::kText, "Name of the operator, annotation, call or kernel; ProfilerStep* is every step"},
       {"kind", "kind", Type::kText, "Operator, annotation, runtime call, kernel, copy, …"}};
   const auto add = [&](bool wanted, const char* name, const char* title, Type type, const char* help) {
     if (wanted) columns.push_back({name, title, type, help});

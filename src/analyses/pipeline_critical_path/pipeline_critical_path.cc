@@ -43,13 +43,14 @@ std::vector<ColumnSpec> shares_columns() {
   return {{"stage", "stage", Type::kInteger, "Stage of the operation"},
           {"type", "type", Type::kText, "Type of the operation"},
           {"piece", "piece", Type::kText,
-           "work: it ran; transfer: it communicated, from the start of the last member on; delay: nothing it "
-           "waited for was missing, and it had not started"},
+           "work: it ran; transfer: it communicated, counted from the start of the last member; delay: everything it "
+           "waited for was there, but it had not started"},
           {"from_stage", "from stage", Type::kInteger,
-           "Of a message the stage at its other end; of a collective that of the member that came last, if another"},
-          {"path_ns", "time", Type::kDuration, "On the path, mean over steps"},
-          {"path_share", "share", Type::kShare, "Of the step; all rows add up to 1"},
-          {"pieces", "pieces", Type::kInteger, "Pieces of the path, all steps"}};
+           "For a message the stage at its other end; for a collective the stage of the member that came last, if that "
+           "is another"},
+          {"path_ns", "time", Type::kDuration, "Time on the path, mean over steps"},
+          {"path_share", "share", Type::kShare, "Share of the step; all rows sum to 1"},
+          {"pieces", "pieces", Type::kInteger, "Number of pieces of the path in all steps"}};
 }
 
 Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps) {
@@ -86,9 +87,9 @@ Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps)
 std::vector<ColumnSpec> path_steps_columns() {
   return {{"step", "step", Type::kInteger, "Step number as the source has it"},
           {"span_ns", "step time", Type::kDuration, "Recorded: work + transfer + delay"},
-          {"work_ns", "work", Type::kDuration, "Of the path: operations that compute"},
-          {"transfer_ns", "transfer", Type::kDuration, "Of the path: operations that communicate"},
-          {"delay_ns", "delay", Type::kDuration, "Of the path: nothing was missing, and nothing ran"},
+          {"work_ns", "work", Type::kDuration, "Part of the path: operations that compute"},
+          {"transfer_ns", "transfer", Type::kDuration, "Part of the path: operations that communicate"},
+          {"delay_ns", "delay", Type::kDuration, "Part of the path: nothing was missing, but nothing ran"},
           {"rank_changes", "rank changes", Type::kInteger, "How often the path goes from one rank to another"},
           {"last_rank", "ends on rank", Type::kInteger, "Rank of the operation that ends the step"}};
 }
@@ -113,13 +114,14 @@ Table steps_pipeline_critical_path_table(const std::vector<ChosenStep>& steps, c
 }
 
 std::vector<ColumnSpec> operation_columns(std::initializer_list<ColumnSpec> more) {
-  std::vector<ColumnSpec> columns = {{"step", "step", Type::kInteger, "Step number as the source has it"},
-                                     {"rank", "rank", Type::kInteger, "Global rank"},
-                                     kPipelineColumn,
-                                     {"stage", "stage", Type::kInteger, "Pipeline stage"},
-                                     {"type", "type", Type::kText, "Type of the operation"},
-                                     {"micro_batch", "micro-batch", Type::kInteger, "Where the source says it"},
-                                     {"chunk", "chunk", Type::kInteger, "Model chunk of the rank"}};
+  std::vector<ColumnSpec> columns = {
+      {"step", "step", Type::kInteger, "Step number as the source has it"},
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      kPipelineColumn,
+      {"stage", "stage", Type::kInteger, "Pipeline stage"},
+      {"type", "type", Type::kText, "Type of the operation"},
+      {"micro_batch", "micro-batch", Type::kInteger, "Micro-batch; empty when the source does not tell"},
+      {"chunk", "chunk", Type::kInteger, "Model chunk of the rank"}};
   columns.insert(columns.end(), more);
   return columns;
 }
@@ -138,8 +140,8 @@ void operation_values(const Trace& trace, const StepGraph& graph, int32_t step, 
 std::vector<ColumnSpec> pipeline_path_columns() {
   return operation_columns({{"piece", "piece", Type::kText, "work, transfer or delay, as in shares"},
                             {"from_stage", "from stage", Type::kInteger, "As in shares"},
-                            {"start_ns", "from", Type::kDuration, "From the step's start"},
-                            {"path_ns", "time", Type::kDuration, "On the path"}});
+                            {"start_ns", "from", Type::kDuration, "Start, from the step's start"},
+                            {"path_ns", "time", Type::kDuration, "Time on the path"}});
 }
 
 Table path_table(const Trace& trace, const StepGraph& graph, const ChosenStep& chosen) {
@@ -156,14 +158,14 @@ Table path_table(const Trace& trace, const StepGraph& graph, const ChosenStep& c
 }
 
 std::vector<ColumnSpec> slack_columns() {
-  return {
-      {"stage", "stage", Type::kInteger, "Stage of the operation"},
-      {"type", "type", Type::kText, "Type of the operation"},
-      {"operations", "operations", Type::kInteger, "How many"},
-      {"critical", "critical", Type::kInteger, "Of them without slack: each longer by 1 makes the step longer by 1"},
-      {"least_ns", "least slack", Type::kDuration, "The smallest slack"},
-      {"median_ns", "median slack", Type::kDuration, "Half of them have at least this"},
-      {"mean_dur_ns", "mean", Type::kDuration, "Their mean duration without waiting"}};
+  return {{"stage", "stage", Type::kInteger, "Stage of the operation"},
+          {"type", "type", Type::kText, "Type of the operation"},
+          {"operations", "operations", Type::kInteger, "Number of operations"},
+          {"critical", "critical", Type::kInteger,
+           "Operations without slack: when one of them takes 1 ns longer, the step takes 1 ns longer"},
+          {"least_ns", "least slack", Type::kDuration, "The smallest slack"},
+          {"median_ns", "median slack", Type::kDuration, "Half of the operations have at least this slack"},
+          {"mean_dur_ns", "mean", Type::kDuration, "Their mean duration without waiting"}};
 }
 
 Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, const std::vector<int64_t>& slack) {
@@ -188,8 +190,8 @@ Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, 
 }
 
 std::vector<ColumnSpec> slack_cells_columns() {
-  return operation_columns({{"start_ns", "start", Type::kDuration, "Recorded, from the step's start"},
-                            {"dur_ns", "duration", Type::kDuration, "Without waiting"},
+  return operation_columns({{"start_ns", "start", Type::kDuration, "Recorded start, from the step's start"},
+                            {"dur_ns", "duration", Type::kDuration, "Duration without waiting"},
                             {"slack_ns", "slack", Type::kDuration,
                              "How much longer it could take without the step ending later, all else as it was"}});
 }

@@ -173,7 +173,7 @@ std::vector<ColumnSpec> potential_stragglers_columns() {
           {"is_candidate", "candidate", Type::kInteger,
            "1 for the ranks that cause most waiting, --num-candidates of them"},
           {"collective_count", "collectives", Type::kInteger, "Collectives matched with other ranks"},
-          {"last_count", "came last", Type::kInteger, "Collectives in which it was the last to come"},
+          {"last_count", "came last", Type::kInteger, "Number of collectives in which it came last"},
           {"last_share", "came last", Type::kShare, "Those as a share of its collectives"},
           {"caused_wait_ns", "caused waiting", Type::kDuration, "Time that others waited for it, summed over them"},
           {"caused_wait_share", "caused waiting", Type::kShare, "That as a share of all waiting of the run"},
@@ -203,17 +203,18 @@ Table rank_potential_stragglers_table(const TorchRun& run, const Sums& sums, siz
 }
 
 std::vector<ColumnSpec> collective_waits_columns() {
-  return {{"group", "group", Type::kText, "Process group"},
-          {"group_ranks", "ranks of the group", Type::kText, "As the trace says; long lists are cut there"},
-          {"collective", "collective", Type::kText, "Collective, or the kernel's name where there is none"},
-          {"rank_count", "ranks", Type::kInteger, "Most ranks of this trace in one of them"},
-          {"count", "count", Type::kInteger, "Collectives matched over at least two ranks"},
-          {"wait_ns", "waiting", Type::kDuration, "Summed over collectives and ranks"},
-          {"max_wait_ns", "longest wait", Type::kDuration, "Of one rank in one collective"},
-          {"worst_rank", "worst rank", Type::kInteger, "The rank that caused most of the waiting"},
-          {"end_spread_ns", "spread of ends", Type::kDuration,
-           "Median of last end − first end by the files' clocks: ranks leave together, so this is how far to "
-           "trust the clocks between ranks. No other number here compares clocks"}};
+  return {
+      {"group", "group", Type::kText, "Process group"},
+      {"group_ranks", "ranks of the group", Type::kText, "Ranks of the group in the trace, where long lists are cut"},
+      {"collective", "collective", Type::kText, "Collective, or the kernel's name where there is none"},
+      {"rank_count", "ranks", Type::kInteger, "Largest number of this trace's ranks in one of them"},
+      {"count", "count", Type::kInteger, "Collectives matched over at least two ranks"},
+      {"wait_ns", "waiting", Type::kDuration, "Summed over collectives and ranks"},
+      {"max_wait_ns", "longest wait", Type::kDuration, "Longest wait of one rank in one collective"},
+      {"worst_rank", "worst rank", Type::kInteger, "The rank that caused most of the waiting"},
+      {"end_spread_ns", "spread of ends", Type::kDuration,
+       "Median of last end − first end by the files' clocks: ranks leave together, so this is how far to "
+       "trust the clocks between ranks. No other number here compares clocks"}};
 }
 
 Table kind_table(const TorchRun& run, const Sums& sums) {

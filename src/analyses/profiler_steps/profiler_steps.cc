@@ -51,12 +51,14 @@ int64_t device_length(const Part& part, const std::vector<DeviceStep>& device, s
 std::vector<ColumnSpec> profiler_steps_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"step", "step", Type::kInteger, "Number of the host's ProfilerStep row"},
-          {"start_ns", "start", Type::kTime, "Of the host's row, from the earliest start of all ranks"},
-          {"dur_ns", "host length", Type::kDuration, "Of the host's row: the host may run ahead and block later"},
+          {"start_ns", "start", Type::kTime, "Start of the host's row, from the earliest start of all ranks"},
+          {"dur_ns", "host length", Type::kDuration,
+           "Length of the host's row; it may differ from the device's, because the host may run ahead and block later"},
           {"device_start_ns", "device start", Type::kTime, "First start of the device work that the step launched"},
           {"device_end_ns", "device end", Type::kTime, "Last end of the device work that the step launched"},
           {"device_ns", "device length", Type::kDuration,
-           "From the last device end of the step before to its own; of the first step from its own first start"}};
+           "From the last device end of the step before to its own last device end; for the first step from its own "
+           "first start"}};
 }
 
 Table exact_profiler_steps_table(const TorchRun& run) {

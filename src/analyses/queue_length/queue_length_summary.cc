@@ -65,24 +65,24 @@ std::vector<StreamSummary> summaries_of(const std::vector<StreamQueue>& queues) 
 }
 
 std::vector<ColumnSpec> queue_length_summary_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"device", "device", Type::kText, "The device, as the events' pid"},
-      {"stream", "stream", Type::kInteger, "Stream of the device"},
-      {"span_ns", "span", Type::kDuration, "From the stream's first launch to the last end of its work"},
-      {"time_mean", "mean", Type::kReal, "Operations waiting, weighted by how long each length held"},
-      {"time_p50", "median", Type::kReal, "Length not exceeded for half of the time"},
-      {"time_p95", "p95", Type::kReal, "Length not exceeded for 95 % of the time"},
-      {"max", "max", Type::kInteger, "Longest queue"},
-      {"waiting_share", "waiting", Type::kShare, "Share of the span in which something waits"},
-      {"in_flight_mean", "in flight", Type::kReal, "Launched and not ended, weighted by time: the running one counts"},
-      {"in_flight_max", "in flight max", Type::kInteger, "Most operations launched and not ended"},
-      {"change_count", "changes", Type::kInteger, "Instants at which the length changed"},
-      {"change_mean", "mean of changes", Type::kReal, "Mean length over the changes, unweighted"},
-      {"change_std", "std of changes", Type::kReal, "Sample standard deviation over the changes"},
-      {"change_p25", "p25 of changes", Type::kReal, "Lower quartile over the changes"},
-      {"change_p50", "p50 of changes", Type::kReal, "Median over the changes"},
-      {"change_p75", "p75 of changes", Type::kReal, "Upper quartile over the changes"}};
+  return {{"rank", "rank", Type::kInteger, "Global rank"},
+          {"device", "device", Type::kText, "The device, as the events' pid"},
+          {"stream", "stream", Type::kInteger, "Stream of the device"},
+          {"span_ns", "span", Type::kDuration, "From the stream's first launch to the last end of its work"},
+          {"time_mean", "mean", Type::kReal, "Mean number of waiting operations, weighted by time"},
+          {"time_p50", "median", Type::kReal, "Length not exceeded for half of the time"},
+          {"time_p95", "p95", Type::kReal, "Length not exceeded for 95 % of the time"},
+          {"max", "max", Type::kInteger, "Longest queue"},
+          {"waiting_share", "waiting", Type::kShare, "Share of the span in which something waits"},
+          {"in_flight_mean", "in flight", Type::kReal,
+           "Mean number of operations that are launched and not ended, weighted by time; the running one counts"},
+          {"in_flight_max", "in flight max", Type::kInteger, "Most operations launched and not ended"},
+          {"change_count", "changes", Type::kInteger, "Instants at which the length changed"},
+          {"change_mean", "mean of changes", Type::kReal, "Mean length over the changes, unweighted"},
+          {"change_std", "std of changes", Type::kReal, "Sample standard deviation over the changes"},
+          {"change_p25", "p25 of changes", Type::kReal, "Lower quartile over the changes"},
+          {"change_p50", "p50 of changes", Type::kReal, "Median over the changes"},
+          {"change_p75", "p75 of changes", Type::kReal, "Upper quartile over the changes"}};
 }
 
 Table exact_queue_length_summary_table(const TorchRun& run, const std::vector<std::vector<StreamSummary>>& ranks) {

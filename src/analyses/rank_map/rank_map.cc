@@ -85,22 +85,22 @@ class Peers {
 std::vector<ColumnSpec> rank_map_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"host", "host", Type::kText, "Name of the machine, as the profile has it"},
-          {"device", "device", Type::kInteger, "Index of the device on its machine"},
+          {"device", "device", Type::kInteger, "Index of the device within its machine"},
           {"tp", "tp", Type::kInteger, "Tensor-parallel index"},
           {"cp", "cp", Type::kInteger, "Context-parallel index"},
           {"ep", "ep", Type::kInteger, "Expert-parallel index"},
           {"dp", "dp", Type::kInteger, "Data-parallel index; ranks that differ in cp alone share it"},
           {"pp", "pp", Type::kInteger, "Pipeline stage"},
-          {"tp_ranks", "tp ranks", Type::kText, "Its tensor-parallel group, of the ranks that are here"},
-          {"dp_ranks", "dp ranks", Type::kText, "Its data-parallel group, of the ranks that are here"},
-          {"pp_ranks", "pp ranks", Type::kText, "Its pipeline, of the ranks that are here"},
+          {"tp_ranks", "tp ranks", Type::kText, "Its tensor-parallel group, as far as its ranks are in this trace"},
+          {"dp_ranks", "dp ranks", Type::kText, "Its data-parallel group, as far as its ranks are in this trace"},
+          {"pp_ranks", "pp ranks", Type::kText, "Its pipeline, as far as its ranks are in this trace"},
           {"compute_ns", "computing", Type::kDuration,
-           "Union of its computation kernels, over all that was recorded, not of one step"},
+           "Union of its computation kernels, over the whole recording and not for one step"},
           {"exposed_communication_ns", "exposed communication", Type::kDuration,
-           "Communication with no computation over it, over the same time"},
+           "Communication while nothing is computed, over the whole recording"},
           {"idle_ns", "idle", Type::kDuration,
-           "No device work between its first start and its last end; with the two before, and copies with nothing "
-           "over them, the whole of that time"},
+           "Time without device work between its first start and its last end; together with the two columns before, "
+           "and exposed copies, it is the whole of that time"},
           {"bubble_share", "bubble", Type::kShare,
            "Span bubble of the pipeline's steps at this rank as a share of their spans"}};
 }
@@ -122,9 +122,9 @@ Table ranks_rank_map_table(const Trace& trace, const RankMap& map, const std::ve
 
 std::vector<ColumnSpec> rank_map_sizes_columns() {
   return {{"dimension", "dimension", Type::kText, "tp tensor, cp context, ep expert, dp data, pp pipeline"},
-          {"size", "size", Type::kInteger, "Ranks along it; empty: nothing says it"},
+          {"size", "size", Type::kInteger, "Number of ranks along it; empty when it is not known"},
           {"order", "order", Type::kText, "Order in which rank numbers count, the fastest first"},
-          {"source", "source", Type::kText, "What says so"}};
+          {"source", "source", Type::kText, "Where this comes from"}};
 }
 
 Table sizes_table(const RankMap& map) {

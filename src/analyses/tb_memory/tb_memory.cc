@@ -25,7 +25,7 @@ std::vector<ColumnSpec> tb_memory_memory_peaks_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"device", "device", Type::kText, "As the allocator names it"},
           {"peak_bytes", "peak", Type::kInteger, "Most bytes allocated at one time"},
-          {"peak_time_ns", "at", Type::kTime, "When that was reached first"},
+          {"peak_time_ns", "at", Type::kTime, "Time at which the peak was first reached"},
           {"reserved_bytes", "reserved", Type::kInteger, "Most bytes the allocator held at one time"},
           {"records", "records", Type::kInteger, "Allocations and frees recorded"},
           {"source", "source", Type::kText, "recorded: the allocator's totals; summed: sizes added up from 0"}};
@@ -98,12 +98,15 @@ std::vector<ColumnSpec> memory_operators_columns() {
           {"device", "device", Type::kText, ""},
           {"operator", "operator", Type::kText, ""},
           {"calls", "calls", Type::kInteger, ""},
-          {"size_increase_bytes", "size increase", Type::kInteger, "Allocated less freed, callees included"},
-          {"self_size_increase_bytes", "self size increase", Type::kInteger, "Allocated less freed by itself"},
-          {"allocation_count", "allocations", Type::kInteger, "Callees included"},
+          {"size_increase_bytes", "size increase", Type::kInteger, "Allocated minus freed bytes, callees included"},
+          {"self_size_increase_bytes", "self size increase", Type::kInteger,
+           "Allocated minus freed bytes of the operator itself"},
+          {"allocation_count", "allocations", Type::kInteger, "Number of allocations, callees included"},
           {"self_allocation_count", "self allocations", Type::kInteger, ""},
-          {"allocation_size_bytes", "allocation size", Type::kInteger, "Frees not counted; callees included"},
-          {"self_allocation_size_bytes", "self allocation size", Type::kInteger, "Frees not counted"}};
+          {"allocation_size_bytes", "allocation size", Type::kInteger,
+           "Allocated bytes, callees included; frees are not counted"},
+          {"self_allocation_size_bytes", "self allocation size", Type::kInteger,
+           "Allocated bytes of the operator itself; frees are not counted"}};
 }
 
 Table operators_table(const TorchRun& run, const std::vector<MemoryAnswer>& ranks, bool plugin) {

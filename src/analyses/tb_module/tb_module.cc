@@ -31,18 +31,20 @@ std::vector<ColumnSpec> sum_columns(bool plugin) {
   std::vector<ColumnSpec> columns = {
       {"occurrences", "calls", Type::kInteger, "Calls of the module"},
       {"operators", "operators", Type::kInteger, "Operators that it calls itself, not through modules or operators"},
-      {"host_ns", "host", Type::kDuration, "Of its calls"},
-      {"self_host_ns", "host self", Type::kDuration, "Without the operators and modules that it calls"},
+      {"host_ns", "host", Type::kDuration, "Host time of its calls"},
+      {"self_host_ns", "host self", Type::kDuration, "Host time without the operators and modules that it calls"},
       {"device_ns", "device", Type::kDuration, "Device work launched within, modules below included"},
       {"self_device_ns", "device self", Type::kDuration, "Device work launched within, modules below left out"},
-      {"mean_ns", "mean", Type::kDuration, "Device time of one call; host time where there is none"}};
+      {"mean_ns", "mean", Type::kDuration,
+       "Mean device time of one call; mean host time when there is no device work"}};
   if (!plugin)
     for (ColumnSpec& spec : std::vector<ColumnSpec>{
              {"backward_host_ns", "backward host", Type::kDuration,
-              "Of the backward of what it called, below included"},
-             {"self_backward_host_ns", "backward host self", Type::kDuration, "Modules below left out"},
-             {"backward_device_ns", "backward device", Type::kDuration, "Device work of that, below included"},
-             {"self_backward_device_ns", "backward device self", Type::kDuration, "Modules below left out"}})
+              "Host time of the backward of everything it called, modules below included"},
+             {"self_backward_host_ns", "backward host self", Type::kDuration, "The same without modules below"},
+             {"backward_device_ns", "backward device", Type::kDuration,
+              "Device work of that backward, modules below included"},
+             {"self_backward_device_ns", "backward device self", Type::kDuration, "The same without modules below"}})
       columns.push_back(std::move(spec));
   return columns;
 }
@@ -61,8 +63,8 @@ void append_sums(std::vector<Table::Value>& row, const ModuleSums& s, bool plugi
 std::vector<ColumnSpec> modules_columns(bool plugin) {
   std::vector<ColumnSpec> columns = {
       {"rank", "rank", Type::kInteger, "Global rank"},
-      {"depth", "depth", Type::kInteger, "0: called by no module"},
-      {"path", "path", Type::kText, "Names of the modules from the outermost; the last 64"},
+      {"depth", "depth", Type::kInteger, "Number of modules around it; 0 when no module called it"},
+      {"path", "path", Type::kText, "Names of the modules from the outermost one; only the last 64"},
       {"name", "module", Type::kText, "Class and number, as the profiler names the object"},
       {"module_id", "id", Type::kInteger, "Equal for calls of one object"}};
   for (ColumnSpec& spec : sum_columns(plugin)) columns.push_back(std::move(spec));

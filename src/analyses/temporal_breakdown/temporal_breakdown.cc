@@ -53,13 +53,12 @@ std::vector<ColumnSpec> temporal_breakdown_columns() {
        "First start to last end of device work (kernels, copies, memsets), without the time between two recordings"},
       {"compute_ns", "computing", Type::kDuration, "Union of computation kernels"},
       {"compute_share", "computing", Type::kShare, "Computing as a share of the span"},
-      {"non_compute_ns", "other work", Type::kDuration, "Communication and memory work with no computation over it"},
+      {"non_compute_ns", "other work", Type::kDuration, "Communication and memory work while nothing is computed"},
       {"non_compute_share", "other work", Type::kShare, "Other work as a share of the span"},
-      {"exposed_communication_ns", "exposed communication", Type::kDuration,
-       "Communication with no computation over it"},
+      {"exposed_communication_ns", "exposed communication", Type::kDuration, "Communication while nothing is computed"},
       {"exposed_memory_ns", "exposed copies", Type::kDuration,
-       "Copies and memsets (and other work) with neither computation nor communication over them"},
-      {"idle_ns", "idle", Type::kDuration, "No device work at all, between first start and last end"},
+       "Copies and memsets (and other work) while there is neither computation nor communication"},
+      {"idle_ns", "idle", Type::kDuration, "Time without any device work, between the first start and the last end"},
       {"idle_share", "idle", Type::kShare, "Idle as a share of the span"}};
 }
 

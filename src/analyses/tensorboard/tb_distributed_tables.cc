@@ -19,7 +19,9 @@ int64_t mean_ns(int64_t sum, size_t count) {
 
 std::vector<ColumnSpec> with_rank(std::vector<ColumnSpec> columns, bool by_step) {
   if (by_step)
-    columns.insert(columns.begin(), {"step", "step", Type::kInteger, "ProfilerStep number; unknown: all is one step"});
+    columns.insert(columns.begin(),
+                   {"step", "step", Type::kInteger,
+                    "ProfilerStep number; unknown when no step was recorded and everything is one step"});
   columns.insert(columns.begin(), {"rank", "rank", Type::kInteger, "Global rank"});
   return columns;
 }
@@ -27,52 +29,57 @@ std::vector<ColumnSpec> with_rank(std::vector<ColumnSpec> columns, bool by_step)
 }  // namespace
 
 std::vector<ColumnSpec> tb_overlap_columns(bool by_step) {
-  return with_rank({{"step_ns", "step", Type::kDuration, "To the end of the device work that it launched"},
-                    {"computation_ns", "computation", Type::kDuration,
-                     "Computation kernels with no communication at the same time; without a device: operators"},
-                    {"overlap_ns", "overlapping", Type::kDuration, "Both at the same time"},
-                    {"communication_ns", "communication", Type::kDuration, "Communication with no computation over it"},
-                    {"other_ns", "other", Type::kDuration, "Neither"},
-                    {"hidden_share", "hidden", Type::kShare, "Overlapping as a share of all communication"}},
-                   by_step);
+  return with_rank(
+      {{"step_ns", "step", Type::kDuration, "Length of the step, up to the end of the device work that it launched"},
+       {"computation_ns", "computation", Type::kDuration,
+        "Computation kernels with no communication at the same time; without a device: operators"},
+       {"overlap_ns", "overlapping", Type::kDuration, "Computation and communication at the same time"},
+       {"communication_ns", "communication", Type::kDuration, "Communication while nothing is computed"},
+       {"other_ns", "other", Type::kDuration, "Time with neither of them"},
+       {"hidden_share", "hidden", Type::kShare, "Overlapping as a share of all communication"}},
+      by_step);
 }
 
 std::vector<ColumnSpec> tb_wait_columns(bool by_step) {
   return with_rank(
-      {{"transfer_ns", "data transfer", Type::kDuration, "The time that the fastest of the ranks needed, union"},
+      {{"transfer_ns", "data transfer", Type::kDuration,
+        "Union of the transfer times, each as long as on the rank with the shortest call"},
        {"synchronizing_ns", "synchronizing", Type::kDuration,
-        "The rest of joined collectives: waiting for other ranks"},
+        "The rest of collectives found on several ranks: waiting for other ranks"},
        {"unknown_ns", "unknown", Type::kDuration, "Communication without a counterpart on another rank of the trace"},
-       {"synchronizing_share", "synchronizing", Type::kShare, "Of the joined collectives' time"},
+       {"synchronizing_share", "synchronizing", Type::kShare,
+        "Share of the time of collectives found on several ranks"},
        {"message_transfer_ns", "messages' transfer", Type::kDuration, "Sends and receives: part of data transfer"},
        {"message_wait_ns", "messages' waiting", Type::kDuration, "Sends and receives: part of synchronizing"}},
       by_step);
 }
 
 std::vector<ColumnSpec> tb_collectives_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"collective", "collective", Type::kText, "Collective, else the annotation, else the kernel's name"},
-          {"count", "calls", Type::kInteger, "Kernels; of libraries that work on the host, calls"},
-          {"bytes", "bytes", Type::kInteger, "Larger of what went in and came out, of the calls that say it"},
-          {"mean_bytes", "mean bytes", Type::kInteger, ""},
-          {"latency_ns", "latency", Type::kDuration, "Of all calls, summed: waiting and transfer"},
-          {"mean_latency_ns", "mean latency", Type::kDuration, ""},
-          {"joined_count", "joined", Type::kInteger, "Calls with a counterpart on another rank"},
-          {"transfer_ns", "transfer", Type::kDuration, "Of these: what the fastest rank needed, summed"},
-          {"mean_transfer_ns", "mean transfer", Type::kDuration, ""},
-          {"synchronizing_ns", "synchronizing", Type::kDuration, "Of these: the rest, summed"}};
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"collective", "collective", Type::kText, "Collective, else the annotation, else the kernel's name"},
+      {"count", "calls", Type::kInteger, "Kernels; of libraries that work on the host, calls"},
+      {"bytes", "bytes", Type::kInteger,
+       "Bytes that went in or came out, whichever is larger, over the calls that tell them"},
+      {"mean_bytes", "mean bytes", Type::kInteger, ""},
+      {"latency_ns", "latency", Type::kDuration, "Sum over all calls of waiting and transfer"},
+      {"mean_latency_ns", "mean latency", Type::kDuration, ""},
+      {"joined_count", "joined", Type::kInteger, "Calls with a counterpart on another rank"},
+      {"transfer_ns", "transfer", Type::kDuration, "Sum over these calls of the shortest duration among their ranks"},
+      {"mean_transfer_ns", "mean transfer", Type::kDuration, ""},
+      {"synchronizing_ns", "synchronizing", Type::kDuration, "Sum over these calls of the rest"}};
 }
 
 std::vector<ColumnSpec> tb_sizes_columns() {
   return {{"collective", "collective", Type::kText, ""},
-          {"size_class", "size", Type::kText, "By the larger of what went in and came out"},
-          {"count", "calls", Type::kInteger, "Of all ranks"},
+          {"size_class", "size", Type::kText, "Size class of the bytes that went in or came out, whichever is larger"},
+          {"count", "calls", Type::kInteger, "Number of calls on all ranks"},
           {"mean_bytes", "mean bytes", Type::kInteger, ""},
           {"mean_latency_ns", "mean latency", Type::kDuration, ""},
           {"joined_count", "joined", Type::kInteger, "Calls with a counterpart on another rank"},
-          {"mean_transfer_ns", "mean transfer", Type::kDuration, "Of these"},
-          {"algorithm_gbps", "GB/s", Type::kReal, "Bytes by transfer time of joined calls"},
-          {"bus_gbps", "bus GB/s", Type::kReal, "Times the factor of nccl-tests, by the group's size"}};
+          {"mean_transfer_ns", "mean transfer", Type::kDuration, "Mean transfer time of these calls"},
+          {"algorithm_gbps", "GB/s", Type::kReal, "Bytes divided by transfer time, over calls with a counterpart"},
+          {"bus_gbps", "bus GB/s", Type::kReal, "The same times the factor that nccl-tests uses for the group's size"}};
 }
 
 namespace {

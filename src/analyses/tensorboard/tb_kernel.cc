@@ -204,13 +204,14 @@ std::vector<ColumnSpec> tb_kernels_columns(bool by_launch) {
   }
   for (ColumnSpec column :
        {ColumnSpec{"count", "calls", Type::kInteger, ""}, ColumnSpec{"sum_ns", "total", Type::kDuration, ""},
-        ColumnSpec{"sum_share", "share", Type::kShare, "Of the sum over all kernels of the rank"},
-        ColumnSpec{"mean_ns", "mean", Type::kDuration, "Of one call, to the nanosecond"},
+        ColumnSpec{"sum_share", "share", Type::kShare, "Share of the sum over all kernels of the rank"},
+        ColumnSpec{"mean_ns", "mean", Type::kDuration, "Mean of one call, to the nanosecond"},
         ColumnSpec{"max_ns", "longest", Type::kDuration, ""}, ColumnSpec{"min_ns", "shortest", Type::kDuration, ""},
-        ColumnSpec{"mean_blocks_per_sm", "blocks per SM", Type::kReal,
-                   "By duration, over the calls that say it; below 1 the kernel cannot fill the device"},
+        ColumnSpec{
+            "mean_blocks_per_sm", "blocks per SM", Type::kReal,
+            "Mean weighted by duration, over the calls that have the value; below 1 the kernel cannot fill the device"},
         ColumnSpec{"mean_occupancy_share", "occupancy", Type::kShare,
-                   "Est. achieved occupancy by duration, over the calls that say it"}})
+                   "Estimated achieved occupancy, weighted by duration, over the calls that have the value"}})
     columns.push_back(std::move(column));
   return columns;
 }
@@ -249,13 +250,14 @@ Table exact_tb_kernel_table(const TbRun& run, const std::vector<RankKernels>& ra
 // kernels that have these values.
 Table use_table(const TbRun& run, const std::vector<RankKernels>& ranks) {
   constexpr size_t kMostPerRank = 40;
-  Table table("kernel-use", "Kernels by tensor cores and occupancy",
-              {{"rank", "rank", Type::kInteger, "Global rank"},
-               {"name", "name", Type::kText, ""},
-               {"sum_ns", "total", Type::kDuration, ""},
-               {"tensor_cores", "tensor cores", Type::kText, "\"yes\" where the kernel's name says so"},
-               {"mean_blocks_per_sm", "blocks per SM", Type::kReal, "Below 1 the kernel cannot fill the device"},
-               {"mean_occupancy_share", "occupancy", Type::kShare, "Est. achieved occupancy by duration"}});
+  Table table(
+      "kernel-use", "Kernels by tensor cores and occupancy",
+      {{"rank", "rank", Type::kInteger, "Global rank"},
+       {"name", "name", Type::kText, ""},
+       {"sum_ns", "total", Type::kDuration, ""},
+       {"tensor_cores", "tensor cores", Type::kText, "\"yes\" where the kernel's name says so"},
+       {"mean_blocks_per_sm", "blocks per SM", Type::kReal, "Below 1 the kernel cannot fill the device"},
+       {"mean_occupancy_share", "occupancy", Type::kShare, "Estimated achieved occupancy, weighted by duration"}});
   for (const RankKernels& rank : ranks) {
     size_t shown = 0;
     for (const Sum& s : rank.sums) {

@@ -111,14 +111,17 @@ std::vector<ColumnSpec> tb_operators_columns(bool by_shape) {
   for (ColumnSpec column :
        {ColumnSpec{"count", "calls", Type::kInteger, ""},
         ColumnSpec{"self_device_ns", "device self", Type::kDuration, "Device work that it launched itself, summed"},
-        ColumnSpec{"device_ns", "device total", Type::kDuration, "With that of the operators it calls"},
+        ColumnSpec{"device_ns", "device total", Type::kDuration,
+                   "Device work including that of the operators it calls"},
         ColumnSpec{"self_host_ns", "host self", Type::kDuration,
-                   "Without the operators and the runtime calls that it makes"},
+                   "Host time without the operators and runtime calls that it makes"},
         ColumnSpec{"host_ns", "host total", Type::kDuration, ""},
         ColumnSpec{"tensor_core_eligible", "eligible", Type::kText,
                    "\"yes\" where it, or what it calls, can use tensor cores with the right types"},
-        ColumnSpec{"self_tensor_core_share", "tensor cores self", Type::kShare, "Of its own device work"},
-        ColumnSpec{"tensor_core_share", "tensor cores total", Type::kShare, "Of all its device work"}})
+        ColumnSpec{"self_tensor_core_share", "tensor cores self", Type::kShare,
+                   "Share of tensor cores in its own device work"},
+        ColumnSpec{"tensor_core_share", "tensor cores total", Type::kShare,
+                   "Share of tensor cores in all its device work"}})
     columns.push_back(std::move(column));
   return columns;
 }

@@ -91,7 +91,7 @@ std::vector<ColumnSpec> step_averages_columns() {
           {"category", "category", Type::kText,
            "By priority: an instant belongs to the first category that covers it; they add up to the step"},
           {"time_ns", "time", Type::kDuration, "Mean over the steps, to the nanosecond"},
-          {"time_share", "share", Type::kShare, "Of the mean step"}};
+          {"time_share", "share", Type::kShare, "Share of the mean step"}};
 }
 
 Table exact_averages(const std::vector<TbOverview>& ranks) {
@@ -110,17 +110,18 @@ Table exact_averages(const std::vector<TbOverview>& ranks) {
 }
 
 std::vector<ColumnSpec> step_breakdown_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"step", "step", Type::kInteger, "ProfilerStep number; unknown: none was recorded, all is one step"},
-          {"total_ns", "step", Type::kDuration, "To the end of the device work that it launched"},
-          {"kernel_ns", "Kernel", Type::kDuration, "Computation kernels, union over streams"},
-          {"memcpy_ns", "Memcpy", Type::kDuration, "Copies, with no kernel over them"},
-          {"memset_ns", "Memset", Type::kDuration, "Memsets, with nothing named before over them"},
-          {"communication_ns", "Communication", Type::kDuration, "Communication with nothing named before over it"},
-          {"runtime_ns", "Runtime", Type::kDuration, "Runtime and driver calls while the device does nothing"},
-          {"data_loader_ns", "DataLoader", Type::kDuration, "Waiting for input, nothing named before over it"},
-          {"cpu_exec_ns", "CPU Exec", Type::kDuration, "Operators and annotations, nothing named before over them"},
-          {"other_ns", "Other", Type::kDuration, "None of these"}};
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"step", "step", Type::kInteger, "ProfilerStep number; unknown: none was recorded, all is one step"},
+      {"total_ns", "step", Type::kDuration, "Length of the step, up to the end of the device work that it launched"},
+      {"kernel_ns", "Kernel", Type::kDuration, "Computation kernels, union over streams"},
+      {"memcpy_ns", "Memcpy", Type::kDuration, "Copies while no kernel runs"},
+      {"memset_ns", "Memset", Type::kDuration, "Memsets, with nothing named before over them"},
+      {"communication_ns", "Communication", Type::kDuration, "Communication with nothing named before over it"},
+      {"runtime_ns", "Runtime", Type::kDuration, "Runtime and driver calls while the device does nothing"},
+      {"data_loader_ns", "DataLoader", Type::kDuration, "Waiting for input, nothing named before over it"},
+      {"cpu_exec_ns", "CPU Exec", Type::kDuration, "Operators and annotations, nothing named before over them"},
+      {"other_ns", "Other", Type::kDuration, "Time in none of these categories"}};
 }
 
 Table exact_steps(const std::vector<TbOverview>& ranks) {
@@ -135,16 +136,17 @@ Table exact_steps(const std::vector<TbOverview>& ranks) {
 }
 
 std::vector<ColumnSpec> device_utilization_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"device", "device", Type::kInteger, "Number within the machine"},
-          {"name", "name", Type::kText, ""},
-          {"kernel_count", "kernels", Type::kInteger, ""},
-          {"utilization_share", "utilisation", Type::kShare, "Some kernel runs: share of the time of all steps"},
-          {"sm_efficiency_share", "SM efficiency", Type::kShare,
-           "Estimate: min(1, blocks per SM of what runs), over the time of all steps"},
-          {"occupancy_share", "occupancy", Type::kShare, "Est. achieved occupancy, mean by kernel time"},
-          {"tensor_core_share", "tensor cores", Type::kShare,
-           "Kernel time of kernels whose name says that they use tensor or matrix cores"}};
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"device", "device", Type::kInteger, "Number within the machine"},
+      {"name", "name", Type::kText, ""},
+      {"kernel_count", "kernels", Type::kInteger, ""},
+      {"utilization_share", "utilisation", Type::kShare, "Share of the time of all steps in which some kernel runs"},
+      {"sm_efficiency_share", "SM efficiency", Type::kShare,
+       "Estimate: min(1, blocks per SM of what runs), over the time of all steps"},
+      {"occupancy_share", "occupancy", Type::kShare, "Est. achieved occupancy, mean by kernel time"},
+      {"tensor_core_share", "tensor cores", Type::kShare,
+       "Kernel time of kernels whose name says that they use tensor or matrix cores"}};
 }
 
 Table exact_devices(const std::vector<TbOverview>& ranks) {
@@ -159,7 +161,7 @@ Table exact_devices(const std::vector<TbOverview>& ranks) {
 std::vector<ColumnSpec> recommendations_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"recommendation", "about", Type::kText, "docs/analyses/tb-overview.md"},
-          {"value_share", "share", Type::kShare, "The number it stands on"},
+          {"value_share", "share", Type::kShare, "The number on which the recommendation is based"},
           {"text", "what to try", Type::kText, ""}};
 }
 

@@ -195,26 +195,27 @@ std::vector<Compared> joined(const std::map<Key, Sums>& control, const std::map<
 }  // namespace
 
 std::vector<ColumnSpec> compare_traces_columns() {
-  return {{"name", "name", Type::kText, "Operator, call or kernel; addresses in names are left out"},
-          {"category", "category", Type::kText, "What it is"},
-          {"control_count", "control count", Type::kInteger, "How often in the control run"},
-          {"test_count", "test count", Type::kInteger, "How often in the test run"},
-          {"count_diff", "change", Type::kInteger, "Test − control"},
-          {"control_self_ns", "control own", Type::kDuration, "Own time: without what is nested in it"},
-          {"test_self_ns", "test own", Type::kDuration, "Own time in the test run"},
-          {"self_diff_ns", "change of own", Type::kDuration, "Test − control; rows are sorted by its size"},
-          {"self_ratio", "own ratio", Type::kRatio, "Test ÷ control"},
-          {"control_total_ns", "control whole", Type::kDuration, "Whole time, nested work included"},
-          {"test_total_ns", "test whole", Type::kDuration, "Whole time in the test run"},
-          {"total_diff_ns", "change of whole", Type::kDuration, "Test − control"}};
+  return {
+      {"name", "name", Type::kText, "Operator, call or kernel; addresses in names are left out"},
+      {"category", "category", Type::kText, "Category of the event"},
+      {"control_count", "control count", Type::kInteger, "Number of occurrences in the control run"},
+      {"test_count", "test count", Type::kInteger, "Number of occurrences in the test run"},
+      {"count_diff", "change", Type::kInteger, "Test − control"},
+      {"control_self_ns", "control own", Type::kDuration, "Own time in the control run, without what is nested in it"},
+      {"test_self_ns", "test own", Type::kDuration, "Own time in the test run"},
+      {"self_diff_ns", "change of own", Type::kDuration, "Test − control; rows are sorted by its size"},
+      {"self_ratio", "own ratio", Type::kRatio, "Test ÷ control"},
+      {"control_total_ns", "control whole", Type::kDuration, "Whole time in the control run, nested work included"},
+      {"test_total_ns", "test whole", Type::kDuration, "Whole time in the test run"},
+      {"total_diff_ns", "change of whole", Type::kDuration, "Test − control"}};
 }
 
 std::vector<ColumnSpec> ops_diff_columns() {
   return {{"change", "change", Type::kText, "added, deleted, increased, decreased, unchanged"},
           {"name", "name", Type::kText, "Operator, call or kernel"},
-          {"category", "category", Type::kText, "What it is"},
-          {"control_count", "control count", Type::kInteger, "How often in the control run"},
-          {"test_count", "test count", Type::kInteger, "How often in the test run"}};
+          {"category", "category", Type::kText, "Category of the event"},
+          {"control_count", "control count", Type::kInteger, "Number of occurrences in the control run"},
+          {"test_count", "test count", Type::kInteger, "Number of occurrences in the test run"}};
 }
 
 Result<AnalysisResult> exact_trace_diff(const AnalysisInput& input, const DiffOptions& options) {

@@ -13,9 +13,9 @@ std::vector<ColumnSpec> xla_steps_columns() {
     return ColumnSpec{name, title, Type::kReal, help};
   };
   return {
-      {"host", "host", Type::kText, "Whose step it is"},
-      {"step", "step", Type::kInteger, "As the program numbered it (step_num)"},
-      {"name", "name", Type::kText, "As the program called it, and the number"},
+      {"host", "host", Type::kText, "Host whose step it is"},
+      {"step", "step", Type::kInteger, "Number that the program gave the step (step_num)"},
+      {"name", "name", Type::kText, "Name that the program gave the step, and the number"},
       ms("step_ms", "step", "From the step's start to its end, ms: of the devices where they worked, else of the host"),
       ms("device_compute_ms", "device compute", "Kernels that neither copy nor communicate, ms"),
       ms("device_to_device_ms", "between devices", "Copies between devices, ms"),
