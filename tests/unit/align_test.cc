@@ -74,7 +74,7 @@ int64_t early_links(const Trace& trace, int64_t tolerance_ns) {
 
 }  // namespace
 
-TEST_CASE("align: random clocks come back from messages, within bounds that hold") {
+TEST_CASE("align: messages give random clocks back, and each clock lies within its bounds") {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     CAPTURE(seed);
     const auto stages = static_cast<int32_t>(2 + seed % 5), dp = static_cast<int32_t>(1 + seed % 3);
@@ -93,7 +93,7 @@ TEST_CASE("align: random clocks come back from messages, within bounds that hold
   }
 }
 
-TEST_CASE("align: no violations are left, and the same answer comes from any number of threads") {
+TEST_CASE("align: no message arrives before it was sent, and the answer does not depend on the number of threads") {
   Trace trace = run_of(4, 2, 12);
   const int64_t middle = middle_of(trace);
   add_messages(trace, {}, 4);
@@ -126,7 +126,7 @@ TEST_CASE("align: no violations are left, and the same answer comes from any num
   CHECK(trace.alignment_half_ns() > 0);
 }
 
-TEST_CASE("align: without messages the smallest gaps serve, and the table says so") {
+TEST_CASE("align: without messages the smallest gaps are used, and the table names this evidence") {
   Trace trace = run_of(4, 1, 10);
   const int64_t middle = middle_of(trace);
   const std::vector<Clock> clocks = random_clocks(trace.parts.size(), 5);
@@ -140,7 +140,7 @@ TEST_CASE("align: without messages the smallest gaps serve, and the table says s
   CHECK(table.raw_text(3, static_cast<size_t>(table.column_index("method"))) == "compute gaps");
 }
 
-TEST_CASE("align: traffic one way ties nothing") {
+TEST_CASE("align: messages in only one direction do not connect two clocks") {
   Trace trace = run_of(3, 1, 10);
   const int64_t middle = middle_of(trace);
   trace.cells.filter([&](size_t i) { return trace.cells.kind[i] == CellKind::kForward; });
@@ -174,7 +174,7 @@ TEST_CASE("align: traffic one way ties nothing") {
   CHECK(trace.clock == ClockState::kUnaligned);
 }
 
-TEST_CASE("align: messages without latency leave one point, and rounding does not close it") {
+TEST_CASE("align: messages without latency allow exactly one offset, and rounding does not exclude it") {
   for (const int64_t grain : {int64_t{1}, int64_t{1000}})
     for (const int64_t skew : {int64_t{0}, int64_t{25'000'000}})
       for (const char* schedule : {"1f1b", "zb-h1", "fthenb"}) {
@@ -214,7 +214,7 @@ TEST_CASE("align: messages without latency leave one point, and rounding does no
       }
 }
 
-TEST_CASE("align: two labels that changed places do not untie a short run") {
+TEST_CASE("align: two swapped labels do not disconnect the clocks of a short run") {
   Trace trace = run_of(3, 1, 2);
   const int64_t middle = middle_of(trace);
   int32_t* first = nullptr;
@@ -234,7 +234,7 @@ TEST_CASE("align: two labels that changed places do not untie a short run") {
   check_against(found, clocks, middle, 600'000, 1e-3);
 }
 
-TEST_CASE("align: likely errors are errors, far inside the bounds") {
+TEST_CASE("align: likely errors match the true errors and are far smaller than the bounds") {
   int64_t ranks = 0, within = 0;
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     Trace trace = run_of(4, 1, 20);
@@ -261,7 +261,7 @@ TEST_CASE("align: likely errors are errors, far inside the bounds") {
   CHECK(within * 10 >= ranks * 6);  // one standard error: two of three
 }
 
-TEST_CASE("align: a missing rank leaves two groups") {
+TEST_CASE("align: when a rank is missing, the clocks fall into two groups") {
   Trace trace = run_of(4, 1, 10);
   const int64_t middle = middle_of(trace);
   add_messages(trace, {}, 4);
@@ -334,7 +334,7 @@ TEST_CASE("align: a clock that is set in mid-run has two segments") {
   }
 }
 
-TEST_CASE("align: collectives that do not span the replicas are found out") {
+TEST_CASE("align: collectives that do not span the replicas are recognised") {
   for (const bool others : {false, true}) {
     Trace trace = run_of(2, 3, 20);
     const int64_t middle = middle_of(trace);

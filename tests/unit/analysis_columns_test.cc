@@ -61,7 +61,7 @@ TEST_CASE("analyses: an answer has the columns that were declared before it ran"
   CHECK(differ == std::set<std::string>{"operators"});  // memory was recorded in one of them
 }
 
-TEST_CASE("analyses: columns of a table have names of their own, and a title") {
+TEST_CASE("analyses: the columns of a table have distinct names, and titles") {
   for (const Analysis* analysis : analyses())
     for (const AnalysisTable& table : analysis->tables) {
       CAPTURE(analysis->name);

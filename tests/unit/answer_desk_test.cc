@@ -67,7 +67,7 @@ ApiAnswer settled(const ViewRun& run, const std::string& target) {
 
 }  // namespace
 
-TEST_CASE("answers: made once and kept, errors too") {
+TEST_CASE("answers: each answer is made once and kept, and so is an error") {
   AnswerDesk desk;
   std::atomic<int> made = 0;
   const auto work = [&]() -> Result<std::string> {
@@ -88,7 +88,7 @@ TEST_CASE("answers: made once and kept, errors too") {
   CHECK_FALSE(desk.busy());
 }
 
-TEST_CASE("answers: what takes long holds nobody up, and the one asked last comes first") {
+TEST_CASE("answers: a slow answer does not delay others, and the latest question is answered first") {
   AnswerDesk desk;
   Gate gate;
   std::mutex mutex;
@@ -117,7 +117,7 @@ TEST_CASE("answers: what takes long holds nobody up, and the one asked last come
   CHECK(order.find('c') < order.find('b'));
 }
 
-TEST_CASE("answers: of too many that wait the oldest is forgotten, and made when it is asked again") {
+TEST_CASE("answers: when too many wait, the oldest is dropped, and made when it is asked for again") {
   AnswerDesk desk;
   Gate gate;
   std::atomic<size_t> made = 0;
@@ -141,7 +141,7 @@ TEST_CASE("answers: of too many that wait the oldest is forgotten, and made when
   CHECK(text_of(desk.ask("key 0", quick, kLong)) == "x");
 }
 
-TEST_CASE("answers: kept bytes are bounded, the newest stays") {
+TEST_CASE("answers: the bytes kept are bounded, and the newest answer stays") {
   AnswerDesk desk;
   std::atomic<int> made = 0;
   const auto large = [&]() -> Result<std::string> {
@@ -155,7 +155,7 @@ TEST_CASE("answers: kept bytes are bounded, the newest stays") {
   CHECK(made == 5);
 }
 
-TEST_CASE("answers: routes") {
+TEST_CASE("answers: each route gives its answer") {
   const auto run = small_run();
   const ApiAnswer list = api_answer(*run, "/api/answers");
   CHECK(list.body.find("\"name\":\"pipeline-summary\"") != std::string::npos);

@@ -74,7 +74,7 @@ uint32_t slice_named(const Trace& trace, std::string_view name, Category kind) {
 
 }  // namespace
 
-TEST_CASE("ascend: rows become slices that know each other") {
+TEST_CASE("ascend: rows become slices that are linked to each other") {
   const Folder folder;
   const Trace trace = profile(folder);
   REQUIRE(trace.parts.size() == 1);
@@ -116,7 +116,7 @@ TEST_CASE("ascend: rows become slices that know each other") {
   CHECK(backward->to == slice_named(trace, "aten::mm_backward", Category::kCpuOp));
 }
 
-TEST_CASE("ascend: a send knows its peer, a transfer its operation") {
+TEST_CASE("ascend: a send has its peer, and a transfer has its operation") {
   const Folder folder;
   const Trace trace = profile(folder);
   const Part& part = trace.parts[0];
@@ -138,7 +138,7 @@ TEST_CASE("ascend: a send knows its peer, a transfer its operation") {
   CHECK(part.slices.step[part.transfers[0].slice] == 1);
 }
 
-TEST_CASE("ascend: a pipeline alone leaves kernels and calls out") {
+TEST_CASE("ascend: when only the pipeline is wanted, kernels and calls are left out") {
   const Folder folder;
   const Trace trace = profile(folder, "", true);
   CHECK(trace.parts[0].slices.size() == 5);  // range, device side, operation, its launch, step
@@ -182,7 +182,7 @@ TEST_CASE("ascend: messages of ranges in every form") {
   CHECK(parse_range_message("{'name': 'x', 'step': 99999999999}").step == -1);
 }
 
-TEST_CASE("ascend: numbers to rows") {
+TEST_CASE("ascend: numbers lead to rows") {
   NumberMap map;
   CHECK(map.get(5) == NumberMap::kNone);
   const int64_t keys[] = {0, 1, 15, 16, -1, -17, 4000000001, INT64_MAX, INT64_MIN, 1 << 20};

@@ -48,7 +48,7 @@ TEST_CASE("ascend text: columns of kernel_details.csv by name, times to the nano
   CHECK(notes.items()[0].first.line == 4);
 }
 
-TEST_CASE("ascend text: sizes that no profile can mean are none") {
+TEST_CASE("ascend text: impossible sizes are taken as unknown") {
   CHECK(usable_bytes(0) == 0);
   CHECK(usable_bytes(1e18) == 1e18);
   for (const double bytes : {-1.0, 1e19, std::numeric_limits<double>::infinity(), std::nan("")})
@@ -69,7 +69,7 @@ TEST_CASE("ascend text: sizes that no profile can mean are none") {
   CHECK(sums.links.empty());
 }
 
-TEST_CASE("ascend text: a table without what it needs says what") {
+TEST_CASE("ascend text: a table that lacks a column names it") {
   const Folder folder;
   Diagnostics notes;
   const Result<KernelTable> table =

@@ -4,7 +4,7 @@
 
 using namespace stageline;
 
-TEST_CASE("F5: waiting is idle, HTA counts sync rows as work") {
+TEST_CASE("F5: waiting counts as idle, while HTA counts sync rows as work") {
   const Trace trace = torch_trace({work("gemm", "100", "10", 1), work("gemm", "990", "10", 2),
                                    work("Stream Sync", "110", "880", 3, 7, "cuda_sync")});
   const auto exact = ask(trace, "temporal-breakdown"), hta = ask(trace, "temporal-breakdown", {.hta = true});
@@ -14,14 +14,14 @@ TEST_CASE("F5: waiting is idle, HTA counts sync rows as work") {
   CHECK(cell(hta[0], "non_compute_time(us)") == "880");
 }
 
-TEST_CASE("F6: a host operator with a stream is no kernel") {
+TEST_CASE("F6: a host operator that has a stream is not a kernel") {
   const Trace trace = torch_trace({torch_event("cpu_op", "triton_add", 100, 1, "0", "50", "\"stream\":7"),
                                    call("cuLaunchKernel", "20", "5", 1), work("triton_add", "100", "10", 1)});
   CHECK(cell(ask(trace, "temporal-breakdown")[0], "compute_ns") == "10000");
   CHECK(cell(ask(trace, "temporal-breakdown", {.hta = true})[0], "compute_time(us)") == "60");
 }
 
-TEST_CASE("F7: communication is what communicates, whatever its name") {
+TEST_CASE("F7: communication is decided by what a kernel does, not by its name") {
   const Trace trace = torch_trace({work("void deep_ep::internode::dispatch<8>(int)", "0", "10", 1),
                                    work("gemm", "5", "10", 2, 8), work("__amd_rocclr_copyBuffer", "20", "4", 3)});
   const auto exact = ask(trace, "comm-comp-overlap");
@@ -78,7 +78,7 @@ TEST_CASE("statistics of parts add up to those of the whole") {
   CHECK(a.std_ns() == doctest::Approx(all.std_ns()));
 }
 
-TEST_CASE("F18: idle time of a device is what no stream uses") {
+TEST_CASE("F18: a device is idle when none of its streams works") {
   // Stream 7: a long kernel covers a short one; stream 8 fills half of the gap after them.
   const Trace trace = torch_trace({call("cudaLaunchKernel", "0", "2", 1), call("cudaLaunchKernel", "3", "2", 2),
                                    call("cudaLaunchKernel", "6", "2", 3), call("cudaLaunchKernel", "180", "2", 4),
@@ -106,7 +106,7 @@ TEST_CASE("F8: the delay of consecutive kernels has a unit") {
   CHECK(cause("30ns") == "other");
 }
 
-TEST_CASE("F16, F17: launches by any call, graphs once") {
+TEST_CASE("F16, F17: launches of every call count, and a graph's launch counts once") {
   const Trace trace = torch_trace({call("hipGraphLaunch", "0", "5", 1), call("cuLaunchKernelExC", "10", "60", 2),
                                    work("g1", "20", "3", 1), work("g2", "400", "3", 1), work("x", "71", "9", 2),
                                    work("lost", "500", "1", 77)});

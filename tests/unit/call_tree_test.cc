@@ -59,7 +59,7 @@ std::map<std::string, Sums> by_path(const CallTree& tree) {
 
 }  // namespace
 
-TEST_CASE("call tree: equal paths are one, every moment counts once, backward stands with its forward") {
+TEST_CASE("call tree: equal paths are merged, every moment counts once, and backward work stands under its forward") {
   const Trace trace = torch_trace(training());
   const CallTree tree = tree_of(trace);
   const auto sums = by_path(tree);

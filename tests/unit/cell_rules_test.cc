@@ -67,7 +67,7 @@ TEST_CASE("cell rules: the names of torch.distributed.pipelining") {
   CHECK(read_name(rules, "torch/distributed/pipelining/schedules.py(900): step", frame) == "torch-gpipe pipeline");
 }
 
-TEST_CASE("cell rules: the names of others") {
+TEST_CASE("cell rules: the names of other frameworks") {
   const CellRules rules = shipped_cell_rules();
   CHECK(read_name(rules, "F3.1.17") == "zero-bubble F3 c1");
   CHECK(read_name(rules, "iter_2_140") == "zero-bubble step 140");
@@ -92,7 +92,7 @@ TEST_CASE("cell rules: the names of others") {
   CHECK(read_name(rules, "Optimizer.step#AdamW.step") == "optimizer O");
 }
 
-TEST_CASE("cell rules: what is no pipeline work") {
+TEST_CASE("cell rules: names that are not pipeline work match no rule") {
   const CellRules rules = shipped_cell_rules();
   for (const char* name :
        {"PP:F1", "PP:1F", "PP:1F1x", "xPP:1F1", "PP:1X1", "PP:-1F1", "PP:1 F1", "Forward", "Forward x", "forward",
@@ -104,7 +104,7 @@ TEST_CASE("cell rules: what is no pipeline work") {
   CHECK(read_name(rules, "PP:1F99999999999999999999999999") == "torch-runtime F s1 out of range");
 }
 
-TEST_CASE("cell rules: the language") {
+TEST_CASE("cell rules: the language of rule files") {
   CHECK(read_name(rules_of("annotation F f{mb}"), "f7") == "my.rules F7");  // without a set line: the file's name
   CHECK(read_name(rules_of("annotation F *{mb}"), "step of 7") == "my.rules F7");
   CHECK(read_name(rules_of("annotation F *mb={mb}*stage={stage}*"), "x mb=1 mb=2 stage=5 y") == "my.rules F1 s5");

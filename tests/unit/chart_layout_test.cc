@@ -141,7 +141,7 @@ uint32_t big_endian(const std::string& bytes, size_t at) {
 
 }  // namespace
 
-TEST_CASE("charts of many shapes keep cells in rows, numbers in cells and words apart") {
+TEST_CASE("charts of many shapes keep cells in their rows and numbers in their cells, and no texts overlap") {
   const JobShape shapes[] = {
       {},                             // 1F1B
       {4, 8, 1, 1, 1, true, 1.0},     // I and W apart
@@ -195,7 +195,7 @@ TEST_CASE("64 ranks and 32 micro-batches stay readable") {
   for (const ChartText& label : layout.cell_labels) CHECK(label.size >= 8);
 }
 
-TEST_CASE("low cells lie low and overlapping compute is cut into lines") {
+TEST_CASE("cells of the low zone lie low, and overlapping compute is divided into lines") {
   Trace trace = make_trace({1, 1, 1, 1, 1, false, 1.0});
   trace.cells = {};
   trace.cells.add({0, 0, CellKind::kForward, 0, 0, 0, 1000, kNoSlice});
@@ -242,7 +242,7 @@ TEST_CASE("ticks start at zero, keep apart and share one unit") {
   CHECK(chart_ticks(2'210'000'000, 1000, 84)[1].label == "0.2\u202fs");
 }
 
-TEST_CASE("clocks that cannot be compared are said to be so") {
+TEST_CASE("a chart tells when its clocks cannot be compared") {
   Trace trace = make_trace({});
   const auto says = [&](const std::string& words) {
     std::string all;
@@ -289,7 +289,7 @@ TEST_CASE("what cannot be drawn is an error") {
   CHECK(std::filesystem::is_empty(folder.path));  // nothing half-written is left
 }
 
-TEST_CASE("chart files are what they say, and the same every time") {
+TEST_CASE("chart files have the format of their extension, and are the same every time") {
   const TempFolder folder;
   const Trace trace = make_trace({4, 8, 1, 1, 1, true, 1.0});
   ExportOptions options;

@@ -12,7 +12,7 @@ TEST_CASE("chinese: names are looked up by key") {
   CHECK(chinese_name("no.such.key").empty());
 }
 
-TEST_CASE("chinese: a sentence without places, and one that nobody knows") {
+TEST_CASE("chinese: a sentence without places, and an unknown sentence") {
   CHECK(in_chinese("no steps are like this") == "no steps are like this");
   CHECK(in_chinese("one step tells no uncertainty: prices stand on it alone") ==
         "只有一步，没有不确定度：代价只依据这一步");
@@ -27,7 +27,7 @@ TEST_CASE("chinese: places are carried over, and what fills them is looked up to
         "3 个 rank 已按计算空隙对齐到其他 rank 的时钟（576 个匹配）：最坏可能偏差 175 µs，保证在 ± 606 µs 以内");
 }
 
-TEST_CASE("chinese: a place holds something, and a text that only begins like a template is left alone") {
+TEST_CASE("chinese: a place must not be empty, and a text that only begins like a template stays as it is") {
   CHECK(in_chinese("ranks  and 5 have no operator or cell \"F0\" in common").find("rank ") != std::string::npos);
   CHECK(in_chinese("rank 4 is beyond the") == "rank 4 is beyond the");
 }

@@ -46,7 +46,7 @@ TEST_CASE("names of one kind share a unit and always have two decimals") {
   CHECK(step_name(0, 999'999'999) == "step 0 (1000.00 ms)");
 }
 
-TEST_CASE("a cell goes by its label or by its source's name") {
+TEST_CASE("a cell is named by its label or by its source slice") {
   Trace trace = make_1f1b_trace({.stages = 1, .micro_batches = 1, .steps = 0});
   add_named_cell(trace, {0, 0, CellKind::kForward, 1, 7, 0, 1000}, "forward_step");
   add_named_cell(trace, {0, 0, CellKind::kRecvForward, 0, 7, 0, 1000}, "recv_forward");

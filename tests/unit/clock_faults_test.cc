@@ -80,7 +80,7 @@ void add_chunk_messages(Trace& trace, const Schedule& schedule) {
 
 }  // namespace
 
-TEST_CASE("clock faults: a clock set twice, there and back or on and on, has three segments") {
+TEST_CASE("clock faults: a clock that is set twice, in opposite directions or in the same one, has three segments") {
   for (const double second : {-9e6, 7e6}) {
     CAPTURE(second);
     Trace trace = run_of(4, 1, 60);
@@ -107,7 +107,7 @@ TEST_CASE("clock faults: a clock set twice, there and back or on and on, has thr
   }
 }
 
-TEST_CASE("clock faults: drifts far beyond quartz are followed, and said") {
+TEST_CASE("clock faults: drifts far beyond those of quartz are followed and reported") {
   Trace trace = run_of(3, 1, 40);
   const int64_t middle = middle_of(trace);
   add_messages(trace, {}, 3);
@@ -124,7 +124,7 @@ TEST_CASE("clock faults: drifts far beyond quartz are followed, and said") {
   CHECK(align_clocks(usual).notes.count("clock.wild_drift") == 0);
 }
 
-TEST_CASE("clock faults: a steep line between the bounds of collectives that join nobody says nothing of clocks") {
+TEST_CASE("clock faults: collectives that synchronise no ranks give no steep drift") {
   int64_t found_out = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
@@ -160,7 +160,7 @@ TEST_CASE("clock faults: clocks hours apart do not make steps restart") {
   CHECK(steps_restart(ops));
 }
 
-TEST_CASE("clock faults: of a cycle that contradicts itself the wrong tie is named, the rest aligned") {
+TEST_CASE("clock faults: in a cycle that contradicts itself, the wrong tie is named and the rest is aligned") {
   for (const bool collective : {false, true}) {
     CAPTURE(collective);
     Trace trace = run_of(3, 6, 20);

@@ -52,7 +52,7 @@ void filter_messages(Trace& trace, Keep keep) {
 
 }  // namespace
 
-TEST_CASE("clock limits: two groups that one message each way joins are tied, and by one message alone they are not") {
+TEST_CASE("clock limits: one message in each direction connects two groups, and one message alone does not") {
   for (const bool both_ways : {true, false}) {
     CAPTURE(both_ways);
     Trace trace = run_of(4, 1, 12);
@@ -86,7 +86,7 @@ TEST_CASE("clock limits: two groups that one message each way joins are tied, an
   }
 }
 
-TEST_CASE("clock limits: ranks that only a third ties") {
+TEST_CASE("clock limits: two ranks that are connected only through a third") {
   Trace trace = run_of(3, 1, 12);
   const int64_t middle = middle_of(trace);
   add_messages(trace, {}, 3);

@@ -113,7 +113,7 @@ Trace collectives(const std::vector<int64_t>& durations) {
 
 }  // namespace
 
-TEST_CASE("slow-rank: the shortest came last, and what the others lose by it") {
+TEST_CASE("slow-rank: the rank with the shortest duration came last, and the others' loss is computed") {
   const Trace trace = collectives({100, 101, 10, 103});
   const auto tables = ask(trace, "slow-rank");
   const Table& ranks = table_of(tables, "slow-ranks");
@@ -128,7 +128,7 @@ TEST_CASE("slow-rank: the shortest came last, and what the others lose by it") {
   CHECK(cell(theirs[1], "MinNs") == "10");                          // microseconds, whatever the name says
 }
 
-TEST_CASE("slow-rank: groups of two vote here, and not at the rival") {
+TEST_CASE("slow-rank: groups of two ranks vote here, but not in the rival's mode") {
   const Trace trace = collectives({100, 10});
   CHECK(cell(ask(trace, "slow-rank")[0], "vote_count", "rank", "1") == "3");
   CHECK(ask(trace, "slow-rank", {.msprof = true})[0].row_count() == 0);
@@ -206,7 +206,7 @@ TEST_CASE("slow-link: a row is the source, a column the destination, a cell the 
   CHECK(readings([](int src, int dst) { return src == 0 && dst == 3; }) == "03 link;");
 }
 
-TEST_CASE("slow-link: what is slow only now and then, or everywhere at once, waited; a bad link is slow each time") {
+TEST_CASE("slow-link: transfers slow rarely, or on all links at once, have waited; a bad link is always slow") {
   // Four ranks, each to the three others, in each of eight collectives.
   const auto slow_links = [](auto&& slow) {
     Maker maker;

@@ -52,7 +52,7 @@ TEST_CASE("an onset, a trend and a pattern are told apart, with their levels") {
   CHECK(some.high_count == 4);
 }
 
-TEST_CASE("steps that are not known are left out, and have a level") {
+TEST_CASE("unknown steps are left out of the fit, and still have a level") {
   std::vector<double> values = values_of(20, [](size_t i) { return i >= 10 ? 1.3 : 1.0; });
   values[3] = values[12] = std::numeric_limits<double>::quiet_NaN();
   const Course course = course_of(values);

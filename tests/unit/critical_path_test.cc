@@ -120,7 +120,7 @@ TEST_CASE("critical path: a Stream Sync waits for its own stream, as long as the
   CHECK(value(ours->tables[0], "bound_by", "wall", "dur_ns") == 105'000);
 }
 
-TEST_CASE("critical path: a window that is not there is an error that says what is; HTA's answer is empty") {
+TEST_CASE("critical path: for a missing window the error names those that exist, while HTA's answer is empty") {
   const std::vector<std::string> events = {op("a", "0", "9"), event("user_annotation", "phase#3", 9, 10, "0", "4"),
                                            event("user_annotation", "phase#4", 9, 10, "5", "4"),
                                            event("user_annotation", "train", 9, 10, "1", "2")};

@@ -47,7 +47,7 @@ TEST_CASE("early: the rows of a file so far are lanes in order, named and classe
   for (size_t k = 1; k < seen.size(); ++k) CHECK(seen[k].slice_count() > seen[k - 1].slice_count());
 }
 
-TEST_CASE("early: of several files those that are through, by rank") {
+TEST_CASE("early: of several files the finished ones are shown, by rank") {
   const Folder folder;
   std::vector<std::string> paths;
   for (const int rank : {2, 0, 1}) {
@@ -63,7 +63,7 @@ TEST_CASE("early: of several files those that are through, by rank") {
     }
 }
 
-TEST_CASE("early: nothing is handed over that has no slices") {
+TEST_CASE("early: a trace without slices is not handed over") {
   const Folder folder;
   CHECK(early_of({folder.add("a.json", "{\"schemaVersion\": 1, \"traceEvents\": []}")}, false).empty());
 }

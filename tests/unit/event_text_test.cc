@@ -39,7 +39,7 @@ std::string zstd(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("gzip index: any place of any file, in any order") {
+TEST_CASE("gzip index: any position of any file can be read, in any order") {
   Folder folder;
   std::mt19937 random(7);
   std::string text;

@@ -97,7 +97,7 @@ TEST_CASE("function events: equal intervals nest in the order of the file") {
   CHECK(tree.of("c") == "c<b 10/10 0/0");
 }
 
-TEST_CASE("function events: wrappers of one name are one call") {
+TEST_CASE("function events: nested wrappers of one name are one call") {
   const std::vector<std::string> events = {
       op("f", "0", "100", 1),   op("f", "10", "80", 2),   op("f", "20", "60", 3),
       op("g", "30", "10", 4),   op("g", "50", "10", 5),   call("l", "1", "1", 11),
@@ -201,7 +201,7 @@ TEST_CASE("function events: 100 000 calls deep, and as many of one name") {
   CHECK(joined.of("same") == "same< 300000/300000 0/0");
 }
 
-TEST_CASE("function events: children that run over make a self time below zero") {
+TEST_CASE("function events: children that end after their parent make its self time negative") {
   // Calls of another thread that belong to this one's operator may overlap its own children.
   const Tree tree({op("a", "0", "10", 1), op("b", "0", "10", 2), op("c", "0", "0", 3)});
   CHECK(tree.of("a") == "a< 0/10 0/0");

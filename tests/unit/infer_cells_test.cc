@@ -106,7 +106,7 @@ Script last_rank(const std::string& label) {
 
 }  // namespace
 
-TEST_CASE("infer cells: two stages of 1F1B, peers said by annotations") {
+TEST_CASE("infer cells: two stages of 1F1B whose annotations name the peers") {
   const Trace trace = trace_of({first_rank("nccl:send 0->1"), last_rank("nccl:send 1->0")});
   Diagnostics diagnostics;
   const std::vector<CellMark> marks = infer_cells(trace, diagnostics);
@@ -125,7 +125,7 @@ TEST_CASE("infer cells: without peers the order of ranks is tried, and kept wher
   CHECK(told(marks, 1) == "1F0 1B0 1F1 1B1");
 }
 
-TEST_CASE("infer cells: without peers a feed that starts before what feeds it refutes the order of ranks") {
+TEST_CASE("infer cells: without peers, work that starts before its input refutes the order of ranks") {
   Diagnostics diagnostics;
   const Script early =
       Script(1, 900).receive().forward(10).backward(10).send().receive().forward(20).backward(20).send();
@@ -133,7 +133,7 @@ TEST_CASE("infer cells: without peers a feed that starts before what feeds it re
   CHECK(diagnostics.count("cells.no_flow") == 4 + 4);
 }
 
-TEST_CASE("infer cells: one message less and nothing of that step is said") {
+TEST_CASE("infer cells: when one message is missing, nothing is inferred for that step") {
   const std::string there = "nccl:send 0->1", back = "nccl:send 1->0";
   const auto steps = [&](bool whole) {
     Script first = Script(0).step(5, 400).forward(10).send(there).receive().backward(10);

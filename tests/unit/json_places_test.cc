@@ -72,7 +72,7 @@ TEST_CASE("json places: a value that goes over the ends of windows is whole") {
   CHECK(all.values.back().second == expected);
 }
 
-TEST_CASE("json places: what ends early or is damaged ends the walk, and its place is known") {
+TEST_CASE("json places: a text that ends early or is damaged ends the walk, and the position is returned") {
   const std::string text = "{\"list\": [{\"n\": 1}, {\"n\": 2}";
   for (const char* end : {"", "}", ", {\"n\": 3", ", {\"n\": \"", "]", "]]"}) {
     const Taken all = taken(text + end, items);
@@ -87,7 +87,7 @@ TEST_CASE("json places: what ends early or is damaged ends the walk, and its pla
         }).walk.whole);  // depth is bounded only where it is entered
 }
 
-TEST_CASE("json places: a value larger than may be kept is passed and counted") {
+TEST_CASE("json places: a value above the limit is skipped and counted") {
   const Taken all = taken("{\"list\": [\"" + std::string(1000, 'x') + "\", \"y\"]}", items, 100);
   CHECK(all.walk.whole);
   CHECK(all.walk.too_long == 1);

@@ -51,7 +51,7 @@ TEST_CASE("kineto ranks: distributedInfo, then names, then workers, then order")
   CHECK(t.diagnostics.flaw_count() == 0);
 }
 
-TEST_CASE("kineto ranks: world sizes that do not fit are said") {
+TEST_CASE("kineto ranks: world sizes that do not fit are reported") {
   Folder folder;
   folder.add("r0.json", trace(op("a", 1, 2), info(0, 2)));
   folder.add("r9.json", trace(op("a", 1, 2), info(9, 4)));
@@ -103,7 +103,7 @@ TEST_CASE("kineto files: cycles of one worker become one rank, links stay within
   }
 }
 
-TEST_CASE("kineto files: copies count once, overlapping ones are said") {
+TEST_CASE("kineto files: copies count once, and overlapping files are reported") {
   Folder folder;
   folder.add("a.json", trace(op("a", 1, 20), info(0)));
   folder.add("b.json", trace(op("a", 1, 20), info(0)));
@@ -164,7 +164,7 @@ TEST_CASE("kineto times: the base moves slices, instants, arrows and counters al
   CHECK(far.parts[0].base_time_ns == 0);
 }
 
-TEST_CASE("kineto eras") {
+TEST_CASE("kineto: the torch versions that may have written a trace") {
   Folder folder;
   const auto era = [&](const std::string& events, const std::string& members) {
     const Trace t = read_with("kineto", {folder.add("t.json", trace(events, members))});

@@ -114,7 +114,7 @@ TEST_CASE("a job in pieces is left at its last and reached at its first") {
   CHECK(pairs(trace) == std::set<Pair>{{last, first}});
 }
 
-TEST_CASE("nothing is linked on guesses") {
+TEST_CASE("cells are not linked when their places are only guessed") {
   for (const int what : {0, 1, 2}) {
     Trace trace = make_1f1b_trace({.stages = 2, .micro_batches = 2});
     if (what == 0) std::fill(trace.cells.step.begin(), trace.cells.step.end(), kUnknown);

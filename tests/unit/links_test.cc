@@ -36,7 +36,7 @@ Trace simulated(SimulateOptions o, const std::vector<const char*>& faults = {}) 
   return std::move(run->trace);
 }
 
-TEST_CASE("what links usually take is what quick ones do, where most are slow") {
+TEST_CASE("when most links are slow, the usual time is that of the quick ones") {
   CHECK(usual_link_ns({}) == 0);
   CHECK(usual_link_ns({7}) == 7);
   CHECK(usual_link_ns({3.2, 0.2, 3.3}) == 0.2);

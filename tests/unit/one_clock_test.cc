@@ -43,7 +43,7 @@ AlignOptions drawing(AlignMode mode = AlignMode::kAuto) {
 
 }  // namespace
 
-TEST_CASE("one clock: what is drawn is a copy where stamps move, else the run itself") {
+TEST_CASE("one clock: when stamps move, a copy is drawn, else the run itself") {
   SimulatedRun skewed = simulated(4, 30'000'000);
   const std::vector<int64_t> stamps = skewed.trace.cells.start_ns;
   const auto run = std::make_shared<const Run>(skewed.trace);
@@ -146,7 +146,7 @@ TEST_CASE("one clock: a shared clock is checked, and moved only when asked to") 
   CHECK(never.alignment == AlignState::kRaw);
 }
 
-TEST_CASE("one clock: a tie that breaks more dependencies than it mends is refused") {
+TEST_CASE("one clock: an alignment that breaks more dependencies than it repairs is refused") {
   TraceSpec spec;
   spec.steps = 10;
   Trace trace = make_1f1b_trace(spec);
@@ -249,7 +249,7 @@ TEST_CASE("one clock: two ranks tied by hand on an operator") {
   CHECK(parse_align_on("0:3:a:b")->name == "a:b");
 }
 
-TEST_CASE("one clock: maps lead there and keep the order") {
+TEST_CASE("one clock: clock maps lead to the common clock and keep the order of stamps") {
   ClockMap map;
   CHECK(map.common_ns(42) == 42);
   ClockSegment first, second;

@@ -53,7 +53,7 @@ TEST_CASE("op_values: values stand by key, in the order of operations; stretches
   CHECK(medians[0] == 55'002.5);    // of 5,998 and 12,000 values: the mean of 55,000 and 55,005
 }
 
-TEST_CASE("op_values: nothing is a block without operations") {
+TEST_CASE("op_values: a block without operations has no values") {
   const OpBlocks blocks(std::vector<OpStretch>{}, 3);
   CHECK(blocks.size() == 1);
   blocks.each([](size_t, uint32_t) { CHECK(false); });

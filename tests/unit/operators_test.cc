@@ -167,7 +167,7 @@ TEST_CASE("operators: stacks from frames, and none where torch recorded none") {
   CHECK(result->notes.count("operators.no_stacks") == 1);
 }
 
-TEST_CASE("operators: what cannot be asked is refused with what to type") {
+TEST_CASE("operators: impossible options are refused with a hint what to type") {
   const Trace trace = torch_trace(kStep);
   const auto refused = [&](const char* name, const char* value, const char* words, bool foreign) {
     auto result = answer(trace, {{name, value}}, foreign);

@@ -89,7 +89,7 @@ TEST_CASE("a set of which one file cannot take its name takes the others back") 
   CHECK(folder.count() == 2);
 }
 
-TEST_CASE("two files of one name are no set") {
+TEST_CASE("a set cannot contain two files of one name") {
   const OutputFolder folder;
   OutputSet set;
   REQUIRE(write_file(folder / "a", "one"));
@@ -111,7 +111,7 @@ TEST_CASE("a file that becomes an input while the output is written is spared") 
   CHECK(text_of(folder / "a") == "measured");
 }
 
-TEST_CASE("a number that a removed input leaves behind may be an output's") {
+TEST_CASE("an output may get the inode number of a removed input") {
   const OutputFolder folder;
   put_text(folder / "a", "measured");
   note_input_file(folder / "a");
@@ -123,7 +123,7 @@ TEST_CASE("a number that a removed input leaves behind may be an output's") {
   CHECK(text_of(folder / "b") == "new");
 }
 
-TEST_CASE("an unfinished file that somebody replaced is not given the name") {
+TEST_CASE("an unfinished file that was replaced meanwhile does not get the final name") {
   const OutputFolder folder;
   Result<OutputFile> out = OutputFile::create(folder / "a");
   REQUIRE(out);
@@ -134,7 +134,7 @@ TEST_CASE("an unfinished file that somebody replaced is not given the name") {
   CHECK_FALSE(fs::exists(folder / "a"));
 }
 
-TEST_CASE("pages and pictures hold no measurement") {
+TEST_CASE("pages and pictures are not protected as measurements") {
   for (const char* head :
        {"<!doctype html>", "<svg xmlns", "<?xml version=\"1.0\"?><svg", "\x89PNG\r\n\x1a\n", "%PDF-1.5"})
     CHECK(is_page_or_picture(head));

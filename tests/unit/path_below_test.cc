@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("a path that somebody names leads below the roots, by whatever way, and nowhere else") {
+TEST_CASE("a path from outside may lead only below the roots, in whatever way it is written") {
   std::string base = (fs::temp_directory_path() / "stageline-below-XXXXXX").string();
   REQUIRE(mkdtemp(base.data()) != nullptr);
   base = fs::canonical(base).string();

@@ -201,7 +201,7 @@ TEST_CASE("gzip and plain protobuf hold the same") {
   CHECK(export_to_text(trace, "perfetto", ".pftrace.gz") == export_to_text(trace, "perfetto", ".pftrace"));
 }
 
-TEST_CASE("slices of a profiler trace: threads by lane, nested as they ran, what overlaps beside") {
+TEST_CASE("slices of a profiler trace: one thread per lane, nested as they ran, overlapping ones on further threads") {
   const Trace trace =
       torch_trace({torch_event("cpu_op", "outer", 100, 1, "10", "100"), call("launch", "20", "5", 3),
                    torch_event("cpu_op", "crosses", 100, 1, "50", "100"),

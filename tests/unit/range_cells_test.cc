@@ -188,7 +188,7 @@ TEST_CASE("range cells: empty pops, nested ranges and ranges without a device si
   CHECK(compare(trace, run).wrong == 0);
 }
 
-TEST_CASE("range cells: other ranges are none, and no ranges are nothing") {
+TEST_CASE("range cells: other ranges give no cells, and a trace without ranges gives none") {
   RangeRun run = make_ranges("1f1b", {.stages = 2, .micro_batches = 4}, 1);
   for (auto& stage : run.stages)
     for (MadeRange& range : stage) range.name = "dataloader";

@@ -311,7 +311,7 @@ TEST_CASE("recognise: a first forward that waits for nothing") {
   CHECK(findings.empty());
 }
 
-TEST_CASE("recognise: distance is what the textbook's is") {
+TEST_CASE("recognise: the edit distance equals the textbook's") {
   std::mt19937 random(3);
   const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
   for (int round = 0; round < 300; ++round) {

@@ -29,7 +29,7 @@ TEST_CASE("addresses are told from paths") {
   for (const char* path : {"s3:/bucket", "logs/https:", "/s3://x", "-", ""}) CHECK_FALSE(is_remote(path));
 }
 
-TEST_CASE("nothing is asked of other machines unless a command allows it") {
+TEST_CASE("no request goes to other machines unless a command allows it") {
   allow_remote_files(false);
   const Result<RemoteFile> file = remote_file("http://127.0.0.1:1/x");
   REQUIRE_FALSE(file);

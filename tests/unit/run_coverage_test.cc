@@ -74,7 +74,7 @@ TEST_CASE("run coverage: a whole run is whole, in every layout") {
     }
 }
 
-TEST_CASE("run coverage: what waits for a stage that was left out is not fed") {
+TEST_CASE("run coverage: work that waits for a stage which was left out counts as not fed") {
   Trace trace = made({.stages = 4, .micro_batches = 8, .steps = 2});
   keep_parts(trace, [](const Part& part) { return part.stage != 2; });
   const RunCoverage coverage(trace, theory_of(trace));
@@ -122,7 +122,7 @@ TEST_CASE("run coverage: work that is there twice is found, a few repetitions do
   CHECK(RunCoverage(trace, theory_of(trace)).repeats());
 }
 
-TEST_CASE("run coverage: labels without sense are survived") {
+TEST_CASE("run coverage: meaningless labels do no harm") {
   Trace trace = made({.stages = 2, .micro_batches = 4, .steps = 1});
   trace.cells.chunk[0] = INT32_MAX;
   trace.cells.chunk[1] = -7;
@@ -157,7 +157,7 @@ TEST_CASE("number steps: rounds that follow each other are steps") {
   CHECK(ops.back().step == 1);
 }
 
-TEST_CASE("number steps: what proves nothing stays one step, and is said") {
+TEST_CASE("number steps: without proof of rounds there is one step, and a note tells so") {
   for (const int64_t apart_ns : {0, 15, 25}) {  // rounds that overlap
     std::vector<Op> ops = rounds(2, apart_ns);
     Diagnostics notes;

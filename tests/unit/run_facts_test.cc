@@ -44,7 +44,7 @@ Trace slow_stage_run() {
 
 }  // namespace
 
-TEST_CASE("facts: one is made once, by whichever of many threads asks first, and those above find it") {
+TEST_CASE("facts: each is made once, by the thread that asks first, and others find it") {
   const Trace trace;
   const Run run(trace);
   CHECK(run.made<CountedFact>() == nullptr);

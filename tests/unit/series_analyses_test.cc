@@ -262,7 +262,7 @@ size_t row_of(const Table& table, const std::string& name) {
 }
 }  // namespace
 
-TEST_CASE("trace diff: own time of parents and children, names of two runs meet, steps meet by position") {
+TEST_CASE("trace diff: own time of parents and children; names are compared between runs, and steps by position") {
   Folder folder;
   const auto step = [](int number, double at, double child, const std::string& address) {
     return std::vector<std::string>{op("ProfilerStep#" + std::to_string(number), at, 100, "user_annotation"),

@@ -80,7 +80,7 @@ TEST_CASE("pages of SQLite: deep trees, rows longer than a page, small and large
         {"c", "b", "a", "d"});
 }
 
-TEST_CASE("pages of SQLite: what is not plain is SQLite's to read") {
+TEST_CASE("pages of SQLite: tables that are not plain are read by SQLite itself") {
   const Folder folder;
   check_same(pages_path(folder, "default.db",
                         "CREATE TABLE t(a); INSERT INTO t VALUES (1); ALTER TABLE t ADD COLUMN b DEFAULT 5"),
@@ -99,7 +99,7 @@ TEST_CASE("pages of SQLite: what is not plain is SQLite's to read") {
   CHECK(rows.integer(1) == 2);
 }
 
-TEST_CASE("pages of SQLite: bytes that lie end the rows or are values, and never more rows than fit") {
+TEST_CASE("pages of SQLite: damaged bytes end the rows or become values, and there are never more rows than fit") {
   const Folder folder;
   const std::string path = pages_path(
       folder, "whole.db",

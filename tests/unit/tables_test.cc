@@ -111,7 +111,7 @@ TEST_CASE("a long last column wraps within the width and loses nothing") {
   CHECK(std::count(joined.begin(), joined.end(), 'x') == 200);
 }
 
-TEST_CASE("text tables are for people: short names, units, times from the first, none") {
+TEST_CASE("text tables for people have short names, units, times from the first one, and the word \"none\"") {
   Table table("t", "things",
               {{"name", "name", ColumnType::kText, ""},
                {"at_ns", "at", ColumnType::kTime, ""},

@@ -71,7 +71,7 @@ TEST_CASE("computation, overlap, communication and waiting of two ranks") {
   CHECK(cell(sizes, "bus_gbps", "collective", "allreduce") == "0.13333333333333333");
 }
 
-TEST_CASE("collectives meet by their ids, then by their numbers, then by order where ranks agree in it") {
+TEST_CASE("collectives are matched by their ids, then by their numbers, then by order when the ranks agree in it") {
   // By Comms Id, whatever the order, and a send meets its receive.
   const auto ids = ask(ranks_of({{nccl(0, 10, "\"Comms Id\":\"a\""), nccl(20, 50, "\"Comms Id\":\"b\"", "send")},
                                  {nccl(0, 30, "\"Comms Id\":\"b\"", "recv"), nccl(40, 4, "\"Comms Id\":\"a\"")}}),
@@ -110,7 +110,7 @@ TEST_CASE("collectives meet by their ids, then by their numbers, then by order w
   CHECK(find_analysis("tb-distributed")->run(input)->notes.count("tb.collectives_unequal") == 3);
 }
 
-TEST_CASE("without numbers, all-reduces of one size meet") {
+TEST_CASE("without numbers, all-reduces of equal size are matched") {
   const auto rank = [](int small_at, int large_at) {
     return std::vector<std::string>{
         op("nccl:all_reduce", small_at, 5, 1, "100"), owned("nccl1", small_at + 2, 10, 1, 9),

@@ -190,7 +190,7 @@ TEST_CASE("without steps the whole capture is one; without a device operators ar
   CHECK(row_of(overlap, 0)[4] == "20000");  // communication alone
 }
 
-TEST_CASE("recommendations stand on numbers") {
+TEST_CASE("recommendations are based on numbers") {
   const auto tables = ask(two_steps(), "tb-overview");
   const Table& advice = table_of(tables, "recommendations");
   REQUIRE(advice.row_count() == 0);  // loading 4 %, communication 8 %, utilisation 70 %
@@ -255,7 +255,7 @@ TEST_CASE("operators: host and device time, own and with what they call") {
   CHECK(cell(plugin, "tc_eligible", "name", "aten::linear") == "Yes");
 }
 
-TEST_CASE("what the plugin does not know: driver calls, copies that run as kernels") {
+TEST_CASE("things that the plugin does not know: driver calls, and copies that run as kernels") {
   const Trace trace = torch_trace({step(1, "0", "100"), op("triton", "0", "50"),
                                    torch_event("cuda_driver", "cuLaunchKernel", 100, 1, "10", "5", launch_args(1)),
                                    work("triton_poi_fused", "20", "30", 1), call("hipLaunchKernel", "60", "2", 2),

@@ -168,7 +168,7 @@ TEST_CASE("theory: a step at another pace is compared with its own, and scatter 
   for (const TheoryStep& step : theory_of(noisy).theory.steps) CHECK_FALSE(step.own_pace);
 }
 
-TEST_CASE("theory: outlier steps are no part of the loss") {
+TEST_CASE("theory: outlier steps do not count in the loss") {
   SimulateOptions o;
   o.steps = 5;
   Trace trace = simulated("1f1b", o);
@@ -308,7 +308,7 @@ TEST_CASE("late cells: a recorded receive or send makes it a message") {
   }
 }
 
-TEST_CASE("theory: nothing recognised, or nothing to measure, is said and never guessed") {
+TEST_CASE("theory: when nothing is recognised, or cannot be measured, a note tells so and nothing is guessed") {
   CHECK_FALSE(theory_of(Trace{}).theory.known());
   SimulateOptions o;
   Trace pieces = simulated("1f1b", o);

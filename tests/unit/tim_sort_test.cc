@@ -64,7 +64,7 @@ TEST_CASE("tim_sort makes Python's comparisons, in orders that contradict themse
   }
 }
 
-TEST_CASE("tim_sort leaves nothing and one as they are, and sorts runs of both directions stably") {
+TEST_CASE("tim_sort leaves lists of no or one element as they are, and sorts runs of both directions stably") {
   std::vector<int> none, one = {4}, runs;
   const auto less = [](int a, int b) { return a / 10 < b / 10; };
   tim_sort(none, less);

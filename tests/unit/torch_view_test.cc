@@ -166,7 +166,7 @@ TEST_CASE("F22: ranks of minified files are told apart, HTA takes them for one")
   CHECK(count_named(trace, *torch_rank(*hta, hta->parts[0]), "x3") == 1);
 }
 
-TEST_CASE("a slice costs what the model says, and no more than 48 bytes") {
+TEST_CASE("a slice takes the memory that the model documents, at most 48 bytes") {
   const Slices s;
   const auto each = [](const auto& column) { return sizeof(column[0]); };
   const size_t bytes = each(s.start_ns) + each(s.dur_ns) + each(s.name_id) + each(s.file_index) + each(s.parent) +

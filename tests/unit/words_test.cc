@@ -8,7 +8,7 @@ TEST_CASE("every sentence has both languages, with the same arguments") {
   for (const std::string& flaw : flaws_of_words()) FAIL_CHECK(flaw);
 }
 
-TEST_CASE("a sentence takes its arguments, asks for them, and holds places within places") {
+TEST_CASE("a sentence inserts its arguments, asks whether they are set, and may have places within places") {
   Args args;
   args.set("worker", Text{"Rank 3", "rank 3"}).set("ratio", Text{"1.40×", "1.40 倍"}).set("stage", int64_t{2});
   args.flag("sometimes", false);
@@ -25,7 +25,7 @@ TEST_CASE("a sentence takes its arguments, asks for them, and holds places withi
   CHECK(words("stage.slow.end", end.flag("last")).en == "split the output head");
 }
 
-TEST_CASE("a count asks whether it is one, and texts are joined in both languages") {
+TEST_CASE("a sentence can ask whether a count is one, and texts are joined in both languages") {
   const Text sizes = words("schedule.sizes", Args().count("stages", 1).count("micro_batches", 12'000));
   CHECK(sizes.en == "1 stage, 12\u202f000 micro-batches");
   CHECK(sizes.zh == "1 级，12\u202f000 个微批");
