@@ -1,11 +1,12 @@
-// stageline-mpi: digests made by all processes of an MPI job, then one answer of them.
+// stageline-mpi: all processes of an MPI job make digests together, and then one process answers from them.
 //
 //   mpirun -n 64 stageline-mpi explain LOGS --digests DIR
 //
-// Process 0 hands out ranks, the largest first, to whoever has nothing to do, itself among them; a digest is a file in
-// a folder that all see, so nothing but numbers of ranks and counts goes through MPI. Process 0 then answers from the
-// folder, in rank order, as `stageline explain DIR` does: the same bytes whatever the number of processes. When a
-// process dies the job ends as MPI ends jobs; the digests that are whole stay, and the next run goes on with the rest.
+// Process 0 hands out ranks, the largest first, to any process that is free, itself included. A digest is a file in a
+// folder that all processes see, so only numbers of ranks and counts go through MPI. Then process 0 answers from the
+// folder, in the order of ranks, as `stageline explain DIR` does. The answer has the same bytes whatever the number of
+// processes. When a process dies, the whole job ends, as MPI prescribes; the complete digests stay, and the next run
+// makes the missing ones.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ namespace stageline {
 namespace {
 
 constexpr int kAsk = 1, kTake = 2;
-constexpr useconds_t kPauseUs = 500;  // between looks for somebody who asks: waiting within MPI would take a core
+constexpr useconds_t kPauseUs = 500;  // pause between looks for a request; a wait inside MPI would use a whole core
 
 constexpr const char* kUsage =
     "usage: mpirun -n N stageline-mpi digest PATH… -o DIR\n"
@@ -45,7 +46,8 @@ struct Made {
   DigestCount count;
 };
 
-// What this process makes. Process 0's main thread only hands out; its own share is made by a thread without MPI.
+// Makes the digests of this process. The main thread of process 0 only hands out ranks; its own share is made by a
+// thread that does not use MPI.
 std::vector<Made> make_share(const DigestPlan& plan, int process, int processes) {
   std::vector<Made> made;
   const auto make = [&](size_t unit) { made.push_back({unit, make_digest(plan, plan.units[unit])}); };
@@ -88,7 +90,7 @@ std::string text_of(const Error& error) {
   return text;
 }
 
-// Counts and failures of all processes, failures in rank order. On process 0.
+// Collects the counts and failures of all processes on process 0, with the failures in the order of ranks.
 DigestCount gather(const DigestPlan& plan, const std::vector<Made>& made, int processes) {
   DigestCount own;
   std::string failures;
@@ -126,7 +128,7 @@ DigestCount gather(const DigestPlan& plan, const std::vector<Made>& made, int pr
   return out;
 }
 
-// Process 0 may answer for minutes; the others sleep meanwhile.
+// Process 0 may take minutes to answer; the other processes sleep meanwhile.
 void wait_for_all() {
   MPI_Request all;
   MPI_Ibarrier(MPI_COMM_WORLD, &all);
@@ -136,7 +138,7 @@ void wait_for_all() {
   }
 }
 
-// The value of --digests DIR, taken out of the words.
+// Takes --digests DIR out of the words and returns its value.
 std::string take_digests(std::vector<std::string>& words) {
   std::string folder;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -192,7 +194,7 @@ int answer(const Job& job, const Terminal& terminal, const DigestPlan& plan, con
   arguments.operands.resize(arguments.operands.size() - job.paths.size());
   arguments.operands.push_back(job.folder);
   arguments.drop("reader");
-  // Pages are called as the run is, not as the folder of its digests.
+  // Pages get the name of the run, and not of the folder of its digests.
   if (arguments.command->name == std::string_view("report") && !arguments.has("title"))
     arguments.set("title", run_name(job.paths));
   const int code = arguments.command->run(arguments);
@@ -204,7 +206,7 @@ int run(const std::vector<std::string>& words, int process, int processes) {
     if (process == 0) fputs(kUsage, words.empty() ? stderr : stdout);
     return words.empty() ? kExitError : kExitGood;
   }
-  // Every process finds the same plan; what is wrong with it is said once.
+  // Every process computes the same plan, but an error in it is reported only once.
   const auto give_up = [&](const Error& error) { return process == 0 ? fail(error) : kExitError; };
   Result<Job> job = job_of(words);
   if (!job) return give_up(job.error());
