@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds what is handed out, into dist/: `dist.py [--all] [--check]`, called by ./dev dist.
+"""Builds what is handed out, into dist/, and holds it to what is promised: `dist.py [--all] [--check]`, called by ./dev dist.
 
 The program is compiled by zig's clang for glibc 2.17 and linked with static libraries, whose sources packaging/libraries.json
 names with their digests: from Debian's source packages, and SQLite from npm. What was fetched and built is kept in build/dist.
@@ -14,6 +14,7 @@ import os
 import pathlib
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,8 @@ LIBRARIES = json.loads((ROOT / 'packaging/libraries.json').read_text())
 ZIG = 'ziglang==0.17.1'
 TOOLS = (ZIG, 'auditwheel==6.8.2')
 DEBIANS = {'x86_64': 'amd64', 'aarch64': 'arm64'}
+# Bare systems that what was made is tried in, by debootstrap's names of them: those before the one that it is usually made on.
+BARE_SYSTEMS = {'xenial': 'Ubuntu 16.04', 'bionic': 'Ubuntu 18.04', 'bullseye': 'Debian 11', 'bookworm': 'Debian 12'}
 
 
 def say(text):
@@ -118,16 +121,17 @@ def zig_tools(work, tools, arch):
     zig = next(tools.glob('lib/python3*/site-packages/ziglang/zig'))
     folder = work / arch / 'zig'
     folder.mkdir(parents=True, exist_ok=True)
+    cache = shlex.quote(f'{work}/zig_cache')
     # Names of this machine's folders are no part of what is built.
-    maps = ' '.join(f'-ffile-prefix-map={path}={name}' for path, name in ((work, 'build'), (ROOT, '.')))
+    maps = ' '.join(shlex.quote(f'-ffile-prefix-map={path}={name}') for path, name in ((work, 'build'), (ROOT, '.')))
     # zig's clang describes every line for debuggers unless told not to, and the recorder's static archive is handed out as compiled.
     # -O2 also where CMake tries things out: without, zig would build its C++ library once more, for debugging.
     flags = f'-target {arch}-linux-gnu.{promises.GLIBC} -O2 -g0 -fno-sanitize=undefined -Xclang -fno-pch-timestamp {maps}'
     for name in ('cc', 'c++', 'ar', 'ranlib'):
         wrapper = folder / name
         # zig's version stands in the wrapper because the compiler cache knows a compiler by its file.
-        text = (f'#!/bin/sh\n# {ZIG}\nexport ZIG_GLOBAL_CACHE_DIR={work}/zig_cache ZIG_LOCAL_CACHE_DIR={work}/zig_cache\n'
-                f'exec {zig} {name}{" " + flags if name[0] == "c" else ""} "$@"\n')
+        text = (f'#!/bin/sh\n# {ZIG}\nexport ZIG_GLOBAL_CACHE_DIR={cache} ZIG_LOCAL_CACHE_DIR={cache}\n'
+                f'exec {shlex.quote(str(zig))} {name}{" " + flags if name[0] == "c" else ""} "$@"\n')
         if not wrapper.exists() or wrapper.read_text() != text:
             wrapper.write_text(text)
             wrapper.chmod(0o755)
@@ -293,23 +297,49 @@ def interpreters():
     return [name for name, _ in found]
 
 
-def hold(work, tools, to, processors):
-    """Holds what was made to what is promised (packaging/promises.py), and prints it."""
+def bare_systems(work, held):
+    """(root, name) of each bare system that can be had here, made once and kept."""
+    if os.geteuid() != 0 or not shutil.which('debootstrap'):
+        held.left_out.append('nothing was tried in a bare system: that needs root and debootstrap')
+        return
+    for suite, name in BARE_SYSTEMS.items():
+        tree, script = work / 'bare' / suite, pathlib.Path('/usr/share/debootstrap/scripts') / suite
+        if not (tree / 'made').exists():
+            say(f'making a bare {name}')
+            shutil.rmtree(tree, ignore_errors=True)
+            tree.parent.mkdir(parents=True, exist_ok=True)
+            # Where debootstrap has its own address of a distribution, that is said, for it takes Debian's for everything else.
+            mirror = subprocess.run(['bash', '-c', 'default_mirror() { echo "$1"; exit; }; . "$0"', script], capture_output=True, text=True,
+                                    env=dict(os.environ, ARCH=DEBIANS[platform.machine()], SUITE=suite)).stdout.split()
+            done = subprocess.run(['unshare', '--mount', '--pid', '--ipc', '--fork', '--kill-child', 'debootstrap', '--variant=minbase', suite, tree,
+                                   *([mirror[0], script] if mirror else [])], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            if done.returncode != 0:
+                held.left_out.append(f'{name} was not tried: {(done.stdout.strip().splitlines() or ["debootstrap failed"])[-1]}')
+                continue
+            (tree / 'made').touch()
+        glibc = re.search(r'[0-9.]+$', promises.said_by(['chroot', tree, 'ldd', '--version']).splitlines()[0])
+        yield tree, f'bare {name}, glibc {glibc[0] if glibc else "?"}'
+
+
+def hold(work, tools, to, processors, bare):
+    """Holds what was made to what is promised (packaging/promises.py), in bare systems too where `bare` says so, and prints it."""
     held = promises.Held()
     for arch in processors:
         stage = work / arch / 'stage'
         promises.libraries(held, stage)
         promises.sizes(held, stage, sorted(to.glob(f'*{arch}*')) + sorted(to.glob(f'*_{DEBIANS[arch]}.deb')))
+        archive, deb = to / f'stageline-{version()}-linux-{arch}.tar.gz', next(to.glob(f'*_{DEBIANS[arch]}.deb'))
         promises.licences(held, ROOT, [work / arch / 'libraries', work / arch / 'program'])
-        promises.archive(held, to / f'stageline-{version()}-linux-{arch}.tar.gz')
-        promises.package(held, next(to.glob(f'*_{DEBIANS[arch]}.deb')))
-        wheels_here = sorted(to.glob(f'*_{arch}.whl'))
-        promises.wheels(held, tools, wheels_here)
+        promises.archive(held, archive)
+        promises.package(held, deb)
+        promises.wheels(held, tools, sorted(to.glob(f'*_{arch}.whl')))
         if arch == platform.machine():
             promises.runs(held, [stage / 'bin/stageline'], arch)
             promises.goldens(held, ROOT, stage / 'bin/stageline')
             for python in interpreters():
-                promises.installed(held, python, wheels_here, [stage / 'bin/stageline'])
+                promises.installed(held, python, to, [stage / 'bin/stageline'])
+            for tree, system in bare_systems(work, held) if bare else ():
+                promises.bare_system(held, tree, system, archive, deb)
         elif shutil.which(f'qemu-{arch}-static') and os.path.exists(f'/usr/{arch}-linux-gnu/lib/libc.so.6'):
             promises.runs(held, [f'qemu-{arch}-static', '-L', f'/usr/{arch}-linux-gnu', stage / 'bin/stageline'], f'{arch}, under qemu')
         else:
@@ -356,7 +386,7 @@ def make_elsewhere(work, to, processors):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
     parser.add_argument('--all', action='store_true', help='for aarch64 too')
-    parser.add_argument('--check', action='store_true', help='build this commit once more, in another folder and without caches, and compare')
+    parser.add_argument('--check', action='store_true', help='try it in bare older systems; build this commit once more, in another folder and without caches, and compare')
     parser.add_argument('--work', type=pathlib.Path, default=ROOT / 'build/dist', help='where what is fetched and built is kept')
     parser.add_argument('--out', type=pathlib.Path, default=ROOT / 'dist')
     parser.add_argument('--only-make', action='store_true', help='and hold nothing to its promises')
@@ -366,10 +396,10 @@ def main():
         sys.exit('dist: two builds of one commit are compared, and here are changes that are in none: commit them, or put them away')
     work, to = asked.work.resolve(), asked.out.resolve()
     tools = make(work, to, processors)
+    if not asked.only_make:
+        hold(work, tools, to, processors, bare=asked.check)
     if asked.check:
         make_elsewhere(work, to, processors)
-    elif not asked.only_make:
-        hold(work, tools, to, processors)
 
 
 if __name__ == '__main__':

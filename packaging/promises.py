@@ -159,12 +159,15 @@ def answered_by_view(program, logs, environment):
             server.terminate()
 
 
-def runs(held, program, name):
-    """The program, `program` being the words that start it, with nothing in its environment: a run made, explained, reported, drawn, shown."""
+def runs(held, program, name, root=pathlib.Path('/')):
+    """The program, `program` being the words that start it, with nothing in its environment: a run made, explained, reported, drawn, shown.
+
+    `root` is the folder that it takes for the whole file system."""
     bare = {'PATH': '/nonexistent', 'LC_ALL': 'C'}
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(dir=None if root == pathlib.Path('/') else root / 'tmp') as scratch:
         scratch = pathlib.Path(scratch)
-        logs = scratch / 'logs'
+        within = pathlib.Path('/') / scratch.relative_to(root)
+        logs = within / 'logs'
         said_by([*program, *RUN, '-o', logs], env=bare)
         told = said_by([*program, 'explain', logs, '--format', 'json', '--quiet'], env=bare)
         first = json.loads(told)['findings'][0] if told.startswith('{') else {'cause': told, 'causes': []}
@@ -172,12 +175,34 @@ def runs(held, program, name):
         made = []
         for output, command in (('report.html', ['report', logs, '-o']), ('run.png', ['export', logs, '-o']), ('run.pdf', ['export', logs, '-o']),
                                 ('zh.png', ['export', logs, '--lang', 'zh', '-o'])):
-            said_by([*program, *command, scratch / output], env=bare)
+            said_by([*program, *command, within / output], env=bare)
             if (scratch / output).exists() and (scratch / output).stat().st_size > 1000:
                 made.append(output)
         held.bar(f'{name}: drawn', ', '.join(made), len(made) == 4, 'report.html, run.png, run.pdf, zh.png')
         page = answered_by_view(program, logs, bare)
         held.bar(f'{name}: `view` answers', f'{len(page)} B', b'<html' in page[:2000] or b'<!doctype' in page[:2000].lower(), 'its page')
+
+
+def bare_system(held, tree, system, archive, deb):
+    """Archive and package in a system that has nothing else, `tree` being its root: what they hold runs there, and says so where libcurl is missing."""
+    inside = [shutil.which('chroot'), tree]
+    top = archive.name.removesuffix('.tar.gz')
+    shutil.rmtree(tree / 'opt' / top, ignore_errors=True)
+    with tarfile.open(archive) as tar:
+        tar.extractall(tree / 'opt', filter='data')
+    program = [*inside, f'/opt/{top}/bin/stageline']
+    runs(held, program, system, tree)
+    if not list(tree.glob('usr/lib/*/libcurl*.so.4')):
+        asked = subprocess.run([*program, 'info', 'https://127.0.0.1:1/run.json'], capture_output=True, text=True)
+        told = asked.stderr.strip().splitlines() or ['nothing']
+        held.bar(f'{system}: an address, without libcurl', told[0], asked.returncode == 2 and 'libcurl' in asked.stderr, 'says what is missing')
+    shutil.copy(deb, tree / 'tmp')
+    said_by([*inside, 'dpkg', '--install', f'/tmp/{deb.name}'])
+    installed = said_by([*inside, '/usr/bin/stageline', 'version']).strip()
+    held.bar(f'{system}: installed by dpkg', installed, installed == said_by([*program, 'version']).strip(), 'the same program')
+    said_by([*inside, 'dpkg', '--purge', 'stageline'])
+    left = [str(path.relative_to(tree)) for path in tree.glob('usr/**/*stageline*')]
+    held.bar(f'{system}: left when the package is gone', ', '.join(left) or 'nothing', not left, 'nothing')
 
 
 def goldens(held, root, program):
@@ -187,15 +212,15 @@ def goldens(held, root, program):
     held.bar('goldens', last, said.returncode == 0, 'all')
 
 
-def installed(held, python, found, simulate):
-    """Both wheels by pip into an environment that has nothing, without an index; the module and the program must tell the same."""
+def installed(held, python, folder, simulate):
+    """Both wheels by pip, as README says it, into an environment that has nothing; the module and the program must tell the same."""
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         said_by([*simulate, *RUN, '-o', scratch / 'logs'])
         clean = {'PATH': f'{scratch}/venv/bin:/usr/bin:/bin', 'HOME': str(scratch), 'LC_ALL': 'C.UTF-8'}
         said_by([python, '-m', 'venv', scratch / 'venv'], env=clean)
         begin = time.monotonic()
-        done = said_by(['pip', 'install', '--quiet', '--disable-pip-version-check', '--no-index', *found], env=clean, cwd=scratch)
+        done = said_by(['pip', 'install', '--quiet', '--disable-pip-version-check', '--no-index', '--find-links', folder, 'stageline'], env=clean, cwd=scratch)
         told = said_by(['stageline', 'explain', 'logs', '--format', 'json', '--quiet'], env=clean, cwd=scratch)
         took = time.monotonic() - begin
         version = said_by([python, '--version']).split()[-1]
