@@ -122,7 +122,7 @@ def licences(held, root, builds):
             seen.add(path)
             text = plain(path.read_text(errors='replace'))
             for found in TERMS.finditer(text):
-                begun = text[found.start():found.start() + 160]
+                begun = text[found.start():found.start() + 120]
                 if begun not in notice:
                     missing.setdefault(begun, path.name)
     text = '; '.join(f'{name}: {begun[:60]}…' for begun, name in missing.items())
