@@ -1,6 +1,11 @@
 # What the program carries (src/base/embedded.h): sets STAGELINE_EMBEDDED, sources. The fonts are those of Debian's packages
 # fonts-dejavu-core and fonts-wqy-microhei, also where the program is compiled for another system.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
+find_program(ZSTD_PROGRAM zstd NO_CMAKE_FIND_ROOT_PATH)
+if(NOT ZSTD_PROGRAM)
+  message(FATAL_ERROR "zstd, which packs what the program carries, was not found.\n"
+    "  hint: ./dev build installs what the build needs; on Debian or Ubuntu: apt install zstd")
+endif()
 set(STAGELINE_EMBEDDED_FILES NOTICE=${CMAKE_SOURCE_DIR}/NOTICE LICENSE=${CMAKE_SOURCE_DIR}/LICENSE)
 foreach(font dejavu/DejaVuSans.ttf dejavu/DejaVuSans-Bold.ttf wqy/wqy-microhei.ttc)
   get_filename_component(name ${font} NAME)
@@ -22,7 +27,7 @@ file(MAKE_DIRECTORY ${folder})
 list(TRANSFORM STAGELINE_EMBEDDED_FILES REPLACE "^[^=]*=" "" OUTPUT_VARIABLE files)
 set(STAGELINE_EMBEDDED ${folder}/embedded.S ${folder}/embedded_list.cc)
 add_custom_command(OUTPUT ${STAGELINE_EMBEDDED}
-  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/embed.py ${folder} ${STAGELINE_EMBEDDED_FILES}
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/embed.py ${ZSTD_PROGRAM} ${folder} ${STAGELINE_EMBEDDED_FILES}
   DEPENDS ${files} tools/embed.py COMMENT "Packing fonts and licences" VERBATIM)
 set_source_files_properties(${folder}/embedded.S PROPERTIES COMPILE_OPTIONS "-I${folder}")
 set_source_files_properties(${STAGELINE_EMBEDDED} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)

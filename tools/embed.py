@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""Files that the program carries: `embed.py OUT_FOLDER NAME=FILE...`, NAME as embedded_file() (src/base/embedded.h) is asked.
+"""Files that the program carries: `embed.py ZSTD OUT_FOLDER NAME=FILE...`, ZSTD being the program that compresses them and NAME as
+embedded_file() (src/base/embedded.h) is asked.
 
 Writes the compressed files, embedded.S, which an assembler takes them from, and embedded_list.cc, which knows where they lie. (A compiler
 would need a minute for five million characters.)
 """
 import pathlib
+import subprocess
 import sys
-import zlib
 
 
 def main():
-    out, files = pathlib.Path(sys.argv[1]), [word.split('=', 1) for word in sys.argv[2:]]
+    zstd, out, files = sys.argv[1], pathlib.Path(sys.argv[2]), [word.split('=', 1) for word in sys.argv[3:]]
     assembly, extern, rows = ['.section .rodata'], [], []
     for number, (name, path) in enumerate(files):
         content = pathlib.Path(path).read_bytes()
-        packed = f'embedded_{number}.z'
-        (out / packed).write_bytes(zlib.compress(content, 9))
+        packed = f'embedded_{number}.zst'
+        subprocess.run([zstd, '-19', '--single-thread', '--quiet', '--force', '--stdout', path], stdout=(out / packed).open('wb'), check=True)
         label = f'stageline_embedded_{number}'
         assembly += [f'.global {label}, {label}_end', f'.hidden {label}', f'.hidden {label}_end', f'{label}:', f'.incbin "{packed}"',
                      f'{label}_end:', '.byte 0']

@@ -1,6 +1,6 @@
 #include "base/embedded.h"
 
-#include <zlib.h>
+#include <zstd.h>
 
 #include <cassert>
 
@@ -13,11 +13,9 @@ std::string embedded_file(std::string_view name) {
   while (file->name != name && !file->name.empty()) ++file;
   assert(!file->name.empty() && "cmake/embedded.cmake lists no such file");
   std::string content(file->size, '\0');
-  uLongf size = file->size;
-  [[maybe_unused]] const int code =
-      uncompress(reinterpret_cast<Bytef*>(content.data()), &size, reinterpret_cast<const Bytef*>(file->begin),
-                 static_cast<uLong>(file->end - file->begin));
-  assert(code == Z_OK && size == file->size);
+  [[maybe_unused]] const size_t size =
+      ZSTD_decompress(content.data(), content.size(), file->begin, static_cast<size_t>(file->end - file->begin));
+  assert(size == content.size());
   return content;
 }
 

@@ -7,15 +7,15 @@
 
 namespace stageline {
 
-// One file as tools/embed.py writes it: [begin, end) are zlib data that inflate to `size` bytes.
+// One file as tools/embed.py writes it: [begin, end) is a frame of zstd that unpacks to `size` bytes.
 struct EmbeddedFile {
   std::string_view name;
   const char *begin, *end;
   unsigned long size;
 };
 
-// Returns the content of the file that cmake/embedded.cmake lists by this name. Every call inflates it anew, which
-// takes 30 ms for the largest, a font.
+// Returns the content of the file that cmake/embedded.cmake lists by this name. Every call unpacks it anew, which
+// takes 10 ms for the largest, a font.
 std::string embedded_file(std::string_view name);
 // Returns the names that begin with `prefix`, in the order of cmake/embedded.cmake.
 std::vector<std::string> embedded_names(std::string_view prefix);
