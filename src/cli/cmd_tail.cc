@@ -6,6 +6,7 @@
 // It ends when every recording is closed, or when none was written to for a minute, which means that their processes
 // are gone. Numbers are those of a report on the same steps. A step is over when every rank that still records has
 // begun a later step, or has closed its recording.
+#include <sys/stat.h>
 #include <time.h>
 
 #include <algorithm>
@@ -127,6 +128,17 @@ int run_tail(const Arguments& arguments) {
   if (!rows) return fail(rows.error());
   const Result<OpenOptions> options = open_options(arguments, "", Clocks::kCompared);
   if (!options) return fail(options.error());
+  // A folder may get a recording, and so may a name that is not there yet. A file that is something else stays it.
+  for (const std::string& path : arguments.operands) {
+    struct stat facts;
+    if (path.ends_with(".slrec") || path.ends_with(".slhot") || stat(path.c_str(), &facts) != 0 ||
+        S_ISDIR(facts.st_mode))
+      continue;
+    return fail({ErrorCode::kUsage,
+                 "tail waits for recordings (*.slrec), and this file will never be one",
+                 {path},
+                 "name the folder that stageline record writes to"});
+  }
   Tail tail(*terminal, format == "json", *rows == 0 ? SIZE_MAX : static_cast<size_t>(*rows), arguments.operands,
             *options);
   for (;;) {

@@ -186,7 +186,13 @@ Look NewestSteps::look(int32_t after, size_t count) {
   Result<Source> source = scan_source(paths_);
   if (!source) return wait_for(source.error());
   const std::vector<std::string> files = newest_files(*source);
-  if (files.empty()) return wait_for({ErrorCode::kBadInput, "no recording there yet", {paths_[0]}, ""});
+  if (files.empty()) {
+    std::string why = "no recording (*.slrec) there yet";
+    if (const size_t others = source->files.size(); others > 0)
+      why += others == 1 ? "; the file that is there is none"
+                         : "; the " + std::to_string(others) + " files that are there are none";
+    return wait_for({ErrorCode::kBadInput, why, {paths_[0]}, "stageline record -o makes them"});
+  }
   int32_t first_whole = INT32_MIN;
   Result<Trace> trace = read(files, after, count, first_whole);
   if (!trace) return wait_for(trace.error());  // there is no range yet, or a file was removed meanwhile

@@ -270,6 +270,15 @@ class Follow(Case):
             self.assertIn(b'--follow', refused.exception.read())
             refused.exception.close()
 
+    def test_tail_says_what_it_waits_for(self):
+        (self.dir / 'empty').mkdir()
+        notes = self.write('other/notes.txt', 'by hand')
+        for folder, words in (('empty', 'no recording (*.slrec) there yet'), ('other', 'the file that is there is none'), ('missing', 'no such file or folder')):
+            with subprocess.Popen([BIN, 'tail', str(self.dir / folder)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
+                self.assertIn(words, child.stderr.readline())
+                child.kill()
+        self.assertIn('will never be one', run('tail', notes, check=2).err)
+
     def test_tail_in_chinese(self):
         recorder = Recorder(self.dir / 'run', fault=(6, 1.5, 0, 99))
         recorder.step(3)
