@@ -12,6 +12,7 @@
 // Profilers write SQLite databases too, and SQLite would add the tables to whatever database has the name. So an
 // existing file is written to only when it is a history: it has the mark kHistoryMark, or it has these two tables and
 // no other (as histories from before there was a mark).
+#include <errno.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -61,14 +62,27 @@ class HistoryFile {
     const bool there = stat(path.c_str(), &facts) == 0;
     if (!make && !there)
       return Error{ErrorCode::kNotFound, "there is no history", {path}, "stageline history add RUN begins one"};
-    if (make && there)
-      if (Status s = check_own(facts); !s) return s;
-    const int flags = (make ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX;
-    if (sqlite3_open_v2(path.c_str(), &db_, flags, nullptr) != SQLITE_OK) return failed("cannot be opened");
-    sqlite3_busy_timeout(db_, 10'000);  // two jobs may end at the same time
+    if (make && (there ? !S_ISREG(facts.st_mode) : errno != ENOENT || path.ends_with('/'))) return foreign();
+    // A job that was killed while it added a run leaves a journal: SQLite takes the half-done run back when it may
+    // write.
+    struct stat journal;
+    const bool half_done =
+        !make && stat((path + "-journal").c_str(), &journal) == 0 && check_own(path, facts) && marked_;
+    const int flags = (make        ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                       : half_done ? SQLITE_OPEN_READWRITE
+                                   : SQLITE_OPEN_READONLY) |
+                      SQLITE_OPEN_NOMUTEX;
+    // A name of SQLite's own (":memory:", "file:…") is a file's name here.
+    const std::string name = path.starts_with('/') ? path : "./" + path;
+    if (sqlite3_open_v2(name.c_str(), &db_, flags, nullptr) != SQLITE_OK) return failed("cannot be opened");
+    sqlite3_busy_timeout(db_, 10'000);  // two jobs may end at once
     if (!make) return {};
-    // The mark and the tables appear in one transaction, so that two jobs which begin a history at the same time
-    // recognise each other's file.
+    // SQLite reads names more kindly than the system ("FILE/" is FILE), so what it opened is looked at. Nothing is
+    // written yet.
+    const char* const opened = sqlite3_db_filename(db_, "main");
+    if (!opened || stat(opened, &facts) != 0) return foreign();
+    if (Status s = check_own(opened, facts); !s) return s;
+    // The mark and the tables appear together, so that two jobs that begin a history at once know each other's file.
     if (Status s = run("BEGIN IMMEDIATE"); !s) return s;
     if (!marked_)
       if (Status s = run(("PRAGMA application_id = " + std::to_string(kHistoryMark)).c_str()); !s) return s;
@@ -116,25 +130,27 @@ class HistoryFile {
   }
 
  private:
-  // Checks an existing file before anything is written to it.
-  Status check_own(const struct stat& facts) {
-    const Error foreign{ErrorCode::kUsage,
-                        "this is no history, and stays as it is",
-                        {path_},
-                        "choose another name for the history: --db FILE"};
-    if (!S_ISREG(facts.st_mode)) return foreign;
-    if (facts.st_size == 0) return input_file_of(path_, facts).empty() ? Status() : foreign;
-    const std::string head = read_head(path_, kMarkAt + 4);
-    if (head.size() < kMarkAt + 4 || !head.starts_with("SQLite format 3")) return foreign;
+  Error foreign() const {
+    return {ErrorCode::kUsage,
+            "this is no history, and stays as it is",
+            {path_},
+            "choose another name for the history: --db FILE"};
+  }
+  // Of a file that is there, before anything is written to it.
+  Status check_own(const std::string& opened, const struct stat& facts) {
+    if (!S_ISREG(facts.st_mode)) return foreign();
+    if (facts.st_size == 0) return input_file_of(opened, facts).empty() ? Status() : foreign();
+    const std::string head = read_head(opened, kMarkAt + 4);
+    if (head.size() < kMarkAt + 4 || !head.starts_with("SQLite format 3")) return foreign();
     uint32_t mark = 0;
     for (size_t i = 0; i < 4; ++i) mark = mark << 8 | static_cast<unsigned char>(head[kMarkAt + i]);
     marked_ = mark == kHistoryMark;
     if (marked_) return {};
     Diagnostics notes;
-    const Result<SqliteDb> db = SqliteDb::open_read(path_, notes);
+    const Result<SqliteDb> db = SqliteDb::open_read(opened, notes);
     if (!db) return db.error();
     SqliteRows tables(*db, "SELECT count(*), sum(name IN ('runs', 'parts')) FROM sqlite_master");
-    return tables.next() && tables.integer(0) == 2 && tables.integer(1) == 2 ? Status() : foreign;
+    return tables.next() && tables.integer(0) == 2 && tables.integer(1) == 2 ? Status() : foreign();
   }
   Status insert(const HistoryRun& r) {
     Statement row = prepare("INSERT INTO runs(label, added_s, path, steps, step_ns) VALUES(?,?,?,?,?)");

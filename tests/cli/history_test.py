@@ -1,5 +1,7 @@
 """stageline history: runs that are kept, and the changes that are found among them."""
 import json
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -52,6 +54,22 @@ class History(Case):
             said = job.communicate(timeout=120)[1]
             self.assertEqual(job.returncode, 0, said)
         self.assertEqual(len(json.loads(run('history', 'list', '--db', self.db, '--format', 'json', check=0).out)['runs']), 4)
+
+    def test_a_job_that_was_killed_while_it_added(self):
+        self.add(self.run_of('one'))
+        child = os.fork()
+        if child == 0:
+            db = sqlite3.connect(self.db)
+            db.execute('PRAGMA cache_size = 1')  # so that the file is written to before the end
+            db.execute('BEGIN')
+            for _ in range(1000):
+                db.execute("INSERT INTO runs(label, added_s, path, steps, step_ns) VALUES(?, 1, 'x', 1, 1.0)", ('y' * 500,))
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(child, 0)
+        self.assertTrue(self.db.with_name(self.db.name + '-journal').exists())
+        self.assertEqual(len(json.loads(run('history', '--json', '--db', self.db, check=0).out)['runs']), 1)
+        self.add(self.run_of('two'))
+        self.assertEqual(len(json.loads(run('history', '--json', '--db', self.db, check=0).out)['runs']), 2)
 
     def test_the_history_lies_beside_the_run(self):
         run('history', 'add', self.run_of('one'), check=0)

@@ -144,6 +144,15 @@ class InputsStay(Case):
         # One from before there was a mark is still one, and a file that is there and empty becomes one.
         ours, made = self.dir / 'ours.sqlite', self.write('made.sqlite', '')
         run(*add, ours, check=0)
+        # Names that SQLite reads in its own way: "FILE/" is FILE to it, ":memory:" is nothing that stays.
+        database = self.dir / 'nsys/report.sqlite'
+        shutil.copytree(GOLDEN / 'nsys/input', database.parent)
+        before = state(self.dir)
+        for out in (f'{database}/', f'{database}//', f'{database}/.', f'{other}/', f'{self.dir}/new.sqlite/'):
+            self.assertIn('no history', run(*add, out, check=2).err, out)
+            self.assertEqual(state(self.dir), before, out)
+        run('history', 'add', logs, '--db', ':memory:', check=0, cwd=self.dir)
+        self.assertEqual(len(json.loads(run('history', '--json', '--db', './:memory:', check=0, cwd=self.dir).out)['runs']), 1)
         with sqlite3.connect(ours) as db:
             self.assertEqual(db.execute('PRAGMA application_id').fetchone()[0], 0x534c6869)
             db.execute('PRAGMA application_id = 0')
