@@ -8,6 +8,7 @@
 #include "cli/run_common.h"
 #include "cli/schedule_options.h"
 #include "cli/simulate_ascend.h"
+#include "cli/simulation_mark.h"
 #include "exporters/timings_csv.h"
 #include "exporters/worker_logs.h"
 #include "pipeline/simulate/simulate.h"
@@ -61,45 +62,86 @@ Result<SimulateOptions> options_of(const Arguments& a) {
 
 bool is_profile_folder(const std::string& name) { return name.ends_with("_ascend_pt") || name.ends_with("_ascend_ms"); }
 
-// Logs of another run in the folder would be read as ranks of this one. So what an earlier simulation left is removed;
-// it is recognised by truth.csv and by the content of its profiles. Logs of others are not touched.
-Status clear_folder(const std::filesystem::path& folder) {
+struct SimulatedFiles {
+  std::vector<std::filesystem::path> logs;      // and cells.csv
+  std::vector<std::filesystem::path> truths;    // truth.csv, truth_links.csv
+  std::vector<std::filesystem::path> profiles;  // folders
+  std::vector<std::filesystem::path> profiled;  // the files in these
+
+  std::vector<std::filesystem::path> all() const {
+    std::vector<std::filesystem::path> files = logs;
+    files.insert(files.end(), truths.begin(), truths.end());
+    files.insert(files.end(), profiled.begin(), profiled.end());
+    return files;
+  }
+};
+
+// What lies in a folder under the names that simulations give.
+SimulatedFiles files_in(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
-  std::vector<fs::path> logs, profiles;
+  SimulatedFiles found;
   std::error_code ec;
   const auto collect = [&](const fs::path& place) {
     for (const fs::directory_entry& entry : fs::directory_iterator(place, ec)) {
       const std::string name = entry.path().filename().string();
-      if (entry.is_regular_file(ec) && (name.starts_with("workerlog.") || name == "cells.csv"))
-        logs.push_back(entry.path());
-      if (entry.is_directory(ec) && is_profile_folder(name)) profiles.push_back(entry.path());
+      if (name.starts_with("workerlog.") || name == "cells.csv") found.logs.push_back(entry.path());
+      if (entry.is_directory(ec) && is_profile_folder(name)) found.profiles.push_back(entry.path());
     }
   };
   collect(folder);
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ec))
-    if (entry.is_directory(ec) && entry.path().filename().string().starts_with("machine") &&
-        !is_profile_folder(entry.path().filename().string()))
-      collect(entry.path());
-  // Profiles are recognised by their content, because truth.csv may lie beside profiles of others, and may be missing
-  // when a run was interrupted.
-  std::vector<fs::path> foreign;
-  if (!logs.empty() && !fs::exists(folder / "truth.csv", ec)) foreign = {logs[0]};
-  for (const fs::path& profile : profiles)
-    if (foreign.empty() && !is_simulated_profile(profile.string())) foreign = {profile};
-  if (!foreign.empty())
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ec)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_directory(ec) && name.starts_with("machine") && !is_profile_folder(name)) collect(entry.path());
+    if (name == "truth.csv" || name == "truth_links.csv") found.truths.push_back(entry.path());
+  }
+  for (const fs::path& profile : found.profiles)
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(profile, ec))
+      if (!entry.is_directory(ec) || entry.is_symlink(ec)) found.profiled.push_back(entry.path());
+  return found;
+}
+
+// Logs of another run in the folder would be read as ranks of this one. What an earlier simulation left and nobody
+// changed is removed; anybody else's files are not ours to touch.
+Status clear_folder(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  const SimulatedFiles found = files_in(folder);
+  const SimulationMark mark(folder);
+  const auto refuse = [](const char* what, const fs::path& file) {
     return Error{ErrorCode::kUsage,
-                 "the folder holds " +
-                     std::string(is_profile_folder(foreign[0].filename().string()) ? "profiles" : "logs") +
-                     " that no simulation wrote",
-                 {foreign[0].string()},
+                 std::string("the folder holds ") + what + " that no simulation wrote",
+                 {file.string()},
                  "give a folder of its own"};
-  for (const fs::path& log : logs) fs::remove(log, ec);
-  for (const fs::path& log : logs)
-    // Removes the folder only when it is empty by now.
-    if (log.parent_path() != folder) fs::remove(log.parent_path(), ec);
-  for (const fs::path& profile : profiles) fs::remove_all(profile, ec);
-  fs::remove(folder / "truth_links.csv", ec);
+  };
+  for (const fs::path& log : found.logs)
+    if (!mark.wrote(log)) return refuse("logs", log);
+  for (const fs::path& file : found.profiled)
+    if (!mark.wrote(file)) return refuse("profiles", file);
+  std::error_code ec;
+  for (const fs::path& profile : found.profiles)  // a simulation that was interrupted leaves empty ones
+    if (fs::is_symlink(profile, ec)) return refuse("profiles", profile);
+  for (const fs::path& truth : found.truths)
+    if (!mark.wrote(truth)) return refuse("a table", truth);
+  for (const fs::path& log : found.logs) fs::remove(log, ec);
+  for (const fs::path& log : found.logs)
+    if (log.parent_path() != folder) fs::remove(log.parent_path(), ec);  // only when empty by now
+  for (const fs::path& profile : found.profiles) fs::remove_all(profile, ec);
+  for (const fs::path& truth : found.truths) fs::remove(truth, ec);
+  SimulationMark::remove(folder);
   return {};
+}
+
+// Logs or profiles, and truth.csv beside them: all of them or none.
+Status write_run(SimulatedRun& run, const std::string& format, const AscendDbOptions& databases,
+                 const std::string& folder) {
+  namespace fs = std::filesystem;
+  OutputSet together;
+  Status written = format == "ascend"   ? write_ascend_databases(run.trace, run.clock_offset_ns, databases, folder)
+                   : format == "paddle" ? write_worker_logs(run.trace, folder)
+                                        : write_timings_csv(run.trace, {}, (fs::path(folder) / "cells.csv").string());
+  if (!written) return written;
+  for (int32_t& step : run.trace.cells.step) step += static_cast<int32_t>(databases.first_step);  // as the databases
+  written = write_timings_csv(run.trace, run.clock_offset_ns, (fs::path(folder) / "truth.csv").string());
+  return written ? together.commit() : std::move(written);
 }
 
 }  // namespace
@@ -140,17 +182,8 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
   fs::create_directories(folder, ec);
   if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""};
   if (Status s = clear_folder(folder); !s) return std::move(s).error();
-  OutputSet together;
-  const Status written = ascend ? write_ascend_databases(run->trace, run->clock_offset_ns, databases, folder)
-                         : format == "paddle"
-                             ? write_worker_logs(run->trace, folder)
-                             : write_timings_csv(run->trace, {}, (fs::path(folder) / "cells.csv").string());
-  if (!written) return written.error();
-  // So that steps have the same numbers as in the databases.
-  for (int32_t& step : run->trace.cells.step) step += static_cast<int32_t>(databases.first_step);
-  if (Status s = write_timings_csv(run->trace, run->clock_offset_ns, (fs::path(folder) / "truth.csv").string()); !s)
-    return std::move(s).error();
-  if (Status s = together.commit(); !s) return std::move(s).error();
+  if (Status s = write_run(*run, format, databases, folder); !s) return std::move(s).error();
+  if (Status s = SimulationMark::leave(folder, files_in(folder).all()); !s) return std::move(s).error();
   std::vector<std::string> said;
   said.push_back(folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +
                  grouped(static_cast<int64_t>(run->trace.cells.size())) + " cells, truth.csv beside them");

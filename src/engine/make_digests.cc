@@ -14,6 +14,7 @@
 
 #include "base/crc32c.h"
 #include "base/input_files.h"
+#include "base/file_sample.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
 #include "base/remote_file.h"
@@ -42,22 +43,6 @@ std::optional<std::string> bytes_of(const std::string& path, size_t at_most = SI
   return out;
 }
 
-// Returns a checksum of the file's first, middle and last 64 KiB. A file that changes without changing size and time is
-// usually rewritten as a whole, so this shows it.
-uint32_t sample_of(const std::string& path, int64_t size) {
-  constexpr int64_t kSample = 1 << 16;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  uint32_t crc = 0;
-  std::string buffer(kSample, '\0');
-  for (const int64_t at : {int64_t{0}, size / 2, size - kSample}) {
-    const ssize_t n = ::pread(fd, buffer.data(), buffer.size(), std::max<int64_t>(0, at));
-    if (n > 0) crc = crc32c({buffer.data(), static_cast<size_t>(n)}, crc);
-  }
-  ::close(fd);
-  return crc;
-}
-
 // Returns a text of size, time and checksum; another version of the file has another text.
 std::string version_of(const std::string& path) {
   int64_t size = 0, modified_ns = 0;
@@ -71,7 +56,7 @@ std::string version_of(const std::string& path) {
   } else if (struct stat st; stat(path.c_str(), &st) == 0) {
     size = st.st_size;
     modified_ns = st.st_mtim.tv_sec * int64_t{1'000'000'000} + st.st_mtim.tv_nsec;
-    sample = sample_of(path, size);
+    sample = file_sample(path, size);
   }
   char text[16];
   snprintf(text, sizeof text, "%08x", sample);

@@ -170,6 +170,21 @@ class Manners(Case):
         run('simulate', '1f1b', '--stages', 4, '-o', self.dir / 'own', check=0)
         run('simulate', '1f1b', '--stages', 2, '-o', self.dir / 'own', check=0)
         self.assertEqual(info(self.dir / 'own')['ranks'], 2)
+        # A table of the name is no mark, nor is a mark any for a log that came or changed since.
+        truth = self.write('mine/truth.csv', 'what,measured\n')
+        self.assertIn('no simulation', run('simulate', '1f1b', '-o', self.dir / 'mine', check=2).err)
+        alone = self.write('table/truth.csv', 'what,measured\n')
+        self.assertIn('no simulation', run('simulate', '1f1b', '-o', self.dir / 'table', check=2).err)
+        self.assertEqual((log.read_text(), truth.read_text(), alone.read_text()), (one_step(), 'what,measured\n', 'what,measured\n'))
+        for name in ('own/workerlog.7', 'own/workerlog.1', 'own/machine3/workerlog.0', 'own/truth.csv'):
+            ours = (self.dir / name).read_bytes() if (self.dir / name).exists() else None
+            theirs = self.write(name, one_step())
+            self.assertIn('no simulation', run('simulate', '1f1b', '-o', self.dir / 'own', check=2).err, name)
+            self.assertEqual(theirs.read_text(), one_step())
+            theirs.unlink() if ours is None else theirs.write_bytes(ours)
+        (self.dir / 'own/workerlog.1').unlink()
+        (self.dir / 'own/workerlog.1').symlink_to(log)
+        self.assertIn('no simulation', run('simulate', '1f1b', '-o', self.dir / 'own', check=2).err)
 
     def test_full_disk(self):
         self.two_ranks()

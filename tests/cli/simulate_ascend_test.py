@@ -179,6 +179,7 @@ class SimulateAscend(Case):
                                           self.dir / 'x', check=2).err)
         mine = self.dir / 'mine' / 'a_1_2_ascend_pt'
         mine.mkdir(parents=True)
+        (mine / 'profiler_info_2.json').write_text('{}')
         self.assertIn('no simulation', run('simulate', '1f1b', '--format', 'ascend', '-o', mine.parent, check=2).err)
         self.assertTrue(mine.exists())
         for stages in (4, 2):  # a second run replaces the first
@@ -196,11 +197,17 @@ class SimulateAscend(Case):
         run(*again, check=0)
         theirs = own / 'node0_100000_20250101000000000_ascend_pt'  # beside truth.csv, and with a process number like ours
         (theirs / 'ASCEND_PROFILER_OUTPUT').mkdir(parents=True)
+        info = theirs / 'profiler_info_0.json'
+        info.write_text('{}')
         self.assertIn('no simulation', run(*again, check=2).err)
-        self.assertTrue(theirs.exists())
-        (theirs / 'ASCEND_PROFILER_OUTPUT').rmdir()
-        theirs.rmdir()
-        (own / 'truth.csv').unlink()  # as an interrupted run leaves it
+        self.assertEqual(info.read_text(), '{}')
+        info.unlink()  # folders alone hold nothing
+        database = next(own.rglob('ascend_pytorch_profiler_*.db'))
+        whole = database.read_bytes()
+        database.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))  # another measurement under the name of ours
+        self.assertIn('no simulation', run(*again, check=2).err)
+        database.write_bytes(whole)
+        (own / 'truth.csv').unlink()
         run(*again, check=0)
         self.assertEqual(len(list(own.glob('*_ascend_pt'))), 2)
 

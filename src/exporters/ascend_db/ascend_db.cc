@@ -292,18 +292,6 @@ Status write_links(const Plan& plan, const AscendDbOptions& o, const std::string
 }  // namespace
 }  // namespace ascend_db
 
-bool is_simulated_profile(const std::string& folder) {
-  const std::filesystem::path path(folder);
-  const std::string name = path.filename().string();
-  // Host (any number of words), process, time, "ascend", framework.
-  const std::vector<std::string_view> words = split(name, '_');
-  const std::optional<int64_t> pid = words.size() < 5 ? std::nullopt : parse_int(words[words.size() - 4]);
-  if (!pid || *pid < kFirstSimulatedPid) return false;
-  std::error_code ec;
-  if (std::filesystem::is_empty(path, ec)) return true;
-  return std::filesystem::exists(path / ("profiler_info_" + std::to_string(*pid - kFirstSimulatedPid) + ".json"), ec);
-}
-
 Status write_ascend_databases(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const AscendDbOptions& o,
                               const std::string& folder) {
   const ascend_db::Plan plan = ascend_db::make_plan(trace, clock_offset_ns, o);

@@ -17,11 +17,8 @@
 
 namespace stageline {
 
-// The process id of rank 0; the other ranks have the ids that follow. The names of the folders contain it. Together
-// with the profiler_info file of the same rank, it tells a simulated profile from a real one.
+// The process id of rank 0; the other ranks have the ids that follow. The names of the folders contain it.
 inline constexpr int64_t kFirstSimulatedPid = 100'000;
-// Returns true when write_ascend_databases made this folder (…_ascend_pt or …_ascend_ms), even if it did not finish it.
-bool is_simulated_profile(const std::string& folder);
 
 // `trace` is a simulated run of `options.schedule`: its cells stand in the order of the schedule, and its parts in the
 // order of ranks, each with stage and replica. `clock_offset_ns` holds one offset for each machine. Cells are shortened
