@@ -9,12 +9,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "base/crc32c.h"
-#include "base/input_files.h"
 #include "base/file_sample.h"
+#include "base/input_files.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
 #include "base/remote_file.h"
@@ -114,6 +115,37 @@ std::string absolute(const std::string& path) {
   std::error_code ec;
   const fs::path whole = fs::weakly_canonical(fs::absolute(path, ec), ec);
   return ec ? path : whole.string();
+}
+
+// The place of the source that a folder, which may not be there yet, lies in or holds files of; "" where it is apart.
+// By what folders are, not what they are called: links and mounts give one several names.
+std::string place_among(const std::string& folder, const std::vector<std::string>& paths, const Source& source) {
+  using Id = std::pair<dev_t, ino_t>;
+  const auto id_of = [](const fs::path& path) -> std::optional<Id> {
+    struct stat st;
+    if (stat(path.c_str(), &st) != 0) return std::nullopt;
+    return Id{st.st_dev, st.st_ino};
+  };
+  std::map<Id, std::string> roots, holders;
+  for (const std::string& path : paths)
+    if (const auto id = is_remote(path) ? std::nullopt : id_of(path)) roots.emplace(*id, path);
+  std::string last;  // files of a folder come together
+  for (const SourceFile& file : source.files) {
+    if (is_remote(file.path) || file.path == "-") continue;
+    std::string parent = fs::path(file.path).parent_path().string();
+    if (parent.empty()) parent = ".";
+    if (parent == last) continue;
+    last = parent;
+    if (const auto id = id_of(parent)) holders.emplace(*id, parent);
+  }
+  for (fs::path at = absolute(folder);; at = at.parent_path()) {
+    if (const auto id = id_of(at)) {
+      if (const auto root = roots.find(*id); root != roots.end()) return root->second;
+      if (const auto holder = holders.find(*id); holder != holders.end() && at == absolute(folder))
+        return holder->second;
+    }
+    if (at == at.parent_path()) return "";
+  }
 }
 
 // Removes older digests of the same rank and source: the source has changed since, or another version of the program
@@ -302,16 +334,12 @@ Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std
   plan.source.forget_heads();
   if (plan.reader->name == std::string_view("digest"))
     return Error{ErrorCode::kUsage, "these are digests already", {paths[0]}, "every command reads their folder"};
-  const std::string target = absolute(folder);
-  for (const std::string& path : paths) {
-    const std::string root = absolute(path);
-    if (target == root || target.starts_with(root + "/"))
-      return Error{ErrorCode::kUsage,
-                   "digests would lie among the files they are made of",
-                   {folder},
-                   "choose a folder outside of " + path};
-    plan.root += (plan.root.empty() ? "" : " ") + root;
-  }
+  if (const std::string among = place_among(folder, paths, plan.source); !among.empty())
+    return Error{ErrorCode::kUsage,
+                 "digests would lie among the files they are made of",
+                 {folder},
+                 "choose a folder outside of " + among};
+  for (const std::string& path : paths) plan.root += (plan.root.empty() ? "" : " ") + absolute(path);
   plan.root = valid_utf8(plan.root);
   std::error_code ec;
   fs::create_directories(folder, ec);

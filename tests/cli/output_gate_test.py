@@ -90,6 +90,9 @@ class InputsStay(Case):
         before = state(folder)
         for where in (folder, member, folder / 'new'):
             self.assertIn('among the files they are made of', run('digest', folder, '-o', where, check=2).err)
+        (self.dir / 'linked').symlink_to(folder)
+        for source, where in ((member, folder), (member, self.dir / 'linked'), (folder, self.dir / 'linked/new')):
+            self.assertIn('among the files they are made of', run('digest', source, '-o', where, check=2).err)
         run('digest', folder, '-o', out, check=0)
         first = sorted(out.glob('*.sldigest'))[0]
         whole = first.read_bytes()
@@ -141,9 +144,6 @@ class InputsStay(Case):
             before = before | state(self.dir)
             self.assertIn('no history', run(*add, out, check=2).err)
             self.assertEqual(state(self.dir), before)
-        # One from before there was a mark is still one, and a file that is there and empty becomes one.
-        ours, made = self.dir / 'ours.sqlite', self.write('made.sqlite', '')
-        run(*add, ours, check=0)
         # Names that SQLite reads in its own way: "FILE/" is FILE to it, ":memory:" is nothing that stays.
         database = self.dir / 'nsys/report.sqlite'
         shutil.copytree(GOLDEN / 'nsys/input', database.parent)
@@ -153,6 +153,9 @@ class InputsStay(Case):
             self.assertEqual(state(self.dir), before, out)
         run('history', 'add', logs, '--db', ':memory:', check=0, cwd=self.dir)
         self.assertEqual(len(json.loads(run('history', '--json', '--db', './:memory:', check=0, cwd=self.dir).out)['runs']), 1)
+        # One from before there was a mark is still one, and a file that is there and empty becomes one.
+        ours, made = self.dir / 'ours.sqlite', self.write('made.sqlite', '')
+        run(*add, ours, check=0)
         with sqlite3.connect(ours) as db:
             self.assertEqual(db.execute('PRAGMA application_id').fetchone()[0], 0x534c6869)
             db.execute('PRAGMA application_id = 0')
