@@ -16,6 +16,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/machine_memory.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "cli/terminal.h"
@@ -181,8 +182,7 @@ int run_mcp(const Arguments& arguments) {
   Result<int64_t> chars = arguments.integer("chars", limits.most_chars, 1000, 1'000'000);
   if (!chars) return fail(chars.error());
   limits.most_chars = *chars;
-  const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  Result<int64_t> memory = arguments.integer("memory", machine / 2 >> 20, 1, int64_t{1} << 40);
+  Result<int64_t> memory = arguments.integer("memory", machine_memory_bytes() / 2 >> 20, 1, int64_t{1} << 40);
   if (!memory) return fail(memory.error());
   limits.most_bytes = *memory << 20;
   Result<int64_t> timeout = arguments.duration_ns("timeout", int64_t{60} * 1'000'000'000);

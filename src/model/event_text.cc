@@ -72,6 +72,11 @@ Status check_unchanged(const SourceRef& file) {
                  "single events are not looked up behind a network address",
                  {file.path},
                  "copy the file, and name the copy"};
+  if (file.size_bytes < 0)
+    return Error{ErrorCode::kUnavailable,
+                 "digests hold no single events, and the paths in them are not opened",
+                 {file.path},
+                 "open the source that they were made of"};
   if (file.path == "-" || stat(file.path.c_str(), &now) != 0)
     return Error{ErrorCode::kUnavailable, "the source cannot be opened again", {file.path}, "name it as a file"};
   const int64_t modified = now.st_mtim.tv_sec * int64_t{1'000'000'000} + now.st_mtim.tv_nsec;

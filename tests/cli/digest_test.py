@@ -13,8 +13,10 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'server'))
 import digest_file
-from support import BIN, SOURCE, Case, flaws, info, job, one_step, run
+from serving import Server
+from support import BIN, SOURCE, Case, flaws, info, job, one_step, run, sanitized
 
 OPTIONS = ['--stages', 4, '--dp', 2, '--machines', 2, '--micro-batches', 8, '--steps', 5, '--jitter', 0.05, '--latency', 0.2, '--seed', 3]
 # Everything that is asked of cells, messages, steps and sums, and every kind of output.
@@ -218,19 +220,50 @@ class DigestTest(Case):
         self.assertIn('version 99', run('info', path, check=2).err)
         path.write_bytes(b'SLDIGEST')
         self.assertIn('was cut', run('info', path, check=2).err)
+        path.write_bytes(digest)
+        with open(path, 'ab') as file:
+            file.truncate(1 << 34)  # sparse: none of it is read
+        self.assertIn('something was added', run('info', path, check=2).err)
         head, columns = digest_file.read(digest)
         n = len(columns['cells.kind'])
         crafted = {'cells.kind': [99] * n, 'cells.slice': [10**6] * n, 'cells.step': [-7] * n, 'cells.chunk': [2**40] * n, 'cells.micro_batch': [-3] * n,
                    'cells.longer_than_slice_ns': [-2**62] * n, 'cells.start_after_slice_ns': [2**63 - 1] * n, 'slices.name': [10**6] * n,
                    'slices.dur_ns': [-1] * n, 'slices.start_ns': [2**63 - 1] * n, 'lanes.end': [2**50], 'lanes.begin': [5], 'names': ['x', 'x'],
                    'part.rank': [-5], 'part.device': [2**31 - 1], 'slices.category': [1] * n, 'slices.file_index': [1], 'trace.clock': [77],
-                   'diagnostics.severity': [9], 'counters.count': [5], 'collectives.slice': [3], 'cells.step ': [0], 'part.source': [3]}
+                   'diagnostics.severity': [9], 'counters.count': [5], 'collectives.slice': [3], 'cells.step ': [0], 'part.source': [3],
+                   'part.event_count': [-1], 'part.base_time_ns': [2**63 - 1], 'trace.device_family': [9], 'trace.format': ['kineto'], 'trace.format ': [0],
+                   'slices.start_ns ': [0], 'steps.start_ns': [5], 'streams': [-1]}
         for name, values in crafted.items():
             with self.subTest(name):
                 path.write_bytes(digest_file.write(head, {**columns, name: values}))
                 done = run('info', path)
-                self.assertEqual(done.returncode, 0 if name == 'cells.step ' else 2, done.err)
+                self.assertEqual(done.returncode, 0 if name[-1] == ' ' or name == 'streams' else 2, done.err)  # columns that nobody knows
                 self.assertNotIn('Assertion', done.err)
+        # Rows that go together: parents in a circle, times that run backwards within a lane, flaws and counters of any kind, facts out of order.
+        rows = len(columns['slices.start_ns'])
+        facts = {'categories.text': ['cpu_op'], 'categories.kind': [1], **{f'slices.{name}': [0] * rows for name in (
+            'parent', 'correlation', 'partner', 'args_offset_low', 'args_offset_high', 'stream', 'step', 'category', 'kernel_class')}}
+        none = [2**32 - 1] * rows
+        flaw = {'diagnostics.name': ['paddle.x'], 'diagnostics.message': ['a'], 'diagnostics.file': ['b'], 'diagnostics.severity': [0], 'diagnostics.count': [1],
+                'diagnostics.line': [0], 'diagnostics.byte': [-1]}
+        counter = {'counters.name': ['x'], 'counters.count': [1], 'counters.time_ns': [0], 'counters.value': [1.0]}
+        link = {f'link_summaries.{name}': [value] for name, value in (('step', 0), ('op', 'a'), ('group', 'a'), ('type', 'a'), ('transport', 'a'), ('src_rank', 0),
+                                                                     ('dst_rank', 0), ('bytes', 1.0), ('transit_ns', 1))}
+        whole = {**facts, 'slices.parent': none, 'slices.partner': none, **flaw, **counter, **link}
+        path.write_bytes(digest_file.write(head, {**columns, **whole}))
+        self.assertEqual(info(path)['cells'], n)
+        for name, values in {'slices.parent': [1, 0] + none[2:], 'slices.parent ': [0] * rows, 'slices.kernel_class': [9] * rows, 'categories.kind': [99],
+                             'diagnostics.name': ['\x1b]0;x\x07'], 'diagnostics.count': [2**62], 'diagnostics.byte': [-9], 'diagnostics.message': [''],
+                             'counters.value': [float('nan')], 'counters.time_ns': [2**62], 'link_summaries.bytes': [float('inf')],
+                             'link_summaries.transit_ns': [-5], 'slices.start_ns': columns['slices.start_ns'][::-1]}.items():
+            with self.subTest(name):
+                path.write_bytes(digest_file.write(head, {**columns, **whole, name.strip(): values}))
+                self.assertIn('contradict', run('info', path, check=2).err)
+        # A head that says something else than its columns.
+        for name, value in {'rank': 1, 'cells': n + 1, 'slices': 0, 'reader': 'op-table', 'ranks_of_source': -1}.items():
+            with self.subTest(name):
+                path.write_bytes(digest_file.write({**head, name: value}, columns))
+                self.assertRegex(run('info', path, check=2).err, 'contradict|no run has')
         for count in (2**20, 2**62):
             path.write_bytes(digest_file.write(head, columns, {'cells.kind': count}))
             self.assertIn('contradict', run('info', path, check=2).err)
@@ -238,6 +271,45 @@ class DigestTest(Case):
         for numbers in ([], [2**62, -1, 5, 2**62, -2**62], [-2**63] * 9):
             path.write_bytes(digest_file.write(head, {**columns, 'part.reader_numbers': numbers}))
             self.assertIn(run('explain', path).returncode, (0, 2))
+
+    @unittest.skipUnless(shutil.which('zstd'), 'needs zstd')
+    def test_a_digest_takes_no_more_memory_than_there_is(self):
+        """Some kilobytes that unpack to gigabytes are refused before they do."""
+        self.digest(self.simulate('one/run', '--stages', 2, '--micro-batches', 2, '--steps', 1))
+        head, columns = digest_file.read(self.files()[0].read_bytes())
+        size = 1 << 27  # empty texts, a byte each in the file and 32 in memory
+        path = self.write('bomb/a.sldigest', digest_file.write(head, columns, raw={'metadata.key': ('t', size, bytes(size))}))
+        self.assertLess(path.stat().st_size, 100_000)
+        limit = None if sanitized() else lambda: resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+        done = subprocess.run([BIN, 'info', path], capture_output=True, preexec_fn=limit, timeout=300)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b'contradict' if sanitized() else b'more memory than there is', done.stderr)
+
+    @unittest.skipUnless(shutil.which('zstd'), 'needs zstd')
+    def test_no_digest_opens_a_file_of_this_machine(self):
+        self.digest(self.simulate('one/run', '--stages', 2, '--micro-batches', 2, '--steps', 1))
+        head, columns = digest_file.read(self.files()[0].read_bytes())
+        secret = self.write('secret.json', '{"password": 1}')
+        facts = secret.stat()
+        rows = len(columns['slices.start_ns'])
+        named = {'files.path': [str(secret)], 'files.first_offset': [0], 'files.first_index': [0], 'files.size_bytes': [facts.st_size],
+                 'files.modified_ns': [facts.st_mtime_ns], 'categories.text': ['cpu_op'], 'categories.kind': [1],
+                 **{f'slices.{name}': [0 if 'p' not in name[:2] else 2**32 - 1] * rows for name in (
+                     'parent', 'correlation', 'partner', 'args_offset_low', 'args_offset_high', 'stream', 'step', 'category', 'kernel_class')}}
+        path = self.write('crafted/a.sldigest', digest_file.write({**head, 'reader': 'op-table'}, {**columns, **named, 'trace.format': ['op-table']}))
+        info(path)
+        self.assertIn('are not opened', run('event', path, '--rank', 0, '--index', 0, check=2).err)
+        server = Server(str(path), '--port', '0')
+        try:
+            server.wait_ready()
+            self.assertNotIn(b'password', server.get('/api/perfetto')[2])
+        finally:
+            server.stop()
+        # Without cells the viewer would hand out the file itself, as it does for a profile of Chrome's JSON.
+        for name in [name for name in columns if name.startswith('cells.')]:
+            del columns[name]
+        path.write_bytes(digest_file.write({**head, 'reader': 'op-table', 'cells': 0}, {**columns, **named, 'trace.format': ['op-table']}))
+        self.assertIn('no pipeline work', run('info', path, check=2).err)
 
     def test_a_thousand_ranks_at_few_open_files(self):
         for rank in range(1000):

@@ -6,21 +6,23 @@ time, on the committed seeds, the regressions and logs that `stageline simulate`
 corpus grows in BUILD/fuzz/corpus/ and is kept for the next run. One line per fuzzer says how it went;
 an input that breaks something is kept in BUILD/fuzz/findings/. Exit 1 on any finding.
 
-With --hours the fuzzers share N hours of processor time. What the corpus then reaches and the tree's did not is put, minimised,
-into corpus/NAME beside this file, to be committed; hours.json counts the hours and inputs of each fuzzer since the first such run,
-and docs/trust.md quotes it.
+With --hours the fuzzers share N hours. What the corpus then reaches and the tree's did not is put, minimised, into corpus/NAME
+beside this file, to be committed; hours.json counts the hours of processor time and the inputs of each fuzzer since the first such
+run, and docs/trust.md quotes it. STAGELINE_FUZZ_JOBS says how many run at once, STAGELINE_FUZZ_ONLY which ones (a pattern).
 """
 import concurrent.futures
 import json
 import os
 import pathlib
 import re
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-JOBS = min(2, os.cpu_count() or 1)
+JOBS = int(os.environ.get("STAGELINE_FUZZ_JOBS") or min(2, os.cpu_count() or 1))
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files in memory, where there are such
 KEPT, HOURS = HERE / "corpus", HERE / "hours.json"  # in the tree
 MOST_KEPT_BYTES = 4096  # of an input that is kept there: long ones reach little more
@@ -80,6 +82,30 @@ def golden_seeds(folder):
         (folder / f"golden-{inputs.parent.name}").write_bytes(bytes([0, 1, 0]) + text)
 
 
+def unpacked(path):
+    """A digest as fuzz_digest takes it: sizes, head, columns."""
+    data = path.read_bytes()
+    head_size, = struct.unpack_from("<I", data, 12)
+    body = subprocess.run(["zstd", "-dc"], input=data[40 + head_size:], capture_output=True, check=True).stdout
+    return struct.pack("<HI", head_size, len(body))[:5] + data[40:40 + head_size] + body
+
+
+def digest_seeds(stageline, goldens, folder):
+    """Digests of the goldens whose cells digests can hold, ranks one by one and together."""
+    folder.mkdir()
+    if not shutil.which("zstd"):
+        print("no zstd: fuzz_digest begins with the committed inputs alone", file=sys.stderr)
+        return
+    for name in ("paddle-log", "op-table", "op-json-straggler", "primus", "paddle-dynamic", "recording"):
+        made = folder.parent / f"digests-{name}"
+        if subprocess.run([stageline, "digest", goldens / name / "input", "-o", made, "-q"], capture_output=True).returncode != 0:
+            print(f"stageline digest of {name} failed; its seed is left out", file=sys.stderr)
+            continue
+        digests = [unpacked(path) for path in sorted(made.glob("*.sldigest"))]
+        (folder / name).write_bytes(bytes([0, 0]) + digests[-1])
+        (folder / f"{name}-together").write_bytes(bytes([8, 3]) + b"".join(digests[:3]))
+
+
 def run(build, name, reader, seconds, seeds):
     label = f"{name} ({reader})" if reader else name
     slug = f"{name}-{reader}" if reader else name
@@ -94,16 +120,18 @@ def run(build, name, reader, seconds, seeds):
             environment["STAGELINE_FUZZ_READER"] = reader
         command = [build / "tests/fuzz" / f"fuzz_{name}", f"-max_total_time={seconds}", "-print_final_stats=1",
                    f"-dict={HERE / dictionary}", f"-artifact_prefix={findings}/{slug}-", *LIMITS, *folders]
-        done = subprocess.run([str(c) for c in command], env=environment, capture_output=True, text=True, errors="replace")
-    log = build / "fuzz" / f"{slug}.log"
-    log.write_text(done.stderr)
-    executions = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
-    rate = re.search(r"stat::average_exec_per_sec:\s*(\d+)", done.stderr)
+        log = build / "fuzz" / f"{slug}.log"
+        with log.open("wb") as words:
+            child = subprocess.Popen([str(c) for c in command], env=environment, stdout=subprocess.DEVNULL, stderr=words)
+        _, status, used = os.wait4(child.pid, 0)
+    code, text = os.waitstatus_to_exitcode(status), log.read_text(errors="replace")
+    executions = re.search(r"stat::number_of_executed_units:\s*(\d+)", text)
+    rate = re.search(r"stat::average_exec_per_sec:\s*(\d+)", text)
     numbers = f"{int(executions[1]):>10} executions, {int(rate[1]):>6}/s" if executions and rate else f"{'':>10} no statistics"
-    found = re.search(r"Test unit written to (\S+)", done.stderr)
-    result = "ok" if done.returncode == 0 else f"FOUND {found[1] if found else ''} (see {log})"
+    found = re.search(r"Test unit written to (\S+)", text)
+    result = "ok" if code == 0 else f"FOUND {found[1] if found else ''} (see {log})"
     print(f"{label:<30} {numbers}  {result}", flush=True)
-    return done.returncode == 0, slug, int(executions[1]) if executions else 0
+    return code == 0, slug, int(executions[1]) if executions else 0, used.ru_utime + used.ru_stime
 
 
 def keep_corpus(build, name, reader):
@@ -120,10 +148,10 @@ def keep_corpus(build, name, reader):
     return len(list(kept.iterdir())) - before
 
 
-def count_hours(results, seconds):
+def count_hours(results):
     """{fuzzer: {hours, inputs, findings}}, over all runs of hours."""
     known = json.loads(HOURS.read_text()) if HOURS.exists() else {}
-    for good, slug, inputs in results:
+    for good, slug, inputs, seconds in results:
         one = known.setdefault(slug, {"hours": 0, "inputs": 0, "findings": 0})
         one["hours"] = round(one["hours"] + seconds / 3600, 3)
         one["inputs"] += inputs
@@ -144,12 +172,14 @@ def main():
     with tempfile.TemporaryDirectory(prefix="stageline-fuzz-seeds-") as folder:
         seeds = simulated_seeds(build / "stageline", pathlib.Path(folder))
         golden_seeds(seeds["reader"])
+        seeds["digest"] = pathlib.Path(folder) / "digest"
+        digest_seeds(build / "stageline", HERE.parent / "golden/readers", seeds["digest"])
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
             results = list(pool.map(lambda item: run(build, *item, seconds, seeds), work))
         if by_hours:
-            count_hours(results, seconds)
+            count_hours(results)
             print(f"{sum(keep_corpus(build, *item) for item in work)} inputs more are kept in {KEPT}")
-    found = sum(not good for good, _, _ in results)
+    found = sum(not good for good, *_ in results)
     print(f"{len(results)} fuzzers, {found} with findings")
     sys.exit(1 if found else 0)
 

@@ -68,9 +68,12 @@ def read(data):
     return json.loads(data[40:40 + head_size]), columns
 
 
-def write(head, columns, counts=None):
-    """Bytes of a digest with sums that fit, whatever the columns hold. `counts`: columns that claim another length."""
+def write(head, columns, counts=None, raw=None):
+    """Bytes of a digest with sums that fit, whatever the columns hold. `counts`: columns that claim another length; `raw`: more columns as
+    {name: (type, count, bytes)}."""
     body = b''
+    for name, (kind, count, data) in (raw or {}).items():
+        body += _varint(len(name)) + name.encode() + kind.encode() + _varint(count) + _varint(len(data)) + data
     for name, values in columns.items():
         kind, data, before = 't' if values and isinstance(values[0], str) else 'd' if values and isinstance(values[0], float) else 'i', b'', 0
         for value in values:

@@ -96,7 +96,15 @@ class ColumnReader {
   explicit ColumnReader(std::string_view body) {
     while (good_ && !body.empty()) good_ = take_column(body);
   }
-  // Returns false once a column was not as it should be.
+  // What all columns take once they are vectors.
+  int64_t memory_bytes() const {
+    int64_t bytes = 0;
+    for (const auto& [name, column] : columns_)
+      bytes += static_cast<int64_t>(column.count * (column.type == 't' ? sizeof(std::string) : sizeof(int64_t)) +
+                                    (column.type == 't' ? column.bytes.size() : 0));
+    return bytes;
+  }
+  // False once a column was not what it should be.
   bool good() const { return good_; }
   void fail() { good_ = false; }
 

@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "base/input.h"
+#include "base/machine_memory.h"
 #include "base/parallel.h"
+#include "base/remote_file.h"
 #include "base/text.h"
 #include "readers/common/join_ranks.h"
 #include "readers/digest/digest_file.h"
@@ -36,16 +38,29 @@ struct File {
   bool left_out = false;
 };
 
-File read_file(const std::string& path, Progress* progress) {
+File read_file(const SourceFile& source, MemoryLeft& memory, Progress* progress) {
+  const std::string& path = source.path;
   File file;
   file.path = path;
-  Result<std::string> bytes = read_all(path, kMostFileBytes, progress);
+  // No more of the file is read than its first bytes say that there is, and one byte to see that there is no more.
+  size_t limit = kMostFileBytes;
+  if (!is_remote(path))
+    limit = static_cast<size_t>(std::min<uint64_t>(limit, announced_bytes(read_head(path, kFixedBytes))));
+  const auto most = std::min<int64_t>(source.size_bytes, static_cast<int64_t>(limit));
+  const MemoryLeft::Taken room(memory, most);
+  if (!room) {
+    file.error = no_room(path, most);
+    return file;
+  }
+  Result<std::string> bytes = read_all(path, limit, progress);
   if (!bytes) {
     file.error = std::move(bytes).error();
+    if (file.error->code == ErrorCode::kLimit)
+      file.error = Error{ErrorCode::kBadInput, "the digest was cut, or something was added to it", {path}, ""};
     return file;
   }
   Result<Digest> digest = parse(*bytes, path);
-  Result<Trace> trace = digest ? unpack(*digest, path) : Result<Trace>(digest.error());
+  Result<Trace> trace = digest ? unpack(*digest, path, memory) : Result<Trace>(digest.error());
   if (!trace) {
     file.error = std::move(trace).error();
     return file;
@@ -130,26 +145,28 @@ void order_parts(Trace& trace) {
 }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
-  std::vector<std::string> paths;
+  std::vector<const SourceFile*> own;
   int64_t total_bytes = 0;
   for (const SourceFile& file : source.files) {
     if (!is_named_so(file) && !file.given) continue;
-    paths.push_back(file.path);
+    own.push_back(&file);
     total_bytes += file.size_bytes;
     if (options.progress) options.progress->expect(file.size_bytes);
   }
-  // A few hundred files are read at a time, so that what was unpacked soon becomes part of the whole.
+  MemoryLeft memory(machine_memory_bytes());
+  // A few hundred at a time, so that what is unpacked is soon part of the whole.
   constexpr size_t kAtOnce = 256;
   Trace trace;
   Diagnostics notes;  // about files; they come before what the digests themselves say
   Strangers strangers;
   std::optional<Error> first_error;
   std::string reader_name;
-  int64_t whole = 0;  // how many digests the source makes, if it was read as a whole
-  for (size_t begin = 0; begin < paths.size(); begin += kAtOnce) {
-    std::vector<File> files(std::min(kAtOnce, paths.size() - begin));
-    parallel_for(files.size(), [&](size_t i) { files[i] = read_file(paths[begin + i], options.progress); });
+  int64_t whole = 0;  // digests that the source makes, where it was read as a whole
+  for (size_t begin = 0; begin < own.size(); begin += kAtOnce) {
+    std::vector<File> files(std::min(kAtOnce, own.size() - begin));
+    parallel_for(files.size(), [&](size_t i) { files[i] = read_file(*own[begin + i], memory, options.progress); });
     for (File& file : files) {
+      if (file.error && file.error->code == ErrorCode::kLimit) return *std::move(file.error);
       strangers.look_at(file, notes);
       if (file.error && !first_error) first_error = file.error;
       if (!file.trace) continue;

@@ -2,6 +2,7 @@
 
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -9,12 +10,12 @@
 #include "base/inflate_bytes.h"
 #include "base/json_members.h"
 #include "base/json_writer.h"
+#include "model/ops.h"
 #include "readers/digest/trace_columns.h"
 
 namespace stageline::digest {
 namespace {
 
-constexpr size_t kFixedBytes = 40;
 constexpr size_t kMostHeadBytes = size_t{1} << 20;
 constexpr uint64_t kMostBodyBytes = uint64_t{1} << 32;
 constexpr int kLevel = 3;  // zstd's level: higher ones save a few percent and take longer than reading the log
@@ -70,6 +71,11 @@ std::string pack(const Head& head, const Trace& trace) {
   return out + text + packed;
 }
 
+uint64_t announced_bytes(std::string_view first) {
+  if (first.size() < kFixedBytes || !first.starts_with(kMagic)) return 0;
+  return kFixedBytes + get<uint32_t>(first, 12) + std::min<uint64_t>(get<uint64_t>(first, 16), uint64_t{1} << 62);
+}
+
 Result<Digest> parse(std::string_view bytes, const std::string& path) {
   const auto damaged = [&](const char* what) { return Error{ErrorCode::kBadInput, what, {path}, ""}; };
   if (!bytes.starts_with(kMagic)) return damaged("this is no digest: it does not begin with SLDIGEST");
@@ -97,18 +103,31 @@ Result<Digest> parse(std::string_view bytes, const std::string& path) {
   digest.head.reader = json_text(json_member(head, "reader"));
   digest.head.root = json_text(json_member(head, "root"));
   digest.head.source = json_text(json_member(head, "source"));
-  digest.head.rank = static_cast<int32_t>(number("rank"));
+  const int64_t rank = number("rank");
   digest.head.ranks_of_source = number("ranks_of_source");
+  if (rank < 0 || rank > kMaxRankNumber || digest.head.ranks_of_source < 0 ||
+      digest.head.ranks_of_source > kMaxRankNumber + 1)
+    return damaged("the digest is of a rank that no run has");
+  digest.head.rank = static_cast<int32_t>(rank);
   digest.head.cells = number("cells");
   digest.head.slices = number("slices");
   return digest;
 }
 
-Result<Trace> unpack(const Digest& digest, const std::string& path) {
+Result<Trace> unpack(const Digest& digest, const std::string& path, MemoryLeft& memory) {
+  const MemoryLeft::Taken room(memory, static_cast<int64_t>(digest.body_bytes));
+  if (!room) return no_room(path, static_cast<int64_t>(digest.body_bytes));
   const std::optional<std::string> body = unzstd_bytes(digest.body, digest.body_bytes + 1);
   if (!body || body->size() != digest.body_bytes)
     return Error{ErrorCode::kBadInput, "the digest's columns cannot be unpacked", {path}, ""};
-  return unpack_trace(*body, path);
+  Result<Trace> trace = unpack_trace(*body, path, memory);
+  if (!trace) return trace;
+  const Head& head = digest.head;
+  if (trace->parts[0].rank != head.rank || trace->format != head.reader ||
+      static_cast<int64_t>(trace->cells.size()) != head.cells ||
+      static_cast<int64_t>(trace->slice_count()) != head.slices)
+    return Error{ErrorCode::kBadInput, "the digest's head and its columns contradict each other", {path}, ""};
+  return trace;
 }
 
 }  // namespace stageline::digest

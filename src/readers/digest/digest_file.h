@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "model/trace.h"
+#include "readers/digest/memory_left.h"
 
 namespace stageline::digest {
 
@@ -32,6 +33,10 @@ std::string file_name_of(const Head& head);
 
 std::string pack(const Head& head, const Trace& trace);
 
+// How long a digest's first bytes say that it is; 0 when they are too few or none of a digest.
+inline constexpr size_t kFixedBytes = 40;
+uint64_t announced_bytes(std::string_view first);
+
 struct Digest {
   Head head;
   std::string_view body;  // compressed; a view into the given bytes
@@ -39,6 +44,7 @@ struct Digest {
 };
 // Checks all checksums. Errors: kBadInput saying what is wrong; kUnavailable for a later version of the format.
 Result<Digest> parse(std::string_view bytes, const std::string& path);
-Result<Trace> unpack(const Digest& digest, const std::string& path);
+// `memory` is what all digests of a run may take together. Errors: kLimit, before it is taken; kBadInput.
+Result<Trace> unpack(const Digest& digest, const std::string& path, MemoryLeft& memory);
 
 }  // namespace stageline::digest

@@ -3,6 +3,8 @@
 #include "readers/digest/trace_columns.h"
 
 #include <algorithm>
+#include <cmath>
+#include <tuple>
 
 #include "model/ops.h"
 #include "readers/digest/columns.h"
@@ -126,67 +128,171 @@ int64_t minus(int64_t a, int64_t b) {
 }
 int64_t plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 
-// True when every reference between rows leads to a row that exists.
-bool sound(const Trace& trace) {
+// ---- whether a digest is a trace ---------------------------------------------------------------
+// A digest's sums say that its bytes are those that were written, not that its writer was honest. What the rest of the
+// program takes for granted of a trace is checked here, as tests/fuzz/trace_invariants.h states it.
+
+constexpr int64_t kMostSaid = int64_t{1} << 50;     // of bytes and elements: sums of thousands fit
+constexpr int64_t kMostCounted = int64_t{1} << 38;  // of events and flaws: so do sums over all ranks
+
+bool sane_time(int64_t ns) { return ns >= -kMaxTimeNs && ns <= kMaxTimeNs; }
+template <class Number>
+bool between(Number value, int64_t low, int64_t high) {
+  return static_cast<int64_t>(value) >= low && static_cast<int64_t>(value) <= high;
+}
+template <class Ids>
+bool all_below(const Ids& ids, size_t end) {
+  return std::all_of(ids.begin(), ids.end(), [&](auto id) { return id < end; });
+}
+bool all_below_or_none(const std::vector<uint32_t>& rows, size_t end) {
+  return std::all_of(rows.begin(), rows.end(), [&](uint32_t row) { return row == UINT32_MAX || row < end; });
+}
+
+// No slice is its own ancestor: whoever climbs from parent to parent comes to an end.
+bool climbs_end(const std::vector<uint32_t>& parent) {
+  enum : uint8_t { kNew, kOnTheWay, kEnds };
+  std::vector<uint8_t> state(parent.size(), kNew);
+  for (size_t from = 0; from < parent.size(); ++from) {
+    size_t at = from;
+    for (; at < parent.size() && state[at] == kNew; at = parent[at]) state[at] = kOnTheWay;
+    if (at < parent.size() && state[at] == kOnTheWay) return false;
+    for (at = from; at < parent.size() && state[at] == kOnTheWay; at = parent[at]) state[at] = kEnds;
+  }
+  return true;
+}
+
+// Lanes lie one after another, each in order of time.
+bool lanes_are_sound(const Part& part) {
+  const Slices& s = part.slices;
+  size_t at = 0;
+  for (const Lane& lane : part.lanes) {
+    if (lane.begin != at || lane.end < lane.begin || lane.end > s.size() || lane.kind > LaneKind::kDeviceStream)
+      return false;
+    const auto key = [&](size_t i) { return std::tuple(s.start_ns[i], -s.dur_ns[i], s.file_index[i]); };
+    for (size_t i = lane.begin + 1; i < lane.end; ++i)
+      if (key(i) < key(i - 1)) return false;
+    at = lane.end;
+  }
+  return at == s.size();
+}
+
+bool slices_are_sound(const Trace& trace) {
   const Part& part = trace.parts[0];
   const Slices& s = part.slices;
-  const size_t n = s.size();
-  const auto full = [&](const auto& column) { return column.size() == n; };
-  const bool facts = !s.category_id.empty();
-  if (!full(s.dur_ns) || !full(s.name_id) || !full(s.file_index)) return false;
+  const size_t n = s.size(), facts = s.category_id.empty() ? 0 : n;
+  if (s.dur_ns.size() != n || s.name_id.size() != n || s.file_index.size() != n) return false;
   for (const size_t size :
        {s.parent.size(), s.correlation.size(), s.partner.size(), s.args_offset_low.size(), s.args_offset_high.size(),
         s.stream_id.size(), s.step.size(), s.category_id.size(), s.kernel_class.size()})
-    if (size != (facts ? n : 0)) return false;
-  const auto within = [](const auto& ids, size_t end) {
-    return std::all_of(ids.begin(), ids.end(), [&](auto id) { return id < end; });
-  };
-  const auto within_or_none = [&](const std::vector<uint32_t>& rows) {
-    return std::all_of(rows.begin(), rows.end(), [&](uint32_t row) { return row == UINT32_MAX || row < n; });
-  };
-  constexpr int64_t kFar = int64_t{1} << 62;  // sums and differences of stamps then fit
+    if (size != facts) return false;
   for (size_t i = 0; i < n; ++i)
-    if (s.dur_ns[i] < 0 || s.dur_ns[i] > kFar || s.start_ns[i] < -kFar || s.start_ns[i] > kFar) return false;
-  if (!within(s.name_id, trace.names.size()) || !within(s.category_id, trace.categories.size()) ||
-      !within(s.stream_id, part.streams.size()) || !within_or_none(s.parent) || !within_or_none(s.partner) ||
-      !within_or_none(trace.cells.slice))
-    return false;
-  for (const uint16_t step : s.step)
-    if (step > part.steps.size()) return false;
-  size_t at = 0;  // lanes lie one after another
-  for (const Lane& lane : part.lanes) {
-    if (lane.begin != at || lane.end < lane.begin || lane.end > n || lane.kind > LaneKind::kDeviceStream) return false;
-    at = lane.end;
+    if (!sane_time(s.start_ns[i]) || !between(s.dur_ns[i], 0, kMaxTimeNs) || !sane_time(s.end_ns(i))) return false;
+  for (size_t i = 0; i < facts; ++i)
+    if (s.step[i] > part.steps.size() || s.class_of(i) > KernelClass::kOther) return false;
+  return all_below(s.name_id, trace.names.size()) && all_below(s.category_id, trace.categories.size()) &&
+         all_below(s.stream_id, part.streams.size()) && all_below_or_none(s.parent, n) &&
+         all_below_or_none(s.partner, n) && climbs_end(s.parent) && lanes_are_sound(part);
+}
+
+// Sparse facts: in the order of slices that are there, with texts that are there.
+template <class Fact, class Sound>
+bool facts_are_sound(const Trace& trace, const std::vector<Fact>& facts, Sound sound) {
+  const size_t n = trace.parts[0].slices.size();
+  for (size_t i = 0; i < facts.size(); ++i) {
+    Fact fact = facts[i];
+    bool good = fact.slice < n && (i == 0 || facts[i - 1].slice <= fact.slice) && sound(fact);
+    for_texts(fact, [&](StringId& id) { good = good && id < trace.names.size(); });
+    if (!good) return false;
   }
-  const auto texts_are_there = [&](auto facts_of) {
-    for (auto& fact : facts_of) {
-      bool good = fact.slice < n;
-      for_texts(fact, [&](StringId& id) { good = good && id < trace.names.size(); });
-      if (!good) return false;
-    }
-    return true;
-  };
-  if (at != n || !texts_are_there(part.collectives) || !texts_are_there(part.ranges) ||
-      !texts_are_there(part.transfers))
-    return false;
-  for (const TransferFact& fact : part.transfers)
-    if (fact.op != kNoSliceIndex && fact.op >= n) return false;
-  for (const ProfilerStep& step : part.steps)
-    if (step.slice != kNoSliceIndex && step.slice >= n) return false;
+  return true;
+}
+
+bool facts_are_sound(const Trace& trace) {
+  const Part& part = trace.parts[0];
+  const size_t n = part.slices.size();
+  const auto slice_or_none = [&](uint32_t slice) { return slice == kNoSliceIndex || slice < n; };
+  const auto rank = [](int64_t number) { return between(number, -1, kMaxRankNumber); };
+  return facts_are_sound(trace, part.collectives,
+                         [&](const CollectiveFact& f) {
+                           return between(f.in_elements, -1, kMostSaid) && between(f.out_elements, -1, kMostSaid) &&
+                                  between(f.bytes, -1, kMostSaid) && between(f.group_size, -1, kMaxRankNumber) &&
+                                  rank(f.peer) && rank(f.src_rank) && rank(f.dst_rank);
+                         }) &&
+         facts_are_sound(trace, part.ranges,
+                         [&](const RangeFact& f) {
+                           return between(f.micro_batch, -1, INT32_MAX - 1) && between(f.chunk, -1, INT32_MAX - 1) &&
+                                  between(f.stage, -1, INT32_MAX - 1) && between(f.step, -1, kMaxStepNumber);
+                         }) &&
+         facts_are_sound(trace, part.transfers,
+                         [&](const TransferFact& f) {
+                           return slice_or_none(f.op) && between(f.bytes, -1, kMostSaid) && rank(f.src_rank) &&
+                                  rank(f.dst_rank);
+                         }) &&
+         std::all_of(part.steps.begin(), part.steps.end(),
+                     [&](const ProfilerStep& step) {
+                       return slice_or_none(step.slice) && sane_interval(step.start_ns, step.end_ns);
+                     }) &&
+         std::is_sorted(part.steps.begin(), part.steps.end(),
+                        [](const ProfilerStep& a, const ProfilerStep& b) { return a.start_ns < b.start_ns; });
+}
+
+bool cells_are_sound(const Trace& trace) {
   const Cells& cells = trace.cells;
   const size_t count = cells.size();
-  if (cells.kind.size() != count || cells.chunk.size() != count || cells.micro_batch.size() != count ||
-      cells.slice.size() != count || cells.start_ns.size() != count || cells.end_ns.size() != count)
-    return false;
+  if (cells.kind.size() != count || cells.chunk.size() != count || cells.micro_batch.size() != count) return false;
   for (size_t i = 0; i < count; ++i)
-    if (cells.kind[i] > CellKind::kOther || cells.start_ns[i] < -kFar || cells.end_ns[i] > kFar ||
-        cells.end_ns[i] < cells.start_ns[i] || cells.step[i] < kUnknown || cells.chunk[i] < kUnknown ||
-        cells.chunk[i] > kMaxChunkNumber || cells.micro_batch[i] < kUnknown ||
-        cells.micro_batch[i] > kMaxMicroBatchNumber)
+    if (cells.kind[i] > CellKind::kOther || !sane_interval(cells.start_ns[i], cells.end_ns[i]) ||
+        !between(cells.step[i], kUnknown, kMaxStepNumber) || !between(cells.chunk[i], kUnknown, kMaxChunkNumber) ||
+        !between(cells.micro_batch[i], kUnknown, kMaxMicroBatchNumber))
       return false;
+  return all_below_or_none(cells.slice, trace.parts[0].slices.size());
+}
+
+// What the source's own profiler summed up: durations, and −1 where it said nothing.
+bool sums_are_sound(const Part& part) {
+  const auto duration = [](int64_t ns) { return between(ns, -1, kMaxTimeNs); };
+  for (const StepSummary& s : part.step_summaries)
+    for (const int64_t ns : {s.computing_ns, s.communication_ns, s.overlapped_ns, s.communication_not_overlapped_ns,
+                             s.free_ns, s.stage_ns, s.bubble_ns, s.not_overlapped_without_receive_ns, s.preparing_ns})
+      if (!duration(ns)) return false;
+  return std::all_of(part.link_summaries.begin(), part.link_summaries.end(), [&](const LinkSummary& link) {
+    return duration(link.transit_ns) && std::abs(link.bytes) <= static_cast<double>(kMostSaid) &&
+           between(link.src_rank, -1, kMaxRankNumber) && between(link.dst_rank, -1, kMaxRankNumber);
+  });
+}
+
+bool part_is_sound(const Part& part) {
   for (const int32_t number : {part.machine, part.device, part.stage, part.dp})
-    if (number < kUnknown || number > kMaxRankNumber) return false;
-  return trace.clock <= ClockState::kAligned && part.rank >= 0 && part.rank <= kMaxRankNumber;
+    if (!between(number, kUnknown, kMaxRankNumber)) return false;
+  if (part.stage != kUnknown && part.dp == kUnknown) return false;  // who knows the one knows the other
+  for (const CounterSeries& counter : part.counters) {
+    if (!std::all_of(counter.time_ns.begin(), counter.time_ns.end(), sane_time)) return false;
+    if (!std::all_of(counter.value.begin(), counter.value.end(), [](double x) { return std::isfinite(x); }))
+      return false;
+  }
+  int64_t before = 0;
+  for (const SourceRef& file : part.files) {
+    if (file.first_offset < before) return false;
+    before = file.first_offset;
+  }
+  return between(part.rank, 0, kMaxRankNumber) && between(part.event_count, 0, kMostCounted) &&
+         sane_time(part.base_time_ns) && std::all_of(part.reader_numbers.begin(), part.reader_numbers.end(), sane_time);
+}
+
+bool is_sound(const Trace& trace) {
+  return !trace.format.empty() && trace.clock <= ClockState::kAligned && trace.device_family <= DeviceFamily::kNpu &&
+         trace.categories.size() <= kMaxCategories + 1 &&
+         std::all_of(trace.categories.begin(), trace.categories.end(),
+                     [](const CategoryInfo& category) { return category.kind <= Category::kSpan; }) &&
+         part_is_sound(trace.parts[0]) && slices_are_sound(trace) && facts_are_sound(trace) && cells_are_sound(trace) &&
+         sums_are_sound(trace.parts[0]);
+}
+
+bool is_sound(const Flaw& flaw) {
+  return !flaw.name.empty() &&
+         flaw.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789._") == std::string::npos &&
+         !flaw.message.empty() && flaw.severity <= Severity::kLoss && between(flaw.count, 1, kMostCounted) &&
+         flaw.line >= 0 && flaw.byte >= -1;
 }
 
 }  // namespace
@@ -224,9 +330,10 @@ std::string pack_trace(const Trace& trace) {
   return io.take();
 }
 
-Result<Trace> unpack_trace(std::string_view body, const std::string& path) {
+Result<Trace> unpack_trace(std::string_view body, const std::string& path, MemoryLeft& memory) {
   const Error unsound{ErrorCode::kBadInput, "the columns of this digest contradict each other", {path}, ""};
   ColumnReader io(body);
+  if (!memory.take(io.memory_bytes())) return no_room(path, io.memory_bytes());
   Trace trace;
   trace.parts.resize(1);
   columns(io, trace);
@@ -267,9 +374,11 @@ Result<Trace> unpack_trace(std::string_view body, const std::string& path) {
   }
   std::vector<Flaw> flaws;
   flaw_columns(io, flaws);
-  if (!io.good() || !sound(trace)) return unsound;
+  if (!io.good() || !is_sound(trace)) return unsound;
+  // Paths of a digest are words: nothing is opened by them, so no digest chooses what a viewer shows of this machine.
+  for (SourceRef& file : part.files) file.size_bytes = -1;
   for (const Flaw& flaw : flaws) {
-    if (flaw.severity > Severity::kLoss) return unsound;
+    if (!is_sound(flaw)) return unsound;
     trace.diagnostics.add(flaw.name, flaw.severity, flaw.message, {flaw.file, flaw.line, flaw.byte}, flaw.count);
   }
   return trace;
