@@ -71,7 +71,7 @@ def init(dir=None, *, job=None, rank=None, world=None, stage=None, dp_rank=None,
     stage, dp_rank, pp, tp, dp, vp: this rank's place, where you know it. False: why_not() says why, as does one line on stderr
     unless `quiet` or STAGELINE_OFF=1."""
     global _why_not
-    if _core.stats()['recording']:
+    if recording():
         return True
     known = _of_torch() if rank is None else None
     if known:
@@ -99,7 +99,7 @@ def init(dir=None, *, job=None, rank=None, world=None, stage=None, dp_rank=None,
 
 def recording():
     """Whether records are kept now."""
-    return bool(_core.stats()['recording'])
+    return _core.path() != ''
 
 
 def why_not():

@@ -230,6 +230,7 @@ PipelineParallelWithInterleaveFthenB(2, chunks=2).train_batch(None)
 
     def test_training_without_a_pipeline(self):
         self.train('''
+import gc, weakref
 import torch, torch.autograd
 from torch import distributed
 from torch.distributed.distributed_c10d import Tensor
@@ -254,13 +255,16 @@ for number, x in enumerate(DataLoader(4)):    # two micro-batches a step
         work = distributed.all_reduce(Tensor(), async_op=True)
         work.wait()
         distributed.all_reduce(Tensor())
+        left = weakref.ref(distributed.all_reduce(Tensor(), async_op=True))  # nobody waits for it, and nobody keeps it
+        gc.collect()
+        assert left() is None
         first.step()
         second.step()
         evaluate()
 ''', 2)
         cells = self.cells()
         # DDP's own lies in the second backward: on a lane of its own, and on the thread what was waited for it.
-        step = ['0F0', '0B0', '0F1', '0B1', '0C1', '0C1', '0C2', '0C2', '0C2', 'O', 'O']
+        step = ['0F0', '0B0', '0F1', '0B1', '0C1', '0C1', '0C2', '0C2', '0C2', '0C2', 'O', 'O']
         for rank in range(2):
             self.assertEqual(sorted(cells[rank]), sorted(2 * step))
         # Two before training, four of it; those of the evaluations are of no step.

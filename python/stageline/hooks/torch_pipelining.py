@@ -12,6 +12,7 @@ schedule puts them: alone, or receives and sends in one batch.
 """
 import sys
 import time
+import weakref
 
 from ..record import _core
 from . import run, torch_training
@@ -74,8 +75,7 @@ def _note_operations(owner, name, kind):
     setattr(owner, name, marked)
 
 
-_waited = {}  # id of a work → (the work, [job of each receive]), until it is waited for; None: it sends only
-_MOST_WAITED = 1 << 14
+_waited = weakref.WeakKeyDictionary()  # a work → [job of each receive], until it is waited for; the program alone keeps the work, and with it its tensors
 _counts = {}  # (peer, whether it sends) → messages so far: both ends count alike
 
 
@@ -105,12 +105,10 @@ def _batch(function):
                 if job[0] in ('SF', 'SB'):
                     _past(begin, job)
             if isinstance(work, list) and work:
-                if len(_waited) >= _MOST_WAITED:  # works that nobody waits for
-                    _waited.clear()
                 each = len(work) == len(jobs)
                 for place, one in enumerate(work):
                     of = jobs[place:place + 1] if each else jobs if place == len(work) - 1 else []
-                    _waited[id(one)] = one, [job for job in of if job[0] in ('RF', 'RB')]
+                    _waited[one] = [job for job in of if job[0] in ('RF', 'RB')]
         except Exception as error:
             run.complain('messages of torch.distributed.pipelining', error)
         return work
@@ -124,8 +122,7 @@ def _wait(function):
         begin = time.monotonic_ns()
         result = function(work, *args, **kwargs)
         try:
-            found = [_waited.pop(id(one), (None, [])) for one in work]
-            jobs = [job for _, of in found for job in of]
+            jobs = [job for one in work for job in _waited.pop(one, [])]
             for job in jobs:
                 _past(begin, job)
             if not jobs:  # sends: what they took from the stage beyond the call that began them

@@ -19,11 +19,11 @@ from ..record import _core
 from . import run
 
 _FORWARD, _BACKWARD, _COLLECTIVE = 1, 2, 3  # levels: of calls within calls only the outermost is a range
-_step = {'over': False, 'micro_batch': 0}
+_step = {'over': False, 'micro_batch': 0, 'reduced': False}
 _fetched = []  # (begin, end) of batches since the last forward or backward
 _MOST_FETCHED = 4096
-_models = weakref.WeakSet()  # DDP models whose forward ran in this step
-_works = {}  # id of a work → (the work, what it is), until it is waited for
+_models = weakref.WeakSet()  # DDP models whose forward ran in this step; 'reduced': there are some, which costs less to ask
+_works = weakref.WeakKeyDictionary()  # a work → what it is, until it is waited for; the program alone keeps it, and with it its tensors
 _lanes = {}
 
 
@@ -73,9 +73,11 @@ def _backward():
 
 
 def _backward_done(_):
-    for model in list(_models):
-        _reduced(model)
-    _models.clear()
+    if _step['reduced']:
+        _step['reduced'] = False
+        for model in list(_models):
+            _reduced(model)
+        _models.clear()
     _step['micro_batch'] += 1
 
 
@@ -89,6 +91,7 @@ def _note_model(model):
             model._stageline_seen = True
             model._set_ddp_runtime_logging_sample_rate(1)  # times of every iteration, not of one in a hundred
         _models.add(model)
+        _step['reduced'] = True
 
 
 def _reduced(model):
@@ -221,15 +224,13 @@ def _collective(name):
 
     def done(work, first, second, group):
         if hasattr(work, 'wait'):
-            if len(_works) >= _MOST_FETCHED:
-                _works.clear()
-            _works[id(work)] = work, _texts.get((name, id(group)))
+            _works[work] = _texts.get((name, id(group)))
     return job_of, done
 
 
 def _wait(work):
-    known = _works.pop(id(work), None)
-    return known and ('C', _step['micro_batch'], 0, None, f'wait for {known[1]}')
+    known = _works.pop(work, None)
+    return known and ('C', _step['micro_batch'], 0, None, f'wait for {known}')
 
 
 def collectives(module):
