@@ -47,9 +47,9 @@ def annotate():
 def bursts(loop):
     times = []
     for _ in range(BURSTS):
-        start = time.perf_counter_ns()
+        start = time.thread_time_ns()
         loop()
-        times.append((time.perf_counter_ns() - start) / BURST)
+        times.append((time.thread_time_ns() - start) / BURST)
         time.sleep(0.005)
     return sorted(times)
 found, nothing_at_all = {}, bursts(empty)[BURSTS // 2]
@@ -60,16 +60,18 @@ print(json.dumps(found))
 '''
 
 
-# What hooks add to a call of a framework's function: its signature and the call as the framework writes it (Megatron-Core 0.16,
+# What hooks add to a call of a framework's function, in CPU time of the thread: its signature and the call as the framework writes it (Megatron-Core 0.16,
 # torch 2.13, DeepSpeed 0.18), with bodies that do nothing. An empty function with the same wrapper's frame is part of the price.
 HOOK_ROWS = (("torch_forward", "torch: stage.forward_one_chunk"), ("torch_backward", "torch: stage.backward_one_chunk"),
              ("megatron_forward", "Megatron-Core: forward_step, 14 arguments"), ("megatron_backward", "Megatron-Core: backward_step"),
-             ("megatron_message", "Megatron-Core: recv_backward"), ("deepspeed_forward", "DeepSpeed: _exec_forward_pass"))
+             ("megatron_message", "Megatron-Core: recv_backward"), ("deepspeed_forward", "DeepSpeed: _exec_forward_pass"),
+             ("ddp_forward", "torch: DistributedDataParallel.forward"), ("autograd_backward", "torch: autograd.backward"),
+             ("all_reduce", "torch: all_reduce"), ("all_reduce_and_wait", "torch: all_reduce(async_op=True) and its wait(), each of both"))
 MOST_HOOK_NS = 1500
 HOOKS_PROGRAM = '''
-import json, time
+import json, sys, time, types
 from stageline import record
-from stageline.hooks import deepspeed, megatron, run, torch_pipelining
+from stageline.hooks import deepspeed, megatron, run, torch_pipelining, torch_training
 
 BURSTS, BURST = 100, 500
 class Module:
@@ -90,6 +92,25 @@ class Module:
         pass
     def exec_forward_pass(self, buffer_id):
         pass
+class Work:
+    def wait(self, timeout=None):
+        return True
+class Tensor:
+    def numel(self):
+        return 1 << 20
+    def element_size(self):
+        return 2
+class DistributedDataParallel:
+    training = True
+    def forward(self, *inputs, **kwargs):
+        pass
+class Autograd:
+    def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+        pass
+class Collectives:
+    Work = Work
+    def all_reduce(tensor, op=None, group=None, async_op=False):
+        return Work() if async_op else None
 output, gradient, plain = object(), object(), {}
 stage = Module._PipelineStageBase()
 def torch_forward(i):
@@ -105,18 +126,28 @@ def megatron_message(i):
     Module.recv_backward(None, None)
 def deepspeed_forward(i):
     Module.exec_forward_pass(None, buffer_id=i & 3)
+tensor, ddp = Tensor(), DistributedDataParallel()
+def ddp_forward(i):
+    ddp.forward(tensor)
+def autograd_backward(i):
+    Autograd.backward((tensor,), (None,), False, False, inputs=())
+def all_reduce(i):
+    Collectives.all_reduce(tensor)
+def all_reduce_and_wait(i):
+    Collectives.all_reduce(tensor, async_op=True).wait()
 CALLS = (torch_forward, torch_backward, megatron_forward, megatron_backward, megatron_message, deepspeed_forward)
+PLAIN = (ddp_forward, autograd_backward, all_reduce, all_reduce_and_wait)  # of training without a pipeline
 def median(call):
     times = []
     for _ in range(BURSTS):
-        start = time.perf_counter_ns()
+        start = time.thread_time_ns()
         for i in range(BURST):
             call(i)
-        times.append((time.perf_counter_ns() - start) / BURST)
+        times.append((time.thread_time_ns() - start) / BURST)
         time.sleep(0.002)
     times.sort()
     return [times[k] for k in (BURSTS // 2, BURSTS - 1 - BURSTS // 100, 0)]
-before = {call.__name__: median(call) for call in CALLS}
+before = {call.__name__: median(call) for call in CALLS + PLAIN}
 torch_pipelining.stages(Module)
 run.wrap(Module, 'forward_step', 'current_microbatch vp_stage', megatron._forward, megatron._forward_done)
 run.wrap(Module, 'backward_step', 'output_tensor', megatron._backward, megatron._backward_done)
@@ -125,11 +156,21 @@ run.wrap(Module, 'recv_backward', 'output_tensor input_tensor_grad recv_prev rec
 deepspeed._numbers['forwards'] = 0
 run.wrap(Module, 'exec_forward_pass', 'buffer_id', deepspeed._job('F'))
 record_place = {'rank': 0, 'stage': 1, 'pp': 4}
+def added(calls):
+    return {call.__name__: [a - b for a, b in zip(median(call), before[call.__name__])] for call in calls}
 with run.training_step(lambda: record_place):
     assert record.recording(), record.why_not()
-    found = {call.__name__: [a - b for a, b in zip(median(call), before[call.__name__])] for call in CALLS}
-    counted = record.stats()  # a busy machine's writer may drop some, which it counts
-    assert counted['records'] + counted['drops'] >= len(CALLS) * BURSTS * BURST, counted
+    found = added(CALLS)
+world = types.SimpleNamespace(group_name='0', size=lambda: 8)
+sys.modules['torch'] = types.SimpleNamespace(is_grad_enabled=lambda: True, distributed=types.SimpleNamespace(group=types.SimpleNamespace(WORLD=world)))
+run.wrap(DistributedDataParallel, 'forward', 'self', torch_training._forward, None, run.PLAIN, torch_training._FORWARD)
+torch_training.autograd(Autograd)
+torch_training.collectives(Collectives)
+run.allow(run.PLAIN, True)
+found.update(added(PLAIN))
+found['all_reduce_and_wait'] = [ns / 2 for ns in found['all_reduce_and_wait']]
+counted = record.stats()  # a busy machine's writer may drop some, which it counts
+assert counted['records'] + counted['drops'] >= (len(CALLS) + len(PLAIN) + 1) * BURSTS * BURST, counted
 print(json.dumps(found))
 '''
 
