@@ -152,6 +152,16 @@ class ExplainPlanted(Case):
         told = self.priced(found, 'message-tail:1-2', (ill.period - well.period) * 1e6, ill.period)
         self.assertIn('2 steps (3, 9) are long for it', told['detail_en'])
 
+    def test_a_reduction_behind_the_last_backward_is_of_its_step(self):
+        for dp, messages in ((3, True), (2, False)):
+            with self.subTest(dp=dp):
+                options = dict(WELL, stages=2, micro_batches=6, dp=dp, messages=messages, tail=lambda s: (8.0, 5.0), overlapped=0.5)
+                found = self.told('overlapped', Planted(**options))[1]
+                self.assertEqual(found['findings'], [])
+                self.assertEqual([line['id'] for line in found['account'] if line['id'] == 'rest' and abs(line['ns']) > 1e6], [], found['account'])
+                well, ill = Planted(**options), Planted(**options, cost=lambda st, d, s, k, mb: 1.4 if s == 1 else 1)
+                self.priced(self.told('overlapped-slow', ill)[1], 'stage:1', (ill.period - well.period) * 1e6, ill.period)
+
     def test_late_messages_of_few_are_no_garbage_collection(self):
         late = lambda st, d, a, b, mb, k: 30 if (a, b, k) == (2, 3, 'F') and chance(st, d, mb) < 0.05 else 0  # noqa: E731
         for name, messages in (('few-late', False), ('few-late-recorded', True)):

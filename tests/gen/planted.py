@@ -18,10 +18,11 @@ def chance(*place):
 
 class Planted:
     """Hooks, all in milliseconds: cost(step, dp, stage, kind, mb) → factor; pause(same) → before a cell; message(step, dp, source, stage, mb,
-    kind) → more than `latency`; blocking: a rank's next cell waits for its send; gaps(step) → [(name or '', ms)] after the step; tail(step) → (reduce, or one of each stage, optimizer)."""
+    kind) → more than `latency`; blocking: a rank's next cell waits for its send; gaps(step) → [(name or '', ms)] after the step; tail(step) → (reduce, or one of each stage,
+    optimizer), and what gathers the parameters after it; overlapped: the share of a reduction that runs beside the last backward."""
 
     def __init__(self, stages=4, micro_batches=8, dp=1, steps=10, jitter=0.01, seed=1, messages=False, latency=0.2, forward=10.0, backward=20.0,
-                 cost=None, pause=None, message=None, gaps=None, tail=None, blocking=False):
+                 cost=None, pause=None, message=None, gaps=None, tail=None, blocking=False, overlapped=0.0):
         self.__dict__.update({k: v for k, v in locals().items() if k != 'self'})
         self.rows, self.periods, begin = [], [], 1000.0
         for step in range(steps):
@@ -77,16 +78,18 @@ class Planted:
                             free[s] += self.latency
                         at[s] += 1
             ends += [(d, s, free[s]) for s in range(p)]
-        reduce, optimizer = self.tail(step) if self.tail else (2.0, 3.0)
+        reduce, optimizer, *gather = self.tail(step) if self.tail else (2.0, 3.0)
         # Gradients of a stage are reduced over its replicas; the norm of all of them lets every optimizer start at once.
         of_stage = reduce if isinstance(reduce, list) else [reduce] * p
-        reduced = [max(e for _, s, e in ends if s == stage) + of_stage[stage] for stage in range(p)]
+        reduced = [max(e for _, s, e in ends if s == stage) + of_stage[stage] * (1 - self.overlapped) for stage in range(p)]
         last = max(reduced)
         for d, s, own in ends:
-            self.rows.append((d, s, step, 'C', 'all-reduce', own, reduced[s], -1))
+            self.rows.append((d, s, step, 'C', 'reduce-scatter' if gather else 'all-reduce', own - of_stage[s] * self.overlapped, reduced[s], -1))
             self.rows.append((d, s, step, 'O', '', last, last + optimizer, -1))
-        self.spans = self.spans + [last + optimizer - begin]
-        return last + optimizer
+            self.rows += [(d, s, step, 'C', 'all-gather', last + optimizer, last + optimizer + ms, -1) for ms in gather]
+        end = last + optimizer + sum(gather)
+        self.spans = self.spans + [end - begin]
+        return end
 
     def write(self, path):
         with open(path, 'w', newline='') as out:

@@ -1,7 +1,14 @@
-// Finds waits for jobs that recorded compute cells, and perhaps collectives, but no messages that can be trusted. Waits
-// come from the order on every rank, from trace.links between stages, and from a message that is added between each two
-// ranks that a link connects. Where receives were recorded beside the compute cells, the message lasts until its own
-// receive ended; otherwise as long as messages between these two stages in this direction usually do.
+// Waits of jobs that recorded compute cells, and perhaps collectives, but no message that could be trusted: the order
+// of every rank, trace.links between stages, and a message of its own between two ranks. Where receives were recorded
+// beside the compute cells it lasts until its own one ended, else as messages between these two stages in this
+// direction usually do.
+//
+// A collective that begins while a cell of its rank runs, as a reduction behind the last backward does, is begun by
+// that cell: it waits for all that the cell waits for, and what follows waits for both.
+//
+//     cells        ▐▐▐▐ B6 ▐▐▐▐        ▐▐▐▐▐▐ B7 ▐▐▐▐▐▐
+//     message                  ├──────▶│
+//     reduction                        │← delay →├───────────────┤  optimizer
 #include <algorithm>
 #include <array>
 #include <map>
@@ -36,9 +43,8 @@ class CellWaits {
       if (range.step != kUnknown &&
           std::any_of(cells_.kind.begin() + static_cast<std::ptrdiff_t>(range.begin),
                       cells_.kind.begin() + static_cast<std::ptrdiff_t>(range.end), takes_part))
-        steps_.push_back({range, {}, {}, {}, {}, {}});
-    // The half of an overlapped pair shares its device with the other half, so its time says nothing about such work
-    // alone.
+        steps_.emplace_back().range = range;
+    // A half of an overlapped pair shares its device with the other half: its time says nothing of such work alone.
     pairs_ = overlapped_pairs(cells_);
     op_of_.assign(cells_.size(), kNoCell);
     share_links();
@@ -69,6 +75,7 @@ class CellWaits {
     take_cells(step, draft);
     for (uint32_t k = 0; k < step.before.size(); ++k)
       if (step.before[k] != kNothing) draft.wait(k, step.before[k]);
+    for (const auto& [op, cell] : step.after) draft.wait(op, cell);
     add_messages(step, draft);
     collectives(draft);
     if (step.together) gradients_together(draft, gradients_);
@@ -83,8 +90,11 @@ class CellWaits {
 
   struct Step {
     StepRange range;
-    std::span<const Link> links;   // the links that leave its cells
-    std::vector<uint32_t> before;  // for each operation the one that it follows on its rank
+    std::span<const Link> links;   // those that leave its cells
+    std::vector<uint32_t> before;  // by operation: the one of its rank that it follows
+    std::vector<std::pair<uint32_t, uint32_t>>
+        beside;  // (collective, cell of its rank that runs when it begins), by cell
+    std::vector<std::pair<uint32_t, uint32_t>> after;  // (operation, cell that it follows beside `before`)
     std::map<Edge, std::vector<int64_t>> gaps;
     std::vector<size_t> first_seen;  // types in the order of their first cells
     // Index of the first message forward, and of the first backward.
@@ -143,10 +153,10 @@ class CellWaits {
       seen[type] = true;
     }
     rank_order(draft, step.before);
-    // The smallest part of a gap is transfer, and the rest is somebody being late. So the lower quartile of the gaps is
-    // taken as the latency, over those receivers that really waited for the message.
-    // For each direction the last key, which is mostly the same again.
-    std::array<std::pair<Edge, std::vector<int64_t>*>, 2> known{};
+    find_beside(draft, step);
+    // The smallest part of the gaps is transfer, the rest is somebody being late: the lower quartile of the gaps of
+    // those that did wait for it stands for the class.
+    std::array<std::pair<Edge, std::vector<int64_t>*>, 2> known{};  // by direction: the one before, mostly the same
     for (const Link& link : step.links) {
       if (!usable(link) || on_one_rank(link)) continue;
       const Edge own = edge_of(link);
@@ -201,7 +211,26 @@ class CellWaits {
     }
   }
 
-  // Checks steps first, since the operations of other steps may not be known yet.
+  static void find_beside(const StepDraft& draft, Step& step) {
+    uint32_t cell = kNothing;  // the last compute cell that began on this rank
+    for (uint32_t k = 0; k < draft.ops.size(); ++k) {
+      const DraftOp& op = draft.ops[k];
+      if (cell != kNothing && draft.ops[cell].part != op.part) cell = kNothing;
+      const uint32_t before = step.before[k];
+      if (cell != kNothing) {
+        if (op.kind == CellKind::kCollective && surely_ended_ns(draft.ops[cell]) > op.start_ns)
+          step.beside.emplace_back(k, cell);
+        else if (before != kNothing && before != cell && !is_compute(draft.ops[before].kind) &&
+                 draft.ops[before].start_ns < draft.ops[cell].end_ns && draft.ops[cell].end_ns <= op.start_ns)
+          step.after.emplace_back(k, cell);
+      }
+      if (is_compute(op.kind)) cell = k;
+    }
+    std::stable_sort(step.beside.begin(), step.beside.end(),
+                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  }
+
+  // Steps first: of other steps operations may not be known yet.
   bool usable(const Link& link) const {
     return cells_.step[link.from_cell] == cells_.step[link.to_cell] && op_of_[link.from_cell] != kNoCell &&
            op_of_[link.to_cell] != kNoCell && is_compute(cells_.kind[link.from_cell]) &&
@@ -298,8 +327,14 @@ class CellWaits {
     for (const Link& link : step.links) {
       if (!usable(link)) continue;
       const uint32_t from = op_of_[link.from_cell], to = op_of_[link.to_cell];
+      const auto beside = std::equal_range(step.beside.begin(), step.beside.end(), std::pair(0U, to),
+                                           [](const auto& a, const auto& b) { return a.second < b.second; });
+      const auto wait_on = [&](uint32_t on) {
+        draft.wait(to, on);
+        for (auto own = beside.first; own != beside.second; ++own) draft.wait(own->first, on);
+      };
       if (on_one_rank(link)) {
-        draft.wait(to, from);
+        wait_on(from);
         continue;
       }
       const Edge edge = edge_of(link);
@@ -317,7 +352,7 @@ class CellWaits {
       draft.ops.push_back({kNoCell, type_[type_index(kind, false)], kind, reached.part, reached.chunk,
                            reached.micro_batch, sent, sent + took});
       draft.wait(message, from);
-      draft.wait(to, message);
+      wait_on(message);
     }
   }
 

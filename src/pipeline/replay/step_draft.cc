@@ -355,6 +355,9 @@ bool gradients_together(StepDraft& draft, uint16_t type) {
     draft.ops.push_back({kNoCell, type, CellKind::kCollective, part, kUnknown, kUnknown, last_end, first_start});
     draft.group.push_back(kNoGroup);
     for (const auto& [number, op] : last) draft.wait(together, op);
+    if (collectives)  // one that is over sooner does not end the cells beside it
+      for (const auto& [number, op] : last_operations(draft, false))
+        if (last.at(number) != op) draft.wait(together, op);
     for (const uint32_t op : optimizers) draft.wait(op, together);
     return true;
   }
