@@ -86,6 +86,8 @@ CASES = {
                                                      'link:1-2', 'every second'),
     'ranks of two stages slow every fourth step': (dict(cost=lambda st, d, s, k, mb: 1.3 if d == 1 and s in (0, 5) and st % 4 == 1 else 1),
                                                    dict(stages=6, dp=4, steps=16), 'rank:6', 'Ranks 6, 11'),
+    'a slow stage that no other layers mend': (dict(cost=lambda st, d, s, k, mb: 1.7 if s == 0 else 1), dict(stages=3, micro_batches=3, dp=2, messages=True), 'stage:0',
+                                              'as long as now'),
     'one of three micro-batches': (dict(cost=lambda st, d, s, k, mb: 2 if mb == 2 else 1), dict(micro_batches=3), 'micro-batch:2', 'every stage'),
 }
 

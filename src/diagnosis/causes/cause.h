@@ -80,6 +80,8 @@ struct Cause {
   // nothing, for the others still hold the step up. 0: it is the only one.
   double joint_ns = 0, joint_error_ns = 0;
   double saving_ns = 0;  // of evening out, where work can only be moved: stages at their mean, sequences dealt evenly
+  // Of a slow stage: it costs much, and its work spread over all stages would cost as much. Then saving_ns is 0.
+  bool unmovable = false;
   // Of a slow stage, by price_in_layers(): the best split into whole layers (by virtual stage) and what it brings;
   // empty and 0 before, and where none gains.
   std::vector<int32_t> new_layers;

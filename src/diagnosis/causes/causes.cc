@@ -20,8 +20,9 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kLeastPauses = 3;  // so many are no chance, however they fall on steps
-constexpr size_t kMostHidden = 16;   // suspicions that are tried again without what was found
+constexpr int64_t kLeastPauses = 3;   // so many are no chance, however they fall on steps
+constexpr double kMuchOfStep = 0.05;  // of a step, that a stage costs to be told though nothing can be moved
+constexpr size_t kMostHidden = 16;    // suspicions that are tried again without what was found
 
 std::vector<CauseDraft> drafts_of(CauseScene& scene) {
   std::vector<CauseDraft> drafts;
@@ -38,9 +39,14 @@ std::vector<CauseDraft> drafts_of(CauseScene& scene) {
 }
 
 // What is lost is less than it is worth saying; or evening out, where nothing more can be done, brings less than that.
+// A stage that costs a twentieth of a step is told all the same: it is slow, whatever can be done about it.
 bool costs_little(const Cause& c, const CauseList& list, bool evened) {
   const double least = kLeastLost * list.step_ns;
-  return !(c.lost_ns >= least) || (evened && c.saving_ns < least);
+  return !(c.lost_ns >= least) || (evened && c.saving_ns < least && !c.unmovable);
+}
+bool is_unmovable(const Cause& c, const CauseList& list) {
+  return c.kind == CauseKind::kSlowStage && c.saving_ns < kLeastLost * list.step_ns &&
+         c.lost_ns >= kMuchOfStep * list.step_ns;
 }
 
 // A pause is none by chance: its length is far beyond what cells differ by, and only how many fall into a step varies.
@@ -92,6 +98,7 @@ struct Gain {
 Verdict take(Cause& cause, CauseList& list, bool evened, const Gain& beside = {}) {
   const Gain alone{cause.lost_ns, cause.error_ns};
   if (beside.ns > alone.ns) cause.lost_ns = beside.ns, cause.error_ns = beside.error_ns;
+  if (evened && is_unmovable(cause, list)) cause.unmovable = true, cause.saving_ns = 0;
   const bool little = costs_little(cause, list, evened), sure = !may_be_chance(cause, list);
   cause.lost_ns = alone.ns, cause.error_ns = alone.error_ns;
   if (little) return Verdict::kLittle;
@@ -430,7 +437,7 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
     for (size_t i = 0; i < taken.size(); ++i) {
       Cause& cause = list.causes[i];
       cause.lost_ns = gain_of_all(each, 0, taken[i] + 1);
-      if (evened[taken[i]] > 0) cause.saving_ns = gain_of_all(each, 0, evened[taken[i]]);
+      if (evened[taken[i]] > 0 && !cause.unmovable) cause.saving_ns = gain_of_all(each, 0, evened[taken[i]]);
     }
   }
   for (const Joint& joint : joints)

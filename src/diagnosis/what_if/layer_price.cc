@@ -34,7 +34,7 @@ void price_in_layers(WhatIf& model, CauseList& causes) {
 }
 
 Text layer_words(const Cause& c, double step_ns, int32_t stages) {
-  if (!(c.layers_ns > 0) || c.new_layers.empty()) return {};
+  if (!(c.layers_ns > 0) || c.new_layers.empty() || c.unmovable) return {};
   Args args;
   args.flag("chunks", c.new_layers.size() > static_cast<size_t>(stages)).flag("little", c.layers_bring_little());
   args.set("now", grouped(kAssumedLayers)).set("less", percent(c.layers_ns / step_ns));
