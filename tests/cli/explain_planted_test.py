@@ -86,6 +86,7 @@ CASES = {
                                                      'link:1-2', 'every second'),
     'ranks of two stages slow every fourth step': (dict(cost=lambda st, d, s, k, mb: 1.3 if d == 1 and s in (0, 5) and st % 4 == 1 else 1),
                                                    dict(stages=6, dp=4, steps=16), 'rank:6', 'Ranks 6, 11'),
+    'two stages slow in one step': (dict(cost=lambda st, d, s, k, mb: 2.5 if st == 4 and s in (0, 2) else 1), dict(dp=2), 'stage:2', 'stages 0, 2'),
     'a slow stage that no other layers mend': (dict(cost=lambda st, d, s, k, mb: 1.7 if s == 0 else 1), dict(stages=3, micro_batches=3, dp=2, messages=True), 'stage:0',
                                               'as long as now'),
     'one of three micro-batches': (dict(cost=lambda st, d, s, k, mb: 2 if mb == 2 else 1), dict(micro_batches=3), 'micro-batch:2', 'every stage'),
@@ -163,6 +164,16 @@ class ExplainPlanted(Case):
                 self.assertEqual([line['id'] for line in found['account'] if line['id'] == 'rest' and abs(line['ns']) > 1e6], [], found['account'])
                 well, ill = Planted(**options), Planted(**options, cost=lambda st, d, s, k, mb: 1.4 if s == 1 else 1)
                 self.priced(self.told('overlapped-slow', ill)[1], 'stage:1', (ill.period - well.period) * 1e6, ill.period)
+
+    def test_a_long_step_costs_what_others_cost_in_it_too(self):
+        options = dict(WELL, dp=2)
+        slow, warm = (lambda st, d, s, k, mb: 1.5 if s == 2 else 1), (lambda st, d, s, k, mb: 5 if st == 0 else 1)
+        both = Planted(**options, cost=lambda *at: slow(*at) * warm(*at))
+        self.priced(self.told('warm-slow', both)[1], 'all', (both.period - Planted(**options, cost=slow).period) * 1e6, both.period)
+        # What a rank does before its steps it does before the long one too.
+        begins = lambda st, d, s, k, mb: 90 if (d, s, k, mb) == (1, 2, 'F', 0) else 0  # noqa: E731
+        both = Planted(**dict(options, dp=4), pause=begins, cost=lambda st, d, s, k, mb: 2 if st == 7 else 1)
+        self.priced(self.told('warm-late', both)[1], 'all', (both.period - Planted(**dict(options, dp=4), pause=begins).period) * 1e6, both.period)
 
     def test_late_messages_of_few_are_no_garbage_collection(self):
         late = lambda st, d, a, b, mb, k: 30 if (a, b, k) == (2, 3, 'F') and chance(st, d, mb) < 0.05 else 0  # noqa: E731

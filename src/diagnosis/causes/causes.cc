@@ -433,6 +433,11 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
     }
     const OpWorld world = [&](uint32_t op, double& dur, double& delay) { model.operation(op, all, dur, delay); };
     explain_long_steps(scene, world, unexplained, list.long_steps);
+    for (LongStep& step : list.long_steps) {
+      const bool of_all = step.by == LongBy::kAll;
+      step.lost_ns = of_all ? step.span_ns - step.usual_ns : step.excess_ns;
+      step.lost_scatter_ns = of_all && recorded.size() > 1 ? sample_std(recorded) : step.scatter_ns;
+    }
     list.step_ns = mean_of(explained) + list.gap_ns;
     for (size_t i = 0; i < taken.size(); ++i) {
       Cause& cause = list.causes[i];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -47,6 +48,16 @@ class LongStepWords {
       }
       case LongBy::kStage:
         return {took("stage", args, step), "stage:" + std::to_string(step.stage) + " ranks:" + ranks(step, "+")};
+      case LongBy::kStages: {
+        std::set<int32_t> stages;
+        for (const int32_t part : step.parts) stages.insert(trace_.parts[static_cast<size_t>(part)].stage);
+        std::string list, keys;
+        for (const int32_t stage : stages) {
+          list += (list.empty() ? "" : ", ") + std::to_string(stage);
+          keys += "stage:" + std::to_string(stage) + " ";
+        }
+        return {took("stages", args.set("list", list), step), keys + "ranks:" + ranks(step, "+")};
+      }
       case LongBy::kMachine: {
         const std::string& machine = trace_.parts[static_cast<size_t>(step.parts.front())].machine_name;
         args.set("machine", machine).set("list", Text{ranks(step, ", "), ranks(step, "、")});
@@ -135,9 +146,9 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     if (!group->worst || step.excess_ns > group->worst->excess_ns)
       group->worst = &step, group->reason.text = reason.text;
     group->reason.keys = keys;
-    group->variance += step.scatter_ns * step.scatter_ns;
+    group->variance += step.lost_scatter_ns * step.lost_scatter_ns;
     if (++group->count <= kMostListed) group->steps += (group->steps.empty() ? "" : ", ") + std::to_string(step.step);
-    group->lost_ns += step.excess_ns / static_cast<double>(std::max<int64_t>(causes.all_steps, 1));
+    group->lost_ns += step.lost_ns / static_cast<double>(std::max<int64_t>(causes.all_steps, 1));
   }
   std::vector<LongStepFinding> findings;
   for (const Group& group : groups) {

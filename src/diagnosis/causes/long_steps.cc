@@ -16,7 +16,8 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMostSuspects = 12;    // operations, and ranks, that are tried by themselves
-constexpr double kLeastOfExcess = 0.1;  // of a step's excess, that an operation must have itself to be tried
+constexpr double kLeastOfExcess = 0.1;  // of a step's excess, that an operation must have itself to be tried; of the
+                                        // worst rank's, that another one's must be to be none of chance
 constexpr double kMostOfExcess = 0.5;   // of the excess, that goes with what is named
 constexpr size_t kMostSteps = 16;       // long steps that are looked into
 constexpr double kMuchMore = 1.25;      // of what one operation explains: what it has to be in all replicas
@@ -63,7 +64,6 @@ class Finder {
         PartExcess& part = excesses.by_part[g_.part[op]];
         part.own_ns += base.dur_ns[i], part.usual_ns += dur;
         part.late_ns += std::max(0.0, base.delay_ns[i] - delay);
-        part.excess_ns += std::max(0.0, base.delay_ns[i] - delay) + std::max(0.0, base.dur_ns[i] - dur);
       }
       for (const bool is_delay : {false, true}) {
         const double excess = is_delay ? base.delay_ns[i] - delay : base.dur_ns[i] - dur;
@@ -122,8 +122,9 @@ class Finder {
  private:
   using Link = std::pair<int32_t, int32_t>;
   using Place = std::tuple<int32_t, CellKind, int32_t, int32_t, bool>;  // stage, kind, micro-batch, chunk, its delay
-  struct PartExcess {  // of compute cells: what they take, usually take, start late by, and both beyond usual
-    double own_ns = 0, usual_ns = 0, late_ns = 0, excess_ns = 0;
+  struct PartExcess {  // of compute cells: what they take, usually take, and start late by
+    double own_ns = 0, usual_ns = 0, late_ns = 0;
+    double excess_ns() const { return late_ns + std::max(0.0, own_ns - usual_ns); }
   };
   struct Excesses {
     std::map<int32_t, PartExcess> by_part;
@@ -228,8 +229,11 @@ class Finder {
   // smallest such set first; else the messages of one link; else nearly all ranks.
   void by_ranks(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses,
                 LongStep& found) const {
-    double sum = 0;
-    for (const auto& [part, excess] : excesses.by_part) sum += excess.excess_ns;
+    // Of many ranks what each is off by chance adds up: what is little beside the worst rank's is no part of it.
+    double sum = 0, most_of_one = 0;
+    for (const auto& [part, excess] : excesses.by_part) most_of_one = std::max(most_of_one, excess.excess_ns());
+    for (const auto& [part, excess] : excesses.by_part)
+      if (excess.excess_ns() >= kLeastOfExcess * most_of_one) sum += excess.excess_ns();
     std::map<std::pair<LongBy, std::string>, std::vector<int32_t>> sets;
     for (const auto& [part, excess] : excesses.by_part) {
       const Part& p = scene_.trace.parts[static_cast<size_t>(part)];
@@ -249,7 +253,7 @@ class Finder {
       if (key.first == LongBy::kMachine && key.second.empty()) continue;
       double held = 0, least = kInfinity, all = 0;
       for (const int32_t part : parts) {
-        const double excess = excesses.by_part.at(part).excess_ns;
+        const double excess = excesses.by_part.at(part).excess_ns();
         held += excess, least = std::min(least, excess), all += 1;
       }
       // Each of them has its share of it: else it is one of them, or another set.
@@ -260,6 +264,7 @@ class Finder {
       found.by = choice.by;
       return;
     }
+    if (take_stages(step, base, whole, excesses, sum, found)) return;
     double most = 0;
     for (const auto& [link, ops] : excesses.by_link) {
       if (link.first == kUnknown || link.second == kUnknown) continue;
@@ -297,6 +302,30 @@ class Finder {
       if (excess.own_ns + excess.late_ns >= kLong * excess.usual_ns) long_ones.push_back(part);
     if (static_cast<double>(long_ones.size()) < kNearlyAll * static_cast<double>(excesses.by_part.size())) return;
     if (take_ranks(step, base, whole, excesses, long_ones, found)) found.by = LongBy::kAll, found.stage = kUnknown;
+  }
+
+  // Several stages, each as a whole: those that have half of what the worst one has or more, where they are at most
+  // half of all stages and hold nearly all of it.
+  bool take_stages(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses, double sum,
+                   LongStep& found) const {
+    std::map<int32_t, std::pair<double, std::vector<int32_t>>> stages;
+    double most = 0, held = 0;
+    for (const auto& [part, excess] : excesses.by_part) {
+      auto& [ns, parts] = stages[g_.stage_of[static_cast<size_t>(part)]];
+      most = std::max(most, ns += excess.excess_ns());
+      parts.push_back(part);
+    }
+    std::vector<int32_t> parts;
+    size_t taken = 0;
+    for (const auto& [stage, own] : stages) {
+      if (own.first < kMostOfExcess * most || stage == kUnknown) continue;
+      ++taken, held += own.first;
+      parts.insert(parts.end(), own.second.begin(), own.second.end());
+    }
+    if (taken < 2 || 2 * taken > stages.size() || held < kNearlyAll * sum) return false;
+    if (!take_ranks(step, base, whole, excesses, parts, found)) return false;
+    found.by = LongBy::kStages;
+    return true;
   }
 
   // The step with all its work started as usual; false, and nothing said, where that is not nearly all of it.

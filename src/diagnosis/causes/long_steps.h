@@ -21,6 +21,7 @@ enum class LongBy : uint8_t {
   kRank,     // the cells and starts of one rank
   kReplica,  // those of all ranks of one replica
   kStage,    // of one stage, in several replicas
+  kStages,   // of several stages, not half of them more, in all replicas
   kMachine,  // of one machine
   kLink,     // the messages from one stage to another
   kHosts,    // work that started late on several ranks
@@ -32,6 +33,9 @@ struct LongStep {
   double span_ns = 0, usual_ns = 0;  // of the step; of steps that are not long
   double excess_ns = 0;              // beyond usual, without what other causes explain of it
   double scatter_ns = 0;             // standard deviation of what usual steps take without these causes
+  // What the run would win without it. Where all work takes a multiple of the usual, what other causes cost does too,
+  // and all of that goes with the step: its span less the usual one's.
+  double lost_ns = 0, lost_scatter_ns = 0;
   LongBy by = LongBy::kNothing;
   int32_t from_stage = kUnknown, stage = kUnknown, part = kUnknown;
   uint32_t op = UINT32_MAX;  // of the graph: the message, the cell

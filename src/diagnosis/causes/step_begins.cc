@@ -26,9 +26,8 @@ std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const 
     uint32_t op;
     double late_ns;
   };
-  std::vector<std::vector<Begin>> late(workers.size());
+  std::vector<std::vector<Begin>> late(workers.size()), in_long_steps(workers.size());
   for (size_t s = 0; s < graph.steps.size(); ++s) {
-    if (!scene.counts[s]) continue;
     std::fill(first.begin(), first.end(), UINT32_MAX);
     for (uint32_t op = graph.steps[s].begin; op < graph.steps[s].end; ++op) {
       const uint32_t w = scene.times.worker_of(op);
@@ -47,7 +46,8 @@ std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const 
         const double own = graph.delay_ns[first[w]];
         const double others = median_of_others(
             sorted, static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin()));
-        if (own - others > kLateStart * cell_ns) late[w].push_back({first[w], own - others});
+        if (own - others > kLateStart * cell_ns)
+          (scene.counts[s] ? late : in_long_steps)[w].push_back({first[w], own - others});
       }
     }
   }
@@ -71,6 +71,10 @@ std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const 
     draft.cause.of = static_cast<int64_t>(cells);
     std::vector<BeforeStep> pauses;
     std::map<uint32_t, double> less;
+    double most_ns = 0;
+    for (const Begin& begin : late[w]) most_ns = std::max(most_ns, begin.late_ns);
+    for (const Begin& begin : in_long_steps[w])  // what usual steps do not know has a reason of its own
+      if (begin.late_ns <= kMostOfUsual * most_ns) less[begin.op] = begin.late_ns;
     for (const Begin& begin : late[w]) {
       draft.cause.pause_ns += begin.late_ns / static_cast<double>(late[w].size());
       less[begin.op] = begin.late_ns;
