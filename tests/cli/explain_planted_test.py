@@ -87,6 +87,10 @@ CASES = {
     'ranks of two stages slow every fourth step': (dict(cost=lambda st, d, s, k, mb: 1.3 if d == 1 and s in (0, 5) and st % 4 == 1 else 1),
                                                    dict(stages=6, dp=4, steps=16), 'rank:6', 'Ranks 6, 11'),
     'two stages slow in one step': (dict(cost=lambda st, d, s, k, mb: 2.5 if st == 4 and s in (0, 2) else 1), dict(dp=2), 'stage:2', 'stages 0, 2'),
+    'a link of one replica slow in one step': (dict(message=lambda st, d, a, b, mb, k: 14 if (st, d, a, b) == (3, 2, 1, 0) else 0),
+                                               dict(stages=2, micro_batches=17, dp=4, messages=True, steps=6), 'link:1-0', 'of replica 2'),
+    'a recorded link slower with every one of few steps': (dict(message=lambda st, d, a, b, mb, k: 2 * st if (a, b) == (1, 2) else 0), dict(messages=True, steps=6), 'link:1-2',
+                                                           'from stage 1 to stage 2'),
     'a slow stage that no other layers mend': (dict(cost=lambda st, d, s, k, mb: 1.7 if s == 0 else 1), dict(stages=3, micro_batches=3, dp=2, messages=True), 'stage:0',
                                               'as long as now'),
     'one of three micro-batches': (dict(cost=lambda st, d, s, k, mb: 2 if mb == 2 else 1), dict(micro_batches=3), 'micro-batch:2', 'every stage'),
@@ -154,6 +158,19 @@ class ExplainPlanted(Case):
         found = self.told('retransmissions', ill)[1]
         told = self.priced(found, 'message-tail:1-2', (ill.period - well.period) * 1e6, ill.period)
         self.assertIn('2 steps (3, 9) are long for it', told['detail_en'])
+
+    def test_the_longest_of_late_messages_is_one_of_them(self):
+        # Lengths by Pareto's law: one is so long that its step is.
+        law = lambda st, mb, k: min(3.5, chance(st, mb, k, 'long') ** (-1 / 1.3)) * 8 if chance(st, mb, k) < 0.15 else 0  # noqa: E731
+        late = lambda st, d, a, b, mb, k: 220 if (st, a, b, mb) == (5, 1, 0, 3) else law(st, mb, k) if (a, b) == (1, 0) and st != 5 else 0  # noqa: E731
+        options = dict(WELL, stages=2, micro_batches=6, messages=True, steps=12)
+        well, ill = Planted(**options), Planted(**options, message=late)
+        found = self.told('pareto', ill)[1]
+        self.assertIn('Step 5 is long for it', self.priced(found, 'message-tail:1-0', (ill.period - well.period) * 1e6, ill.period)['detail_en'])
+        # Where the others are all alike, one that is twenty times as long is a hang of its own.
+        alike = lambda st, d, a, b, mb, k: 3000 if (st, a, b, mb) == (5, 1, 0, 3) else 20 if (a, b) == (1, 0) and chance(st, mb) < 0.2 else 0  # noqa: E731
+        found = self.told('hang-beside-late', Planted(**options, message=alike))[1]
+        self.assertEqual([f['id'] for f in found['findings']], ['step.outlier', 'message.tail'])
 
     def test_a_reduction_behind_the_last_backward_is_of_its_step(self):
         for dp, messages in ((3, True), (2, False)):

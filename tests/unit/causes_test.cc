@@ -183,3 +183,14 @@ TEST_CASE("causes: an order that is left has words where the recognition holds n
   CHECK(findings[0].title_zh.find("8 个工作列表中有 3 个") == 0);
   CHECK(findings[0].price.saving_ns == 20);
 }
+
+TEST_CASE("causes: a message may be the longest of late ones that differ much, and not of late ones that are alike") {
+  const LateLengths lengths(std::vector<double>{8e6, 9e6, 11e6, 14e6, 20e6, 33e6, 60e6});
+  const LateLengths alike(std::vector<double>{20e6, 20.1e6, 20.2e6, 20e6});
+  CHECK(lengths.may_hold(300e6));
+  CHECK_FALSE(lengths.may_hold(30'000e6));
+  CHECK(alike.may_hold(20e6));
+  CHECK_FALSE(alike.may_hold(300e6));
+  CHECK_FALSE(LateLengths(std::vector<double>{8e6, 60e6}).may_hold(60e6));  // too few to tell
+  CHECK_FALSE(LateLengths(std::vector<double>{}).may_hold(1));
+}

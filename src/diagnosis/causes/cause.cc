@@ -1,8 +1,23 @@
 #include "diagnosis/causes/cause.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace stageline {
+
+LateLengths::LateLengths(const std::vector<double>& late_ns) {
+  if (late_ns.size() < 3) return;
+  least_ns_ = *std::min_element(late_ns.begin(), late_ns.end());
+  if (!(least_ns_ > 0)) return;
+  count_ = static_cast<double>(late_ns.size());
+  for (const double ns : late_ns) spread_ += std::log(ns / least_ns_) / (count_ - 1);  // the shortest adds nothing
+}
+
+bool LateLengths::may_hold(double ns) const {
+  constexpr double kChance = 0.01;
+  if (!(spread_ > 0) || !(ns > least_ns_)) return count_ > 0 && ns <= least_ns_;
+  return (count_ + 1) * std::pow(ns / least_ns_, -1 / spread_) >= kChance;
+}
 
 const CauseInfo& cause_info(CauseKind kind) {
   static constexpr CauseInfo kCauses[] = {

@@ -29,6 +29,22 @@ struct CauseTimes {  // of one kind of cell, or of messages (kOther)
   double own_ns, others_ns;  // means of one
 };
 
+// How long late messages are, beyond the usual: as lengths of retransmissions are, by Pareto's law from the shortest
+// on.
+//
+//     late by 8 … 60 ms, thirteen of them        320 ms: one of fourteen by the same law in one run of eight
+class LateLengths {
+ public:
+  LateLengths() = default;
+  explicit LateLengths(const std::vector<double>& late_ns);
+  // Whether one that is late by `ns` may be of the same kind as these: among so many one as long, or longer, is no
+  // matter of one run in a hundred.
+  bool may_hold(double ns) const;
+
+ private:
+  double least_ns_ = 0, spread_ = 0, count_ = 0;  // spread: mean logarithm of their ratios to the shortest (Hill)
+};
+
 struct Cause {
   CauseKind kind = CauseKind::kSlowStage;
   int32_t stage = kUnknown;        // of a link: who receives
@@ -68,6 +84,7 @@ struct Cause {
       false;             // pauses of one rank: all at its first cell of a step; `name`: of what was recorded there
   int64_t ranks = 0;     // pauses, late starts: on so many
   double pause_ns = 0;   // mean delay of one, beyond the usual
+  LateLengths lengths;   // late messages: of all of them
   bool outside = false;  // between steps: of long gaps, which are no part of CauseList::step_ns
   int64_t slowest_in = 0, steps = 0;  // steps in which it is beyond 1.05 × the others, of those looked at
   bool sometimes = false;  // between steps: before some steps, beyond the usual; a worker or stage that is slow in

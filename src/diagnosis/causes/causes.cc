@@ -56,7 +56,10 @@ bool may_be_chance(const Cause& c, const CauseList& list) {
   if (c.kind == CauseKind::kBetweenSteps || c.kind == CauseKind::kTail) return false;
   const bool counted = c.kind == CauseKind::kPauses || c.kind == CauseKind::kMessageTail ||
                        c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kLongSequences;
-  if ((c.certain || (counted && c.count >= kLeastPauses)) && c.lost_ns > c.error_ns) return false;
+  // Of what one step alone lost the error is as much as the mean.
+  constexpr double kOneStep = 0.999;
+  if (c.certain && c.lost_ns > 0 && c.lost_ns >= kOneStep * c.error_ns) return false;
+  if (counted && c.count >= kLeastPauses && c.lost_ns > c.error_ns) return false;
   return !beyond_noise(c.lost_ns, c.error_ns, list.steps);
 }
 

@@ -629,6 +629,13 @@ class Delays {
       link.cause.of = late.of;
       link.cause.part = worker.part;
       link.cause.pause_ns = late.ns / static_cast<double>(late.count);
+      std::vector<double> lengths;
+      const std::set<WorkerWay> ways(keys.begin(), keys.end());
+      scene_.each_op([&, by = excess()](uint32_t op, size_t) {
+        if (!ways.contains({scene_.times.worker_of(op), g_.kind[op] == CellKind::kForward})) return;
+        if (const double ns = by(op); ns > 0) lengths.push_back(ns);
+      });
+      link.cause.lengths = LateLengths(lengths);
     }
     link.cause.from_stage = sender_of(worst);
     link.cause.stage = worker.stage;

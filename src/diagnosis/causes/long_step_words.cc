@@ -121,6 +121,14 @@ std::string shared_places(std::string_view some, std::string_view others) {
   return rank_alone ? "" : shared;
 }
 
+namespace {
+
+std::string message_tail_keys(const Cause& cause) {
+  return "message-tail:" + std::to_string(cause.from_stage) + "-" + std::to_string(cause.stage);
+}
+
+}  // namespace
+
 LongReason long_reason(const Trace& trace, const LongStep& step) { return LongStepWords(trace).of(step); }
 
 std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseList& causes) {
@@ -189,7 +197,9 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     f.detail_en = detail.en, f.detail_zh = detail.zh;
     f.price.fix_en = fix.en, f.price.fix_zh = fix.zh;
     f.evidence = {"stragglers", ""};
-    findings.push_back({std::move(f), group.reason.text, group.count, group.steps});
+    const bool late = worst.by == LongBy::kMessage || worst.by == LongBy::kLate;
+    findings.push_back(
+        {std::move(f), group.reason.text, group.count, late ? worst.own_ns - worst.others_ns : 0, group.steps});
   }
   return findings;
 }
@@ -200,13 +210,19 @@ void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_s
     const auto same = std::find_if(out.begin(), out.end(), [&](const Finding& f) {
       return (f.id == "message.tail" || f.id == "host.pauses") && !shared_places(f.cause, own.cause).empty();
     });
-    // One alone is a hang of its own, whatever its link does else.
-    if (steps.count < 2 || same == out.end()) {
+    // One alone is a hang of its own, whatever its link does else, unless it is but the longest of its late messages.
+    const bool longest = same != out.end() && steps.late_ns > 0 &&
+                         std::any_of(causes.causes.begin(), causes.causes.end(), [&](const Cause& cause) {
+                           return cause.kind == CauseKind::kMessageTail && cause.lengths.may_hold(steps.late_ns) &&
+                                  !shared_places(message_tail_keys(cause), own.cause).empty();
+                         });
+    if (same == out.end() || (steps.count < 2 && !longest)) {
       out.push_back(std::move(steps.finding));
       continue;
     }
     Args args;
     args.set("count", grouped(steps.count)).set("steps", steps.steps).set("reason", steps.reason);
+    args.flag("one", steps.count == 1);
     args.set("lost", human_duration(own.lost_ns_per_step));
     const Text beside = words("step.outlier.beside", args);
     same->detail_en += beside.en, same->detail_zh += beside.zh;

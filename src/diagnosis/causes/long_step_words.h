@@ -27,13 +27,14 @@ std::string shared_places(std::string_view some, std::string_view others);
 struct LongStepFinding {
   Finding finding;
   Text reason;
-  int64_t count = 0;  // steps
-  std::string steps;  // "3, 7": the first of them
+  int64_t count = 0;   // steps
+  double late_ns = 0;  // of a message or a start: what it was late by, of the longest
+  std::string steps;   // "3, 7": the first of them
 };
 std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseList& causes);
 
 // Adds them to findings of causes. Several steps that are long for what pauses or late messages are told of already are
-// a part of these: one cause, one price.
+// a part of these: one cause, one price. So is one whose message is as late as one of the link's late ones may be.
 void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_steps, std::vector<Finding>& out);
 
 }  // namespace stageline

@@ -244,7 +244,11 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
     int32_t part = kUnknown;
   };
   std::vector<StagePair> link_of(t.index.size());
-  for (const auto& [edge, number] : t.index) link_of[number] = {std::get<1>(edge), std::get<2>(edge)};
+  std::vector<int32_t> dp_of(t.index.size());
+  for (const auto& [edge, number] : t.index) {
+    link_of[number] = {std::get<1>(edge), std::get<2>(edge)};
+    dp_of[number] = std::get<0>(edge);
+  }
   const Quick quick = quick_times(scene, t, link_of, least);
   const auto excess = [&g, &t, &quick, least](uint32_t op) {
     const uint32_t edge = (*t.edge_of)[op];
@@ -252,28 +256,40 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
     const double more = g.dur_ns[op] - quick.ns[edge];
     return more > least ? more : 0.0;
   };
-  std::map<StagePair, std::map<size_t, Late>> links;              // by step of the graph
-  using Place = std::tuple<int32_t, CellKind, int32_t, int32_t>;  // part, kind, micro-batch, chunk
-  std::map<StagePair, std::set<Place>> places;                    // where late ones stand
+  std::map<StagePair, std::map<size_t, Late>> links;                       // by step of the graph
+  std::map<StagePair, std::map<std::pair<uint32_t, size_t>, Late>> edges;  // by edge and step
+  std::map<StagePair, std::vector<double>> lengths;                        // of late ones
+  using Place = std::tuple<int32_t, CellKind, int32_t, int32_t>;           // part, kind, micro-batch, chunk
+  std::map<StagePair, std::set<Place>> places;                             // where late ones stand
   scene.each_op([&](uint32_t op, size_t step) {
     if (!receives(g.kind[op]) || (*t.edge_of)[op] == CellTimes::kNone) return;
     Late& late = links[link_of[(*t.edge_of)[op]]][step];
-    ++late.of;
+    Late& of_edge = edges[link_of[(*t.edge_of)[op]]][{(*t.edge_of)[op], step}];
+    ++late.of, ++of_edge.of;
     if (const double ns = excess(op); ns > 0) {
       ++late.count, late.ns += ns, late.part = g.part[op];
+      ++of_edge.count;
+      lengths[link_of[(*t.edge_of)[op]]].push_back(ns);
       places[link_of[(*t.edge_of)[op]]].emplace(g.part[op], g.kind[op], g.micro_batch[op], g.chunk[op]);
     }
   });
   for (const auto& [link, steps] : links) {
     Late all;
-    int64_t whole = 0, in_whole = 0;
     for (const auto& [step, late] : steps) {
       all.count += late.count, all.of += late.of, all.ns += late.ns;
       if (late.count > 0) all.part = late.part;
+    }
+    // Of all replicas, or of one alone.
+    int64_t in_whole = 0;
+    std::set<size_t> whole_steps;
+    std::set<uint32_t> late_edges;
+    for (const auto& [at, late] : edges[link]) {
+      if (late.count > 0) late_edges.insert(at.first);
       if (late.count < kLeastLateCells) continue;
       if (static_cast<double>(late.count) < kMostOfStepsMessages * static_cast<double>(late.of)) continue;
-      ++whole, in_whole += late.count;
+      whole_steps.insert(at.second), in_whole += late.count;
     }
+    const auto whole = static_cast<int64_t>(whole_steps.size());
     if (all.count < kLeastLateCells) continue;
     const bool often = static_cast<double>(all.count) > kMostLate * static_cast<double>(all.of);
     const bool in_steps = static_cast<double>(in_whole) >= kInWholeSteps * static_cast<double>(all.count);
@@ -295,7 +311,9 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
     draft.cause.of = all.of;
     draft.cause.pause_ns = all.ns / static_cast<double>(all.count);
     draft.cause.kind = often || in_steps ? CauseKind::kSlowLink : CauseKind::kMessageTail;
+    draft.cause.lengths = LateLengths(lengths[link]);
     if (draft.cause.kind == CauseKind::kSlowLink) {
+      if (late_edges.size() == 1 && g.dp_count > 1) draft.cause.dp = dp_of[*late_edges.begin()];
       draft.cause.sometimes = quick.shaped.contains(link);
       const double usual = median_of(medians.empty() || draft.cause.sometimes ? own : medians);
       draft.cause.times = {{CellKind::kOther, median_of(own) + draft.cause.pause_ns, usual}};
@@ -311,6 +329,25 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
     };
     out.push_back(std::move(draft));
   }
+}
+
+// Whether recorded messages say in nearly every step that a link is slow: how much that costs a step may differ.
+bool slow_in_nearly_every_step(const CauseScene& scene, const Transfers& t, const SlowLink& link) {
+  if (!t.recorded) return false;
+  int64_t steps = 0, slow_steps = 0, all = 0;
+  std::vector<std::pair<int64_t, int64_t>> late(scene.graph.steps.size());  // by step: slow messages, all
+  scene.each_op([&](uint32_t op, size_t step) {
+    const uint32_t edge = (*t.edge_of)[op];
+    if (!receives(scene.graph.kind[op]) || edge == CellTimes::kNone || !link.factors.contains(edge)) return;
+    late[step].first += scene.graph.dur_ns[op] > kSlowLinkRatio * link.others_ns, ++late[step].second;
+  });
+  for (const auto& [slow, of] : late) {
+    if (of == 0) continue;
+    ++steps, all += slow;
+    slow_steps += static_cast<double>(slow) >= kMostOfStepsMessages * static_cast<double>(of);
+  }
+  return steps > 1 && all >= kLeastCertainMessages &&
+         static_cast<double>(slow_steps) >= kInWholeSteps * static_cast<double>(steps);
 }
 
 }  // namespace
@@ -342,6 +379,7 @@ void draft_slow_links(const CauseScene& scene, const LateWorkers& late, std::vec
     draft.cause.stage = draft.cause.both_ways ? std::max(link.link.first, link.link.second) : link.link.second;
     draft.cause.dp = link.dp;
     draft.cause.ratio = link.others_ns > 0 ? link.own_ns / link.others_ns : 0;
+    draft.cause.certain = slow_in_nearly_every_step(scene, t, link);
     draft.cause.times = {{CellKind::kOther, link.own_ns, link.others_ns}};
     draft.without = [edges = t.edge_of, factors = link.factors, most_ns = t.most_ns](uint32_t op, double& dur,
                                                                                      double&) {
