@@ -283,6 +283,14 @@ class CauseWords {
     if (c.guessed) {
       const std::string link = std::to_string(c.from_stage) + "-" + std::to_string(c.stage);
       f.cause += " message-tail:" + link + " link:" + link;
+      const std::string back = std::to_string(c.stage) + "-" + std::to_string(c.from_stage);
+      if (c.both_ways) f.cause += " message-tail:" + back + " link:" + back;
+    }
+    if (!c.at_steps.empty()) {
+      f.step = c.at_steps.front();
+      std::string list;
+      for (const int32_t step : c.at_steps) list += (list.empty() ? "" : ", ") + std::to_string(step);
+      args.set("in", list).flag("in_one", c.at_steps.size() == 1);
     }
     if (c.first_of_step) {  // of one rank: what it does before its step begins
       f.rank = rank_number(c.part);
@@ -441,6 +449,9 @@ class CauseWords {
     if (!c.name.empty()) f.cause += " tail:" + c.name;
     if (c.stage != kUnknown) f.cause += " stage:" + std::to_string(c.stage);
     say(f, "tail.exposed", args.flag("optimizer", optimizer).set("lost_time", ms(c.lost_ns)));
+    if (!c.twin.empty())
+      add_detail(f,
+                 words("tail.exposed.twin", Args().set("twin", c.twin).set("others", ms(c.times.front().others_ns))));
     f.evidence = {"waterfall", "waterfall"};
   }
 

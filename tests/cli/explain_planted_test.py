@@ -86,11 +86,14 @@ CASES = {
                                                      'link:1-2', 'every second'),
     'ranks of two stages slow every fourth step': (dict(cost=lambda st, d, s, k, mb: 1.3 if d == 1 and s in (0, 5) and st % 4 == 1 else 1),
                                                    dict(stages=6, dp=4, steps=16), 'rank:6', 'Ranks 6, 11'),
+    'one pause in a step that is not long': (dict(pause=lambda st, d, s, k, mb: 240 if (st, s, k, mb) == (4, 2, 'B', 9) else 0), dict(stages=6, micro_batches=24, messages=True),
+                                             'rank:2', 'late in step 4'),
     'two stages slow in one step': (dict(cost=lambda st, d, s, k, mb: 2.5 if st == 4 and s in (0, 2) else 1), dict(dp=2), 'stage:2', 'stages 0, 2'),
     'a link of one replica slow in one step': (dict(message=lambda st, d, a, b, mb, k: 14 if (st, d, a, b) == (3, 2, 1, 0) else 0),
                                                dict(stages=2, micro_batches=17, dp=4, messages=True, steps=6), 'link:1-0', 'of replica 2'),
     'a recorded link slower with every one of few steps': (dict(message=lambda st, d, a, b, mb, k: 2 * st if (a, b) == (1, 2) else 0), dict(messages=True, steps=6), 'link:1-2',
                                                            'from stage 1 to stage 2'),
+    'parameters gathered far longer than gradients are scattered': (dict(tail=lambda s: (3.0, 3.0, 24.0)), dict(dp=2, micro_batches=16), 'tail:all-gather', 'as many bytes'),
     'a slow stage that no other layers mend': (dict(cost=lambda st, d, s, k, mb: 1.7 if s == 0 else 1), dict(stages=3, micro_batches=3, dp=2, messages=True), 'stage:0',
                                               'as long as now'),
     'one of three micro-batches': (dict(cost=lambda st, d, s, k, mb: 2 if mb == 2 else 1), dict(micro_batches=3), 'micro-batch:2', 'every stage'),
@@ -191,6 +194,13 @@ class ExplainPlanted(Case):
         begins = lambda st, d, s, k, mb: 90 if (d, s, k, mb) == (1, 2, 'F', 0) else 0  # noqa: E731
         both = Planted(**dict(options, dp=4), pause=begins, cost=lambda st, d, s, k, mb: 2 if st == 7 else 1)
         self.priced(self.told('warm-late', both)[1], 'all', (both.period - Planted(**dict(options, dp=4), pause=begins).period) * 1e6, both.period)
+
+    def test_late_starts_both_ways_between_two_stages_may_be_messages(self):
+        late = lambda st, d, a, b, mb, k: 45 if {a, b} == {0, 1} and chance(st, d, a, mb) < 0.03 else 0  # noqa: E731
+        found = self.told('both-ways', Planted(**dict(WELL, dp=2, micro_batches=4, steps=12), message=late))[1]
+        first = found['findings'][0]
+        self.assertIn('link:0-1', first['causes'], first['title_en'])
+        self.assertIn('link:1-0', first['causes'], first['title_en'])
 
     def test_late_messages_of_few_are_no_garbage_collection(self):
         late = lambda st, d, a, b, mb, k: 30 if (a, b, k) == (2, 3, 'F') and chance(st, d, mb) < 0.05 else 0  # noqa: E731

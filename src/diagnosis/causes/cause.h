@@ -65,8 +65,9 @@ struct Cause {
   Course lost_course;           // what it costs by step, in ns, where that has a shape in time
   // Of time between steps: no optimizer was recorded, which then is part of it.
   // Of routing: its price is an estimate from how much the work scatters (CellTimes::Routing::shared).
-  bool guessed = false;     // of a message tail: nobody recorded messages, so the host may be it as well
-  bool both_ways = false;   // of a link: nobody can tell which way is slow; from_stage < stage
+  bool guessed = false;  // of a message tail: nobody recorded messages, so the host may be it as well
+  // Of a link, and of pauses that may be messages: nobody can tell which way is slow; from_stage < stage.
+  bool both_ways = false;
   int32_t dp = kUnknown;    // of a worker; of a link that is slow in one replica
   int32_t part = kUnknown;  // of a worker: its first rank; of late starts: the worst rank
   double ratio = 1;         // its time to the others'; of late starts: share of the worst rank's cells
@@ -74,8 +75,11 @@ struct Cause {
   bool hosts_prompt = false;  // late starts: what waits for its own rank alone is not late, so that no host is to blame
   bool collector = false;     // pauses: rare, long and on several ranks, as a garbage collector's are
   std::string name;           // between steps, tail: what it is called; "" of what nobody named
+  // Of a gathering of what is scattered, or the other way round: the other one, which moves as many bytes between the
+  // same ranks and takes far less.
+  std::string twin;
   CellKind cell_kind = CellKind::kOther;  // of a tail: collective or optimizer
-  std::vector<int32_t> at_steps;          // between steps: those that it comes before
+  std::vector<int32_t> at_steps;          // between steps: those that it comes before; of one or two pauses: theirs
   std::map<int32_t, double> held_ns;      // between steps: how long before each of the run's steps
   int64_t count = 0;                      // pauses, late starts: late cells; long sequences: long ones; order: lists
   int64_t of = 0;                         // all of them

@@ -328,14 +328,17 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
     }
     if (cause.kind == CauseKind::kTail) {
       // One that is shorter than a cell is a loop's own, as time between steps is, and so may as much of a longer one
-      // be. What one stage takes beyond the others needs no such allowance.
-      const bool beside = cause.stage != kUnknown;
+      // be. What one stage takes beyond the others needs no such allowance; of what is far longer than its twin as
+      // much as that takes may be the usual.
+      const bool beside = cause.stage != kUnknown || !cause.twin.empty();
       const double least = beside ? kLeastLost * list.step_ns : std::max(kLeastTail * list.step_ns, shortest_ns);
       if (cause.lost_ns < least) {
         left.push_back({"tail", cause.name, cause.cell_kind, cause.lost_ns});
         continue;
       }
-      if (!beside) cause.error_ns = std::hypot(std::isnan(cause.error_ns) ? 0 : cause.error_ns, shortest_ns / 2);
+      const double usual_ns = cause.twin.empty() ? shortest_ns : cause.times.front().others_ns;
+      if (cause.stage == kUnknown)
+        cause.error_ns = std::hypot(std::isnan(cause.error_ns) ? 0 : cause.error_ns, usual_ns / 2);
     }
     const bool hidden = cause.lost_ns < kLeastLost * list.step_ns;
     Gain last;

@@ -21,6 +21,7 @@ constexpr size_t kLeastBatches = 8;    // for a correlation
 constexpr double kStagesAlike = 0.5;   // correlation of a micro-batch's cells on even stages with those on odd ones
 constexpr double kLeastUneven = 0.03;  // standard deviation of a cell's work from which data are uneven
 constexpr double kAlike = 0.8;         // correlation from which lengths are the micro-batches' own
+constexpr double kErrors = 3;          // standard errors, by which a correlation is other than 0
 
 double correlation_of(const std::vector<std::pair<double, double>>& points) {
   if (points.size() < kLeastBatches) return 0;
@@ -238,8 +239,21 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
   // Ratios to a mean that they are part of: as many of them say nothing as there are means.
   const double free = static_cast<double>(points.size()) - means;
   routing_.deviation = free > 0 ? std::sqrt(squares / free) : 0;
-  if (routing_.correlation < kAlike || routing_.deviation < kLeastUneven) return;
-  routing_.shared = correlation_of(replicas) >= kAlike;
+  // Where every cell scatters by itself too, forwards go together with backwards beyond chance and not by much; that
+  // all replicas have the same at once tells. What they share counts once.
+  double half = 1;  // of the replicas
+  for (const Worker& worker : workers_) half = std::max(half, (worker.dp + 1) / 2.0);
+  const double of_replicas = correlation_of(replicas);
+  const bool together = std::atanh(std::min(routing_.correlation, 1 - 1e-9)) *
+                            std::sqrt(static_cast<double>(points.size()) / (2 * half)) >
+                        kErrors;
+  routing_.shared = of_replicas >= kAlike && together;
+  if (!routing_.shared && routing_.correlation < kAlike) return;
+  if (routing_.shared) {
+    // Halves of the replicas go together by what they share, S, beside what each has alone, N: r = S ÷ (S + 2 N ÷ d).
+    routing_.deviation /= std::sqrt(1 + (1 / of_replicas - 1) * half);
+  }
+  if (routing_.deviation < kLeastUneven) return;
   deal_evenly(std::move(factor), usual);
 }
 

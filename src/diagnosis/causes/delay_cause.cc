@@ -24,8 +24,9 @@ namespace {
 constexpr double kLateWorker = 0.05;  // the same for a whole worker's median
 constexpr double kRare = 0.1;         // of the cells: what is late more often is no pause
 constexpr double kLongPause = 0.5;    // of the median cell: a collector's pauses are no shorter
-constexpr double kMostOneWay = 0.3;   // of a worker's cells of one direction: more of them are its message's doing
-constexpr double kStandsOut = 2;      // as long as the next: of another kind
+constexpr double kFarLate = 10;      // times the median cell: a start that is as late is an event, were it the only one
+constexpr double kMostOneWay = 0.3;  // of a worker's cells of one direction: more of them are its message's doing
+constexpr double kStandsOut = 2;     // as long as the next: of another kind
 constexpr size_t kLeastCells = 4;
 constexpr double kByMessage = 0.8;      // of what cells of one direction are late by: their messages were under way
 constexpr double kChanceOneWay = 0.01;  // that pauses of a host all hit cells of one direction
@@ -296,10 +297,20 @@ class Delays {
     if (pauses.cause.count == 0) return;
     pauses.cause.pause_ns /= static_cast<double>(pauses.cause.count);
     if (parts.size() == 1) pauses.cause.part = *parts.begin();
-    // Too few to tell, and nobody recorded messages: all late cells wait for the same stage, which may be it as well.
-    if (senders.size() == 1 && senders.begin()->first != kUnknown && !messages_.any()) {
+    // Too few to tell, and nobody recorded messages: all late cells wait for the same stage, or each for the other one
+    // of two, whose messages may be it as well.
+    const bool two_ways = senders.size() == 2 && senders.begin()->first == senders.rbegin()->second &&
+                          senders.begin()->second == senders.rbegin()->first;
+    if ((senders.size() == 1 || two_ways) && senders.begin()->first != kUnknown && !messages_.any()) {
       std::tie(pauses.cause.from_stage, pauses.cause.stage) = *senders.begin();
       pauses.cause.guessed = true;
+      pauses.cause.both_ways = two_ways;
+    }
+    if (pauses.cause.count < kLeastLateCells) {
+      pauses.cause.certain = pauses.cause.pause_ns >= kFarLate * cell_ns_;
+      scene_.each_op([&, by = excess()](uint32_t op, size_t s) {
+        if (by(op) > 0) pauses.cause.at_steps.push_back(g_.steps[s].step);
+      });
     }
     const bool rare = static_cast<double>(pauses.cause.count) <= kRare * static_cast<double>(cells_);
     if (rare) pauses.cause.at = same_places(linked);

@@ -73,6 +73,35 @@ std::vector<Cause> between_causes(const StepPeriods& periods) {
   return causes;
 }
 
+namespace {
+
+using TailNames = std::map<std::pair<CellKind, std::string>, uint8_t>;
+
+// What is gathered was scattered before: where parameters are sharded both move the same bytes between the same ranks,
+// and links are as quick both ways. The one that takes far longer than the other on every stage has it as `twin`.
+void tell_twin(const TailNames& names, const std::map<uint8_t, std::map<int32_t, double>>& median_ns,
+               const std::string& name, uint8_t number, Cause& cause) {
+  const bool gathers = name.find("gather") != std::string::npos;
+  if (!gathers && name.find("scatter") == std::string::npos) return;
+  const auto own = median_ns.find(number);
+  if (own == median_ns.end()) return;
+  for (const auto& [key, other] : names) {
+    if (key.first != CellKind::kCollective || key.second.find(gathers ? "scatter" : "gather") == std::string::npos)
+      continue;
+    const auto theirs = median_ns.find(other);
+    if (theirs == median_ns.end() || theirs->second.size() != own->second.size()) continue;
+    double longest = 0, shortest = std::numeric_limits<double>::infinity();
+    for (const auto& [stage, ns] : theirs->second) longest = std::max(longest, ns);
+    for (const auto& [stage, ns] : own->second) shortest = std::min(shortest, ns);
+    if (!(shortest > kFarLonger * longest)) continue;
+    cause.twin = key.second;
+    cause.times = {{CellKind::kCollective, shortest, longest}};
+    return;
+  }
+}
+
+}  // namespace
+
 void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out) {
   const StepGraph& g = scene.graph;
   const auto of_op = std::make_shared<std::vector<uint8_t>>(g.size(), uint8_t{0});  // number of its name; 0: no tail
@@ -102,19 +131,21 @@ void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out) {
   scene.each_op([&](uint32_t op, size_t) {
     if ((*of_op)[op] != 0 && g.stage(op) != kUnknown) taken[(*of_op)[op]][g.stage(op)].push_back(g.dur_ns[op]);
   });
+  std::map<uint8_t, std::map<int32_t, double>> median_ns;
+  for (auto& [number, by_stage] : taken)
+    for (auto& [stage, values] : by_stage) median_ns[number][stage] = std::max(0.0, median_of(std::move(values)));
   for (const auto& [key, number] : names) {
     int32_t longest = kUnknown;
     double own = 0, others = 0;
-    std::map<int32_t, double> medians;
-    for (auto& [stage, values] : taken[number]) {
-      medians[stage] = std::max(0.0, median_of(std::move(values)));
-      if (longest == kUnknown || medians[stage] > medians[longest]) longest = stage;
+    const std::map<int32_t, double>& medians = median_ns[number];
+    for (const auto& [stage, ns] : medians) {
+      if (longest == kUnknown || ns > medians.at(longest)) longest = stage;
     }
     if (medians.size() > 1) {
       std::vector<double> beside;
       for (const auto& [stage, ns] : medians)
         if (stage != longest) beside.push_back(ns);
-      own = medians[longest];
+      own = medians.at(longest);
       others = *std::max_element(beside.begin(), beside.end());  // not even the next one takes half of it
     }
     const bool one_stage = medians.size() > 1 && own > kFarLonger * others;
@@ -136,6 +167,7 @@ void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out) {
     draft.cause.name = key.second;
     draft.cause.cell_kind = key.first;
     draft.cause.certain = true;
+    if (key.first == CellKind::kCollective) tell_twin(names, median_ns, key.second, number, draft.cause);
     draft.without = [of_op, number = number, one_stage, &g, longest, others](uint32_t op, double& dur, double&) {
       if ((*of_op)[op] != number) return;
       // What one stage takes longer is told by itself.
