@@ -3,6 +3,7 @@ tests/cli/explain_planted_test.py) and, where ../shared/tools/incidents is there
 come with it, and others drawn by chance (bench/drawn_incidents.py). The truth is the run without the cause: the same random numbers, one difference."""
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -53,10 +54,21 @@ def planted(tool, folder):
         print(f"\nMedian error of a price {100 * statistics.median(errors):.1f} %, largest {100 * max(errors):.0f} %.\n")
 
 
+def keys_of_row(score, row):
+    """A row of diff in the scorer's vocabulary, with what that does not read: its long step, its micro-batch, all ranks."""
+    found = {"step:" + n for n in re.findall(r"in the longest, step (\d+)", row.get("en", ""))}
+    found |= {"micro-batch:" + n for n in re.findall(r"micro-batch (\d+), on every stage", row.get("en", ""))}
+    found |= {"onset", "trend", "all"} if "all ranks" in row.get("en", "") else set()
+    return score.plain_diff_keys(row) | found
+
+
 def simulated(tool, folder, title, cases):
-    """The shared scorer's own counts, and what it leaves out: shares of what is missed and false, and whether ± covers the truth."""
+    """The shared scorer's own counts, and what it leaves out: shares of what is missed and false, whether ± covers the truth, and rows of
+    diff that name a long step or a micro-batch."""
     import score  # noqa: PLC0415
     import simulate  # noqa: PLC0415
+    if not hasattr(score, "plain_diff_keys"):
+        score.plain_diff_keys, score.diff_keys = score.diff_keys, lambda row: keys_of_row(score, row)
     rows, findings, covered, priced, classes = [], 0, 0, 0, {}
     for case in cases:
         path = os.path.join(folder, case.name + ".csv")

@@ -86,6 +86,7 @@ CASES = {
                                                      'link:1-2', 'every second'),
     'ranks of two stages slow every fourth step': (dict(cost=lambda st, d, s, k, mb: 1.3 if d == 1 and s in (0, 5) and st % 4 == 1 else 1),
                                                    dict(stages=6, dp=4, steps=16), 'rank:6', 'Ranks 6, 11'),
+    'a device slow two steps of five': (dict(cost=lambda st, d, s, k, mb: 1.35 if (d, s) == (1, 2) and st % 5 < 2 else 1), dict(dp=2), 'rank:6', 'in 4 of 10 steps'),
     'one pause in a step that is not long': (dict(pause=lambda st, d, s, k, mb: 240 if (st, s, k, mb) == (4, 2, 'B', 9) else 0), dict(stages=6, micro_batches=24, messages=True),
                                              'rank:2', 'late in step 4'),
     'two stages slow in one step': (dict(cost=lambda st, d, s, k, mb: 2.5 if st == 4 and s in (0, 2) else 1), dict(dp=2), 'stage:2', 'stages 0, 2'),
@@ -201,6 +202,21 @@ class ExplainPlanted(Case):
         first = found['findings'][0]
         self.assertIn('link:0-1', first['causes'], first['title_en'])
         self.assertIn('link:1-0', first['causes'], first['title_en'])
+
+    def test_diff_names_what_became_longer_and_not_the_stage_that_paces_it(self):
+        for name, words, cause, how in (
+                ('micro-batch', 'micro-batch 2, on every stage', lambda st, d, s, k, mb: 2.5 if mb == 2 else 1, {}),
+                ('replicas', 'replicas, of which no two', lambda st, d, s, k, mb: 1 + 0.1 * d, dict(dp=4)),
+                ('replica', 'replica 1, all its ranks', lambda st, d, s, k, mb: 1.3 if d == 1 else 1, dict(dp=4)),
+                ('routing', 'dealt less evenly', lambda st, d, s, k, mb: experts(st, d, s, mb), dict(dp=2, steps=16)),
+                ('all', 'the work of all ranks', lambda st, d, s, k, mb: 1.3 if st >= 5 else 1, {}),
+                ('stage', 'stage 2', lambda st, d, s, k, mb: 1.3 if s == 2 else 1, {})):
+            with self.subTest(name):
+                options = {**WELL, **how}
+                ill = Planted(**options, cost=cause).write(self.dir / f'diff-{name}.csv')
+                well = Planted(**{**options, 'seed': 2}).write(self.dir / f'diff-{name}-well.csv')
+                told = json.loads(run('diff', well, ill, '--format', 'json', '-q', check=0).out)['told']
+                self.assertIn(words, told[0]['en'], told)
 
     def test_late_messages_of_few_are_no_garbage_collection(self):
         late = lambda st, d, a, b, mb, k: 30 if (a, b, k) == (2, 3, 'F') and chance(st, d, mb) < 0.05 else 0  # noqa: E731

@@ -23,7 +23,7 @@ struct DiffRun {
 
 enum class DiffCause : uint8_t {
   kSchedule,  // other schedule, sizes or order: B's graph with A's times
-  kCompute,   // (stage, kind)
+  kCompute,   // (stage, kind), or what a cause of B's own is told of (what)
   kMessages,  // (from stage, to stage): transfer itself, without waiting
   kDelay,     // (stage): between what an operation waits for and its start; of what follows the pipeline (type); of
               // several stages that are beyond noise only together kUnknown
@@ -49,10 +49,19 @@ struct DiffGroup {
   bool sure = false;     // beyond its uncertainty, and at least kLeastDiffShare of A's step
   // Of B: the part that four fifths of the change are in, where the stage has others; and its rank.
   int32_t part = kUnknown, rank = kUnknown;
-  bool sometimes = false;  // of kBetween
-  Text why;                // of kLong: what made the longest one so, a clause; may be empty
-  int64_t paused = 0;      // of kDelay: operations that hold nearly all of it, when they are few; else 0
-  double pause_ns = 0;     // by which their mean start became later
+  bool sometimes = false;   // of kBetween
+  int32_t step = kUnknown;  // of kLong: the longest one
+  Text why;                 // what made it so, a clause; may be empty
+  int64_t paused = 0;       // of kDelay: operations that hold nearly all of it, when they are few; else 0
+  double pause_ns = 0;      // by which their mean start became later
+  // Of kCompute: what B's own causes call the operations that hold the change, "micro-batch 0, on every stage"; else
+  // empty, and the stage's.
+  Text what;
+  // A cause of B is sure that these operations lose time, and A has no such cause: only how much it is differs from
+  // step to step.
+  bool certain = false;
+  // Of delays named by a link: nobody recorded its messages, so that the host may be late as well.
+  bool guessed = false;
 };
 
 struct RunDiff {

@@ -15,6 +15,7 @@ constexpr double kPausesHold = 0.8, kMostPaused = 0.1, kMostLateMessages = 0.3;
 
 // cause, stage, from stage, kind, type
 using Key = std::tuple<DiffCause, int32_t, int32_t, CellKind, int32_t>;
+constexpr int32_t kFirstNamed = 1 << 20;  // of types: above all of a graph's
 
 struct Sums {
   DiffGroup group;
@@ -24,10 +25,13 @@ struct Sums {
 
 class Grouper {
  public:
-  explicit Grouper(const StepGraph& g) : g_(g) {}
+  Grouper(const StepGraph& g, const NamedWork& named) : g_(g), named_(named) {}
 
   Key dur_key(uint32_t op) const {
     const CellKind kind = g_.kind[op];
+    if (is_compute(kind) && named_)
+      if (const uint32_t cause = named_(op); cause != kNoCause)
+        return {DiffCause::kCompute, kUnknown, kUnknown, CellKind::kOther, kFirstNamed + static_cast<int32_t>(cause)};
     if (is_compute(kind)) return {DiffCause::kCompute, g_.stage(op), kUnknown, kind, -1};
     if (!is_message(kind)) return {DiffCause::kTail, kUnknown, kUnknown, kind, g_.type[op]};
     const auto [from, to] = edge_of(op);
@@ -65,12 +69,14 @@ class Grouper {
     return sends ? std::pair(own, other) : std::pair(other, own);
   }
   const StepGraph& g_;
+  const NamedWork& named_;
 };
 
 }  // namespace
 
-DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const std::vector<bool>& usual, size_t most) {
-  const Grouper grouper(b);
+DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const std::vector<bool>& usual, size_t most,
+                            const NamedWork& named) {
+  const Grouper grouper(b, named);
   std::map<Key, Sums> sums;
   const auto add = [&](const Key& key, uint32_t op, double a_ns, double b_ns) {
     Sums& s = sums[key];
@@ -98,7 +104,10 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
   for (size_t i = 0; i < changed.size(); ++i) {
     const auto& [key, s] = *changed[i];
     if (i >= most) {  // all others are one
-      if (i == most) groups.list.push_back({}), groups.list.back().cause = DiffCause::kMore;
+      if (i == most) {
+        groups.list.emplace_back().cause = DiffCause::kMore;
+        groups.named.push_back(kNoCause);
+      }
       index[key] = static_cast<uint32_t>(most);
       DiffGroup& more = groups.list.back();
       more.count += s.group.count;
@@ -110,13 +119,15 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
     DiffGroup group = s.group;
     int32_t type = -1;
     std::tie(group.cause, group.stage, group.from_stage, group.kind, type) = key;
-    if (type >= 0) group.type = b.types[static_cast<size_t>(type)].name;
+    const bool of_cause = group.cause == DiffCause::kCompute && type >= kFirstNamed;
+    groups.named.push_back(of_cause ? static_cast<uint32_t>(type - kFirstNamed) : kNoCause);
+    if (type >= 0 && !of_cause) group.type = b.types[static_cast<size_t>(type)].name;
     double all = 0;
     for (const auto& [part, ns] : s.by_part) all += std::abs(ns);
     const auto steps = static_cast<double>(std::count(usual.begin(), usual.end(), true));
     group.per_rank = static_cast<double>(group.count) / (static_cast<double>(s.by_part.size()) * std::max(steps, 1.0));
     for (const auto& [part, ns] : s.by_part)
-      if (b.dp_count > 1 && std::abs(ns) >= kOneRank * all) group.part = part;
+      if (b.dp_count > 1 && !of_cause && std::abs(ns) >= kOneRank * all) group.part = part;
     groups.list.push_back(std::move(group));
   }
   for (DiffGroup& group : groups.list) {

@@ -128,7 +128,7 @@ Text main_cause(const RunDiff& diff) {
   for (const DiffGroup& g : diff.groups) {
     if (g.cause == DiffCause::kRest || g.cause == DiffCause::kMore) continue;
     by_cause[g.cause] += g.effect_ns;
-    if (g.cause == DiffCause::kCompute) {
+    if (g.cause == DiffCause::kCompute && g.what.empty()) {
       by_stage[g.stage] += g.effect_ns;
       totals[g.stage].first += g.a_ns * static_cast<double>(g.count);
       totals[g.stage].second += g.b_ns * static_cast<double>(g.count);
@@ -169,9 +169,13 @@ Text main_cause(const RunDiff& diff) {
     args.set("from", stage_words(top->from_stage)).set("stage", stage_words(top->stage)).set("type", top->type);
     args.flag("several", top->stage == kUnknown);
     switch (top->cause) {
+      case DiffCause::kCompute:
+        if (!top->what.empty()) return top->what;
+        break;
       case DiffCause::kMessages: return words("diff.cause.link", args);
       case DiffCause::kDelay:
         if (!top->type.empty()) return words("diff.cause.waiting", args);
+        if (top->from_stage != kUnknown && !top->guessed) return words("diff.cause.link", args);
         return words(top->paused > 0 ? "diff.cause.pauses" : "diff.cause.late", args);
       case DiffCause::kTail: return {top->type, top->type};
       case DiffCause::kBetween: return words("diff.cause.between");
@@ -197,15 +201,18 @@ Text group_line(const RunDiff& diff, const DiffGroup& g) {
     case DiffCause::kSchedule:
       if (diff.changes.empty()) return words("diff.group.order");
       return words("diff.group.schedule", args.set("changes", joined(diff.changes, words("list.semicolon"))));
-    case DiffCause::kCompute: return words("diff.group.compute", args.set("kind", kind_words(g.kind)));
+    case DiffCause::kCompute:
+      if (!g.what.empty()) return words("diff.group.named", args.set("what", g.what));
+      return words("diff.group.compute", args.set("kind", kind_words(g.kind)));
     case DiffCause::kMessages: return words(g.paused > 0 ? "diff.late_messages" : "diff.group.messages", args);
     case DiffCause::kDelay:
       if (!g.type.empty()) return words("diff.group.waiting", args);
+      args.flag("few", g.paused > 0).flag("guessed", g.guessed);
       if (g.from_stage != kUnknown) return words("diff.group.late_messages", args);
       return words(g.paused > 0 ? "diff.group.pauses" : "diff.group.late", args);
     case DiffCause::kTail: return words("diff.group.tail", args);
     case DiffCause::kBetween: return words("diff.group.between", args.flag("few", g.sometimes));
-    case DiffCause::kLong: return words("diff.group.long", args.set("why", g.why));
+    case DiffCause::kLong: return words("diff.group.long", args.set("why", g.why).set("step", int64_t{g.step}));
     case DiffCause::kMore: return words("diff.group.more");
     default: return words("diff.group.rest");
   }

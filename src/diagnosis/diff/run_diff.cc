@@ -115,9 +115,10 @@ bool groups_are_sure(const RunDiff& diff) {
   for (const DiffGroup& group : diff.groups) sure_ns += group.sure ? group.effect_ns : 0;
   if (!(sure_ns / diff.change_ns >= 0.5)) return false;
   // That pauses are there is no chance, only how many fall into a step: what they cost scatters, and with it the
-  // change.
+  // change. So it is with a device that is slow in some steps.
   double paused_ns = 0;
-  for (const DiffGroup& group : diff.groups) paused_ns += group.sure && group.paused > 0 ? group.effect_ns : 0;
+  for (const DiffGroup& group : diff.groups)
+    paused_ns += group.sure && (group.paused > 0 || group.certain) ? group.effect_ns : 0;
   const double errors = paused_ns / diff.change_ns >= 0.5 ? 1 : kSureChangeErrors;
   return std::abs(diff.change_ns) >= errors * diff.error_ns;
 }
@@ -178,6 +179,67 @@ std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<ui
   return scattered && sure_together(ns, error_ns) ? merged : none;
 }
 
+// What B's own causes are told of and A's are not: a cause names its operations here too, wherever they ran.
+class NewCauses {
+ public:
+  NewCauses(const CauseList& b, const StepGraph& graph, const Trace& a_trace) : graph_(graph) {
+    if (b.causes.empty()) return;
+    const Run a_run(a_trace);
+    for (const Cause& cause : b.causes) {
+      const auto& known = causes_of(a_run).causes;
+      if (std::none_of(known.begin(), known.end(), [&](const Cause& c) { return is_same(c, cause); }))
+        causes_.push_back(&cause);
+    }
+    // What differs everywhere says nothing of where else work became longer.
+    const bool alone = std::none_of(causes_.begin(), causes_.end(), [](const Cause* c) {
+      return !c->told_with_data && (c->kind == CauseKind::kSlowStage || c->kind == CauseKind::kSlowWorker ||
+                                    c->kind == CauseKind::kSlowGroup || c->kind == CauseKind::kPosition);
+    });
+    for (uint32_t i = 0; i < causes_.size(); ++i) {
+      const Cause& c = *causes_[i];
+      if (c.kind == CauseKind::kPosition && c.stage == kUnknown) by_micro_batch_.emplace(c.micro_batch, i);
+      // Ranks of several stages are told stage by stage, which names them; a replica has all stages.
+      if (c.kind == CauseKind::kSlowGroup && !c.told_with_data && (c.graded || c.whole_replica))
+        for (const int32_t part : c.parts) by_part_.emplace(part, i);
+      const bool everywhere =
+          c.kind == CauseKind::kRouting || c.kind == CauseKind::kLongSequences || c.kind == CauseKind::kAllSlow;
+      if (everywhere && alone && everywhere_ == kNoCause) everywhere_ = i;
+    }
+  }
+
+  uint32_t of(uint32_t op) const {
+    if (const auto at = by_micro_batch_.find(graph_.micro_batch[op]); at != by_micro_batch_.end()) return at->second;
+    if (const auto at = by_part_.find(graph_.part[op]); at != by_part_.end()) return at->second;
+    return everywhere_;
+  }
+  const Cause& cause(uint32_t number) const { return *causes_[number]; }
+  const std::vector<const Cause*>& list() const { return causes_; }
+
+  Text what(uint32_t number) const {
+    const Cause& c = *causes_[number];
+    switch (c.kind) {
+      case CauseKind::kPosition: return words("diff.what.micro_batch", Args().set("number", int64_t{c.micro_batch}));
+      case CauseKind::kRouting: return words("diff.what.routing");
+      case CauseKind::kLongSequences: return words("diff.what.sequences");
+      case CauseKind::kAllSlow: return words("diff.what.all");
+      default: break;
+    }
+    if (c.graded) return words("diff.what.graded");
+    return words("diff.what.replica", Args().set("replica", int64_t{c.dp}));
+  }
+
+ private:
+  static bool is_same(const Cause& a, const Cause& b) {
+    return a.kind == b.kind && a.stage == b.stage && a.from_stage == b.from_stage && a.part == b.part &&
+           a.micro_batch == b.micro_batch;
+  }
+
+  const StepGraph& graph_;
+  std::vector<const Cause*> causes_;
+  std::map<int32_t, uint32_t> by_micro_batch_, by_part_;
+  uint32_t everywhere_ = kNoCause;
+};
+
 }  // namespace
 
 Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
@@ -210,7 +272,11 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   diff.matched = match.matched;
   diff.unmatched = match.unmatched;
   diff.unused = match.unused;
-  DiffGroups groups = group_operations(b.graph, match.a_times, b.usual, kMostDiffGroups);
+  const Run b_run(b_trace);
+  const CauseList& b_causes = causes_of(b_run);
+  const NewCauses fresh(b_causes, b.graph, a_trace);
+  DiffGroups groups =
+      group_operations(b.graph, match.a_times, b.usual, kMostDiffGroups, [&](uint32_t op) { return fresh.of(op); });
 
   // One world a group: B's times in this group alone.
   const size_t count = groups.list.size();
@@ -250,20 +316,31 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
       if (is_compute(b.graph.kind[op])) compute_ns += b.graph.dur_ns[op], ++computed;
   compute_ns /= std::max(computed, 1.0);
   // What B's own causes call a message's is one here too.
-  const Run b_run(b_trace);
-  const CauseList& b_causes = causes_of(b_run);
   const auto name_message = [&](DiffGroup& group) {
-    if (group.cause != DiffCause::kDelay || group.stage == kUnknown) return;
+    if (group.cause != DiffCause::kDelay || group.stage == kUnknown || !group.type.empty()) return;
     for (const Cause& cause : b_causes.causes)
-      if (cause.kind == CauseKind::kMessageTail && !cause.guessed && cause.stage == group.stage &&
-          group.effect_ns <= 2 * cause.lost_ns)
-        group.from_stage = cause.from_stage;
+      if ((cause.kind == CauseKind::kMessageTail || (cause.kind == CauseKind::kSlowLink && !cause.both_ways)) &&
+          cause.stage == group.stage && group.effect_ns <= 2 * cause.lost_ns)
+        group.from_stage = cause.from_stage, group.guessed = cause.guessed;
   };
-  const auto add = [&](DiffGroup group, std::pair<double, double> effect) {
+  // What a cause of B's is certain of, in some steps alone perhaps, is no chance here.
+  const auto is_certain = [&](const DiffGroup& group, uint32_t named) {
+    if (group.cause != DiffCause::kCompute || !(group.effect_ns > group.error_ns)) return false;
+    return std::any_of(fresh.list().begin(), fresh.list().end(), [&](const Cause* cause) {
+      const bool own = named != kNoCause ? cause == &fresh.cause(named)
+                       : cause->kind == CauseKind::kSlowWorker
+                           ? cause->stage == group.stage && (group.part == kUnknown || cause->part == group.part)
+                           : cause->kind == CauseKind::kSlowStage && cause->stage == group.stage;
+      return own && cause->certain && group.effect_ns <= 2 * cause->lost_ns;
+    });
+  };
+  const auto add = [&](DiffGroup group, std::pair<double, double> effect, uint32_t named = kNoCause) {
     std::tie(group.effect_ns, group.error_ns) = effect;
+    if (named != kNoCause) group.what = fresh.what(named);
+    group.certain = is_certain(group, named);
     const bool sure_pauses = group.paused >= kLeastPauses && group.pause_ns >= kLongPause * compute_ns &&
                              group.effect_ns >= least_ns && group.effect_ns > group.error_ns;
-    group.sure = sure(group.effect_ns, group.error_ns) || sure_pauses;
+    group.sure = sure(group.effect_ns, group.error_ns) || sure_pauses || (group.certain && group.effect_ns >= least_ns);
     if (group.part != kUnknown) group.rank = b_trace.parts[static_cast<size_t>(group.part)].rank;
     told += group.effect_ns;
     name_message(group);
@@ -298,7 +375,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
     DiffGroup& group = groups.list[order[i]];
     tell_pauses(changes[order[i]], group);
     if (!merged[order[i]]) {
-      add(std::move(group), pairs.change(step_in(summed, i), step_in(summed, i + 1)));
+      add(std::move(group), pairs.change(step_in(summed, i), step_in(summed, i + 1)), groups.named[order[i]]);
       continue;
     }
     together.count += group.count;
@@ -353,9 +430,23 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
       if (longest != steps.end()) {
         const LongReason why = long_reason(b_trace, *longest);
         group.why = why.text;
+        group.step = longest->step;
         group.stage = longest->stage, group.from_stage = longest->from_stage;
         group.part = longest->part;
         if (group.part != kUnknown) group.rank = b_trace.parts[static_cast<size_t>(group.part)].rank;
+      } else if (!b_causes.causes.empty()) {
+        // All of them are long for what the causes tell of the other steps too.
+        const Cause& most = *std::max_element(b_causes.causes.begin(), b_causes.causes.end(),
+                                              [](const Cause& x, const Cause& y) { return x.lost_ns < y.lost_ns; });
+        size_t longest_step = b.graph.steps.size();
+        for (size_t s = 0; s < b.graph.steps.size(); ++s)
+          if (!b.usual[s] &&
+              (longest_step == b.graph.steps.size() || b.graph.steps[s].span_ns > b.graph.steps[longest_step].span_ns))
+            longest_step = s;
+        if (most.kind == CauseKind::kPauses || most.kind == CauseKind::kMessageTail) {
+          group.why = words(most.kind == CauseKind::kPauses ? "diff.long.pauses" : "diff.long.messages");
+          if (longest_step < b.graph.steps.size()) group.step = b.graph.steps[longest_step].step;
+        }
       }
     }
     add_recorded(std::move(group), 0, true);
