@@ -489,10 +489,17 @@ class TimelineBuilder {
     });
   }
 
+  // The range of a whole step, with nothing around it: it says nothing of what the host does in it.
+  bool is_whole_step(uint32_t node) const {
+    for (; node != kHostRoot; node = out_.nodes[node].parent)
+      if (profiler_step_number(trace_.names.text(out_.nodes[node].name)) < 0) return false;
+    return true;
+  }
   IdleOwner owner_of(uint32_t node, uint32_t slice, bool in_call, int64_t stretch_ns) const {
     if (slice == kNoSliceIndex) return stretch_ns < kDispatchNs ? IdleOwner::kDispatch : IdleOwner::kUnseen;
     const IdleOwner context = out_.nodes[node].context;
     if (context != IdleOwner::kUnseen) return context;
+    if (is_whole_step(node)) return stretch_ns < kDispatchNs ? IdleOwner::kDispatch : IdleOwner::kUnseen;
     // What the driver does within a call (it loads a module, flushes a buffer) is that call's time.
     uint32_t call = slice;
     while (category(call) == Category::kOverhead && s_.parent[call] < call) call = s_.parent[call];

@@ -47,6 +47,19 @@ class ProfileFaults(Case):
         self.assertEqual(told['findings'], [])
         self.assertRegex(told['title_en'], 'cut off')
 
+    def test_what_ranks_that_were_not_given_hold_up_is_not_called_transfer(self):
+        profile_faults.make('late-rank', str(self.dir / 'part'))
+        (self.dir / 'part' / 'rank1.json').unlink()
+        told = json.loads(run('explain', self.dir / 'part', '--format', 'json', '-q', check=0).out)
+        first = told['findings'][0]
+        self.assertEqual(first['id'], 'comm.exposed')
+        self.assertIn('Of the 3 ranks that meet there 2 were given', first['detail_en'])
+
+    def test_kernels_are_not_judged(self):
+        _, told = self.told('healthy')
+        self.assertNotIn('Healthy', told['title_en'])
+        self.assertIn('Nothing keeps the devices from computing', told['title_en'])
+
     def test_the_closing_sentence_names_every_line_that_no_finding_tells(self):
         _, told = self.told('healthy')
         for part in told['parts']:

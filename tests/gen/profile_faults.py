@@ -200,6 +200,14 @@ def many_small(place, rank):
                     rank.work('void at::native::vectorized_elementwise_kernel<4>', 2.0)
 
 
+def unnamed(place, rank):
+    if place == 'end':
+        rank.drain()
+        rank.t += 9000.0
+        with rank.within('user_annotation', 'Optimizer.step#SGD.step'), rank.op('aten::_foreach_add_'):
+            rank.work(GEMM, 100.0)
+
+
 def late_rank(place, rank):
     if place == 'begin' and rank.number == 1:
         with rank.frame('data.py(7): decode', 10e3):
@@ -221,6 +229,7 @@ CASES = {
     'pageable': (pageable, 1, ('copies.pageable',), ('hipMemcpyWithStream', 'aten::copy_', 'scheduler.py(31): load_weights')),
     'waits': (waits_often, 1, ('host.sync', 'host.busy'), ('cudaStreamSynchronize', 'model.py(30): check')),
     'small': (many_small, 1, ('launch.bound',), ('Optimizer.step#SGD.step',)),
+    'unnamed': (unnamed, 1, ('device.idle',), ('no slice says', 'What comes next is cudaLaunchKernel in aten::_foreach_add_ in Optimizer.step#SGD.step')),
     'late-rank': (late_rank, 3, ('rank.late',), ('Rank 1', 'data.py(7): decode')),
 }
 

@@ -167,6 +167,7 @@ Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
     args.flag("drains", loss.kind == LossKind::kDrain).set("beside", loss.beside.text());
     add_detail(x, words("profile.loss.beside", args));
   }
+  if (!loss.next.empty()) add_detail(x, words("profile.loss.next", Args().set("next", loss.next.text())));
   say_short_kernels(f, j, x);
   say_place(f, j, x);
   if (loss.kind == LossKind::kIdle) advise(f, loss, x);
@@ -243,6 +244,9 @@ void name_exposed(const ProfileAccount& account, LossKind kind, std::string_view
   args.set("stream", loss->stream >= 0 ? std::to_string(loss->stream) : "");
   args.set("waiting", loss->waiting >= 0 ? std::to_string(loss->waiting) : "");
   set_detail(x, words("profile.most", args));
+  const auto given = static_cast<int64_t>(account.size());
+  if (loss->members > given)
+    add_detail(x, words("profile.exposed.absent", Args().count("members", loss->members).count("given", given)));
   if (x.cause.empty()) x.cause = loss->at.key();
 }
 

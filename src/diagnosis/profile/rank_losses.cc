@@ -176,6 +176,7 @@ class LossFinder {
     out.keys.assign(t_.idle_of_key.size(), false);
     const std::vector<bool> in = below(c);
     double pauses = 0, fixed = 0;  // fewer, longer kernels have none of these pauses
+    int64_t longest_end = 0;
     for (uint32_t n = 0; n < t_.nodes.size(); ++n) {
       if (!in[n]) continue;
       const OwnerKey key = owner_key(n, c.owner);
@@ -189,6 +190,13 @@ class LossFinder {
       if (static_cast<double>(longest.dur_ns) <= x.longest_ns) continue;
       x.longest_ns = static_cast<double>(longest.dur_ns);
       x.longest_step = step_at(longest.start_ns);
+      longest_end = longest.start_ns + longest.dur_ns;
+    }
+    if (x.at.empty()) {
+      const auto next = std::partition_point(t_.host.begin(), t_.host.end(), [&](const DeviceTimeline::HostItem& item) {
+        return item.start_ns < longest_end;
+      });
+      if (next != t_.host.end() && next->slice != kNoSliceIndex) x.next = culprit_of(next->node);
     }
     // Work that could then run earlier beside other work is another gain, and not of this gap.
     x.recorded_ns -= fixed;
@@ -321,6 +329,7 @@ class LossFinder {
       x.kind = key.first ? LossKind::kCopy : LossKind::kCollective;
       x.what = label_of(worst);
       x.recorded_ns = g.exposed_ns;
+      if (const CollectiveFact* fact = fact_of(part_.collectives, worst.slice)) x.members = fact->group_size;
       if (worst.launch >= 0) x.at = culprit_of(t_.host[static_cast<size_t>(worst.launch)].node);
       x.stream = part_.streams[part_.slices.stream_id[worst.slice]];
       if (const int32_t next = waits_for[g.worst]; next >= 0)

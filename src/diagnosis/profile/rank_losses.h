@@ -41,7 +41,9 @@ struct RankLoss {
   IdleOwner owner = IdleOwner::kUnseen;
   Culprit at;
   Culprit beside;          // kDrain: what the host did after the wait; kIdle: the wait that ran the devices dry
+  Culprit next;            // kIdle that no slice names: the call after the longest piece of it
   std::string what;        // collective or copy by name
+  int64_t members = 0;     // kCollective: of its group; 0: not known
   int64_t stream = -1;     // of copies
   int64_t waiting = -1;    // the stream that waited for them; −1: none was seen to
   double recorded_ns = 0;  // the idle or exposed time itself
