@@ -11,7 +11,10 @@ namespace {
 
 AccountPart part_of(const AccountLine& line) {
   std::string name = "account." + std::string(line.id);
-  if (line.id == "tail") name += line.kind == CellKind::kOptimizer ? ".optimizer" : ".collective";
+  if (line.id == "tail")
+    name += line.kind == CellKind::kOptimizer    ? ".optimizer"
+            : line.kind == CellKind::kCollective ? ".collective"
+                                                 : ".idle";
   const Text label = words(name, Args().set("name", line.name));
   return {std::string(line.id), line.name, label.en, label.zh, line.ns};
 }

@@ -90,11 +90,17 @@ class CauseWords {
 
   // Several slow stages, or links, are one finding, with one price: `all` of them, the one that costs most first.
   void add_further(const std::vector<const Cause*>& all, Finding& f) const {
+    const Cause& first = *all.front();
+    if (is_one_direction(all) && !first.lost_course.varies()) {
+      Args args = common(first);
+      args.flag("forward", first.from_stage < first.stage);
+      const Text title = words("link.slow.direction.title", args), detail = words("link.slow.direction.detail", args);
+      f.title_en = title.en, f.title_zh = title.zh, f.detail_en = detail.en, f.detail_zh = detail.zh;
+    }
     for (size_t i = 1; i < all.size(); ++i) {
       add_detail(f, words(f.id + ".further", common(*all[i])));
       f.cause += " " + places_of(*all[i]);
     }
-    const Cause& first = *all.front();
     if (all.size() == 1 || !(first.joint_ns > 0)) return;
     add_detail(f,
                words(f.id + ".joint", Args().set("joint", share(first.joint_ns)).set("alone", share(first.lost_ns))));
@@ -151,6 +157,15 @@ class CauseWords {
     f.price.assumption_en = assumption.en, f.price.assumption_zh = assumption.zh;
   }
 
+  // Slow links that are all links between neighbours, one way.
+  bool is_one_direction(const std::vector<const Cause*>& all) const {
+    if (stages_ < 3 || all.size() + 1 != static_cast<size_t>(stages_)) return false;
+    const bool forward = all.front()->from_stage < all.front()->stage;
+    return std::all_of(all.begin(), all.end(), [&](const Cause* c) {
+      return c->kind == CauseKind::kSlowLink && !c->both_ways && c->dp == kUnknown &&
+             c->stage - c->from_stage == (forward ? 1 : -1);
+    });
+  }
   static std::string places_of(const Cause& c) {
     const std::string stage = std::to_string(c.stage), from = std::to_string(c.from_stage);
     if (c.kind == CauseKind::kSlowStage) return "stage:" + stage;
@@ -224,7 +239,8 @@ class CauseWords {
     const bool two = c.mirror != kUnknown;  // the same layers, once for each direction
     f.cause = places_of(c);
     args.flag("last", is_end(c, true)).flag("first", is_end(c, false)).flag("two", two);
-    args.set("mirror", int64_t{c.mirror}).flag("alone", replicas_ <= 1 && !two);
+    args.set("mirror", int64_t{c.mirror}).flag("alone", replicas_ <= 1 && !two && !c.one_kind);
+    if (c.one_kind && !c.sometimes) args.set("one", words("cell." + std::string(kind_code(c.times.front().kind))));
     const Text end = words("stage.slow.end", args);
     // Of a stage whose end layers cannot lighten, that end comes first.
     args.set("end", end).flag("end_first", c.layers_bring_little() && !end.empty());
@@ -310,6 +326,7 @@ class CauseWords {
 
   void late_worker(const Cause& c, Args& args, Finding& f) const {
     f.cause = "rank:" + rank(c.part);
+    if (c.cell_kind != CellKind::kOther) args.set("kind", words("cell." + std::string(kind_code(c.cell_kind))));
     say(f, "rank.late_launch", args);
     f.evidence = {"stragglers", "straggler-workers"};
   }
@@ -359,12 +376,27 @@ class CauseWords {
   }
 
   void position(const Cause& c, Args& args, Finding& f) const {
-    const std::string mb = std::to_string(c.micro_batch), s = std::to_string(c.stage);
-    const std::string cell = std::string(kind_code(c.cell_kind)) + mb;
-    const bool everywhere = c.stage == kUnknown;
-    f.cause = everywhere ? "micro-batch:" + mb : "cell:" + s + "." + cell + " micro-batch:" + mb + " stage:" + s;
-    say(f, f.id, args.set("micro_batch", mb).set("cell", cell).flag("first", c.micro_batch == 0));
+    constexpr int32_t kMostKeys = 8;
+    const std::string s = std::to_string(c.stage), code(kind_code(c.cell_kind));
     f.evidence = {"forward-backward", ""};
+    if (c.cell_kind != CellKind::kOther) args.set("kind", words("cell." + code));
+    if (c.within.varies()) {
+      f.cause = c.stage == kUnknown ? "micro-batches" : "stage:" + s;
+      args.flag("trend", c.within.kind == CourseKind::kTrend).flag("rises", c.within.high > c.within.low);
+      say(f, "micro_batch.slow.within", args.set("at", static_cast<int64_t>(c.within.from)));
+      return;
+    }
+    const auto number = [](int32_t mb) { return std::to_string(mb); };
+    for (int32_t mb = c.micro_batch; mb <= std::min(c.last_micro_batch, c.micro_batch + kMostKeys - 1); ++mb) {
+      f.cause += f.cause.empty() ? "" : " ";
+      if (c.stage != kUnknown) f.cause += "cell:" + s + "." + code + number(mb) + " ";
+      f.cause += "micro-batch:" + number(mb);
+    }
+    if (c.stage != kUnknown) f.cause += " stage:" + s;
+    const bool several = c.last_micro_batch > c.micro_batch;
+    args.set("micro_batch", number(c.micro_batch)).set("cell", code + number(c.micro_batch));
+    if (several) args.set("last", number(c.last_micro_batch)).set("last_cell", code + number(c.last_micro_batch));
+    say(f, f.id, args.flag("first", c.micro_batch == 0).flag("every", c.every_stage));
   }
 
   void routing(const Cause& c, Args& args, Finding& f) const {
@@ -444,6 +476,12 @@ class CauseWords {
   }
 
   void tail(const Cause& c, Args& args, Finding& f) const {
+    if (c.cell_kind == CellKind::kOther) {  // what passes before them
+      f.cause = "tail:idle host" + (c.name.empty() ? "" : " tail:" + dashed(c.name));
+      say(f, "tail.exposed.idle", args.set("lost_time", ms(c.lost_ns)));
+      f.evidence = {"waterfall", "waterfall"};
+      return;
+    }
     const bool optimizer = c.cell_kind == CellKind::kOptimizer;
     f.cause = optimizer ? "tail:optimizer" : "tail:collective";
     if (!c.name.empty()) f.cause += " tail:" + c.name;

@@ -170,6 +170,7 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     f.cause = pair ? "messages link:0-1 link:1-0" : "messages";
     Args args;
     args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike).flag("pair", pair);
+    args.flag("recorded", graph.source != GraphSource::kComputeCells || graph.messages_recorded);
     args.flag("links", std::any_of(causes.causes.begin(), causes.causes.end(),
                                    [](const Cause& c) { return c.kind == CauseKind::kSlowLink; }));
     say(f, "messages.slow", args);

@@ -51,13 +51,16 @@ struct Cause {
   int32_t mirror = kUnknown;       // of a stage: the one with the same layers for the other direction, slow as well
   int32_t chunk = kUnknown;        // of a stage with several of which one is slow
   int32_t from_stage = kUnknown;   // of a link
-  int32_t micro_batch = kUnknown;  // of a position: always that one; stage kUnknown: on every stage
-  double correlation = 0;          // of routing: of forwards with backwards of the same cells
-  std::vector<int32_t> parts;      // of a slow group: the ranks that are slow together
-  bool whole_replica = false;      // of a slow group or worker: all ranks of its replica are
-  bool graded = false;             // of a slow group: no two replicas are alike, so that none of them is the usual one
-  int32_t fastest = kUnknown;      // of a graded one: the replica that the others are measured by
-  double otherwise_ns = 0;         // what it costs by another reading of what is normal; of a graded one by the median
+  int32_t micro_batch = kUnknown;  // of a position: always that one; stage kUnknown: on most stages
+  int32_t last_micro_batch = kUnknown;  // of a position: the last of several in a row that are long alike
+  bool every_stage = false;             // of a position on most stages: on all of them
+  Course within;                        // of a position: the shape that all micro-batches of a step have
+  double correlation = 0;               // of routing: of forwards with backwards of the same cells
+  std::vector<int32_t> parts;           // of a slow group: the ranks that are slow together
+  bool whole_replica = false;           // of a slow group or worker: all ranks of its replica are
+  bool graded = false;         // of a slow group: no two replicas are alike, so that none of them is the usual one
+  int32_t fastest = kUnknown;  // of a graded one: the replica that the others are measured by
+  double otherwise_ns = 0;     // what it costs by another reading of what is normal; of a graded one by the median
   // Of routing: replicas that have more work all along, which the same data may be. They are told with it: `joint_ns`.
   std::vector<int32_t> replicas;
   bool told_with_data = false;  // of a slow group or worker: routing tells it
@@ -72,6 +75,7 @@ struct Cause {
   int32_t part = kUnknown;  // of a worker: its first rank; of late starts: the worst rank
   double ratio = 1;         // its time to the others'; of late starts: share of the worst rank's cells
   std::vector<CauseTimes> times;
+  bool one_kind = false;      // of a stage: its work of other kinds takes no longer than the other stages'
   bool hosts_prompt = false;  // late starts: what waits for its own rank alone is not late, so that no host is to blame
   bool collector = false;     // pauses: rare, long and on several ranks, as a garbage collector's are
   std::string name;           // between steps, tail: what it is called; "" of what nobody named

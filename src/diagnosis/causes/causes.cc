@@ -333,7 +333,9 @@ CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
       const bool beside = cause.stage != kUnknown || !cause.twin.empty();
       const double least = beside ? kLeastLost * list.step_ns : std::max(kLeastTail * list.step_ns, shortest_ns);
       if (cause.lost_ns < least) {
-        left.push_back({"tail", cause.name, cause.cell_kind, cause.lost_ns});
+        // Where they start at once there is no time before them.
+        if (cause.cell_kind != CellKind::kOther || cause.lost_ns >= 1)
+          left.push_back({"tail", cause.name, cause.cell_kind, cause.lost_ns});
         continue;
       }
       const double usual_ns = cause.twin.empty() ? shortest_ns : cause.times.front().others_ns;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/number.h"
 #include "model/stage_costs.h"
 
 namespace stageline {
@@ -18,6 +19,7 @@ constexpr double kMostOfBatches =
     0.25;  // of a stage's micro-batches: where more are long, and not one of several, position does not tell
 constexpr double kMostPlaces = 0.5;  // of the places of a micro-batch: from so many on it is the micro-batch's
 constexpr size_t kMostCells = 10'000'000;
+constexpr size_t kMostPositions = 200;
 
 struct Seen {
   int64_t count = 0;
@@ -28,6 +30,101 @@ struct Seen {
     return n > 1 ? std::sqrt(std::max(0.0, (squares - sum * sum / n) / (n - 1))) : 0;
   }
 };
+
+struct PlaceKind {
+  int32_t stage = kUnknown, chunk = kUnknown;
+  CellKind kind = CellKind::kOther;
+};
+
+// How cells of some places, which are of one kind, go with the number of their micro-batch: of every micro-batch the
+// median over places, where all of them agree by half of that. No shape: nothing.
+Course shape_of(const std::vector<Seen>& seen, const std::vector<size_t>& places, size_t m) {
+  std::vector<double> by_batch(m, kNaN);
+  for (size_t b = 0; b < m; ++b) {
+    std::vector<double> ratios;
+    for (const size_t p : places)
+      if (seen[p * m + b].count >= kLeastSeen) ratios.push_back(seen[p * m + b].mean());
+    if (!ratios.empty()) by_batch[b] = median_of(std::move(ratios));
+  }
+  Course course = course_of(by_batch);
+  // A few at either end are told by themselves.
+  const double few = kMostOfBatches * static_cast<double>(m);
+  const auto after = static_cast<double>(course.high_count), before = static_cast<double>(m) - after;
+  const bool shaped =
+      course.kind == CourseKind::kTrend || (course.kind == CourseKind::kOnset && std::min(before, after) > few);
+  const auto [low, high] = std::minmax(course.low, course.high);
+  if (!shaped || !(low > 0) || high < kLongPosition * low || high - low < kErrors * course.noise) return {};
+  const double middle = (low + high) / 2;
+  const bool all = std::all_of(places.begin(), places.end(), [&](size_t p) {
+    Seen less, more;
+    for (size_t b = 0; b < m; ++b) {
+      Seen& sum = course.level[b] > middle ? more : less;
+      sum.count += seen[p * m + b].count, sum.sum += seen[p * m + b].sum;
+    }
+    // Of a trend the means of both halves differ by half of what its ends do.
+    const double least = (high / low - 1) / (course.kind == CourseKind::kTrend ? 4 : 2);
+    return less.count > 0 && more.count > 0 && more.mean() >= (1 + least) * less.mean();
+  });
+  return all ? course : Course{};
+}
+
+bool alike(const Course& a, const Course& b) {
+  return a.kind == b.kind && a.from == b.from && (a.high > a.low) == (b.high > b.low);
+}
+
+// Shapes that all stages have, kind by kind, where kinds of one shape are one position; where none is, those that all
+// the work of one stage has.
+template <class Each>
+void find_shapes(const StepGraph& g, const std::vector<Seen>& seen, const std::vector<PlaceKind>& what, size_t m,
+                 const Each& each, CellPositions& out) {
+  std::map<CellKind, std::vector<size_t>> of_kind;
+  std::set<int32_t> stages;
+  for (size_t p = 0; p < what.size(); ++p)
+    if (what[p].kind != CellKind::kOther) of_kind[what[p].kind].push_back(p), stages.insert(what[p].stage);
+  std::vector<uint8_t> number(what.size(), 0);  // by place: 1 + into out.list; 0: none
+  std::vector<Course> shape(what.size());
+  const auto take = [&](const std::vector<size_t>& places, bool everywhere) {
+    Course course = shape_of(seen, places, m);
+    if (!course.varies() || out.list.size() == kMostPositions) return;
+    CellPosition position;
+    position.kind = what[places.front()].kind;
+    position.every_stage = everywhere;
+    if (!everywhere) position.stage = what[places.front()].stage, position.chunk = what[places.front()].chunk;
+    position.last_micro_batch = static_cast<int32_t>(m) - 1;
+    position.ratio = std::max(course.low, course.high) / std::min(course.low, course.high);
+    position.within = course;
+    const auto same = std::find_if(out.list.begin(), out.list.end(), [&](const CellPosition& other) {
+      return other.stage == position.stage && other.chunk == position.chunk && alike(other.within, course);
+    });
+    for (const size_t p : places) shape[p] = course, number[p] = static_cast<uint8_t>(same - out.list.begin() + 1);
+    if (same == out.list.end())
+      out.list.push_back(std::move(position));
+    else
+      same->kind = CellKind::kOther;
+  };
+  for (const auto& [kind, places] : of_kind) take(places, true);
+  std::map<std::pair<int32_t, int32_t>, std::vector<size_t>> of_stage;  // by stage and chunk
+  if (out.list.empty() && stages.size() > 1)
+    for (const auto& [kind, places] : of_kind)
+      for (const size_t p : places) of_stage[{what[p].stage, what[p].chunk}].push_back(p);
+  for (const auto& [stage, places] : of_stage) {
+    const Course first = shape_of(seen, {places.front()}, m);
+    const bool all = first.varies() && places.size() > 1 && std::all_of(places.begin(), places.end(), [&](size_t p) {
+                       return alike(shape_of(seen, {p}, m), first);
+                     });
+    for (const size_t p : places)
+      if (all) take({p}, false);
+  }
+  if (out.list.empty()) return;
+  out.factor.assign(g.size(), 1.0F);
+  out.of.assign(g.size(), 0);
+  each([&](size_t, uint32_t op, size_t at) {
+    const Course& course = shape[at / m];
+    if (!course.varies()) return;
+    out.factor[op] = static_cast<float>(course.level[at % m] / std::min(course.low, course.high));
+    out.of[op] = number[at / m];
+  });
+}
 
 }  // namespace
 
@@ -51,6 +148,10 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
     const double r = ratio(op);
     ++seen[at].count, seen[at].sum += r, seen[at].squares += r * r;
   });
+  std::vector<PlaceKind> what(places);
+  each([&](size_t, uint32_t op, size_t at) { what[at / m] = {g.stage(op), g.chunk[op], g.kind[op]}; });
+  find_shapes(g, seen, what, m, each, out);
+  if (!out.list.empty()) return out;
   std::vector<double> deviations;
   for (const Seen& cell : seen)
     if (cell.count >= kLeastSeen) deviations.push_back(cell.deviation());
@@ -80,35 +181,62 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
     if (!alone && static_cast<double>(too_long) > kMostOfBatches * static_cast<double>(known))
       for (size_t b = 0; b < m; ++b) is_long[p * m + b] = 0;
   }
-  std::vector<uint8_t> whole(m, 0);  // micro-batches that are long at most of their places
+  std::vector<uint8_t> whole(m, 0);    // micro-batches that are long at most of their places
+  std::vector<uint8_t> everywhere(m);  // of these: on every stage
+  std::vector<CellKind> kinds(m);      // of these: the kind of all their long places; kOther: of several
   bool any = false;
   for (size_t b = 0; b < m; ++b) {
     size_t known = 0, too_long = 0;
-    for (size_t p = 0; p < places; ++p) known += seen[p * m + b].count > 0, too_long += is_long[p * m + b];
+    std::set<int32_t> stages, long_stages;
+    std::set<CellKind> long_kinds;
+    for (size_t p = 0; p < places; ++p) {
+      if (seen[p * m + b].count == 0) continue;
+      ++known;
+      stages.insert(what[p].stage);
+      if (is_long[p * m + b] == 0) continue;
+      ++too_long;
+      long_stages.insert(what[p].stage), long_kinds.insert(what[p].kind);
+    }
     whole[b] = too_long > 1 && static_cast<double>(too_long) >= kMostPlaces * static_cast<double>(known);
+    everywhere[b] = long_stages.size() == stages.size();
+    kinds[b] = long_kinds.size() == 1 ? *long_kinds.begin() : CellKind::kOther;
     any = any || too_long > 0;
   }
   if (!any) return out;
   out.factor.assign(g.size(), 1.0F);
   out.of.assign(g.size(), 0);
-  std::map<std::pair<size_t, size_t>, size_t> number;  // (place or all, micro-batch) → into list
+  // The first of those in a row that are long at the same place, or everywhere in what is alike.
+  const auto first_of = [&](size_t at) {
+    size_t b = at % m;
+    const size_t p = at / m;
+    if (whole[b] != 0) {
+      while (b > 0 && whole[b - 1] != 0 && kinds[b - 1] == kinds[b] && everywhere[b - 1] == everywhere[b]) --b;
+    } else {
+      while (b > 0 && whole[b - 1] == 0 && is_long[p * m + b - 1] != 0) --b;
+    }
+    return b;
+  };
+  std::map<std::pair<size_t, size_t>, size_t> number;  // (place or all, first micro-batch) → into list
   std::vector<int64_t> cells;
   each([&](size_t s, uint32_t op, size_t at) {
     if (!is_long[at]) return;
-    const size_t b = at % m, p = whole[b] ? places : at / m;
-    const auto [entry, fresh] = number.try_emplace({p, b}, out.list.size());
-    if (fresh && out.list.size() < 200) {
+    const size_t b = at % m, p = whole[b] ? places : at / m, first = first_of(at);
+    const auto [entry, fresh] = number.try_emplace({p, first}, out.list.size());
+    if (fresh && out.list.size() < kMostPositions) {
       CellPosition position;
-      position.micro_batch = static_cast<int32_t>(b);
-      if (!whole[b]) position.stage = g.stage(op), position.chunk = g.chunk[op], position.kind = g.kind[op];
+      position.micro_batch = position.last_micro_batch = static_cast<int32_t>(first);
+      position.every_stage = everywhere[b] != 0;
+      position.kind = whole[b] ? kinds[b] : g.kind[op];
+      if (!whole[b]) position.stage = g.stage(op), position.chunk = g.chunk[op];
       out.list.push_back(position);
       cells.push_back(0);
     }
     if (entry->second >= out.list.size()) return;
     out.factor[op] = static_cast<float>(seen[at].mean());
     out.of[op] = static_cast<uint8_t>(entry->second + 1);
-    if (!counts[s]) return;
     CellPosition& position = out.list[entry->second];
+    position.last_micro_batch = std::max(position.last_micro_batch, static_cast<int32_t>(b));
+    if (!counts[s]) return;
     position.own_ns += g.dur_ns[op], position.usual_ns += g.dur_ns[op] / ratio(op);
     ++cells[entry->second];
   });

@@ -9,17 +9,22 @@
 #include <functional>
 #include <vector>
 
+#include "model/course.h"
 #include "pipeline/replay/step_graph.h"
 
 namespace stageline {
 
 struct CellPosition {
-  int32_t micro_batch = 0;
-  int32_t stage = kUnknown;  // kUnknown: on every stage
+  int32_t micro_batch = 0, last_micro_batch = 0;  // neighbours that are long alike are one position
+  int32_t stage = kUnknown;                       // kUnknown: on most stages
+  bool every_stage = false;                       // of one on most stages: on all of them
   int32_t chunk = kUnknown;
-  CellKind kind = CellKind::kOther;  // kOther: of every kind
+  CellKind kind = CellKind::kOther;  // kOther: of several kinds
   double ratio = 1;                  // to the usual cell of the same place
   double own_ns = 0, usual_ns = 0;   // means
+  // Of all micro-batches of a step: how the time of a cell goes with their number, on all stages. low and high are
+  // ratios to the usual cell.
+  Course within;
 };
 
 struct CellPositions {
@@ -28,6 +33,10 @@ struct CellPositions {
   std::vector<uint8_t> of;    // by operation: 1 + into list; empty or 0: none
 };
 
+// Where all stages take more from one micro-batch of a step on, or more with each, that is the position: `within`.
+//
+//     backwards   1.0 1.0 1.0 1.0 1.3 1.3 1.3 1.3     gradients are reduced beside the later ones
+//
 // `ratio`: of an operation to the usual one of its place (stage, chunk, kind); 0 of those that tell nothing. `place`:
 // its place, below `places`. Expects the steps that `counts` names to be three or more. O(operations).
 CellPositions find_positions(const StepGraph& graph, const std::vector<bool>& counts,

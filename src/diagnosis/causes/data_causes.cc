@@ -17,6 +17,9 @@ void draft_positions(const CauseScene& scene, std::vector<CauseDraft>& out) {
     draft.cause.chunk = position.chunk;
     draft.cause.cell_kind = position.kind;
     draft.cause.micro_batch = position.micro_batch;
+    draft.cause.last_micro_batch = position.last_micro_batch;
+    draft.cause.every_stage = position.every_stage;
+    draft.cause.within = position.within;
     draft.cause.ratio = position.ratio;
     draft.cause.times = {{position.kind, position.own_ns, position.usual_ns}};
     draft.cause.certain = true;

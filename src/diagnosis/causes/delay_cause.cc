@@ -93,6 +93,7 @@ class Delays {
     for (uint32_t worker = 0; worker < medians.size() && worked_ > 1; ++worker)
       if (medians[worker] - usual_ns_ >= kLateWorker * cell_ns_)
         late_.emplace_back(worker, medians[worker] - usual_ns_);
+    if (!late_.empty()) compare_late_workers();
     find_messages();
     count_late();
     ask_hosts();
@@ -104,6 +105,15 @@ class Delays {
 
   bool known() const { return cells_ >= kLeastCells; }
   const LateWorkers& late_workers() const { return late_; }
+  // Those that may be late for what messages bring: not one whose only late direction has none.
+  LateWorkers late_receivers() const {
+    LateWorkers late = late_;
+    std::erase_if(late, [&](const auto& one) {
+      const auto way = one_way_.find(one.first);
+      return way != one_way_.end() && sender_of({one.first, way->second.forward}) == kUnknown;
+    });
+    return late;
+  }
 
   // Whether hosts start work late, by cells that wait for their own rank alone: no message can make these late.
   //
@@ -218,13 +228,19 @@ class Delays {
       draft.cause.part = worker.part;
       draft.cause.pause_ns = by;
       draft.cause.times = {{CellKind::kOther, by + usual_ns_, usual_ns_ < kLateStart * by ? 0 : usual_ns_}};
-      draft.cause.count = draft.cause.of = static_cast<int64_t>(delays_.of(number).size());
-      draft.cause.certain = nearly_all_late(delays_.of(number), by);
+      const auto way = one_way_.find(number);
+      const bool both = way == one_way_.end();
+      const std::span<const double> delays = both ? delays_.of(number) : way->second.delays;
+      if (!both) draft.cause.cell_kind = way->second.forward ? CellKind::kForward : CellKind::kBackward;
+      draft.cause.count = draft.cause.of = static_cast<int64_t>(delays.size());
+      draft.cause.certain = nearly_all_late(delays, by);
       draft.without = [&scene = scene_, less = shorter_messages(number, by), worker_at = worker_at_, number = number,
-                       by = by, usual = usual_ns_, begin = begins.contains(number) ? begins.at(number) : CauseWorld{}](
-                          uint32_t op, double& dur, double& delay) {
+                       by = by, usual = usual_ns_, both, forward = !both && way->second.forward,
+                       begin = begins.contains(number) ? begins.at(number) : CauseWorld{}](uint32_t op, double& dur,
+                                                                                           double& delay) {
         if (begin) begin(op, dur, delay);
-        if (scene.times.worker_of(op) == number && !scene.graph.waits(op).empty())
+        if (scene.times.worker_of(op) == number && !scene.graph.waits(op).empty() &&
+            (both || forward == (scene.graph.kind[op] == CellKind::kForward)))
           delay = std::max(0.0, delay - launched_late(by, delay - usual));
         if (less.empty() || !is_message(scene.graph.kind[op])) return;
         if (const auto of = less.find(pair_of(scene, *worker_at, op)); of != less.end())
@@ -349,12 +365,62 @@ class Delays {
     return late >= kLeastCertain && static_cast<double>(late) >= kEverywhere * static_cast<double>(delays.size());
   }
 
+  // Of late workers, what cells of a direction start late by.
+  std::map<WorkerWay, double> by_late_way() const {
+    std::map<WorkerWay, double> by;
+    for (const auto& [worker, ns] : late_)
+      for (const bool forward : {false, true})
+        if (const auto way = one_way_.find(worker); way == one_way_.end() || way->second.forward == forward)
+          by[{worker, forward}] = ns;
+    return by;
+  }
+
+  // A rank is late beside the others, and in what it does late: forwards, backwards, or both. A message that nobody
+  // recorded lasts until its cell starts, so that the others' starts are told by what waits for its own rank alone:
+  //
+  //     hosts are late by 4 ms everywhere     stage 3, B after its own F      4 ms: seen
+  //                                           stage 1, B after stage 2's      in the message
+  void compare_late_workers() {
+    struct Starts {
+      std::vector<double> way[2], alone;  // all, by direction; what waits for its own rank alone
+    };
+    std::map<uint32_t, Starts> of;
+    scene_.each_op([&](uint32_t op, size_t) {
+      if (!scene_.tells_delay(op)) return;
+      Starts& starts = of[scene_.times.worker_of(op)];
+      starts.way[g_.kind[op] == CellKind::kForward].push_back(delay_ns(op));
+      if (waits_alone(op)) starts.alone.push_back(delay_ns(op));
+    });
+    std::erase_if(late_, [&](const auto& late) {
+      std::vector<double> others;
+      for (const auto& [worker, starts] : of)
+        if (worker != late.first) others.insert(others.end(), starts.alone.begin(), starts.alone.end());
+      return static_cast<int64_t>(others.size()) >= kLeastCertain &&
+             median_of(std::move(others)) - usual_ns_ >= late.second / 2;
+    });
+    for (auto& [worker, by] : late_) {
+      Starts& starts = of[worker];
+      if (starts.way[0].size() < kLeastCells || starts.way[1].size() < kLeastCells) continue;
+      const double backward = median_of(starts.way[0]) - usual_ns_, forward = median_of(starts.way[1]) - usual_ns_;
+      if (std::min(backward, forward) >= kLateWorker * cell_ns_) continue;
+      by = std::max(backward, forward);
+      one_way_[worker] = {forward > backward, std::move(starts.way[forward > backward])};
+    }
+  }
+
+  // No message can make it late.
+  bool waits_alone(uint32_t op) const {
+    const std::span<const uint32_t> waits = g_.waits(op);
+    return std::all_of(waits.begin(), waits.end(),
+                       [&](uint32_t on) { return g_.part[on] == g_.part[op] && !is_message(g_.kind[on]); });
+  }
+
   // What a cell starts later than usual on its rank; 0 below the limit, and beyond what usual steps know.
   std::function<double(uint32_t)> excess() const {
-    return [&scene = scene_, late = std::map<uint32_t, double>(late_.begin(), late_.end()), usual = usual_ns_,
-            limit = usual_ns_ + kLateStart * cell_ns_, sends = sends_, most = kMostOfUsual * most_ns_](uint32_t op) {
+    return [&scene = scene_, late = by_late_way(), usual = usual_ns_, limit = usual_ns_ + kLateStart * cell_ns_,
+            sends = sends_, most = kMostOfUsual * most_ns_](uint32_t op) {
       if (!scene.tells_delay(op)) return 0.0;
-      const auto of = late.find(scene.times.worker_of(op));
+      const auto of = late.find({scene.times.worker_of(op), scene.graph.kind[op] == CellKind::kForward});
       const double blocked = sends ? sends->blocked_by(op) : 0;
       double delay = scene.graph.delay_ns[op] - blocked;
       if (of != late.end()) delay -= launched_late(of->second, delay - usual);
@@ -385,6 +451,9 @@ class Delays {
     std::map<Pair, double> less;
     for (const auto& [pair, there] : message_ns_) {
       if (pair.second != late || pair.first == late) continue;
+      const auto& workers = scene_.times.workers();
+      const bool forward = workers[pair.first].stage < workers[pair.second].stage;
+      if (const auto way = one_way_.find(late); way != one_way_.end() && way->second.forward != forward) continue;
       const auto back = message_ns_.find({late, pair.first});
       const double back_ns = back == message_ns_.end() ? 0 : back->second;
       const double usual = back == message_ns_.end() ? 0 : std::max(0.0, (there + back_ns - by) / 2);
@@ -453,11 +522,7 @@ class Delays {
     Late own, others;
     scene_.each_op([&](uint32_t op, size_t) {
       if (!scene_.tells_delay(op)) return;
-      const std::span<const uint32_t> waits = g_.waits(op);
-      const bool alone = std::all_of(waits.begin(), waits.end(), [&](uint32_t on) {
-        return g_.part[on] == g_.part[op] && !is_message(g_.kind[on]);
-      });
-      Late& late = alone ? own : others;
+      Late& late = waits_alone(op) ? own : others;
       ++late.of;
       late.count += delay_ns(op) > limit;
     });
@@ -468,18 +533,19 @@ class Delays {
 
   void count_late() {
     const double limit = usual_ns_ + kLateStart * cell_ns_;
-    std::vector<double> late_by(delays_.keys(), 0);  // by worker
-    for (const auto& [worker, ns] : late_) late_by[worker] = ns;
     by_way_.resize(2 * delays_.keys());
+    std::vector<double> late_by(by_way_.size(), 0);
+    for (const auto& [way, ns] : by_late_way()) late_by[way_of(way)] = ns;
     const OpBlocks blocks(counted_, by_way_.size());
     std::vector<Late> of_block(blocks.size() * by_way_.size());
     blocks.each([&](size_t b, uint32_t op) {
       if (!scene_.tells_delay(op)) return;
       const uint32_t worker = scene_.times.worker_of(op);
-      Late& late = of_block[b * by_way_.size() + way_of({worker, g_.kind[op] == CellKind::kForward})];
+      const size_t way = way_of({worker, g_.kind[op] == CellKind::kForward});
+      Late& late = of_block[b * by_way_.size() + way];
       ++late.of;
       double delay = delay_ns(op);  // as excess()
-      if (late_by[worker] > 0) delay -= launched_late(late_by[worker], delay - usual_ns_);
+      if (late_by[way] > 0) delay -= launched_late(late_by[way], delay - usual_ns_);
       if (!(delay > limit)) return;
       ++late.count;
       late.ns += delay - usual_ns_;
@@ -677,6 +743,11 @@ class Delays {
   int64_t worked_ = 0;        // workers that have some
   std::vector<Late> by_way_;  // by way_of()
   LateWorkers late_;
+  struct OneWay {
+    bool forward = false;
+    std::vector<double> delays;  // of that direction
+  };
+  std::map<uint32_t, OneWay> one_way_;  // late workers of which one direction alone is late
   size_t cells_ = 0;
   double most_ns_ = 0;                               // the latest start, beyond usual_ns_
   double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;  // median cell; lower quartile and median of delays
@@ -702,7 +773,7 @@ LateWorkers draft_delays(const CauseScene& scene, std::vector<CauseDraft>& out) 
   }
   delays.draft_late_workers(begins, out);
   delays.draft_pauses(out);
-  return delays.late_workers();
+  return delays.late_receivers();
 }
 
 }  // namespace stageline

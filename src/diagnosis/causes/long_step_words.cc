@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "diagnosis/causes/step_begins.h"
 
 namespace stageline {
 namespace {
@@ -30,6 +31,9 @@ class LongStepWords {
     args.set("own", human_duration(step.own_ns)).set("others", human_duration(step.others_ns));
     args.set("late", human_duration(step.late_ns)).set("count", grouped(step.count));
     args.set("more", step.replicas > 1 ? std::to_string(step.replicas - 1) : "");
+    if (const std::string name = recorded_before(step); !name.empty())
+      return {words("long_step.named", args.set("name", name)),
+              "rank:" + rank + " host:" + rank + " between-steps:" + dashed(name)};
     switch (step.by) {
       case LongBy::kMessage: return {words("long_step.message", args), "hang:" + link + " message-tail:" + link};
       case LongBy::kPause: return {words("long_step.pause", args), "rank:" + rank + " host:" + rank + " host"};
@@ -87,6 +91,12 @@ class LongStepWords {
       text +=
           (i == 0 ? "" : std::string(between)) + std::to_string(trace_.parts[static_cast<size_t>(step.parts[i])].rank);
     return text + (step.parts.size() > kShown ? std::string(between) + "…" : "");
+  }
+  // What was recorded on the rank while its cell could have started; "" of other reasons, and where nothing was.
+  std::string recorded_before(const LongStep& step) const {
+    if ((step.by != LongBy::kPause && step.by != LongBy::kLate) || step.cell == kNoCell) return {};
+    const int64_t start = trace_.cells.start_ns[step.cell];
+    return name_that_fills(trace_, {{trace_.cells.part[step.cell], start - static_cast<int64_t>(step.own_ns), start}});
   }
   // With one replica a slow rank and a heavy stage are the same.
   std::string only_of_its_stage(const LongStep& step) const {

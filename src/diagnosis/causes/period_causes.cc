@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "diagnosis/causes/step_begins.h"
 
 namespace stageline {
 namespace {
@@ -175,6 +176,34 @@ void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out) {
     };
     out.push_back(std::move(draft));
   }
+  if (names.empty()) return;
+  // What passes before them though all they wait for has ended: what the least late of a type is late by
+  // (launch_delays), which no other rank explains; and what lies between the last of these and the optimizers, where
+  // all ranks wait for each other by an exchange that nobody recorded.
+  CauseDraft idle;
+  idle.cause.kind = CauseKind::kTail;
+  idle.cause.cell_kind = CellKind::kOther;
+  idle.cause.certain = true;
+  const auto unrecorded = [&g](uint32_t op) { return g.kind[op] == CellKind::kCollective && g.cell[op] == kNoCell; };
+  std::vector<double> together_ns(g.steps.size(), 0);
+  scene.each_op([&](uint32_t op, size_t s) {
+    if (unrecorded(op)) together_ns[s] = std::max(together_ns[s], g.dur_ns[op]);
+  });
+  std::vector<RankWindow> windows;
+  scene.each_op([&](uint32_t op, size_t s) {
+    if ((*of_op)[op] == 0) return;
+    const double before = g.delay_ns[op] + (g.kind[op] == CellKind::kOptimizer ? together_ns[s] : 0);
+    if (!(before > 0)) return;
+    const Cells& cells = scene.trace.cells;
+    const int64_t start = cells.start_ns[g.cell[op]];
+    windows.push_back({cells.part[g.cell[op]], start - static_cast<int64_t>(before), start});
+  });
+  idle.cause.name = name_that_fills(scene.trace, std::move(windows));
+  idle.without = [of_op, unrecorded](uint32_t op, double& dur, double& delay) {
+    if ((*of_op)[op] != 0) delay = std::min(delay, 0.0);
+    if (unrecorded(op)) dur = std::min(dur, 0.0);
+  };
+  out.push_back(std::move(idle));
 }
 
 }  // namespace stageline

@@ -198,9 +198,14 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   for (const auto& [kind, sums] : kinds)
     if (!cause.sometimes && sums[0] >= kSlowKind * sums[1])  // means of all steps say nothing of some
       cause.times.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
+  cause.one_kind = cause.times.size() == 1 && kinds.size() > 1;
   beyond_ns = own - theirs;
   const std::vector<double> by_step = steps.ratios(stage, cause.chunk);
   cause.course = course_of(by_step);
+  // Levels that hardly differ are no shape of a stage that is as slow in all steps.
+  if (const auto [low, high] = std::minmax(cause.course.low, cause.course.high);
+      high - low < kNextToNothing * (high - 1))
+    cause.course = {};
   if (cause.sometimes) cause.ratio = std::max(cause.course.low, cause.course.high);
   const std::vector<double> ratios = known_ratios(by_step);
   cause.steps = static_cast<int64_t>(ratios.size());

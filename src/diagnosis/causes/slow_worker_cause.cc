@@ -152,6 +152,32 @@ std::map<int32_t, OfReplica> by_replica(const CauseScene& scene, const std::vect
   return replicas;
 }
 
+// Whether two are slow at the same times: one that becomes slow where the other one becomes quick is another cause.
+//
+//     rank 5    1.3 1.3 1.3 1.0 1.0 1.0        both change at step 3, and have nothing else in common
+//     rank 10   1.0 1.0 1.0 1.3 1.3 1.3
+bool same_shape(const Course& a, const Course& b) {
+  if (a.kind != b.kind) return false;
+  if (!a.varies()) return true;
+  if ((a.high > a.low) != (b.high > b.low)) return false;
+  if (a.kind == CourseKind::kTrend) return true;
+  double both = 0, any = 0;
+  for (size_t s = 0; s < std::min(a.level.size(), b.level.size()); ++s) {
+    const bool in_a = 2 * a.level[s] > a.low + a.high, in_b = 2 * b.level[s] > b.low + b.high;
+    both += in_a && in_b, any += in_a || in_b;
+  }
+  return both >= kAlikeSlow * any;
+}
+
+// How slow it is in the steps that its shape says are slow; without a shape, in those that are counted.
+double slow_ratio(const CauseScene& scene, const Slow& one) {
+  if (!one.course.varies()) return one.ratio;
+  double sum = 0, steps = 0;
+  for (size_t s = 0; s < one.course.level.size(); ++s)
+    if (scene.counts[s] && one.course.level[s] >= kSlowCause) sum += one.course.level[s], ++steps;
+  return steps > 0 ? sum / steps : one.ratio;
+}
+
 // Slow workers that are one: all stages of a replica, those of one machine, or several that are slow by the same.
 // Joint, because one of them alone would change nothing while the others hold the step up.
 std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std::vector<Slow>& slow) {
@@ -168,7 +194,7 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
     return both >= kAlikeSlow * any;
   };
   const auto together = [&](const Slow& a, const Slow& b) {
-    if (a.sometimes != b.sometimes || a.course.kind != b.course.kind) return false;
+    if (a.sometimes != b.sometimes || !same_shape(a.course, b.course)) return false;
     if (a.sometimes && !same_steps(a, b)) return false;
     const double more = std::max(a.mean, b.mean) - 1, less = std::min(a.mean, b.mean) - 1;
     const bool same_replica = scene.times.workers()[a.worker].dp == scene.times.workers()[b.worker].dp;
@@ -186,7 +212,7 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
     if (!whole_replica(a)) return together(a, b);
     const int32_t own = scene.times.workers()[a.worker].dp, other = scene.times.workers()[b.worker].dp;
     const auto [less, more] = std::minmax(replicas.at(own).beyond, replicas.at(other).beyond);
-    return own == other || less >= kAlikeSlow * more;
+    return own == other || (less >= kAlikeSlow * more && same_shape(a.course, b.course));
   };
   std::vector<std::vector<Slow>> groups;
   for (const Slow& one : slow) {  // the slowest first
@@ -403,19 +429,15 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
     draft.cause.course = found.course;
     draft.cause.whole_replica = !found.sometimes && replicas.at(worker.dp).whole();
     draft.cause.ratio = 0;
-    if (found.course.varies()) {  // how slow in which steps
-      double sum = 0;
+    if (found.course.varies()) {  // in which steps
       draft.cause.slowest_in = 0;
       for (size_t s = 0; s < found.course.level.size(); ++s)
-        if (scene.counts[s] && found.course.level[s] >= kSlowCause)
-          sum += found.course.level[s], ++draft.cause.slowest_in;
+        draft.cause.slowest_in += scene.counts[s] && found.course.level[s] >= kSlowCause;
       draft.cause.sometimes = draft.cause.slowest_in > 0;
-      if (group.size() == 1 && draft.cause.sometimes)
-        draft.cause.ratio = sum / static_cast<double>(draft.cause.slowest_in);
     }
     for (const Slow& one : group) {
       draft.cause.parts.push_back(scene.times.workers()[one.worker].part);
-      if (!one.course.varies() || group.size() > 1) draft.cause.ratio += one.ratio / static_cast<double>(group.size());
+      draft.cause.ratio += slow_ratio(scene, one) / static_cast<double>(group.size());
       draft.cause.certain = draft.cause.certain || one.certain;
     }
     std::sort(draft.cause.parts.begin(), draft.cause.parts.end());

@@ -8,7 +8,7 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostOfPauses = 0.5;  // of the time before the steps, that rows of one name fill
+constexpr double kMostOfPauses = 0.5;  // of the time before work, that rows of one name fill
 
 }  // namespace
 
@@ -99,24 +99,34 @@ std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const 
 }
 
 void name_what_comes_first(const CauseScene& scene, std::vector<BeforeStep> pauses, Cause& cause) {
-  const Cells& cells = scene.trace.cells;
   cause.first_of_step = true;
   cause.steps = std::count(scene.counts.begin(), scene.counts.end(), true);
-  std::sort(pauses.begin(), pauses.end(),
-            [](const BeforeStep& a, const BeforeStep& b) { return a.from_ns < b.from_ns; });
+  std::vector<RankWindow> windows;
+  for (const BeforeStep& pause : pauses) windows.push_back({cause.part, pause.from_ns, pause.to_ns});
+  cause.name = name_that_fills(scene.trace, std::move(windows));
+}
+
+std::string name_that_fills(const Trace& trace, std::vector<RankWindow> windows) {
+  const Cells& cells = trace.cells;
+  std::sort(windows.begin(), windows.end(), [](const RankWindow& a, const RankWindow& b) {
+    return std::pair(a.part, a.from_ns) < std::pair(b.part, b.from_ns);
+  });
   std::map<std::string_view, double> names;
   double all = 0;
-  for (const BeforeStep& pause : pauses) all += static_cast<double>(pause.to_ns - pause.from_ns);
+  for (const RankWindow& window : windows) all += static_cast<double>(window.to_ns - window.from_ns);
   for (size_t i = 0; i < cells.size(); ++i) {
-    if (cells.kind[i] != CellKind::kOther || cells.part[i] != cause.part) continue;
-    auto at = std::partition_point(pauses.begin(), pauses.end(),
-                                   [&](const BeforeStep& p) { return p.to_ns <= cells.start_ns[i]; });
-    for (; at != pauses.end() && at->from_ns < cells.end_ns[i]; ++at)
-      names[scene.trace.slice_name(cells.at(i))] +=
+    if (cells.kind[i] != CellKind::kOther) continue;
+    const int32_t part = cells.part[i];
+    auto at = std::partition_point(windows.begin(), windows.end(), [&](const RankWindow& w) {
+      return w.part < part || (w.part == part && w.to_ns <= cells.start_ns[i]);
+    });
+    for (; at != windows.end() && at->part == part && at->from_ns < cells.end_ns[i]; ++at)
+      names[trace.slice_name(cells.at(i))] +=
           static_cast<double>(std::min(at->to_ns, cells.end_ns[i]) - std::max(at->from_ns, cells.start_ns[i]));
   }
   for (const auto& [name, ns] : names)
-    if (ns >= kMostOfPauses * all) cause.name = name;
+    if (ns >= kMostOfPauses * all) return std::string(name);
+  return {};
 }
 
 }  // namespace stageline

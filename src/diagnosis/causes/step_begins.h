@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "diagnosis/causes/cause_drafts.h"
@@ -21,6 +22,15 @@ struct BeforeStep {
 // returned, by worker.
 std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const LateWorkers& late, double cell_ns,
                                                  size_t cells, std::vector<CauseDraft>& out);
+
+// Time on some rank, by its own clock.
+struct RankWindow {
+  int32_t part;
+  int64_t from_ns, to_ns;
+};
+// The name of the recorded rows of kind "other" that fill half of these windows, or more; "" where none do. O(cells log
+// windows).
+std::string name_that_fills(const Trace& trace, std::vector<RankWindow> windows);
 
 // Says in `cause`, which is of one rank, that it stands before the first cells of steps, and what the rank did then, by
 // the recorded rows of kind "other" that fill it.
