@@ -9,26 +9,44 @@
 namespace stageline {
 namespace {
 
-AccountPart part_of(const AccountLine& line) {
+AccountPart part_of(const AccountLine& line, bool rows_missing = false) {
   std::string name = "account." + std::string(line.id);
   if (line.id == "tail")
     name += line.kind == CellKind::kOptimizer    ? ".optimizer"
             : line.kind == CellKind::kCollective ? ".collective"
                                                  : ".idle";
+  // Before work whose row is missing a start cannot be late.
+  if (line.id == "late" && rows_missing) name += ".missing";
   const Text label = words(name, Args().set("name", line.name));
   return {std::string(line.id), line.name, label.en, label.zh, line.ns};
 }
 
 }  // namespace
 
-Account account_of(const CauseList& causes, const std::set<std::string_view>& told) {
+double dealt_ns(const CauseList& causes) {
+  double jitter_ns = 0, dealt = 0;
+  for (const AccountLine& line : causes.left)
+    if (line.id == "jitter") jitter_ns += line.ns;
+  for (const Cause& cause : causes.causes)
+    if (cause.kind == CauseKind::kLongSequences) dealt += std::max(0.0, cause.saving_ns - cause.lost_ns);
+  return std::clamp(dealt, 0.0, std::max(0.0, jitter_ns));
+}
+
+Account account_of(const CauseList& causes, const std::set<std::string_view>& told, const AccountFacts& facts) {
   Account account;
   if (!(causes.step_ns > 0) || causes.left.empty()) return account;
   double named = causes.step_ns - causes.schedule_ns;
   for (const AccountLine& line : causes.left) named -= line.ns;
-  for (const auto& [id, ns] : {std::pair("schedule", causes.schedule_ns), std::pair("named", named)})
+  const double dealt = dealt_ns(causes);
+  named += dealt;
+  const double uneven_ns = std::clamp(facts.uneven_replicas_ns, 0.0, std::max(0.0, causes.schedule_ns));
+  for (const auto& [id, ns] : {std::pair("schedule", causes.schedule_ns - uneven_ns), std::pair("named", named)})
     account.parts.push_back(part_of({id, "", CellKind::kOther, ns}));
-  for (const AccountLine& line : causes.left) account.parts.push_back(part_of(line));
+  for (const AccountLine& line : causes.left) {
+    account.parts.push_back(part_of(line, facts.rows_missing));
+    if (line.id == "jitter") account.parts.back().ns -= dealt;
+  }
+  if (uneven_ns > 0) account.parts.push_back(part_of({"replicas", "", CellKind::kOther, uneven_ns}));
   std::stable_sort(account.parts.begin() + 2, account.parts.end(),
                    [](const AccountPart& a, const AccountPart& b) { return a.ns > b.ns; });
   Text lines;

@@ -24,6 +24,15 @@ struct Account {
   std::string left_en, left_zh;    // what no finding names and is 1 % or more, a sentence; "" where nothing is
 };
 // `told`: ids of the lines that have a finding of their own.
-Account account_of(const CauseList& causes, const std::set<std::string_view>& told = {});
+struct AccountFacts {
+  bool rows_missing = false;
+  // Of what the schedule waits: what replicas wait for those that are given more micro-batches.
+  double uneven_replicas_ns = 0;
+};
+Account account_of(const CauseList& causes, const std::set<std::string_view>& told, const AccountFacts& facts);
+
+// Of the jitter that is left, what the price of long sequences holds already: dealt evenly they take that away too,
+// beyond what they cost as against the usual length. Counted with the findings.
+double dealt_ns(const CauseList& causes);
 
 }  // namespace stageline

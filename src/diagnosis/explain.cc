@@ -33,12 +33,11 @@ bool is_one_of(const Finding& f, std::initializer_list<const char*> ids) {
 
 void say_run(const Trace& trace, const Recognition& recognition, const RunCoverage& coverage, Explanation& e) {
   const Extent extent = extent_of(trace);
-  const int32_t micro_batches =
-      recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(trace);
   Args args;
   // The schedule of a part is no run's.
   args.set("schedule", recognition.recognised && !coverage.by_warm_up() ? recognition.best().name : "");
-  args.set("part", coverage.part()).count("stages", coverage.stages()).count("micro_batches", micro_batches);
+  args.set("part", coverage.part()).count("stages", coverage.stages());
+  set_micro_batches(args, trace, recognition.recognised ? recognition.best().sizes.micro_batches : 0, coverage.holed());
   args.set("pipelines", extent.dp_count > 1 ? pipelines_text(trace, extent.dp_count) : Text());
   args.count("steps", extent.step_count).set("time", human_duration(e.step_ns));
   const Text run = words("explain.run", args.set("over", e.steps < extent.step_count ? grouped(e.steps) : ""));
@@ -166,7 +165,12 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
           if (f.id == "messages.slow") told.insert("message");
           if (f.id == "unexplained") told.insert({"late", "rest"});
         }
-        e.account = account_of(causes, told);
+        AccountFacts facts{coverage.holed(), 0};
+        if (!coverage.holed() && micro_batch_range(trace).between_ranks)
+          facts.uneven_replicas_ns = part_share(known.headline, "replicas") * causes.step_ns;
+        for (const Finding& f : shares.list)
+          if (f.id == "replicas.wait") told.insert("replicas");
+        e.account = account_of(causes, told, facts);
       }
       if (whole && (with_offers || has_slow_stage(causes))) {
         if (const RunGraph& free = graph_of(run, LaunchRule::kFree); free.graph) {

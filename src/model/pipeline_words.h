@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/words.h"
+#include "model/run_extent.h"
 #include "model/table.h"
 #include "model/trace.h"
 
@@ -28,7 +29,17 @@ inline Text pipelines_text(const Trace& trace, int32_t pipelines) {
   return words("pipelines", args);
 }
 
-// The column that shows Part::dp.
+// Sets {micro_batches}: `usual` in a step (0: as most steps have); "4 to 16" where steps or replicas differ and no rows
+// are missing.
+inline void set_micro_batches(Args& args, const Trace& trace, int32_t usual, bool rows_missing) {
+  if (usual == 0) usual = micro_batches_per_step(trace);
+  args.count("micro_batches", usual);
+  const MicroBatchRange range = micro_batch_range(trace);
+  if (rows_missing || range.least == range.most || range.most != usual) return;
+  args.set("micro_batches", words("micro_batches.range", Args().count("least", range.least).count("most", range.most)));
+}
+
+// The column of Part::dp.
 inline const ColumnSpec kPipelineColumn = {"dp", "dp", ColumnType::kInteger, "Data-parallel replica"};
 // Returns the columns with title and help of kPipelineColumn changed for runs with context parallelism: there Part::dp
 // counts pipelines, and is neither a data-parallel index nor the dp that rank-map shows.

@@ -40,6 +40,30 @@ int32_t micro_batches_per_step(const Trace& trace) {
   return best;
 }
 
+MicroBatchRange micro_batch_range(const Trace& trace) {
+  const Cells& cells = trace.cells;
+  MicroBatchRange range;
+  std::vector<int32_t> forwards(trace.parts.size(), 0);  // of the step looked at
+  for (size_t i = 0; i < cells.size();) {
+    const int32_t step = cells.step[i];
+    std::fill(forwards.begin(), forwards.end(), 0);
+    for (; i < cells.size() && cells.step[i] == step; ++i) {
+      const auto part = static_cast<size_t>(cells.part[i]);
+      const bool forward = cells.kind[i] == CellKind::kForward || cells.kind[i] == CellKind::kForwardBackward;
+      forwards[part] += forward && cells.chunk[i] <= 0 && trace.parts[part].stage == 0;
+    }
+    if (step == kUnknown) continue;
+    int32_t least = INT32_MAX, most = 0;
+    for (const int32_t count : forwards)
+      if (count > 0) least = std::min(least, count), most = std::max(most, count);
+    if (most == 0) continue;
+    range.between_ranks = range.between_ranks || least < most;
+    range.least = range.most == 0 ? least : std::min(range.least, least);
+    range.most = std::max(range.most, most);
+  }
+  return range;
+}
+
 int64_t axis_zero_ns(const Trace& trace) {
   int64_t first = INT64_MAX;
   const Cells& cells = trace.cells;

@@ -13,8 +13,16 @@ namespace stageline {
 // highest label is far above the number of cells.
 int32_t micro_batches_per_step(const Trace& trace);
 
-// Returns the common time that axes call 0: the first start of a cell, or of a slice where there are no cells; 0 for an
-// empty trace. O(cells); O(lanes) without cells.
+// Micro-batches that the first stage works on in a step, by its forwards: they differ where a batch grows, where
+// replicas are given unequal numbers, and where rows are missing. O(cells). Expects sorted cells.
+struct MicroBatchRange {
+  int32_t least = 0, most = 0;
+  bool between_ranks = false;  // within one step
+};
+MicroBatchRange micro_batch_range(const Trace& trace);
+
+// What axes call 0: the first start of a cell on common time, without cells of a slice; 0 of an empty trace. O(cells),
+// without them O(lanes).
 int64_t axis_zero_ns(const Trace& trace);
 
 }  // namespace stageline

@@ -1,5 +1,5 @@
 """stageline explain on runs of kinds that no list of faults has: what is said must follow from what was measured. Slow ranks that take turns, work that
-is late in one direction, hosts that are late everywhere, cells that go with their number, time in a step that no work fills."""
+is late in one direction, hosts that are late everywhere, cells that go with their number, time in a step that no work fills, steps that are not alike."""
 import json
 import os
 import sys
@@ -8,7 +8,7 @@ import unittest
 from support import Case, run
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'gen'))
-from planted import Planted  # noqa: E402
+from planted import Planted, chance  # noqa: E402
 
 WELL = dict(stages=4, micro_batches=16, steps=8)
 
@@ -29,6 +29,9 @@ class ExplainKinds(Case):
         true_ns = (ill.period - well.period) * 1e6
         self.assertGreater(true_ns, 0.02 * ill.period * 1e6, 'the case itself')
         self.assertAlmostEqual(finding['lost_ns'], true_ns, delta=max(0.15 * true_ns, 0.01 * ill.period * 1e6))
+
+    def line(self, found, part):
+        return sum(line['ns'] for line in found['account'] if line['id'] == part) / found['step_ns']
 
     def test_ranks_that_are_slow_by_turns_are_two_causes(self):
         options = dict(WELL, dp=4, steps=12)
@@ -154,6 +157,81 @@ class ExplainKinds(Case):
         self.assertIn('checkpoint was recorded on it meanwhile', first['title_en'])
         self.assertNotIn('nobody recorded', words(first))
         self.assertIn('between-steps:checkpoint', first['causes'])
+
+    def test_starts_are_not_late_where_rows_are_missing(self):
+        planted = Planted(**WELL)
+        planted.rows = [row for i, row in enumerate(planted.rows) if row[3] not in 'FB' or chance('lost', i) > 0.03]
+        found = self.told('holes', planted)
+        self.assertEqual(found['findings'], [])
+        self.assertNotIn('starts late', found['closing_en'])
+
+    def test_uneven_data_are_not_doubted_beside_their_own_finding(self):
+        packed = lambda st, d, s, k, mb: 0.75 + 0.5 * chance('packed', st, d, mb)  # noqa: E731
+        found = self.told('packed', Planted(**dict(WELL, dp=4, steps=12), cost=packed))
+        self.assertEqual(found['findings'][0]['id'], 'sequence.long')
+        self.assertNotIn('cannot be told from chance', found['closing_en'])
+
+    def chain(self, *runs):
+        """Runs one after the other, as one run."""
+        first = runs[0]
+        step, end, rows = first.steps, max(row[6] for row in first.rows), list(first.rows)
+        for one in runs[1:]:
+            shift = end + 1 - min(row[5] for row in one.rows)
+            rows += [(d, s, st + step, k, n, a + shift, b + shift, mb) for d, s, st, k, n, a, b, mb in one.rows]
+            step, end = step + one.steps, max(row[6] for row in rows)
+        first.rows = rows
+        return first
+
+    def test_steps_of_unequal_numbers_are_said_to_be(self):
+        found = self.told('ramp', self.chain(*[Planted(**dict(WELL, micro_batches=m, steps=4, seed=m)) for m in (4, 8, 16)]))
+        self.assertEqual(found['findings'], [])
+        self.assertIn('4 to 16 micro-batches', found['run_en'])
+
+    def test_replicas_with_more_micro_batches_are_a_line(self):
+        few, many = Planted(**WELL), Planted(**dict(WELL, micro_batches=18, seed=2))
+        rows, begin = [], 0.0
+        for step in range(few.steps):
+            ends, of_step = [], []
+            for d, one in enumerate((few, many)):
+                own = [row for row in one.rows if row[2] == step]
+                first = min(row[5] for row in own)
+                of_step += [(d, s, st, k, n, a - first + begin, b - first + begin, mb) for _, s, st, k, n, a, b, mb in own if k in 'FB']
+            last = max(row[6] for row in of_step)
+            for d in range(2):
+                for s in range(4):
+                    ends.append((d, s, step, 'C', 'all-reduce', max(row[6] for row in of_step if row[:2] == (d, s)), last + 2, -1))
+            rows += of_step + ends
+            begin = last + 3
+        few.rows = rows
+        found = self.told('unequal', few)
+        self.assertIn('16 to 18 micro-batches', found['run_en'])
+        self.assertIn('given more micro-batches', found['closing_en'])
+        self.assertGreater(self.line(found, 'replicas'), 0.02)
+
+    def test_evaluation_is_no_missing_row(self):
+        train = Planted(**dict(WELL, steps=4))
+        rows, end, number = [], 0.0, 0
+        for turn in range(3):
+            for step in range(4):
+                own = [row for row in train.rows if row[2] == step]
+                shift = end + 1 - min(row[5] for row in own)
+                rows += [(d, s, number, k, n, a + shift, b + shift, mb) for d, s, _, k, n, a, b, mb in own]
+                end, number = max(row[6] for row in rows), number + 1
+            rows += [(0, s, number, 'F', '', end + 1 + 10.2 * (s + mb), end + 11 + 10.2 * (s + mb), mb) for mb in range(8) for s in range(4)]
+            end, number = max(row[6] for row in rows), number + 1
+        train.rows = rows
+        found = self.told('evaluation', train)
+        self.assertFalse(found['why_not'])
+        self.assertIn('3 steps hold forwards alone', found['note_en'])
+
+    def test_what_a_repeated_step_takes_is_not_said(self):
+        planted = Planted(**WELL)
+        again = [(d, s, st, k, n, a + 30000, b + 30000, mb) for d, s, st, k, n, a, b, mb in planted.rows if st >= 3]
+        planted.rows = [row for row in planted.rows if row[2] <= 5] + again
+        found = self.told('restart', planted)
+        self.assertIn('cannot be said', found['title_en'])
+        self.assertIn('went back to an earlier step', found['why_not'])
+        self.assertEqual(found['findings'], [])
 
 
 if __name__ == '__main__':

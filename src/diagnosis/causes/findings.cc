@@ -170,7 +170,7 @@ void add_slow_stage(const FindingFacts& f, std::vector<Finding>& out) {
 }
 
 void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vector<Finding>& out) {
-  if (f.bubble < kBubbleShare) return;
+  if (f.bubble < kBubbleShare || f.coverage.repeats()) return;
   const double in_pipeline = f.bubble / (f.bubble + f.compute);
   Finding finding;
   finding.id = "bubble";
@@ -249,6 +249,7 @@ void say_absurd_cell(const FindingFacts& f, const StepSums& step, Finding& findi
 }
 
 void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
+  if (f.coverage.repeats()) return;
   if (f.sums.outliers.empty()) return add_uneven_steps(f, out);
   const auto count = static_cast<int64_t>(f.sums.outliers.size());
   double lost = 0, total = 0;

@@ -57,10 +57,8 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   const bool unsure = !f.trace.comparable();
   Args args;
   args.set("step", step).flag("unsure", unsure).set("waiting", waiting_share);
-  set_title(h, words("headline.title", args));
-  // Labels may be any; a schedule counts its own.
-  const int32_t micro_batches =
-      recognition.recognised ? recognition.best().sizes.micro_batches : micro_batches_per_step(f.trace);
+  // Of work that stands several times in a step nobody knows when that step began.
+  set_title(h, words(f.coverage.repeats() ? "headline.repeats" : "headline.title", args));
   const auto number = [&](const std::string& name, int64_t n) { args.set(name, n).flag(name + ".one", n == 1); };
   Text part = f.coverage.part();
   if (!part.empty()) part.en.front() = static_cast<char>(std::toupper(part.en.front()));
@@ -68,7 +66,9 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   args.set("pipelines", f.extent.dp_count > 1 ? pipelines_text(f.trace, f.extent.dp_count) : Text());
   args.flag("two_ways", recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional);
   number("stages", f.coverage.stages());
-  number("micro_batches", micro_batches);
+  // Labels may be any; a schedule counts its own.
+  set_micro_batches(args, f.trace, recognition.recognised ? recognition.best().sizes.micro_batches : 0,
+                    f.coverage.holed());
   number("steps", f.extent.step_count);
   const Text sizes = words("headline.sizes", args);
   h.sizes_en = sizes.en, h.sizes_zh = sizes.zh;

@@ -294,8 +294,15 @@ Text RunCoverage::holes_note() const {
   return words("coverage.holes", args.count("steps", static_cast<int64_t>(holed_steps_.size())));
 }
 
+Text RunCoverage::evaluation_note() const {
+  if (untold() || evaluations_ == 0) return {};
+  return words("coverage.evaluation", Args().count("steps", evaluations_));
+}
+
 Text RunCoverage::notes() const {
-  return words("coverage.note", Args().set("part", part_note()).set("holes", holes_note()));
+  Args args;
+  args.set("part", part_note()).set("holes", holes_note()).set("evaluation", evaluation_note());
+  return words("coverage.note", args);
 }
 
 void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
@@ -357,6 +364,7 @@ void RunCoverage::find_holes() {
   if (std::find(cells.kind.begin(), cells.kind.end(), CellKind::kForwardBackward) != cells.kind.end()) return;
   struct Count {
     double expected = 0, missing = 0, timed = 0, untimed = 0;
+    double forwards = 0, backwards = 0, expected_forwards = 0;  // of `work`
   };
   std::vector<uint8_t> works(trace_.parts.size(), 0);  // others, as tensor-parallel ranks, may have no cells at all
   each_cell(cells, [&](size_t i) {
@@ -404,11 +412,20 @@ void RunCoverage::find_holes() {
         if (found == per_list.end()) continue;
         const uint8_t has = has_[slot(std::max(part.dp, 0), way_of(chunk), virtual_stage(shape_, part.stage, chunk))];
         count.expected += found->second * ((has & kForwards) / kForwards + (has & kBackwards) / kBackwards);
+        count.expected_forwards += found->second * ((has & kForwards) / kForwards);
       }
     }
     count.missing = std::max(0.0, count.expected - static_cast<double>(work.size()));
+    for (const Listed& one : work) ++(one.list % 2 == 0 ? count.forwards : count.backwards);
   });
+  const auto trains = std::count_if(counts.begin(), counts.end(), [](const Count& c) { return c.backwards > 0; });
   for (size_t s = 0; s < ranges.size(); ++s) {
+    // Forwards of every list and no backward at all: an evaluation between steps that train.
+    if (trains > 0 && counts[s].backwards == 0 && counts[s].forwards > 0 &&
+        counts[s].forwards >= counts[s].expected_forwards) {
+      ++evaluations_;
+      counts[s].expected = counts[s].forwards, counts[s].missing = 0;
+    }
     lists_cells_ += counts[s].expected;
     holes_ += counts[s].missing;
     timed_ += counts[s].timed;

@@ -36,6 +36,8 @@ class RunCoverage {
   bool repeats() const { return static_cast<double>(repeated_.size()) > kMostRepeated * static_cast<double>(compute_); }
   // Nothing that rests on waits can be believed: work repeats, too many rows are missing, or too many last no time.
   bool untold() const { return repeats() || holes_ > kMostHoles * lists_cells_ || untimed_ > kMostHoles * timed_; }
+  // Rows are missing in some steps, few enough to say what the others tell.
+  bool holed() const { return !holed_steps_.empty(); }
   // Why, and what to do, a clause; "" where it can.
   Text why_untold() const;
 
@@ -61,6 +63,7 @@ class RunCoverage {
   void find_holes();
   Text part_note() const;
   Text holes_note() const;  // "" where none are missing, and where too many are
+  Text evaluation_note() const;
   size_t slot(int32_t dp, int32_t way, int32_t vstage) const;
   uint8_t needs(size_t cell, size_t& slot) const;  // bits of what must be there, in which slot; 0: nothing
 
@@ -73,6 +76,7 @@ class RunCoverage {
   // Forwards and backwards: what lists would hold, what of it is not there, those with a time, those that last none.
   double lists_cells_ = 0, holes_ = 0, timed_ = 0, untimed_ = 0;
   std::vector<int32_t> holed_steps_;  // ascending
+  int64_t evaluations_ = 0;           // steps of forwards alone, all of them there, in a run that trains
   size_t compute_ = 0;
   std::vector<uint32_t> repeated_;  // cells, ascending
   Text part_;
