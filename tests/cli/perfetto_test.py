@@ -67,6 +67,53 @@ class PerfettoTest(unittest.TestCase):
                 ((BEGIN, 'b', 300, 1), (END, None, 310, 1), (BEGIN, 'a', 100, 2), (END, None, 350, 2))]
         self.assertEqual(self.durations(*rows), {'a': [250], 'b': [10]})
 
+    def random_events(self, seed, backwards):
+        """Begins and ends of several tracks and sequences, some ends too many, some stamps before the one before on their track; and as rows what a stack of each
+        track makes of them in order of time: (name, start, duration)."""
+        draw = random.Random(seed)
+        tracks, now, log = [1, 2, 3], 1000, {1: [], 2: [], 3: []}
+        packets = [thread(t, 5, 10 + t, f't{t}') for t in tracks]
+        for seq in (1, 2):
+            packets.append(packet(interned([f'op{i}' for i in range(9)], ['cpu', 'call'], ['bytes']), seq=seq, flags=CLEARED))
+        for k in range(300):
+            now += draw.choice((0, 1, 7))
+            on, seq, name = draw.choice(tracks), draw.choice((1, 1, 1, 2)), draw.randrange(1, 10)
+            at = now - (draw.randrange(1, 30) if backwards and draw.random() < 0.1 else 0)
+            kind = BEGIN if draw.random() < 0.52 else END
+            if backwards:
+                seq = 1 if kind == BEGIN else 2  # begins and ends of one writer that are in no order are torch's
+            notes = [(1, draw.randrange(1 << 40))] if kind == BEGIN and draw.random() < 0.3 else []
+            log[on].append((at, k, kind, f'op{name - 1}'))
+            packets.append((event(kind, on, name if kind == BEGIN else None, draw.choice((None, 1)) if kind == BEGIN else None, notes), dict(time=at, seq=seq, flags=NEEDS)))
+        rows = []
+        for on in tracks:
+            open_slices = []
+            for at, _, kind, name in sorted(log[on], key=lambda e: e[:2]):
+                if kind == BEGIN:
+                    open_slices.append((name, at))
+                elif open_slices:
+                    name, begin = open_slices.pop()
+                    rows.append((name, begin, at - begin))
+            last = max(e[0] for events_of in log.values() for e in events_of)
+            rows += [(name, begin, last - begin) for name, begin in open_slices]
+        return packets, sorted(rows)
+
+    def test_events_read_the_same_with_fields_beside_them_that_nobody_knows(self):
+        # Events of numbers alone are read in one walk; a field that it does not know leaves a packet to the walk over all fields.
+        for seed in range(12):
+            for backwards in (False, True):
+                packets, wanted = self.random_events(seed, backwards)
+                seen = []
+                for beside in (b'', field(900, 5)):
+                    path = self.write(*[p if isinstance(p, bytes) else packet(p[0] + beside, **p[1]) for p in packets])
+                    got = events(path)
+                    seen.append([{k: v for k, v in row.items() if k != 'args_offset'} for row in got])
+                    rows = sorted((r['name'], int(r['ts_ns'] if 'ts_ns' in r else r['start_ns']), int(r['dur_ns'])) for r in got)
+                    zero = min(r[1] for r in rows) - min(r[1] for r in wanted)
+                    with self.subTest(seed=seed, backwards=backwards, beside=beside):
+                        self.assertEqual([(n, s - zero, d) for n, s, d in rows], wanted)
+                self.assertEqual(seen[0], seen[1])
+
     def test_open_slices_and_lone_ends_are_counted(self):
         path = self.write(thread(1, 5, 6), packet(event(BEGIN, 1, 'open'), time=100), packet(event(END, 1), time=50), packet(event(INSTANT, 1, 'i'), time=900))
         self.assertEqual(events(path)[0]['dur_ns'], '800')

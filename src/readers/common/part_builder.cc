@@ -228,7 +228,7 @@ Part PartBuilder::finish(FileNames& names) {
   part.tasks = placed(tasks, slice);
   for (const SliceLink& link : links_) part.slice_links.push_back({slice[link.from], slice[link.to], link.kind});
   for (uint32_t id = 0; id < texts_.size(); ++id) names.names.emplace_back(texts_.text(id));
-  std::vector<uint32_t> owner(part.slices.size(), kNoCorrelation);
+  std::vector<uint32_t> owner(owners_.empty() ? 0 : part.slices.size(), kNoCorrelation);
   for (const auto& [row, operator_row] : owners_) {
     owner[slice[operator_row]] = slice[operator_row] + 1;
     owner[slice[row]] = slice[operator_row] + 1;

@@ -79,6 +79,7 @@ class Finisher {
 
  private:
   Category category(size_t i) const { return kinds_[s_.category_id[i]]; }
+  uint32_t external(size_t i) const { return external_id_.empty() ? kNoCorrelation : external_id_[i]; }
 
   // The launch of a device slice is the earliest runtime or driver call with its correlation (a driver call has the
   // number of the runtime call that made it). The partner of a launch is its last device slice.
@@ -113,29 +114,29 @@ class Finisher {
     for (size_t i = 0; i < s_.size(); ++i) {
       if (!is_device_work(category(i))) continue;
       ++device;
-      repeated += external_id_[i] != kNoCorrelation && external_id_[i] == s_.correlation[i];
+      repeated += external(i) != kNoCorrelation && external(i) == s_.correlation[i];
     }
     if (device == 0) return;
     const bool real = how_.owners_are_certain || repeated * 2 <= device;
     IdMap ops(real ? highest_of(external_id_) : 0, s_.size());
     if (real)
       for (size_t i = 0; i < s_.size(); ++i)
-        if (external_id_[i] != kNoCorrelation && category(i) == Category::kCpuOp)
-          ops.set(external_id_[i], static_cast<uint32_t>(i));
-    std::vector<bool> below_work;  // filled for the first such row on a host thread, which is rare
+        if (external(i) != kNoCorrelation && category(i) == Category::kCpuOp)
+          ops.set(external(i), static_cast<uint32_t>(i));
+    std::vector<bool> below_work;  // filled for the first such row on a host's thread: rarely
     for (const Lane& lane : part_.lanes)
       for (size_t i = lane.begin; i < lane.end; ++i) {
         if (!is_device_work(category(i))) continue;
         if (lane.kind != LaneKind::kDeviceStream && below_work.empty()) below_work = below_device_work();
         uint32_t owner = s_.parent[i];
-        if (real && external_id_[i] != kNoCorrelation && external_id_[i] != 0) owner = ops.get(external_id_[i]);
+        if (real && external(i) != kNoCorrelation && external(i) != 0) owner = ops.get(external(i));
         if (owner == kNoSliceIndex && s_.partner[i] != kNoSliceIndex) owner = operator_above(s_.partner[i]);
         if (lane.kind == LaneKind::kDeviceStream || owner == kNoSliceIndex || !below_work[owner]) s_.parent[i] = owner;
       }
     if (!real) return;
     for (size_t i = 0; i < s_.size(); ++i) {
-      if (!is_launch_call(category(i)) || external_id_[i] == kNoCorrelation || external_id_[i] == 0) continue;
-      const uint32_t owner = ops.get(external_id_[i]);
+      if (!is_launch_call(category(i)) || external(i) == kNoCorrelation || external(i) == 0) continue;
+      const uint32_t owner = ops.get(external(i));
       if (owner != kNoSliceIndex && owner != operator_above(static_cast<uint32_t>(i)))
         part_.launch_owners.push_back({static_cast<uint32_t>(i), owner});
     }

@@ -15,14 +15,11 @@ void ClockBook::add_snapshot(std::vector<Stamp> stamps) {
   const auto number = static_cast<uint32_t>(snapshots_.size());
   for (const Stamp& stamp : stamps) points_[stamp.clock].insert_or_assign(stamp.ns, number);
   snapshots_.push_back(std::move(stamps));
-  hi_ = lo_;
 }
 
-std::optional<int64_t> ClockBook::convert(uint64_t from, int64_t ns, uint64_t to) {
+std::optional<int64_t> ClockBook::find_way(uint64_t from, int64_t ns, uint64_t to, Leg& leg) const {
   if (from == to) return ns;
   int64_t out = 0;
-  if (from == from_ && to == to_ && ns >= lo_ && ns < hi_)
-    return __builtin_add_overflow(ns, delta_, &out) ? std::nullopt : std::optional(out);
   // Breadth first: the fewest snapshots between the two clocks.
   std::vector<Stamp> reached{{from, ns}};
   for (size_t k = 0; k < reached.size() && reached.size() < kMostClocksOnTheWay; ++k) {
@@ -37,13 +34,13 @@ std::optional<int64_t> ClockBook::convert(uint64_t from, int64_t ns, uint64_t to
       if (__builtin_sub_overflow(other.ns, point->first, &delta) || __builtin_add_overflow(at.ns, delta, &out))
         continue;
       if (other.clock == to) {
-        if (k == 0) {
-          from_ = from;
-          to_ = to;
-          lo_ = point == points->second.begin() ? INT64_MIN : point->first;
-          hi_ = next == points->second.end() ? INT64_MAX : next->first;
-          delta_ = delta;
-        }
+        if (k == 0)
+          leg = {from,
+                 to,
+                 point == points->second.begin() ? INT64_MIN : point->first,
+                 next == points->second.end() ? INT64_MAX : next->first,
+                 delta,
+                 snapshots_.size()};
         return out;
       }
       if (std::none_of(reached.begin(), reached.end(), [&](const Stamp& s) { return s.clock == other.clock; }))

@@ -19,18 +19,30 @@ class ClockBook {
     int64_t ns;
   };
   void add_snapshot(std::vector<Stamp> stamps);
-  // nullopt: no chain of snapshots leads there. Quick while stamps stay between the same two snapshots.
-  std::optional<int64_t> convert(uint64_t from, int64_t ns, uint64_t to);
+  // An answer that was given: it holds for stamps of that clock in [lo, hi), until there is another snapshot.
+  struct Leg {
+    uint64_t from = 0, to = 0;
+    int64_t lo = 0, hi = 0, delta = 0;
+    size_t snapshots = 0;
+  };
+  // nullopt: no chain of snapshots leads there. Quick while stamps stay between the same two snapshots; `leg`: the
+  // asker's own last answer.
+  std::optional<int64_t> convert(uint64_t from, int64_t ns, uint64_t to, Leg& leg) const {
+    if (from == leg.from && to == leg.to && ns >= leg.lo && ns < leg.hi && leg.snapshots == snapshots_.size()) {
+      int64_t out = 0;
+      return __builtin_add_overflow(ns, leg.delta, &out) ? std::nullopt : std::optional(out);
+    }
+    return find_way(from, ns, to, leg);
+  }
   // to − from in the first snapshot that holds both.
   std::optional<int64_t> offset(uint64_t from, uint64_t to) const;
   bool empty() const { return snapshots_.empty(); }
 
  private:
+  std::optional<int64_t> find_way(uint64_t from, int64_t ns, uint64_t to, Leg& leg) const;
+
   std::vector<std::vector<Stamp>> snapshots_;
   std::map<uint64_t, std::map<int64_t, uint32_t>> points_;  // clock → what it showed → snapshot
-  // The last answer: it holds for stamps of this clock in [lo_, hi_).
-  uint64_t from_ = 0, to_ = 0;
-  int64_t lo_ = 0, hi_ = 0, delta_ = 0;
 };
 
 }  // namespace stageline::pftrace

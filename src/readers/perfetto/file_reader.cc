@@ -79,13 +79,14 @@ Status FileReader::read(int64_t size_bytes, Progress* progress) {
   if (!input->compressed()) {
     constexpr size_t kBytesPerEvent = 22, kMostReserved = size_t{1} << 24;
     const auto events = std::min(static_cast<size_t>(std::max<int64_t>(size_bytes, 0)) / kBytesPerEvent, kMostReserved);
-    log_.reserve(events);
+    log_.reserve(events / 2);
     builder_.reserve(events / 2);
   }
   PacketFile file(*input, path_, notes_);
   std::string_view bytes;
   int64_t offset = 0;
-  while (file.next(bytes, offset)) packet(bytes, offset, false);
+  while (file.next(bytes, offset))
+    if (!plain_event(bytes, offset)) packet(bytes, offset, false);
   if (file.error()) {
     if (packets_ == 0) return *file.error();
     lose("pftrace.read_stopped", "the file could not be read to its end: " + file.error()->what,
@@ -111,7 +112,8 @@ void FileReader::compressed(std::string_view bytes, bool zstd, int64_t offset) {
   unpacked_ += static_cast<int64_t>(whole->size());
   ProtoScan scan(*whole);
   while (scan.next())
-    if (scan.id == kTracePacket && scan.is_bytes()) packet(scan.bytes, offset, true);
+    if (scan.id == kTracePacket && scan.is_bytes() && !plain_event(scan.bytes, offset))
+      packet(scan.bytes, offset, true);
   if (scan.is_damaged())
     lose("pftrace.bad_compressed",
          "packed packets that are damaged, or would unpack to more than a thousand times their size, were left out",
@@ -372,7 +374,7 @@ std::optional<int64_t> FileReader::time_of(const Packet& p, Sequence& s) {
       if (own->is_incremental) own->last = ns;
     }
   }
-  if (const auto on_trace = clocks_.convert(clock_key(clock, s.id), ns, trace_clock)) return known(*on_trace);
+  if (const auto on_trace = clocks_.convert(clock_key(clock, s.id), ns, trace_clock, s.leg)) return known(*on_trace);
   late_clocks_ = true;
   clockless_ = true;
   notes_.add("pftrace.unknown_clock", Severity::kWarning,

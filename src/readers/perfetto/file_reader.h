@@ -96,6 +96,7 @@ class FileReader {
     std::vector<uint64_t> extra_tracks, extra_double_tracks;
     std::vector<int64_t> extra_values;
     std::vector<double> extra_doubles;
+    bool is_plain = true;  // nothing was set but type, track, name, category and annotations
     void clear();
   };
   struct Legacy {
@@ -126,6 +127,10 @@ class FileReader {
     int64_t offset;
   };
 
+  // plain_events.cc
+  // Reads a packet that is one event of numbers alone, as nearly all are; false, and nothing is done, where it is not.
+  bool plain_event(std::string_view bytes, int64_t offset);
+
   // file_reader.cc
   void packet(std::string_view bytes, int64_t offset, bool nested);
   void compressed(std::string_view bytes, bool zstd, int64_t offset);
@@ -138,12 +143,17 @@ class FileReader {
   std::optional<int64_t> time_of(const Packet& p, Sequence& s);
   uint32_t text_id(std::string_view text);
   uint16_t category_id(std::string_view text);
+  void mark_used(uint32_t track) {
+    if (track >= has_rows_.size()) has_rows_.resize(track + size_t{1});
+    has_rows_[track] = 1;
+  }
   void lose(std::string_view name, std::string_view message, int64_t offset) {
     notes_.add(name, Severity::kLoss, message, {path_, 0, offset});
   }
 
   // track_events.cc
   void track_event(const Packet& p, Sequence& s);
+  void event_read(const Packet& p, Sequence& s);  // what event_ says is done
   bool scan_event(std::string_view body, const Sequence& s, TrackEvent& e);
   void legacy_event(const Packet& p, Sequence& s, int64_t time, uint32_t track);
   uint32_t begin_row(const Packet& p, const Sequence& s, int64_t time, int64_t dur, uint32_t track, uint32_t name);
@@ -174,9 +184,10 @@ class FileReader {
   Annotations annotations_;
   ClockBook clocks_;
   Tracks tracks_;
-  SliceLog log_;
+  SliceLog log_{builder_.rows()};
   std::unordered_map<uint32_t, std::unique_ptr<Sequence>> sequences_;
   Sequence* last_sequence_ = nullptr;
+  std::vector<uint8_t> has_rows_;  // by track
   uint64_t trace_clock_ = 0;
   int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;
   int64_t packets_ = 0, ends_ = 0;

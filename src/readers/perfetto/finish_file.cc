@@ -82,6 +82,7 @@ void FileReader::settle_states() {
     row.file_index = from.file_index;
     row.thread = from.track;
     row.category = from.category & 0x7fff;
+    mark_used(from.track);
     rows_.rows.push_back(row);
   }
 }
@@ -91,6 +92,7 @@ void FileReader::settle_states() {
 void FileReader::settle_flows() {
   std::stable_sort(flows_.begin(), flows_.end(),
                    [](const FlowPoint& a, const FlowPoint& b) { return a.time < b.time; });
+  if (flows_.empty() && legacy_flows_.empty()) return;
   uint32_t number = 0;
   for (const Row& row : rows_.rows)
     if (row.correlation != kNoCorrelation) number = std::max(number, row.correlation);
@@ -203,8 +205,8 @@ void FileReader::settle_lanes() {
 // Which part every track belongs to; −1: none.
 std::vector<int32_t> FileReader::choose_parts(FileResult& out) {
   std::vector<int32_t> part(tracks_.size(), 0);
-  std::vector<bool> used(tracks_.size(), false);
-  for (const Row& row : rows_.rows) used[row.thread] = true;
+  std::vector<uint8_t> used = has_rows_;
+  used.resize(tracks_.size());
   for (const auto& [row, cell] : own_cells_) used[rows_.rows[row].thread] = false;
   // Ranks as our exporter names processes.
   std::map<int64_t, std::string> machines;
@@ -287,7 +289,9 @@ void FileReader::settle_counters(FileResult& out) {
 // Rows and their facts to the parts of their tracks.
 void FileReader::split(FileResult& out) {
   std::vector<int32_t> part_of_track = choose_parts(out);
-  std::vector<int32_t> part_of(rows_.rows.size());
+  bool all_in_one = out.ranks.size() == 1 && own_cells_.empty();
+  for (size_t t = 0; t < has_rows_.size(); ++t) all_in_one = all_in_one && (has_rows_[t] == 0 || part_of_track[t] == 0);
+  std::vector<int32_t> part_of(all_in_one ? 0 : rows_.rows.size());
   for (size_t r = 0; r < part_of.size(); ++r) part_of[r] = part_of_track[rows_.rows[r].thread];
   const TextInterner& names = builder_.dictionaries().names;
   for (const auto& [row, cell] : own_cells_) {
@@ -301,8 +305,6 @@ void FileReader::split(FileResult& out) {
   settle_lanes();
   out.marks = rows_.marks.size();
   settle_counters(out);
-  const bool all_in_one =
-      out.ranks.size() == 1 && std::all_of(part_of.begin(), part_of.end(), [](int32_t p) { return p == 0; });
   if (all_in_one) {
     assemble(std::move(rows_), std::move(builder_.dictionaries()), out.ranks[0].rows);
   } else {
@@ -350,8 +352,8 @@ void FileReader::split(FileResult& out) {
 Result<FileResult> FileReader::finish() {
   FileResult out;
   out.path = path_;
+  const SliceLog::Pairs pairs = log_.pair();
   rows_ = builder_.take();
-  const SliceLog::Pairs pairs = log_.pair(rows_.rows);
   out.paired_by_index = pairs.paired_by_index;
   out.packets = packets_;
   for (const uint32_t row : pairs.open_rows)
@@ -377,7 +379,6 @@ Result<FileResult> FileReader::finish() {
   }
   split(out);
   out.clocks = tracks_.root_description();
-  log_ = {};
   out.notes = std::move(notes_);
   size_t rows = 0;
   for (const RankRows& rank : out.ranks) rows += rank.rows.row_count;

@@ -199,6 +199,7 @@ void FileReader::gpu_stage(const Packet& p, Sequence& s) {
   row.category = category_id(stage_category(stage_name)) & 0x7fff;
   facts_.cat = builder_.dictionaries().categories.text(row.category);
   facts_.name = texts(name);
+  mark_used(row.thread);
   const uint32_t number = builder_.add_row(row, facts_);
   if (number == kNoRow) return;
   last_ns_ = std::max(last_ns_, row.start_ns + row.dur_ns);

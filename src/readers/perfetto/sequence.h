@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "readers/perfetto/annotation_names.h"
+#include "readers/perfetto/clocks.h"
 
 namespace stageline::pftrace {
 
@@ -77,6 +78,7 @@ struct Sequence {
   uint64_t default_track = 0;
   std::vector<uint64_t> extra_counters, extra_doubles;
   std::vector<SequenceClock> clocks;
+  ClockBook::Leg leg;
   std::unordered_map<uint32_t, int64_t> counter_sums;  // of incremental counters, by track
 
   uint32_t thread_track = UINT32_MAX;  // of a legacy thread descriptor

@@ -8,70 +8,141 @@ void SliceLog::begin(int64_t time, uint32_t track, uint32_t row, uint32_t sequen
   if (run_.ends > 0 || run_.sequence != sequence) {
     close_run(false);
     run_ = {};
-    run_.first = static_cast<uint32_t>(entries_.size());
+    run_.first = entry_count_;
     run_.sequence = sequence;
+    run_rows_.clear();
   }
   ++run_.begins;
   run_.begins_need &= needs_state;
   run_.unordered |= time < run_.last_time;
   run_.last_time = time;
+  run_rows_.push_back(row);
+  if (in_order_) {
+    Track& on = track_at(track);
+    if (time >= on.last_time) {
+      on.last_time = time;
+      on.open.push_back(row);
+      is_end_.push_back(false);
+      if (is_begun_.size() < row) is_begun_.resize(row, false);
+      is_begun_.push_back(true);
+      ++entry_count_;
+      return;
+    }
+    write_out();
+  }
   entries_.push_back({time, track, row});
+  ++entry_count_;
 }
 
 uint32_t SliceLog::end(int64_t time, uint32_t track, uint32_t sequence, bool needs_state) {
-  const auto number = static_cast<uint32_t>(entries_.size());
-  entries_.push_back({time, track | kEndBit, kNoRow});
+  const auto number = static_cast<uint32_t>(closed_.size());
   if (run_.sequence != sequence || run_.ends >= run_.begins) {
     if (run_.sequence != sequence) close_run(false);
     run_.begins = 0;  // an end too many, or another's: no run
-    return number;
+  } else {
+    const kineto::Row& opened = rows_[run_rows_[run_.ends]];
+    run_.same_tracks &= opened.thread == track && time >= opened.start_ns;
+    run_.ends_need |= needs_state;
+    run_.unordered |= time < run_.last_time;
+    run_.last_time = time;
+    ++run_.ends;
   }
-  const Entry& opened = entries_[run_.first + run_.ends];
-  run_.same_tracks &= opened.track == track && time >= opened.time;
-  run_.ends_need |= needs_state;
-  run_.unordered |= time < run_.last_time;
-  run_.last_time = time;
-  ++run_.ends;
+  if (in_order_) {
+    Track& on = track_at(track);
+    if (time >= on.last_time) {
+      on.last_time = time;
+      is_end_.push_back(true);
+      ++entry_count_;
+      if (on.open.empty()) {
+        lost_ends_.push_back({time, track, number});
+        closed_.push_back(kNoRow);
+        return number;
+      }
+      const uint32_t row = on.open.back();
+      on.open.pop_back();
+      rows_[row].dur_ns = time - rows_[row].start_ns;
+      closed_.push_back(row);
+      return number;
+    }
+    write_out();
+  }
+  entries_.push_back({time, track | kEndBit, number});
+  ++entry_count_;
+  closed_.push_back(kNoRow);
   return number;
+}
+
+// Everything so far as entries, with no end paired.
+void SliceLog::write_out() {
+  in_order_ = false;
+  entries_.reserve(entry_count_ + entry_count_ / 2);
+  uint32_t row = 0, number = 0;
+  size_t lost = 0;
+  for (size_t i = 0; i < entry_count_; ++i) {
+    if (!is_end_[i]) {
+      while (!is_begun_[row]) ++row;
+      entries_.push_back({rows_[row].start_ns, rows_[row].thread, row});
+      ++row;
+      continue;
+    }
+    if (const uint32_t closed = closed_[number]; closed != kNoRow) {
+      kineto::Row& begun = rows_[closed];
+      entries_.push_back({begun.start_ns + begun.dur_ns, begun.thread | kEndBit, number});
+    } else {
+      entries_.push_back({lost_ends_[lost].time, lost_ends_[lost].track | kEndBit, number});
+      ++lost;
+    }
+    ++number;
+  }
+  for (uint32_t& closed : closed_) {
+    if (closed != kNoRow) rows_[closed].dur_ns = 0;
+    closed = kNoRow;
+  }
+  tracks_ = {};
+  is_end_ = {};
+  is_begun_ = {};
+  lost_ends_ = {};
 }
 
 void SliceLog::close_run(bool at_end) {
   const bool whole = run_.ends == run_.begins;
   const bool bare_ends = run_.begins_need && !run_.ends_need;
   if (run_.ends > 0 && run_.begins > 1 && run_.same_tracks && (run_.unordered || bare_ends) &&
-      (whole || (at_end && bare_ends)))
+      (whole || (at_end && bare_ends))) {
+    if (in_order_) write_out();
     runs_.push_back({run_.first, run_.begins, run_.ends});
+  }
   run_.begins = run_.ends = 0;
 }
 
-void SliceLog::pair_run(const IndexRun& run, std::vector<kineto::Row>& rows, Pairs& pairs) {
+void SliceLog::pair_run(const IndexRun& run, Pairs& pairs) {
   for (uint32_t k = 0; k < run.begins; ++k) {
     const Entry& begin = entries_[run.first + k];
     if (k >= run.ends) {
-      pairs.open_rows.push_back(begin.row);
+      pairs.open_rows.push_back(begin.at);
       continue;
     }
-    Entry& end = entries_[run.first + run.begins + k];
-    rows[begin.row].dur_ns = end.time - begin.time;
-    end.row = begin.row;
+    const Entry& end = entries_[run.first + run.begins + k];
+    rows_[begin.at].dur_ns = end.time - begin.time;
+    closed_[end.at] = begin.at;
     ++pairs.paired_by_index;
   }
 }
 
-void SliceLog::pair_tracks(std::vector<kineto::Row>& rows, Pairs& pairs) {
+void SliceLog::pair_tracks(Pairs& pairs) {
   // Entries of all other writers, by track, in the order of the file.
   uint32_t tracks = 0;
   for (const Entry& entry : entries_) tracks = std::max(tracks, (entry.track & ~kEndBit) + 1);
   std::vector<uint32_t> next(tracks + size_t{1}, 0), order;
   const auto others = [&](auto visit) {
     size_t run = 0;
-    for (uint32_t i = 0; i < entries_.size(); ++i) {
+    for (size_t i = 0; i < entries_.size(); ++i) {
       if (run < runs_.size() && i == runs_[run].first) {
         i += runs_[run].begins + runs_[run].ends - 1;
         ++run;
         continue;
       }
-      visit(i);
+      visit(static_cast<uint32_t>(i));
     }
   };
   others([&](uint32_t i) { ++next[(entries_[i].track & ~kEndBit) + 1]; });
@@ -87,7 +158,7 @@ void SliceLog::pair_tracks(std::vector<kineto::Row>& rows, Pairs& pairs) {
       std::stable_sort(order.begin() + from, order.begin() + to, earlier);
     stack.clear();
     for (; from < to; ++from) {
-      Entry& entry = entries_[order[from]];
+      const Entry& entry = entries_[order[from]];
       if (!(entry.track & kEndBit)) {
         stack.push_back(order[from]);
         continue;
@@ -98,18 +169,24 @@ void SliceLog::pair_tracks(std::vector<kineto::Row>& rows, Pairs& pairs) {
       }
       const Entry& begin = entries_[stack.back()];
       stack.pop_back();
-      rows[begin.row].dur_ns = entry.time - begin.time;
-      entry.row = begin.row;
+      rows_[begin.at].dur_ns = entry.time - begin.time;
+      closed_[entry.at] = begin.at;
     }
-    for (const uint32_t open : stack) pairs.open_rows.push_back(entries_[open].row);
+    for (const uint32_t open : stack) pairs.open_rows.push_back(entries_[open].at);
   }
 }
 
-SliceLog::Pairs SliceLog::pair(std::vector<kineto::Row>& rows) {
+SliceLog::Pairs SliceLog::pair() {
   close_run(true);
   Pairs pairs;
-  for (const IndexRun& run : runs_) pair_run(run, rows, pairs);
-  pair_tracks(rows, pairs);
+  if (in_order_) {
+    for (const Track& track : tracks_)
+      pairs.open_rows.insert(pairs.open_rows.end(), track.open.begin(), track.open.end());
+    pairs.unmatched_ends = static_cast<int64_t>(lost_ends_.size());
+  } else {
+    for (const IndexRun& run : runs_) pair_run(run, pairs);
+    pair_tracks(pairs);
+  }
   std::sort(pairs.open_rows.begin(), pairs.open_rows.end());
   return pairs;
 }

@@ -6,6 +6,10 @@
 //
 // A run of begins and as many ends of the same tracks is torch's where its stamps are in no order, or where the begins
 // need the sequence's state and the ends do not; else it is a stack that happens to be as deep as the run is long.
+//
+// Nearly all files are of the second kind and in order on every track: their ends are paired as they come, and an end
+// is kept as the row it closed. What was kept so is written out as entries, begins and ends alike, once a track's time
+// goes back or a run turns out to be torch's; then everything is paired after the last entry.
 #pragma once
 
 #include <cstdint>
@@ -19,45 +23,75 @@ inline constexpr uint32_t kNoRow = UINT32_MAX;
 
 class SliceLog {
  public:
+  // `rows`: where begin() and end() find the rows of begins, with their starts and tracks, and set durations.
+  explicit SliceLog(std::vector<kineto::Row>& rows) : rows_(rows) {}
+
   void begin(int64_t time, uint32_t track, uint32_t row, uint32_t sequence, bool needs_state);
   // Its number, for row_of_end().
   uint32_t end(int64_t time, uint32_t track, uint32_t sequence, bool needs_state);
-  size_t size() const { return entries_.size(); }
-  void reserve(size_t entries) { entries_.reserve(entries); }
+  void reserve(size_t ends) { closed_.reserve(ends); }
 
   struct Pairs {
     std::vector<uint32_t> open_rows;  // of begins without an end, in the order of the file
     int64_t unmatched_ends = 0;
     int64_t paired_by_index = 0;
   };
-  // Sets the duration of every row that has an end. Once, after the last entry. O(n), and O(n log n) for tracks that
-  // are not in order of time.
-  Pairs pair(std::vector<kineto::Row>& rows);
+  // Every row that has an end has its duration then. Once, after the last entry. O(n) at most, and O(n log n) for
+  // tracks that are not in order of time.
+  Pairs pair();
   // After pair(): the row that an end closed; kNoRow when there was none.
-  uint32_t row_of_end(uint32_t end) const { return entries_[end].row; }
+  uint32_t row_of_end(uint32_t end) const { return closed_[end]; }
 
  private:
   struct Entry {
     int64_t time;
     uint32_t track;  // the highest bit: an end
-    uint32_t row;    // of a begin; of an end once it is paired
+    uint32_t at;     // of a begin its row, of an end its number
   };
   static constexpr uint32_t kEndBit = uint32_t{1} << 31;
+  struct Track {
+    int64_t last_time = INT64_MIN;
+    std::vector<uint32_t> open;  // rows, the innermost last
+  };
   struct Run {
-    uint32_t first = 0, begins = 0, ends = 0;
+    size_t first = 0;  // entry
+    uint32_t begins = 0, ends = 0;
     uint32_t sequence = UINT32_MAX;
     int64_t last_time = INT64_MIN;
     bool unordered = false, same_tracks = true, begins_need = true, ends_need = false;
   };
   struct IndexRun {
-    uint32_t first, begins, ends;
+    size_t first;
+    uint32_t begins, ends;
+  };
+  struct LostEnd {
+    int64_t time;
+    uint32_t track, end;
   };
   void close_run(bool at_end);
-  void pair_run(const IndexRun& run, std::vector<kineto::Row>& rows, Pairs& pairs);
-  void pair_tracks(std::vector<kineto::Row>& rows, Pairs& pairs);
+  Track& track_at(uint32_t track) {
+    if (track >= tracks_.size()) tracks_.resize(track + size_t{1});
+    return tracks_[track];
+  }
+  void write_out();
+  void pair_run(const IndexRun& run, Pairs& pairs);
+  void pair_tracks(Pairs& pairs);
 
-  std::vector<Entry> entries_;
+  std::vector<kineto::Row>& rows_;
+  std::vector<uint32_t> closed_;  // by end: its row; kNoRow: none, or not known yet
+  size_t entry_count_ = 0;
   Run run_;
+  std::vector<uint32_t> run_rows_;  // of its begins
+
+  // While ends are paired as they come: what entries can be written out from.
+  bool in_order_ = true;
+  std::vector<Track> tracks_;
+  std::vector<bool> is_end_;        // by entry
+  std::vector<bool> is_begun_;      // by row: a begin's; instants and whole slices are rows too
+  std::vector<LostEnd> lost_ends_;  // that closed nothing
+
+  // Once they are not.
+  std::vector<Entry> entries_;
   std::vector<IndexRun> runs_;  // those that are torch's
 };
 

@@ -33,6 +33,7 @@ void fixed_numbers(const ProtoScan& scan, Use use) {
 }  // namespace
 
 void FileReader::TrackEvent::clear() {
+  is_plain = true;
   type = track = counter = 0;
   name = 0;
   category = 0;
@@ -49,6 +50,7 @@ void FileReader::TrackEvent::clear() {
 
 bool FileReader::scan_event(std::string_view body, const Sequence& s, TrackEvent& e) {
   e.clear();
+  e.is_plain = false;
   ProtoScan scan(body);
   while (scan.next()) {
     switch (scan.id) {
@@ -138,6 +140,7 @@ uint32_t FileReader::begin_row(const Packet& p, const Sequence& s, int64_t time,
   row.name = name;
   row.thread = track;
   row.category = event_.category & 0x7fff;
+  mark_used(track);
   if (event_.annotations.empty()) {
     const uint32_t number = builder_.add_row(row);
     if (number == kNoRow) lose("pftrace.too_many", "events beyond four thousand million were left out", p.offset);
@@ -211,6 +214,11 @@ void FileReader::track_event(const Packet& p, Sequence& s) {
   TrackEvent& e = event_;
   if (!scan_event(p.body, s, e))
     return lose("pftrace.damaged_packet", "a packet whose fields do not fit into it was left out", p.offset);
+  event_read(p, s);
+}
+
+void FileReader::event_read(const Packet& p, Sequence& s) {
+  TrackEvent& e = event_;
   std::optional<int64_t> time;
   if (p.has_time) {
     time = time_of(p, s);
@@ -241,7 +249,8 @@ void FileReader::track_event(const Packet& p, Sequence& s) {
   else
     track = tracks_.of_sequence(s.id);
   if (track >= uint32_t{1} << 31) return;
-  if (!e.extra_values.empty() || !e.extra_doubles.empty() || e.has_thread_time || e.has_thread_instructions)
+  if (!e.is_plain &&
+      (!e.extra_values.empty() || !e.extra_doubles.empty() || e.has_thread_time || e.has_thread_instructions))
     event_counters(s, *time, track);
   const bool needs_state = (p.flags & kNeedsState) != 0;
   switch (e.type) {

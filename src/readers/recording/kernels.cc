@@ -102,8 +102,8 @@ void KernelMaker::fill() {
   parallel_for(trace_.parts.size(), [&](size_t p) {
     Part& part = trace_.parts[p];
     fill_part(part);
-    relate_slices(names, std::vector<uint32_t>(part.slices.size(), kNoCorrelation), {.lanes_are_typed = true}, part);
-    // Where no launch gives the step, the host's step at that time is taken.
+    relate_slices(names, {}, {.lanes_are_typed = true}, part);
+    // Where no launch says whose step it is: that of the host while it ran.
     Slices& s = part.slices;
     std::map<int64_t, uint16_t> number;
     for (size_t k = 0; k < part.steps.size(); ++k)

@@ -104,6 +104,7 @@ class RowBuilder {
   uint32_t add_row(Row row, const Event& event);
   void add_mark(Mark mark);
   void reserve(size_t rows) { chunk_.rows.reserve(rows); }
+  std::vector<Row>& rows() { return chunk_.rows; }  // of the chunk so far
   Dictionaries& dictionaries() { return dictionaries_; }
   uint16_t stream_of(int64_t stream);
   uint32_t event_count() const { return static_cast<uint32_t>(chunk_.event_count); }

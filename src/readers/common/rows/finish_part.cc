@@ -14,17 +14,19 @@ namespace {
 template <class Fact>
 std::vector<Fact> moved(std::vector<Fact> facts, const std::vector<uint32_t>& new_index) {
   for (Fact& fact : facts) fact.slice = new_index[fact.slice];
-  std::sort(facts.begin(), facts.end(), [](const Fact& a, const Fact& b) { return a.slice < b.slice; });
+  const auto before = [](const Fact& a, const Fact& b) { return a.slice < b.slice; };
+  if (!std::is_sorted(facts.begin(), facts.end(), before)) std::sort(facts.begin(), facts.end(), before);
   return facts;
 }
 
 // Columns of slices while they are put into order. External ids are only needed to find owners.
 struct Columns {
   Slices& s;
-  std::vector<uint32_t>& external_id;
-  std::vector<uint32_t>& row;  // for each slice its row in the file
+  std::vector<uint32_t>& external_id;  // empty: no row has one
+  std::vector<uint32_t>& new_index;    // of a row: its slice
+  std::vector<uint32_t> sorted_to;     // where a lane's order put a slice; empty: all stayed
 
-  void resize(size_t n) {
+  void resize(size_t n, bool external_ids) {
     s.start_ns.resize(n);
     s.dur_ns.resize(n);
     s.name_id.resize(n);
@@ -35,8 +37,8 @@ struct Columns {
     s.stream_id.resize(n);
     s.category_id.resize(n);
     s.kernel_class.resize(n);
-    external_id.resize(n);
-    row.resize(n);
+    if (external_ids) external_id.resize(n);
+    new_index.resize(n);
   }
   void put(size_t i, const Row& from, int64_t base_ns, uint32_t row_index) {
     s.start_ns[i] = from.start_ns + base_ns;
@@ -49,8 +51,8 @@ struct Columns {
     s.stream_id[i] = from.stream;
     s.category_id[i] = static_cast<uint8_t>(from.category);
     s.kernel_class[i] = from.joined ? Slices::kJoinedBit : 0;
-    external_id[i] = from.external_id;
-    row[i] = row_index;
+    if (!external_id.empty()) external_id[i] = from.external_id;
+    new_index[row_index] = static_cast<uint32_t>(i);
   }
   bool before(size_t a, size_t b) const {
     if (s.start_ns[a] != s.start_ns[b]) return s.start_ns[a] < s.start_ns[b];
@@ -75,21 +77,28 @@ struct Columns {
     permute_lane(s.stream_id, order, begin);
     permute_lane(s.category_id, order, begin);
     permute_lane(s.kernel_class, order, begin);
-    permute_lane(external_id, order, begin);
-    permute_lane(row, order, begin);
+    if (!external_id.empty()) permute_lane(external_id, order, begin);
+    if (sorted_to.empty()) {
+      sorted_to.resize(s.start_ns.size());
+      std::iota(sorted_to.begin(), sorted_to.end(), uint32_t{0});
+    }
+    for (size_t k = 0; k < order.size(); ++k) sorted_to[order[k]] = static_cast<uint32_t>(begin + k);
   }
 };
 
 // Scatters the rows into their lanes; threads are in order of first appearance.
 void fill_lanes(FileRows& rows, int64_t base_ns, Part& part, Columns& columns) {
-  std::vector<size_t> next = make_lanes(rows, part.lanes);
-  columns.resize(rows.row_count);
+  bool external_ids = false;
+  std::vector<size_t> next = make_lanes(rows, part.lanes, &external_ids);
+  columns.resize(rows.row_count, external_ids);
   uint32_t row_index = 0;
   for (std::vector<Row>& block : rows.blocks) {
     for (const Row& row : block) columns.put(next[row.thread]++, row, base_ns, row_index++);
     std::vector<Row>().swap(block);
   }
   for (const Lane& lane : part.lanes) columns.sort(lane.begin, lane.end);
+  if (columns.sorted_to.empty()) return;
+  for (uint32_t& slice : columns.new_index) slice = columns.sorted_to[slice];
 }
 
 // Keeps the parents of frames whose parent is on another thread or missing from the nesting of their own thread.
@@ -147,13 +156,17 @@ FileNames names_of(const FileRows& rows) {
   return names;
 }
 
-std::vector<size_t> make_lanes(const FileRows& rows, std::vector<Lane>& lanes) {
+std::vector<size_t> make_lanes(const FileRows& rows, std::vector<Lane>& lanes, bool* external_ids) {
   const TextInterner& threads = rows.dictionaries.threads;
   std::vector<size_t> next(threads.size() + 1, 0);
+  uint32_t all_ids = kNoCorrelation;  // kNoCorrelation has every bit set: one that lacks a bit is a number
   for (const std::vector<Row>& block : rows.blocks)
-    for (const Row& row : block) ++next[row.thread + 1];
-  // 0 is the interner's empty text; a lane's number is its thread's − 1.
-  for (uint32_t t = 1; t < threads.size(); ++t) {
+    for (const Row& row : block) {
+      ++next[row.thread + 1];
+      all_ids &= row.external_id;
+    }
+  if (external_ids) *external_ids = all_ids != kNoCorrelation;
+  for (uint32_t t = 1; t < threads.size(); ++t) {  // 0 is the interner's empty text; a lane is a thread − 1
     next[t + 1] += next[t];
     Lane lane;
     const std::string_view key = threads.text(t);
@@ -179,11 +192,8 @@ FileNames build_part(FileRows rows, int64_t base_ns, Part& part) {
   FileNames names = names_of(rows);
   std::vector<uint32_t> external_id, new_index;
   {
-    std::vector<uint32_t> row;
-    Columns columns{part.slices, external_id, row};
+    Columns columns{part.slices, external_id, new_index, {}};
     fill_lanes(rows, base_ns, part, columns);
-    new_index.resize(row.size());
-    for (uint32_t i = 0; i < row.size(); ++i) new_index[row[i]] = i;
   }
   name_lanes(rows, part.lanes);
   ChunkRows& rest = rows.rest;

@@ -19,10 +19,10 @@ void find_device(Part& part);
 
 // Steps of build_part() that do not need all rows. names_of() returns the file's own names and categories.
 FileNames names_of(const FileRows& rows);
-// Makes the lanes of the rows, with threads in order of first appearance. Returns where the first row of each thread
-// goes.
-std::vector<size_t> make_lanes(const FileRows& rows, std::vector<Lane>& lanes);
-// Gives lanes the names that the rows say.
+// Lanes of the rows, threads in order of first appearance; returned, by thread, where its first row goes.
+// `external_ids`: set where a row has one.
+std::vector<size_t> make_lanes(const FileRows& rows, std::vector<Lane>& lanes, bool* external_ids = nullptr);
+// What the rows say the lanes are called.
 void name_lanes(const FileRows& rows, std::vector<Lane>& lanes);
 // Puts column[begin …] into the order of these slices.
 template <class T>
