@@ -9,10 +9,19 @@ namespace stageline {
 
 template <class Iterator, class Before>
 void sort_runs(Iterator begin, Iterator end, Before before) {
-  constexpr size_t kMostRuns = 16;  // up to this number, merging the runs two by two costs less than sorting
+  constexpr size_t kMostRuns = 16;          // merging them two by two still costs less than sorting
+  constexpr std::ptrdiff_t kFarthest = 16;  // so far back an element is put into its run, rather than beginning another
   std::vector<Iterator> ends;
-  for (Iterator at = begin; at != end && ends.size() <= kMostRuns;)
-    ends.push_back(at = std::is_sorted_until(at, end, before));
+  for (Iterator at = begin; at != end && ends.size() <= kMostRuns; ends.push_back(at)) {
+    const Iterator run = at;
+    for (++at; at != end; ++at) {
+      if (!before(*at, *(at - 1))) continue;
+      Iterator place = at;
+      while (place != run && at - place <= kFarthest && before(*at, *(place - 1))) --place;
+      if (at - place > kFarthest) break;
+      std::rotate(place, at, at + 1);
+    }
+  }
   if (ends.size() > kMostRuns) return std::sort(begin, end, before);
   while (ends.size() > 1) {
     std::vector<Iterator> merged;

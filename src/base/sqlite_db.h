@@ -79,8 +79,8 @@ class SqliteRows {
   int columns() const { return pages_ ? pages_->columns() : sqlite3_column_count(statement_.get()); }
   // Returns the storage class of this row's value: SQLITE_INTEGER, SQLITE_FLOAT, SQLITE_TEXT, SQLITE_BLOB, SQLITE_NULL.
   int type(int column) const { return pages_ ? pages_->type(column) : sqlite3_column_type(statement_.get(), column); }
-  bool is_null(int column) const { return type(column) == SQLITE_NULL; }
-  // Returns 0 for NULL. Text is read as a number ("PYTORCH_API" keeps its times as text).
+  bool is_null(int column) const { return pages_ ? pages_->is_null(column) : type(column) == SQLITE_NULL; }
+  // 0 for NULL; text is read as a number ("PYTORCH_API" keeps its times as text).
   int64_t integer(int column) const {
     return pages_ ? pages_->integer(column) : sqlite3_column_int64(statement_.get(), column);
   }

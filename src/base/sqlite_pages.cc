@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <charconv>
@@ -17,12 +18,29 @@ namespace {
 
 constexpr size_t kHeaderBytes = 100;  // at the start of the file's first page
 constexpr uint8_t kInteriorTable = 5, kLeafTable = 13;
-constexpr size_t kMostDepth = 24;                 // a tree of 2³² pages is not deeper
-constexpr size_t kWindowBytes = size_t{1} << 18;  // neighbouring pages are read together, up to this number of bytes
-constexpr int kMostPlaces = 2000;                 // limit of columns, which is SQLite's own
-constexpr uint64_t kReal = 7, kZero = 8, kOne = 9, kFirstBlob = 12;
+constexpr size_t kMostDepth = 24;                 // a tree of 2³² pages is no deeper
+constexpr size_t kWindowBytes = size_t{1} << 18;  // pages that follow each other are read together, up to this
+constexpr int kMostPlaces = 2000;                 // of columns; SQLite's own limit
+constexpr uint64_t kFirstBlob = 12;
+constexpr size_t kSlack = 8;  // behind pages and records: numbers are read eight bytes at a time
 
-uint32_t big(const uint8_t* at, int bytes) {
+// How many bytes a value has, by its type, where the type is one byte.
+constexpr auto kBytesOfType = [] {
+  std::array<uint8_t, 128> bytes = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
+  for (size_t type = kFirstBlob; type < bytes.size(); ++type)
+    bytes[type] = static_cast<uint8_t>((type - kFirstBlob) / 2);
+  return bytes;
+}();
+
+// The integer that the first bytes at `at` are, eight of which can be read.
+int64_t integer_at(const uint8_t* at, size_t bytes) {
+  uint64_t raw = 0;
+  std::memcpy(&raw, at, sizeof raw);
+  if constexpr (std::endian::native == std::endian::little) raw = __builtin_bswap64(raw);
+  return bytes == 0 ? 0 : static_cast<int64_t>(raw) >> (64 - 8 * bytes);
+}
+
+inline uint32_t big(const uint8_t* at, int bytes) {
   uint32_t value = 0;
   for (int i = 0; i < bytes; ++i) value = value << 8 | at[i];
   return value;
@@ -116,6 +134,7 @@ std::unique_ptr<SqlitePages> SqlitePages::open(const std::string& path, uint32_t
       std::min<int64_t>(st.st_size / static_cast<int64_t>(self->page_bytes_), static_cast<int64_t>(UINT32_MAX)));
   for (size_t c = 0; c < columns.size(); ++c) {
     const int place = columns[c].place;
+    if (columns[c].is_rowid) self->rowids_.push_back(c);
     if (place < 0) continue;
     if (place >= kMostPlaces) return nullptr;
     if (self->wanted_.size() <= static_cast<size_t>(place)) self->wanted_.resize(static_cast<size_t>(place) + 1, -1);
@@ -147,7 +166,7 @@ const uint8_t* SqlitePages::page(uint32_t number) {
     const auto most = static_cast<uint32_t>(std::max<size_t>(kWindowBytes / page_bytes_, 1));
     ahead_ = goes_on ? std::min(ahead_ * 2, most) : 1;
     const uint32_t count = std::min(ahead_, page_count_ - number + 1);
-    window_.resize(std::max(window_.size(), count * page_bytes_));
+    window_.resize(std::max(window_.size(), count * page_bytes_ + kSlack));
     window_pages_ = 0;
     const size_t wanted = count * page_bytes_;
     size_t got = 0;
@@ -242,26 +261,36 @@ bool SqlitePages::read_record(const uint8_t* cell, const uint8_t* page_end) {
   const uint8_t* value = header_end;
   size_t place = 0;
   for (; place < wanted_.size() && header < header_end; ++place) {
-    uint64_t type = 0;
-    header = varint(header, header_end, &type);
-    if (!header) return damaged();
-    const size_t bytes = bytes_of(type);
+    uint64_t type = *header;
+    size_t bytes = 0;
+    if (type < kBytesOfType.size()) {
+      ++header;
+      bytes = kBytesOfType[type];
+    } else {
+      header = varint(header, header_end, &type);
+      if (!header) return damaged();
+      bytes = static_cast<size_t>((type - kFirstBlob) / 2);
+    }
     if (bytes > static_cast<size_t>(record_end - value)) return damaged();
-    if (wanted_[place] >= 0) values_[static_cast<size_t>(wanted_[place])] = {type, value};
+    if (wanted_[place] >= 0) {
+      Value& wanted = values_[static_cast<size_t>(wanted_[place])];
+      wanted.type = type;
+      wanted.bytes = value;
+      wanted.number = type <= kLastInteger ? integer_at(value, bytes) : static_cast<int64_t>(type - kZero);
+    }
     value += bytes;
   }
   // Columns that were added to the table after this row was written are NULL.
   for (; place < wanted_.size(); ++place)
     if (wanted_[place] >= 0) values_[static_cast<size_t>(wanted_[place])] = {};
-  for (int i = 0; i < 8; ++i) rowid_[i] = static_cast<uint8_t>(rowid >> (56 - 8 * i));
-  for (size_t c = 0; c < columns_.size(); ++c)
-    if (columns_[c].is_rowid && values_[c].type == 0) values_[c] = {kLastInteger, rowid_};
+  for (const size_t c : rowids_)
+    if (values_[c].type == 0) values_[c] = {kLastInteger, nullptr, static_cast<int64_t>(rowid)};
   return true;
 }
 
 bool SqlitePages::assemble(const uint8_t* local, size_t local_bytes, size_t payload_bytes, const uint8_t* after) {
   payload_.assign(local, local + local_bytes);
-  payload_.reserve(payload_bytes);
+  payload_.reserve(payload_bytes + kSlack);
   uint32_t number = big(after, 4);
   overflow_page_.resize(page_bytes_);
   while (payload_.size() < payload_bytes) {
@@ -272,27 +301,8 @@ bool SqlitePages::assemble(const uint8_t* local, size_t local_bytes, size_t payl
     payload_.insert(payload_.end(), overflow_page_.data() + 4, overflow_page_.data() + 4 + more);
     number = big(overflow_page_.data(), 4);
   }
+  payload_.resize(payload_bytes + kSlack);
   return true;
-}
-
-size_t SqlitePages::bytes_of(uint64_t type) {
-  constexpr uint8_t kBytes[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
-  return type < kFirstBlob ? kBytes[type] : static_cast<size_t>((type - kFirstBlob) / 2);
-}
-
-int64_t SqlitePages::whole(const Value& value) {
-  const uint8_t* const at = value.bytes;
-  switch (value.type) {
-    case 1: return static_cast<int8_t>(at[0]);
-    case 2: return static_cast<int16_t>(big(at, 2));
-    case 3: return static_cast<int32_t>(big(at, 3) << 8) >> 8;
-    case 4: return static_cast<int32_t>(big(at, 4));
-    case 5:
-      return static_cast<int64_t>(static_cast<uint64_t>(static_cast<int64_t>(static_cast<int16_t>(big(at, 2)))) << 32 |
-                                  big(at + 2, 4));
-    case 6: return static_cast<int64_t>(static_cast<uint64_t>(big(at, 4)) << 32 | big(at + 4, 4));
-    default: return 0;
-  }
 }
 
 int SqlitePages::type(int column) const {
@@ -306,7 +316,6 @@ int SqlitePages::type(int column) const {
 }
 
 int64_t SqlitePages::converted_integer(const Value& value) const {
-  if (value.type == kZero || value.type == kOne) return static_cast<int64_t>(value.type - kZero);
   if (value.type == kReal) return whole_of(real_of(value.bytes));
   return value.type < kFirstBlob ? 0 : number_in(bytes_of_text(value.type, value.bytes));
 }

@@ -41,30 +41,36 @@ class SqlitePages {
   // The values as sqlite3_column_type, _int64, _double and _text return them. Texts are valid until the next call of
   // next().
   int type(int column) const;
+  bool is_null(int column) const {
+    const uint64_t type = values_[static_cast<size_t>(column)].type;
+    return is_whole(type) ? type == 0 : this->type(column) == kNull;
+  }
   int64_t integer(int column) const {
     const Value& value = values_[static_cast<size_t>(column)];
-    return value.type <= kLastInteger ? whole(value) : converted_integer(value);
+    return is_whole(value.type) ? value.number : converted_integer(value);
   }
   double real(int column) const;
   std::string_view text(int column) const;
   int columns() const { return static_cast<int>(columns_.size()); }
 
  private:
-  // A value of the row as its record stores it. `type` is the record's serial type.
+  // A value of the row as its record has it; `type`: the record's serial type. `number`: of whole numbers; 0 of NULL.
   struct Value {
     uint64_t type = 0;
     const uint8_t* bytes = nullptr;
+    int64_t number = 0;
   };
-  static constexpr uint64_t kLastInteger = 6;  // 1 … 6: integers of 1, 2, 3, 4, 6 and 8 bytes; 0: NULL
+  // 0: NULL; 1 … 6: integers of 1, 2, 3, 4, 6 and 8 bytes; 7: a real; 8 and 9: the integers 0 and 1.
+  static constexpr uint64_t kLastInteger = 6, kReal = 7, kZero = 8, kOne = 9;
+  static constexpr bool is_whole(uint64_t type) { return type <= kOne && type != kReal; }
+  static constexpr int kNull = 5;  // SQLITE_NULL
   struct Interior {
     std::vector<uint32_t> children;
     size_t next = 0;
   };
 
   SqlitePages() = default;
-  static int64_t whole(const Value& value);
   int64_t converted_integer(const Value& value) const;
-  static size_t bytes_of(uint64_t type);
   const uint8_t* page(uint32_t number);
   bool enter(uint32_t number);
   bool read_record(const uint8_t* cell, const uint8_t* page_end);
@@ -79,8 +85,8 @@ class SqlitePages {
   uint32_t page_count_ = 0, pages_seen_ = 0;
   std::vector<Column> columns_;
   std::vector<Value> values_;
-  std::vector<int> wanted_;        // for each place in the table: index into columns_, or −1 for none
-  uint8_t rowid_[8] = {};          // rowid of this row, in the form of a record
+  std::vector<int> wanted_;        // by place in the table: which of columns_, −1: none
+  std::vector<size_t> rowids_;     // of columns_, those that are the rowid
   std::vector<Interior> path_;     // from the root to the leaf
   const uint8_t* leaf_ = nullptr;  // points into window_
   size_t cell_ = 0, cells_ = 0, cell_array_ = 0;
