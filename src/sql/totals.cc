@@ -1,6 +1,7 @@
 #include "sql/totals.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
 
@@ -15,18 +16,20 @@ namespace stageline::sql {
 namespace {
 
 struct Sums {
-  int64_t count = 0, total_ns = 0, self_ns = 0, min_ns = INT64_MAX, max_ns = INT64_MIN;
+  // `nested_ns`: of what is nested in them.
+  int64_t count = 0, total_ns = 0, nested_ns = 0, min_ns = INT64_MAX, max_ns = INT64_MIN;
   void add(int64_t ns) {
     ++count;
     total_ns = sum_or_limit(total_ns, ns);
-    self_ns = sum_or_limit(self_ns, ns);
     min_ns = std::min(min_ns, ns);
     max_ns = std::max(max_ns, ns);
   }
+  void take(int64_t ns) { nested_ns = sum_or_limit(nested_ns, ns); }
+  int64_t self_ns() const { return std::max<int64_t>(0, between_ns(nested_ns, total_ns)); }
   void merge(const Sums& other) {
     count += other.count;
     total_ns = sum_or_limit(total_ns, other.total_ns);
-    self_ns = sum_or_limit(self_ns, other.self_ns);
+    nested_ns = sum_or_limit(nested_ns, other.nested_ns);
     min_ns = std::min(min_ns, other.min_ns);
     max_ns = std::max(max_ns, other.max_ns);
   }
@@ -45,83 +48,164 @@ struct Asked {
   int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;
 };
 
-// What one rank's slices add up to: by name and class (name · 8 + class), else by the value of a column.
-using Groups = std::unordered_map<int64_t, Sums>;
+// Slices are added up in pieces of ranks, each by a thread of its own, and the pieces' sums after them.
+constexpr size_t kRowsOfAPiece = size_t{1} << 20;
 constexpr int64_t kNoKey = INT64_MIN;
 
-Groups sums_of_part(const RunData& data, size_t p, const Asked& asked) {
-  const Trace& trace = data.trace();
-  const Part& part = trace.parts[p];
-  const Slices& s = part.slices;
-  const std::vector<uint32_t>* const rows = data.chosen_rows(p);
-  const bool facts = !s.category_id.empty();
-  std::vector<uint8_t> categories(trace.categories.size(), 1);
-  if (asked.category)
-    for (size_t c = 0; c < categories.size(); ++c) categories[c] = trace.categories[c].text == *asked.category;
-  // Waits for a device have a class of their own, and are no work of it.
-  const auto kernel_class = [&](size_t i) { return data.is_device(p, i) ? s.class_of(i) : KernelClass::kNone; };
-  const auto class_of = [&](size_t i) { return static_cast<int64_t>(kernel_class(i)); };
-  const auto passes = [&](size_t i) {
-    if (asked.category && (!facts || !categories[s.category_id[i]])) return false;
-    if (asked.kernel_class && kernel_class_name(kernel_class(i)) != *asked.kernel_class) return false;
-    if (asked.step && (s.step.empty() || s.step[i] == 0 || part.steps[s.step[i] - 1u].number != *asked.step))
-      return false;
-    if (asked.from_ns != INT64_MIN || asked.to_ns != INT64_MAX) {
-      const int64_t at = data.time_ns(p, s.start_ns[i]);
-      if (at < asked.from_ns || at >= asked.to_ns) return false;
+// A key is what the asker sees: a name, a step's number … By name it bears the class too: name · 8 + class.
+struct KeySums {
+  int64_t key = kNoKey;
+  Sums sums;
+};
+
+// One rank's slices, or rows of it, added up. What a slice is added to has a small number, its code: its name, category
+// and the like, which are numbered densely in every rank; so a group is found by a look into a table.
+class Adder {
+ public:
+  Adder(const RunData& data, size_t p, const Asked& asked)
+      : data_(data),
+        part_(data.trace().parts[p]),
+        s_(part_.slices),
+        p_(p),
+        asked_(asked),
+        facts_(!s_.category_id.empty()),
+        filtered_(asked.step || asked.kernel_class || asked.category || asked.from_ns != INT64_MIN ||
+                  asked.to_ns != INT64_MAX) {
+    const std::vector<CategoryInfo>& categories = data.trace().categories;
+    for (size_t c = 0; c < categories.size() && c < device_.size(); ++c) {
+      device_[c] = is_device_work(categories[c].kind);
+      wanted_[c] = !asked.category || categories[c].text == *asked.category;
     }
-    return true;
-  };
-  const auto key_of = [&](size_t i) -> int64_t {
-    switch (asked.by) {
-      case By::kName: return s.name_id[i];
+  }
+
+  // Places [begin, end) of the rows that are chosen, or of all.
+  std::vector<KeySums> add(size_t begin, size_t end) {
+    first_.assign(codes(), kNone);
+    if (const std::vector<uint32_t>* rows = data_.chosen_rows(p_))
+      add_rows(begin, end, [rows](size_t r) -> size_t { return (*rows)[r]; });
+    else
+      add_rows(begin, end, [](size_t r) { return r; });
+    return std::move(sums_);
+  }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  size_t codes() const {
+    switch (asked_.by) {
+      case By::kName: return data_.trace().names.size();
+      case By::kOpName: return data_.trace().names.size() + 1;
+      case By::kClass:
+      case By::kCategory: return 256;
+      case By::kStep: return part_.steps.size() + 1;
+      case By::kStream: return std::max<size_t>(1, part_.streams.size());
+      default: return 1;
+    }
+  }
+  bool is_device(size_t i) const { return facts_ && device_[s_.category_id[i]]; }
+  // Waits for a device have a class of their own, and are no work of it.
+  KernelClass class_of(size_t i) const { return is_device(i) ? s_.class_of(i) : KernelClass::kNone; }
+
+  size_t code_of(size_t i) const {
+    switch (asked_.by) {
+      case By::kName: return s_.name_id[i];
       case By::kOpName:
-        if (s.parent.empty() || s.parent[i] == kNoSliceIndex || !data.is_device(p, i)) return kNoKey;
-        return s.name_id[s.parent[i]];
-      case By::kClass: return class_of(i);
-      case By::kCategory: return facts ? s.category_id[i] : kNoKey;
-      case By::kRank: return part.rank;
-      case By::kStep: return s.step.empty() || s.step[i] == 0 ? kNoKey : part.steps[s.step[i] - 1u].number;
-      case By::kStream: return s.stream_id.empty() || s.stream_id[i] == 0 ? kNoKey : part.streams[s.stream_id[i]];
+        return s_.parent.empty() || s_.parent[i] == kNoSliceIndex || !is_device(i)
+                   ? 0
+                   : s_.name_id[s_.parent[i]] + size_t{1};
+      case By::kClass: return static_cast<size_t>(class_of(i));
+      case By::kCategory: return facts_ ? s_.category_id[i] : 0;
+      case By::kStep: return s_.step.empty() ? 0 : s_.step[i];
+      case By::kStream: return s_.stream_id.empty() ? 0 : s_.stream_id[i];
+      default: return 0;
+    }
+  }
+  int64_t key_of(size_t code, KernelClass kernel_class) const {
+    switch (asked_.by) {
+      case By::kName: return static_cast<int64_t>(code) * 8 + static_cast<int64_t>(kernel_class);
+      case By::kOpName: return code == 0 ? kNoKey : static_cast<int64_t>(code) - 1;
+      case By::kClass: return static_cast<int64_t>(code);
+      case By::kCategory: return facts_ ? static_cast<int64_t>(code) : kNoKey;
+      case By::kRank: return part_.rank;
+      case By::kStep: return code == 0 ? kNoKey : part_.steps[code - 1].number;
+      case By::kStream: return code == 0 ? kNoKey : part_.streams[code];
       case By::kStage:
       case By::kKind: break;  // of cells
     }
     return kNoKey;
-  };
-  // Names are dense: an array access a slice. A name nearly always has one class.
-  const bool by_name = asked.by == By::kName;
-  std::vector<int32_t> place(by_name ? trace.names.size() : 0, -1);
-  std::vector<std::pair<int64_t, Sums>> first;  // by place: key as of Groups
-  Groups groups;
-  const auto group = [&](size_t i) -> Sums& {
-    if (!by_name) return groups[key_of(i)];
-    const StringId name = s.name_id[i];
-    const int64_t key = static_cast<int64_t>(name) * 8 + class_of(i);
-    if (place[name] < 0) {
-      place[name] = static_cast<int32_t>(first.size());
-      first.push_back({key, {}});
-    }
-    auto& known = first[static_cast<size_t>(place[name])];
-    return known.first == key ? known.second : groups[key];
-  };
-  const size_t count = rows ? rows->size() : s.size();
-  size_t lane = 0;
-  for (size_t r = 0; r < count; ++r) {
-    const size_t i = rows ? (*rows)[r] : r;
-    const int64_t dur = s.dur_ns[i];
-    if (passes(i)) group(i).add(dur);
-    if (s.parent.empty()) continue;
-    // Its time is not its parent's own.
-    const uint32_t parent = s.parent[i];
-    if (parent == kNoSliceIndex || data.is_device(p, i)) continue;
-    while (lane + 1 < part.lanes.size() && i >= part.lanes[lane].end) ++lane;
-    if (parent < part.lanes[lane].begin || parent >= part.lanes[lane].end || !passes(parent)) continue;
-    Sums& around = group(parent);
-    around.self_ns = sum_or_limit(around.self_ns, -dur);
   }
-  for (const auto& [key, sums] : first) groups.emplace(key, sums);
-  return groups;
-}
+
+  bool passes(size_t i) const {
+    if (asked_.category && (!facts_ || !wanted_[s_.category_id[i]])) return false;
+    if (asked_.kernel_class && kernel_class_name(class_of(i)) != *asked_.kernel_class) return false;
+    if (asked_.step && (s_.step.empty() || s_.step[i] == 0 || part_.steps[s_.step[i] - 1u].number != *asked_.step))
+      return false;
+    if (asked_.from_ns != INT64_MIN || asked_.to_ns != INT64_MAX) {
+      const int64_t at = data_.time_ns(p_, s_.start_ns[i]);
+      if (at < asked_.from_ns || at >= asked_.to_ns) return false;
+    }
+    return true;
+  }
+
+  // A name nearly always has one class: that group stands in the table, others behind it in a map.
+  template <By by>
+  Sums& group(size_t i) {
+    const size_t code = by == By::kName ? s_.name_id[i] : code_of(i);
+    const KernelClass kernel_class = by == By::kName ? class_of(i) : KernelClass::kNone;
+    uint32_t& place = first_[code];
+    if (place == kNone) [[unlikely]] {
+      place = static_cast<uint32_t>(sums_.size());
+      sums_.push_back({key_of(code, kernel_class), {}});
+    }
+    KeySums& known = sums_[place];
+    if (by != By::kName || (known.key & 7) == static_cast<int64_t>(kernel_class)) [[likely]]
+      return known.sums;
+    const auto [other, is_new] = others_.try_emplace(key_of(code, kernel_class), static_cast<uint32_t>(sums_.size()));
+    if (is_new) sums_.push_back({other->first, {}});
+    return sums_[other->second].sums;
+  }
+
+  template <class RowAt>
+  void add_rows(size_t begin, size_t end, RowAt row_at) {
+    if (asked_.by == By::kName && !filtered_)
+      add_all<By::kName, false>(begin, end, row_at);
+    else if (asked_.by == By::kName)
+      add_all<By::kName, true>(begin, end, row_at);
+    else
+      add_all<By::kRank, true>(begin, end, row_at);
+  }
+
+  template <By by, bool filtered, class RowAt>
+  void add_all(size_t begin, size_t end, RowAt row_at) {
+    if (begin == end) return;
+    const bool nests = !s_.parent.empty();
+    size_t lane = data_.lane_of(p_, row_at(begin));
+    const std::vector<Lane>& lanes = part_.lanes;
+    for (size_t r = begin; r < end; ++r) {
+      const size_t i = row_at(r);
+      const int64_t dur = s_.dur_ns[i];
+      if (!filtered || passes(i)) group<by>(i).add(dur);
+      if (!nests) continue;
+      // Its time is not its parent's own.
+      const uint32_t parent = s_.parent[i];
+      if (parent == kNoSliceIndex || is_device(i)) continue;
+      while (lane + 1 < lanes.size() && i >= lanes[lane].end) ++lane;
+      if (parent < lanes[lane].begin || parent >= lanes[lane].end || (filtered && !passes(parent))) continue;
+      group<by>(parent).take(dur);
+    }
+  }
+
+  const RunData& data_;
+  const Part& part_;
+  const Slices& s_;
+  const size_t p_;
+  const Asked& asked_;
+  const bool facts_, filtered_;
+  std::array<bool, 256> device_{}, wanted_{};
+  std::vector<uint32_t> first_;                   // by code: its place in sums_
+  std::unordered_map<int64_t, uint32_t> others_;  // by key: of a name with a second class
+  std::vector<KeySums> sums_;
+};
 
 struct Total {
   int64_t key;
@@ -152,14 +236,25 @@ std::vector<Total> totals_of_cells(const RunData& data, const Asked& asked) {
 std::vector<Total> totals_of(const RunData& data, const Asked& asked) {
   const Trace& trace = data.trace();
   if (asked.by == By::kStage || asked.by == By::kKind) return totals_of_cells(data, asked);
-  std::vector<size_t> parts;
-  for (size_t p = 0; p < trace.parts.size(); ++p)
-    if (data.has_part(p) && (!asked.rank || trace.parts[p].rank == *asked.rank)) parts.push_back(p);
-  std::vector<Groups> made(parts.size());
-  parallel_for(parts.size(), [&](size_t i) { made[i] = sums_of_part(data, parts[i], asked); });
-  std::map<int64_t, Sums> all;
-  for (const Groups& groups : made)
-    for (const auto& [key, sums] : groups) all[key].merge(sums);
+  struct Piece {
+    size_t part, begin, end;
+  };
+  std::vector<Piece> pieces;
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    if (!data.has_part(p) || (asked.rank && trace.parts[p].rank != *asked.rank)) continue;
+    const std::vector<uint32_t>* const rows = data.chosen_rows(p);
+    const size_t count = rows ? rows->size() : trace.parts[p].slices.size();
+    for (size_t begin = 0; begin < count; begin += kRowsOfAPiece)
+      pieces.push_back({p, begin, std::min(count, begin + kRowsOfAPiece)});
+  }
+  std::vector<std::vector<KeySums>> made(pieces.size());
+  parallel_for(pieces.size(),
+               [&](size_t i) { made[i] = Adder(data, pieces[i].part, asked).add(pieces[i].begin, pieces[i].end); });
+  std::unordered_map<int64_t, Sums> merged;
+  for (const std::vector<KeySums>& piece : made)
+    for (const KeySums& one : piece) merged[one.key].merge(one.sums);
+  std::vector<std::pair<int64_t, Sums>> all(merged.begin(), merged.end());
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Total> out;
   for (const auto& [key, sums] : all) {
     if (sums.count == 0) continue;
@@ -194,9 +289,8 @@ Table totals_table(const RunData& data, const Asked& asked) {
         case By::kCategory: key = trace.categories[static_cast<size_t>(t.key)].text; break;
         default: key = std::to_string(t.key);
       }
-    table.add_row({key, std::string(kernel_class_name(t.kernel_class)), t.sums.count, t.sums.total_ns,
-                   std::max<int64_t>(0, t.sums.self_ns), t.sums.min_ns, t.sums.max_ns,
-                   share_of(t.sums.total_ns, t.sums.count)});
+    table.add_row({key, std::string(kernel_class_name(t.kernel_class)), t.sums.count, t.sums.total_ns, t.sums.self_ns(),
+                   t.sums.min_ns, t.sums.max_ns, share_of(t.sums.total_ns, t.sums.count)});
   }
   return table;
 }
@@ -215,7 +309,7 @@ Table names_table(const RunData& data) {
   for (const Total& t : totals_of(data, {})) by_name[t.key].merge(t.sums);
   for (const auto& [name, sums] : by_name)
     table.add_row({name, std::string(data.trace().names.text(static_cast<StringId>(name))), sums.count, sums.total_ns,
-                   std::max<int64_t>(0, sums.self_ns), sums.min_ns, sums.max_ns});
+                   sums.self_ns(), sums.min_ns, sums.max_ns});
   return table;
 }
 
