@@ -1,5 +1,9 @@
 #include "readers/common/foreign.h"
 
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "base/text.h"
@@ -30,6 +34,9 @@ constexpr ForeignFormat kNvprof = {
     "record with nsys profile -t cuda,nvtx, then nsys export --type sqlite REPORT.nsys-rep"};
 constexpr ForeignFormat kSqlite = {"this is an SQLite database, and no reader takes it",
                                    "give the traces that it was made of, or a table of timings as CSV"};
+constexpr ForeignFormat kCutSqlite = {
+    "this is the beginning of an SQLite database: the file is shorter than it says it is",
+    "copy it once more, whole; of Nsight Systems export it again: nsys export --type sqlite REPORT.nsys-rep"};
 constexpr ForeignFormat kNsysReport = {
     "this is a report of Nsight Systems (.nsys-rep)",
     "nsys export --type sqlite --include-blobs=true REPORT.nsys-rep makes a file that Stageline reads"};
@@ -123,6 +130,20 @@ const ForeignFormat* foreign_json(std::string_view head) {
   return nullptr;
 }
 
+// Whether a database ends before its last page. Its header counts the pages, where the counter at 24 is the one at 92.
+bool is_cut_database(std::string_view head, std::string_view path) {
+  if (head.size() < 100 || head.substr(24, 4) != head.substr(92, 4)) return false;
+  const auto number = [&](size_t at, size_t bytes) {
+    uint64_t value = 0;
+    for (size_t i = 0; i < bytes; ++i) value = value << 8 | static_cast<unsigned char>(head[at + i]);
+    return value;
+  };
+  const uint64_t page = number(16, 2) == 1 ? 65536 : number(16, 2);
+  struct stat st = {};
+  return stat(std::string(path).c_str(), &st) == 0 && S_ISREG(st.st_mode) &&
+         static_cast<uint64_t>(st.st_size) < page * number(28, 4);
+}
+
 }  // namespace
 
 bool is_foreign_json(std::string_view head) { return foreign_json(head) != nullptr; }
@@ -144,6 +165,7 @@ const ForeignFormat* foreign_format(std::string_view head, std::string_view path
   if (head.size() > 262 && head.substr(257, 5) == "ustar") return &kTar;
   if (head.starts_with(std::string_view("SQLite format 3\0", 16))) {
     if (extension == "nvvp" || extension == "nvprof") return &kNvprof;
+    if (is_cut_database(head, path)) return &kCutSqlite;
     return has(head, "CUPTI_ACTIVITY") || file_name(path).find("nsys") != std::string::npos ? &kNsys : &kSqlite;
   }
   if ((head.starts_with("\"Kind\",") || head.starts_with("\"Domain\",")) && has(head, "\"Start_Timestamp\""))

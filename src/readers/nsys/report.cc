@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <unordered_map>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "base/number.h"
@@ -62,6 +64,8 @@ class ReportReader {
   }
 
   void read_calls() {
+    const std::vector<std::string> columns = tables_.db.columns("CUPTI_ACTIVITY_KIND_KERNEL");
+    const bool unsaid = !columns.empty() && std::find(columns.begin(), columns.end(), "globalPid") == columns.end();
     tables_.scan("CUPTI_ACTIVITY_KIND_RUNTIME",
                  {"start", "end", "globalTid", "nameId", "correlationId?", "eventClass?"}, [&](const SqliteRows& rows) {
                    Process* p = tables_.process(rows.integer(2));
@@ -75,8 +79,23 @@ class ReportReader {
                    if (tables_.host_row(*p, rows.integer_or(5, 0) == 1 ? kDriver : kRuntime, rows.integer(2), start,
                                         tables_.time(rows, 1), name, number) == kNoRow)
                      return;
-                   if (number != kNoCorrelation) p->launched.add_launch(rows.integer(2), start, number);
+                   if (number == kNoCorrelation) return;
+                   p->launched.add_launch(rows.integer(2), start, number);
+                   if (!unsaid) return;
+                   const auto [caller, is_new] = caller_of_.try_emplace(number, p);
+                   if (!is_new && caller->second != p) caller->second = nullptr;  // processes count on their own
                  });
+  }
+
+  // Whose work a row of a device is. Where an old export does not say, it is the process's whose call alone has its
+  // number; else of the process that worked on the device before, or of the only one.
+  Process* device_process(const SqliteRows& rows) {
+    if (!rows.is_null(6)) return tables_.process(rows.integer(6));
+    Process*& worked_before = on_device_[rows.integer_or(2, 0)];
+    const auto caller = caller_of_.find(tables_.correlation(rows, 5));
+    if (caller != caller_of_.end() && caller->second) return worked_before = caller->second;
+    if (worked_before) return worked_before;
+    return tables_.processes.empty() ? tables_.process(0) : tables_.processes.begin()->second.get();
   }
 
   // `columns` begin with start, end, deviceId, contextId, streamId, correlationId, globalPid.
@@ -98,7 +117,7 @@ class ReportReader {
                   "demangledName?", "shortName?", "gridX?", "gridY?", "gridZ?", "blockX?", "blockY?", "blockZ?",
                   "registersPerThread?", "staticSharedMemory?", "dynamicSharedMemory?"},
                  [&](const SqliteRows& rows) {
-                   Process* p = tables_.process(rows.integer_or(6, 0));
+                   Process* p = device_process(rows);
                    if (!p) return;
                    const uint32_t name = tables_.text(*p, rows.integer_or(7, rows.integer_or(8, -1)));
                    const uint32_t row = device_row(rows, kKernel, *p, name);
@@ -121,7 +140,7 @@ class ReportReader {
                  {"start", "end", "deviceId", "contextId?", "streamId", "correlationId?", "globalPid?", "bytes",
                   "copyKind", "srcKind?", "dstKind?"},
                  [&](const SqliteRows& rows) {
-                   if (Process* p = tables_.process(rows.integer_or(6, 0)))
+                   if (Process* p = device_process(rows))
                      copy_row(rows, *p, kMemcpy,
                               copy_name(*p, rows.integer(8), rows.integer_or(9, -1), rows.integer_or(10, -1)));
                  });
@@ -129,14 +148,14 @@ class ReportReader {
         "CUPTI_ACTIVITY_KIND_MEMSET",
         {"start", "end", "deviceId", "contextId?", "streamId", "correlationId?", "globalPid?", "bytes", "memKind?"},
         [&](const SqliteRows& rows) {
-          if (Process* p = tables_.process(rows.integer_or(6, 0)))
+          if (Process* p = device_process(rows))
             copy_row(rows, *p, kMemset,
                      p->out.text("Memset (" + std::string(memory_kind(rows.integer_or(8, -1))) + ")"));
         });
     tables_.scan("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
                  {"start", "end", "deviceId", "contextId?", "streamId", "correlationId?", "globalPid?", "graphId"},
                  [&](const SqliteRows& rows) {
-                   if (Process* p = tables_.process(rows.integer_or(6, 0)))
+                   if (Process* p = device_process(rows))
                      device_row(rows, kKernel, *p, p->out.text("CUDA graph " + std::to_string(rows.integer(7))));
                    tables_.report.notes.add(
                        "nsys.whole_graphs", Severity::kInfo,
@@ -154,7 +173,7 @@ class ReportReader {
                  {"start", "end", "deviceId", "contextId?", "streamId", "correlationId?", "globalPid?", "syncType?",
                   "deprecatedSyncType?", "eventSyncId?"},
                  [&](const SqliteRows& rows) {
-                   Process* p = tables_.process(rows.integer_or(6, 0));
+                   Process* p = device_process(rows);
                    if (!p) return;
                    const uint32_t row =
                        device_row(rows, kSync, *p, p->out.text(sync_name(rows.integer_or(7, rows.integer_or(8, 0)))));
@@ -325,6 +344,8 @@ class ReportReader {
   }
 
   Tables tables_;
+  std::unordered_map<uint32_t, Process*> caller_of_;  // by correlation, of exports that do not say processes
+  std::map<int64_t, Process*> on_device_;
   std::tuple<int64_t, int64_t, int64_t, int64_t> last_copy_{-1, -1, -1, -1};  // process, kind, from, to
   uint32_t last_copy_name_ = 0;
   std::map<int64_t, std::string> gpu_name_;
