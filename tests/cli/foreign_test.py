@@ -45,7 +45,7 @@ class ForeignTest(unittest.TestCase):
         for name, what, command in (('run.nsys-rep', 'Nsight Systems', 'nsys export --type sqlite'), ('run.qdrep', 'older Nsight Systems', 'nsys export --type sqlite'),
                                     ('run.qdstrm', 'has not made a report', 'QdstrmImporter'), ('run.ncu-rep', 'Nsight Compute', 'nsys profile'),
                                     ('run.etl', 'Event Tracing for Windows', 'export_chrome_trace'), ('vm.xplane.pb', 'XLA', 'as it is (binary'),
-                                    ('run.0.et', 'Chakra', 'export_chrome_trace'), ('old.nvvp', 'nvprof', 'nsys profile'),
+                                    ('run.0.et', 'Chakra', 'pt.trace.json'), ('old.nvvp', 'nvprof', 'nsys profile'),
                                     ('run.json.br', 'Brotli', 'brotli -d'), ('old.pkl', 'pickle', 'only plain data'), ('train.prof', 'samples', 'stageline record'),
                                     ('node.cpuprofile', 'samples', 'stageline record'), ('traces.otf2', 'Score-P', 'export_chrome_trace'), ('graph.pb', 'protobuf', 'docs/formats'),
                                     ('events.out.tfevents.1700000000.host.1.0', 'TensorBoard', 'plugins/profile')):

@@ -365,6 +365,8 @@ def make_inputs():
     import xplane
     (HERE / 'readers' / 'xplane' / 'input').mkdir(parents=True, exist_ok=True)
     xplane.make(HERE / 'readers' / 'xplane' / 'input' / 'host0.xplane.pb', steps=2)
+    import chakra
+    chakra.write(HERE / 'readers' / 'chakra' / 'input')
     import execution_trace
     execution_trace.write(HERE / 'files' / 'execution_trace')
     import nsys

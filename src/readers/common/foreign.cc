@@ -96,8 +96,9 @@ constexpr ForeignFormat kXplane = {
     "this is called a profile of XLA (.xplane.pb), and its bytes are none",
     "copy the original as it is (binary, not as text); stageline reads HOST.xplane.pb, also gzipped"};
 constexpr ForeignFormat kChakra = {
-    "this is an execution trace of Chakra (.et): a graph of operators without device times",
-    "give the profiler trace of the same run: torch.profiler's *.pt.trace.json, or export_chrome_trace"};
+    "this is called an execution trace of Chakra (.et), and its bytes are none",
+    "copy the original as it is (binary, not as text), or give the profile that it was made of: torch.profiler's "
+    "*.pt.trace.json"};
 constexpr ForeignFormat kAscend = {
     "this is an Ascend profiler's trace_view.json: a Chrome trace, but its rows are not Kineto's",
     "call it trace_view.json again, or give the folder that the profiler made: then the reader ascend takes it"};

@@ -1,0 +1,128 @@
+// Execution traces of Chakra (*.et): docs/formats/chakra.md.
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/counted.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "model/ops.h"
+#include "readers/chakra/trace_file.h"
+#include "readers/common/machines.h"
+#include "readers/common/rows/identity.h"
+#include "readers/reader.h"
+
+namespace stageline {
+namespace chakra {
+namespace {
+
+// "llama.3.et", "llama.3.et.gz" → "llama.3"; "" for other names.
+std::string_view stem_of(std::string_view path) {
+  for (const std::string_view end : {".gz", ".zst"})
+    if (path.ends_with(end)) path.remove_suffix(end.size());
+  if (!path.ends_with(".et")) return {};
+  path.remove_suffix(3);
+  return path;
+}
+
+Match sniff(const Source& source) {
+  Match best = Match::kNo;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    if (!looks_like_chakra(source.head(i))) continue;
+    if (!stem_of(source.files[i].path).empty()) return Match::kCertain;
+    best = Match::kMaybe;
+  }
+  return best;
+}
+
+// "llama.3.et" is rank 3's; else what other names of ranks say. −1: nothing.
+int64_t rank_of(const std::string& path) {
+  const std::string name = file_name(path);
+  if (const auto said = kineto::rank_in_name(name)) return *said;
+  const std::string_view stem = stem_of(name);
+  const size_t from = stem.find_last_not_of("0123456789") + 1;  // 0 where there is nothing else
+  return parse_int(stem.substr(from)).value_or(-1);
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  Trace trace;
+  trace.format = "chakra";
+  trace.categories.push_back({"", Category::kOther});
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    if (looks_like_chakra(source.head(i)) || source.files.size() == 1) {  // one alone: it is tried
+      chosen.push_back(i);
+      if (options.progress) options.progress->expect(source.files[i].size_bytes);
+    } else if (source.files[i].given) {
+      trace.diagnostics.add("chakra.unusable_file", Severity::kLoss,
+                            "a file was left out: it is no execution trace of Chakra", {source.files[i].path});
+    }
+  }
+  std::vector<std::optional<Result<TraceFile>>> results(chosen.size());
+  parallel_for(chosen.size(),
+               [&](size_t k) { results[k].emplace(read_trace_file(source.files[chosen[k]].path, options.progress)); });
+  std::vector<TraceFile> files;
+  std::optional<Error> first_error;
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    if (*results[k]) {
+      files.push_back(std::move(**results[k]));
+      continue;
+    }
+    trace.diagnostics.add("chakra.unusable_file", Severity::kLoss, "a file was left out: " + results[k]->error().what,
+                          {source.files[chosen[k]].path});
+    if (!first_error) first_error = results[k]->error();
+  }
+  if (files.empty()) {
+    if (first_error) return std::move(*first_error);
+    return Error{ErrorCode::kBadInput,
+                 "no execution trace of Chakra here",
+                 {source.roots.empty() ? "" : source.roots[0]},
+                 "a Chakra trace is called NAME.RANK.et"};
+  }
+  // Ranks by the files' names, where every name says another; else in their order.
+  std::vector<int64_t> ranks;
+  std::set<int64_t> seen;
+  bool told = true;
+  for (const TraceFile& file : files) {
+    ranks.push_back(rank_of(file.path));
+    told = told && ranks.back() >= 0 && ranks.back() <= kMaxRankNumber && seen.insert(ranks.back()).second;
+  }
+  if (!told) {
+    for (size_t k = 0; k < files.size(); ++k) ranks[k] = static_cast<int64_t>(k);
+    if (files.size() > 1)
+      trace.diagnostics.add("chakra.ranks_in_order", Severity::kWarning,
+                            "not every file's name says its rank; they are numbered in the order of the names",
+                            {files.front().path});
+  }
+  std::vector<size_t> order(files.size());
+  for (size_t k = 0; k < order.size(); ++k) order[k] = k;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ranks[a] < ranks[b]; });
+  for (const size_t k : order) {
+    TraceFile& file = files[k];
+    trace.diagnostics.merge(file.notes);
+    file.part.rank = static_cast<int32_t>(ranks[k]);
+    std::vector<StringId> names;
+    std::vector<uint8_t> categories;
+    adopt_names(file.names, trace, names, categories);
+    rename_part(names, categories, file.part);
+    trace.parts.push_back(std::move(file.part));
+  }
+  number_machines(trace);
+  trace.clock = files.size() == 1 ? ClockState::kShared : ClockState::kUnaligned;
+  trace.writer = "Chakra" + (files.front().version.empty() ? "" : " " + files.front().version);
+  trace.description = counted(static_cast<int64_t>(files.size()), "execution trace", "execution traces") + " of Chakra";
+  return trace;
+}
+
+}  // namespace
+}  // namespace chakra
+
+extern const Reader chakra_reader;
+const Reader chakra_reader = {.name = "chakra",
+                              .summary = "execution traces of Chakra (*.et) whose nodes have times",
+                              .sniff = chakra::sniff,
+                              .read = chakra::read};
+
+}  // namespace stageline

@@ -1,0 +1,390 @@
+#include "readers/chakra/trace_file.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/input.h"
+#include "base/proto_scan.h"
+#include "base/text.h"
+#include "model/ops.h"
+#include "readers/common/row_kinds.h"
+
+namespace stageline::chakra {
+namespace {
+
+using namespace gpu_rows;
+
+constexpr size_t kWindowBytes = size_t{1} << 20;
+constexpr size_t kLongestMessage = size_t{64} << 20;
+constexpr size_t kLongestName = 4096;
+
+namespace metadata {
+enum : uint32_t { kVersion = 1, kAttribute = 2 };
+}
+namespace node {
+enum : uint32_t {
+  kId = 1,
+  kName = 2,
+  kType = 3,
+  kControl = 4,
+  kData = 5,
+  kStart = 6,
+  kDuration = 7,
+  kAttribute = 10,
+  kLast = 11
+};
+enum Type : uint64_t { kLoad = 2, kStore = 3, kCompute = 4, kSend = 5, kReceive = 6, kCollective = 7 };
+}  // namespace node
+namespace attribute {
+enum : uint32_t {
+  kName = 1,
+  kDouble = 3,
+  kFloat = 5,
+  kInt32 = 7,
+  kInt64 = 9,
+  kUint32 = 11,
+  kUint64 = 13,
+  kSint32 = 15,
+  kSint64 = 17,
+  kFixed32 = 19,
+  kFixed64 = 21,
+  kSfixed32 = 23,
+  kSfixed64 = 25,
+  kBool = 27,
+  kText = 29
+};
+}
+
+// The messages of a file, one after the other.
+class Messages {
+ public:
+  explicit Messages(Input& input) : input_(input) {}
+
+  // The next one; it lives until the next call. False: the end, or error() or is_cut() say why there is none.
+  bool next(std::string_view& message) {
+    for (;;) {
+      const char* at = buffer_.data() + begin_;
+      const char* const end = buffer_.data() + buffer_.size();
+      uint64_t length = 0;
+      const bool has_length = ProtoScan::read_varint(at, end, length);
+      if (has_length && length > kLongestMessage) return fail();
+      if (has_length && length <= static_cast<uint64_t>(end - at)) {
+        message = {at, static_cast<size_t>(length)};
+        begin_ = static_cast<size_t>(at - buffer_.data()) + static_cast<size_t>(length);
+        return true;
+      }
+      if (finished_) return buffer_.size() == begin_ ? false : fail();
+      fill();
+    }
+  }
+  bool is_cut() const { return is_cut_; }
+  const std::optional<Error>& error() const { return error_; }
+  int64_t position() const { return before_ + static_cast<int64_t>(begin_); }
+
+ private:
+  void fill() {
+    buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(begin_));
+    before_ += static_cast<int64_t>(begin_);
+    begin_ = 0;
+    const size_t held = buffer_.size();
+    buffer_.resize(held + kWindowBytes);
+    Result<size_t> got = input_.read(buffer_.data() + held, kWindowBytes);
+    buffer_.resize(held + (got ? *got : 0));
+    finished_ = !got || *got == 0;
+    if (!got) error_ = std::move(got).error();
+  }
+  bool fail() {
+    is_cut_ = true;
+    return false;
+  }
+
+  Input& input_;
+  std::vector<char> buffer_;
+  size_t begin_ = 0;
+  int64_t before_ = 0;  // position of buffer_[0]
+  bool finished_ = false, is_cut_ = false;
+  std::optional<Error> error_;
+};
+
+// A name and a single value; lists are passed over.
+struct Attribute {
+  std::string_view name, text;
+  std::optional<int64_t> number;
+};
+Attribute attribute_of(std::string_view bytes) {
+  Attribute out;
+  for (ProtoScan scan(bytes); scan.next();) switch (scan.id) {
+      case attribute::kName:
+        if (scan.is_bytes()) out.name = scan.bytes;
+        break;
+      case attribute::kText:
+        if (scan.is_bytes()) out.text = scan.bytes;
+        break;
+      case attribute::kSint32:
+      case attribute::kSint64:
+        if (!scan.is_bytes()) out.number = static_cast<int64_t>(scan.value >> 1 ^ (~(scan.value & 1) + 1));
+        break;
+      case attribute::kInt32:
+      case attribute::kInt64:
+      case attribute::kUint32:
+      case attribute::kUint64:
+      case attribute::kFixed32:
+      case attribute::kFixed64:
+      case attribute::kSfixed64:
+      case attribute::kBool:
+        if (!scan.is_bytes()) out.number = scan.as_signed();
+        break;
+      case attribute::kSfixed32:
+        if (!scan.is_bytes()) out.number = static_cast<int32_t>(static_cast<uint32_t>(scan.value));
+        break;
+      default: break;
+    }
+  return out;
+}
+
+// CollectiveCommType, in torch's words.
+std::string_view collective_name(int64_t type) {
+  constexpr std::string_view kNames[] = {"allreduce", "reduce",   "allgather",      "gather",         "scatter",
+                                         "broadcast", "alltoall", "reduce_scatter", "reduce_scatter", "barrier"};
+  return type >= 0 && type < static_cast<int64_t>(std::size(kNames)) ? kNames[type] : "collective";
+}
+
+struct Node {
+  uint64_t id = 0, type = 0, start_us = 0, duration_us = 0;
+  std::string_view name, group;
+  bool has_host = false, on_host = false;
+  int64_t collective = -1, bytes = -1, from = -1, to = -1, thread = 0, stream = -1;
+  bool is_communication() const { return type >= node::kSend && type <= node::kCollective; }
+};
+
+class FileReader {
+ public:
+  explicit FileReader(const std::string& path) : path_(path), out_(path, kKinds, "chakra") {}
+
+  Result<TraceFile> read(Progress* progress) {
+    Result<Input> input = Input::open(path_, progress);
+    if (!input) return std::move(input).error();
+    Messages messages(*input);
+    TraceFile file;
+    std::string_view message;
+    for (bool first = true; messages.next(message); first = false) {
+      if (first)
+        read_metadata(message, file.version);
+      else
+        read_node(message, messages.position());
+    }
+    if (messages.error())
+      out_.notes.add("chakra.read_stopped", Severity::kLoss,
+                     "the file could not be read to its end: " + messages.error()->what,
+                     {path_, 0, messages.error()->where.byte});
+    else if (messages.is_cut())
+      out_.notes.add("chakra.truncated", Severity::kLoss,
+                     "the file ends inside a node, or goes on with what is none; every whole node before it was kept",
+                     {path_, 0, messages.position()});
+    // Makers of traces for simulators leave every start at 0; one node alone may begin there.
+    if (at_zero_ > 1 || (at_zero_ == 1 && out_.row_count() == 0))
+      out_.notes.add("chakra.no_start", Severity::kLoss, "nodes with a duration and no start were left out", {path_},
+                     at_zero_);
+    else if (at_zero_ == 1) {
+      dependencies_ = zero_dependencies_;
+      add(zero_, zero_name_, zero_group_);
+    }
+    if (out_.row_count() == 0)
+      return Error{ErrorCode::kBadInput,
+                   at_zero_ > 0 ? "the nodes of this Chakra trace have durations and no starts: it was made to be "
+                                  "simulated, and says when nothing ran"
+                                : "no node of this Chakra trace has a time",
+                   {path_},
+                   "convert it from a profile (chakra_trace_link, chakra_converter), or give that profile itself: "
+                   "torch.profiler's *.pt.trace.json"};
+    relate();
+    file.path = path_;
+    file.part = out_.finish(file.names);
+    file.notes = std::move(out_.notes);
+    return file;
+  }
+
+ private:
+  void read_metadata(std::string_view message, std::string& version) {
+    for (ProtoScan scan(message); scan.next();) {
+      if (!scan.is_bytes()) continue;
+      if (scan.id == metadata::kVersion) version = valid_utf8(scan.bytes.substr(0, 64));
+      if (scan.id != metadata::kAttribute) continue;
+      const Attribute said = attribute_of(scan.bytes);
+      if (version.empty() && (said.name == "schema" || said.name == "version"))
+        version = valid_utf8(said.text.substr(0, 64));
+    }
+  }
+
+  void read_node(std::string_view message, int64_t position) {
+    Node n;
+    dependencies_.clear();
+    ProtoScan scan(message);
+    while (scan.next()) switch (scan.id) {
+        case node::kId: n.id = scan.value; break;
+        case node::kName:
+          if (scan.is_bytes()) n.name = scan.bytes.substr(0, kLongestName);
+          break;
+        case node::kType: n.type = scan.value; break;
+        case node::kStart: n.start_us = scan.value; break;
+        case node::kDuration: n.duration_us = scan.value; break;
+        case node::kControl:
+        case node::kData: read_dependencies(scan); break;
+        case node::kAttribute:
+          if (scan.is_bytes()) read_attribute(attribute_of(scan.bytes), n);
+          break;
+        default: break;
+      }
+    if (scan.is_damaged()) {
+      out_.notes.add("chakra.damaged_node", Severity::kLoss, "a node whose fields do not fit into it was left out",
+                     {path_, 0, position});
+      return;
+    }
+    out_.part.event_count++;
+    if (n.type < node::kLoad || n.type > node::kCollective) return;  // facts of groups, and nodes of later versions
+    if (n.start_us == 0) {
+      if (n.duration_us == 0) return;
+      if (++at_zero_ == 1) {
+        zero_ = n;
+        zero_name_ = n.name;
+        zero_group_ = n.group;
+        zero_dependencies_ = dependencies_;
+      }
+      return;
+    }
+    add(n, n.name, n.group);
+  }
+
+  void read_dependencies(const ProtoScan& scan) {
+    const bool data = scan.id == node::kData;
+    if (!scan.is_bytes()) return dependencies_.push_back({scan.value, data});
+    const char *at = scan.bytes.data(), *end = at + scan.bytes.size();
+    for (uint64_t id = 0; at != end && ProtoScan::read_varint(at, end, id);) dependencies_.push_back({id, data});
+  }
+
+  static void read_attribute(const Attribute& said, Node& n) {
+    if (said.name == "is_cpu_op" && said.number) n.has_host = true, n.on_host = *said.number != 0;
+    if (said.name == "pg_name") n.group = said.text;
+    if (!said.number) return;
+    if (said.name == "comm_type") n.collective = *said.number;
+    if (said.name == "comm_size" || (said.name == "tensor_size" && n.bytes < 0)) n.bytes = *said.number;
+    if (said.name == "comm_src") n.from = *said.number;
+    if (said.name == "comm_dst") n.to = *said.number;
+    if (said.name == "tid") n.thread = *said.number;
+    if (said.name == "stream" || said.name == "cuda_stream") n.stream = *said.number;
+  }
+
+  void add(const Node& n, std::string_view name, std::string_view group) {
+    // Computation is an operator's where nothing says where it ran; what moves data is the device's.
+    const bool on_host = n.has_host ? n.on_host : n.type == node::kCompute;
+    constexpr uint64_t kMostUs = static_cast<uint64_t>(kMaxTimeNs) / 1000;
+    const bool fits = n.start_us <= kMostUs && n.duration_us <= kMostUs - n.start_us;
+    const int64_t start = fits ? static_cast<int64_t>(n.start_us) * 1000 : -1;
+    const int64_t end = fits ? start + static_cast<int64_t>(n.duration_us) * 1000 : -1;
+    const bool copies = n.type == node::kLoad || n.type == node::kStore;
+    const uint32_t row = out_.add(on_host ? out_.host_lane(0, n.thread) : device_lane(n),
+                                  on_host  ? kOperator
+                                  : copies ? kMemcpy
+                                           : kKernel,
+                                  start, end, out_.text(valid_utf8(name)));
+    if (row == kNoRow) return;
+    rows_.insert_or_assign(n.id, Placed{row, on_host});
+    for (const Dependency& on : dependencies_) waits_.push_back({row, on, on_host});
+    if (copies && !on_host) out_.copies.push_back({row, n.bytes, 0});
+    if (!n.is_communication()) return;
+    CollectiveFact fact;
+    fact.slice = row;
+    fact.name = out_.text(n.type == node::kSend      ? "send"
+                          : n.type == node::kReceive ? "recv"
+                                                     : collective_name(n.collective));
+    fact.group = out_.text(valid_utf8(group));
+    fact.bytes = n.bytes;
+    if (n.type == node::kSend) fact.dst_rank = fact.peer = n.to;
+    if (n.type == node::kReceive) fact.src_rank = fact.peer = n.from;
+    out_.collectives.push_back(fact);
+  }
+
+  uint32_t device_lane(const Node& n) {
+    if (n.stream >= 0) return out_.stream_lane(0, n.stream);
+    return out_.named_stream_lane(0, n.is_communication()       ? "communication"
+                                     : n.type == node::kCompute ? "computation"
+                                                                : "copies");
+  }
+
+  // Device work belongs to the first operator that it waits for. Whose data a node needs is an arrow to it; that a node
+  // lies within another one is seen by their times.
+  void relate() {
+    uint32_t owned = kNoRow;
+    for (const Wait& wait : waits_) {
+      const auto before = rows_.find(wait.on.id);
+      if (before == rows_.end() || before->second.row == wait.row) continue;
+      if (before->second.on_host && !wait.on_host) {
+        if (owned != wait.row) out_.own(wait.row, before->second.row);
+        owned = wait.row;
+      } else if (wait.on.is_data) {
+        out_.link(before->second.row, wait.row, SliceLinkKind::kFlow);
+      }
+    }
+  }
+
+  struct Placed {
+    uint32_t row;
+    bool on_host;
+  };
+  struct Dependency {
+    uint64_t id;
+    bool is_data;  // else of control
+  };
+  struct Wait {
+    uint32_t row;
+    Dependency on;
+    bool on_host;
+  };
+  const std::string path_;
+  PartBuilder out_;
+  std::vector<Dependency> dependencies_, zero_dependencies_;  // of the node at hand; of the one at 0
+  std::unordered_map<uint64_t, Placed> rows_;                 // by node
+  std::vector<Wait> waits_;
+  int64_t at_zero_ = 0;
+  Node zero_;
+  std::string zero_name_, zero_group_;
+};
+
+}  // namespace
+
+bool looks_like_chakra(std::string_view head) {
+  const char *at = head.data(), *end = at + head.size();
+  uint64_t length = 0;
+  if (!ProtoScan::read_varint(at, end, length) || length == 0 || length > static_cast<uint64_t>(end - at)) return false;
+  ProtoScan about({at, static_cast<size_t>(length)});
+  bool said = false;
+  while (about.next()) {
+    if (!about.is_bytes() || about.id > metadata::kAttribute) return false;
+    said = said || about.id == metadata::kVersion || attribute_of(about.bytes).name.size() > 1;
+  }
+  if (about.is_damaged() || !said) return false;
+  at += length;
+  if (!ProtoScan::read_varint(at, end, length) || length == 0) return false;
+  // The node may go on beyond the head: its number, name and type come first.
+  const auto there = static_cast<size_t>(std::min<uint64_t>(length, static_cast<uint64_t>(end - at)));
+  ProtoScan first({at, there});
+  bool named = false;
+  while (first.next()) {
+    const bool is_number =
+        first.id == node::kId || first.id == node::kType || first.id == node::kStart || first.id == node::kDuration;
+    if (first.id > node::kLast || is_number == first.is_bytes()) {
+      if (first.id != node::kControl && first.id != node::kData) return false;
+    }
+    named = named || first.id == node::kName;
+  }
+  return named && (!first.is_damaged() || there < length);
+}
+
+Result<TraceFile> read_trace_file(const std::string& path, Progress* progress) {
+  return FileReader(path).read(progress);
+}
+
+}  // namespace stageline::chakra
