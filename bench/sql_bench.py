@@ -1,8 +1,9 @@
 """./dev bench sql: the queries of docs/howto/sql.md over a profile, beside DuckDB over our own Arrow streams in the same process.
 
 Run by sql_cases.py with a Python that has duckdb and pyarrow: sql_bench.py PACKAGE TRACES RUNS. Prints one JSON object a query: milliseconds of
-both, the least of RUNS, and whether the rows are the same. What DuckDB is asked is its own way of saying it; where it has none (holes,
-arguments, trees) its column is empty."""
+both, the least of RUNS, whether the rows are the same, and how far each rose above the memory that it stood at before. What DuckDB is asked is its
+own way of saying it; where it has none (holes, arguments, trees) its column is empty. PERFETTO is what sql_cases.py asks Perfetto's trace processor
+of the same files, in its words."""
 import json
 import math
 import sys
@@ -37,6 +38,35 @@ QUERIES = [
 ]
 
 
+PERFETTO = {
+    "count and sum": "SELECT count(*), sum(dur) FROM slice",
+    "one id": "SELECT name, dur FROM slice WHERE id = {id}",
+    "a window of time": "SELECT count(*), sum(dur) FROM slice WHERE ts BETWEEN {from_raw} AND {to_raw}",
+    "names by pattern": "SELECT count(*), sum(dur) FROM slice WHERE name GLOB '*softmax*'",
+    "totals('name')": "SELECT name, count(*), sum(dur) FROM slice GROUP BY name ORDER BY 3 DESC, 1",
+    "GROUP BY name": "SELECT name, count(*), sum(dur) FROM slice GROUP BY name ORDER BY 3 DESC, 1",
+    "kernels by name": "SELECT name, count(*), sum(dur) FROM slice WHERE category IN ('kernel', 'gpu_memcpy', 'gpu_memset') GROUP BY name ORDER BY 3 DESC, 1",
+    "ten longest": "SELECT id, dur FROM slice ORDER BY dur DESC, id LIMIT 10",
+    "launch delays": "SELECT c.name, avg(max(0, k.ts - c.ts - c.dur)), count(*) FROM flow f JOIN slice c ON c.id = f.slice_out JOIN slice k ON k.id = f.slice_in "
+                     "WHERE k.category IN ('kernel', 'gpu_memcpy', 'gpu_memset') GROUP BY c.name ORDER BY 1",
+    "arguments of the ten longest": "SELECT k.name, a.key, a.display_value FROM (SELECT name, arg_set_id FROM slice WHERE category = 'kernel' ORDER BY dur DESC LIMIT 10) k "
+                                    "JOIN args a USING (arg_set_id)"}
+
+
+def status_bytes(key):
+    with open("/proc/self/status") as lines:
+        return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), 0)
+
+
+def risen(ask):
+    """How far the process rises above what it holds before, while it asks."""
+    with open("/proc/self/clear_refs", "w") as peak:
+        peak.write("5")
+    before = status_bytes("VmRSS:")
+    ask()
+    return status_bytes("VmHWM:") - before
+
+
 def same(a, b):
     return len(a) == len(b) and all(len(x) == len(y) and all(
         v == w or (isinstance(v, float) or isinstance(w, float)) and math.isclose(v, w, rel_tol=1e-9) for v, w in zip(x, y)) for x, y in zip(a, b))
@@ -66,13 +96,15 @@ def main(package, traces, runs):
     middle = trace.sql("SELECT max(end_ns) / 2 FROM slices")[0][0]
     values = {"id": trace.sql("SELECT max(id) - 1000 FROM slices")[0][0], "from_ns": middle, "to_ns": middle + 1_000_000,
               "from_raw": middle + trace.epoch_ns, "to_raw": middle + 1_000_000 + trace.epoch_ns}
-    print(json.dumps({"slices": len(slices), "kernels": len(kernels), "open_s": opened, "duckdb": duckdb.__version__}), flush=True)
+    print(json.dumps({"slices": len(slices), "kernels": len(kernels), "open_s": opened, "duckdb": duckdb.__version__, "values": values}), flush=True)
     for name, bar, ours, theirs in QUERIES:
         query = ours.format(**values)
+        bytes_risen = risen(lambda: trace.sql(query, timeout=None))
         mine, rows = least(runs, lambda: trace.sql(query, timeout=None))
-        told = {"name": name, "bar_ms": bar, "ours_ms": mine, "theirs_ms": None, "same": None}
+        told = {"name": name, "bar_ms": bar, "ours_ms": mine, "ours_bytes": bytes_risen, "theirs_ms": None, "theirs_bytes": None, "same": None}
         if theirs:
             text = theirs.format(**values)
+            told["theirs_bytes"] = risen(lambda: db.sql(text).fetchall())
             told["theirs_ms"], other = least(runs, lambda: db.sql(text).fetchall())
             told["same"] = same([tuple(r) for r in rows], other)
         print(json.dumps(told), flush=True)
