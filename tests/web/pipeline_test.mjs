@@ -1,6 +1,7 @@
 // The pipeline page: what it draws, that its numbers are the program's, and every control with real input events. Run by
 // viewer_run.mjs.
 import assert from 'node:assert/strict';
+import {moduleOf} from './onefile_vectors.mjs';
 import {readFileSync} from 'node:fs';
 import {atRest as rest_, cellWhere, program, rowsOf, show, showBoth, state, view} from './pipeline_help.mjs';
 import {drag, tooWide} from './viewer_help.mjs';
@@ -305,6 +306,36 @@ export const cases = [
     const shown = Number(/takes ([\d.]+)/.exec(words)[1]), ms = Math.abs(by) / 1e6;
     assert.ok(Math.abs(shown - ms) <= 0.05 + ms * 0.005, `${words} and ${by}`);
     await page.waitForFunction(() => location.hash.includes('beside=3'));
+  }],
+  ['pipeline: DualPipeV has the seven phases that its table says, each in its colour', async (open, {folder}) => {
+    const {phaseOf} = await moduleOf(folder, 'seven_phases', `export * from './data/seven_phases';`), p = 4, m = 10;
+    for (let r = 0; r < p; ++r) {
+      const count = (kind, chunk) => Array.from({length: 7}, (_, phase) => Array.from({length: m}, (_2, mb) => phaseOf(kind, chunk, mb, p, m, r)).filter(one => one === phase).length);
+      const head = p - 1 - r, both = m - 2 * p + r + 1;
+      assert.deepEqual([count(0, 0), count(0, 1)], [[2 * head, r + 1, 0, both, 0, 0, 0], [0, r + 1, head, both, head, 0, 0]], `forwards of stage ${r}`);
+      const [later, first] = [count(1, 1), count(1, 0)], ends = k => later[k] + first[k];
+      assert.deepEqual([later.slice(0, 5), first.slice(0, 5), ends(5), ends(6)], [[0, 0, head, both, head], [0, 0, 0, both, head], r + 1, p], `backwards of stage ${r}`);
+      assert.equal(phaseOf(0, 0, 0, p, 2 * p - 2 - r, r), -1, 'too few micro-batches for this order');
+    }
+    const page = await open('dualpipe', '?lang=en#/pipeline');
+    await page.locator('.key .phase').first().waitFor();
+    assert.match(await page.textContent('.chart-head .key'), /0 warm-up.*3 overlap.*6 cool-down/);
+    // At the foot of a row its cells' phases follow each other, the colours in order.
+    const colours = await page.evaluate(() => {
+      const canvas = document.querySelector('.page-pipeline canvas'), ratio = devicePixelRatio, rgb = hex => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16)).join();
+      const known = [...document.querySelectorAll('.key .phase')].map(one => one.style.background.match(/\d+/g).join()), {width, height} = canvas;
+      const {data} = canvas.getContext('2d').getImageData(0, 0, width, height), seen = [];
+      for (let y = 0; y < height; ++y) {
+        const row = [];
+        for (let x = 0; x < width; ++x) {
+          const at = known.indexOf([data[4 * (y * width + x)], data[4 * (y * width + x) + 1], data[4 * (y * width + x) + 2]].join());
+          if (at >= 0 && row.at(-1) !== at) row.push(at);
+        }
+        if (row.length > 5) seen.push(row.join(''));
+      }
+      return [...new Set(seen)];
+    });
+    assert.deepEqual(colours.sort(), ['0123456', '1356'], 'the last stage has no phases of a head');
   }],
   ['pipeline: what-if replays at once, with the price that the program has', async (open, {runs, shot}) => {
     const page = await show(open, 'pipeline');

@@ -1,6 +1,7 @@
 // The canvas in the page: size, scrolling, and frames only when something changed.
 import type {App} from '../app';
 import type {Cells} from '../data/cells';
+import {hasSevenPhases} from '../data/seven_phases';
 import {h, styled} from '../dom';
 import {t} from '../i18n/i18n';
 import {homeOf, spanOf} from '../state';
@@ -51,6 +52,10 @@ function largest(values: Int32Array): number {
   return most;
 }
 
+// Of a step in another world nobody says what order it has.
+export const phasedStages = ({report, model, ends}: App): number =>
+  (!ends && hasSevenPhases(report.theory?.schedule) ? new Set(model.rows.map(row => report.parts[row.part]!.stage)).size : 0);
+
 const MOST_ENDS = 40;
 
 // Where the steps shown could have ended, of the replicas shown; none where there are too many to tell apart.
@@ -82,6 +87,7 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
     }
     const low = of.rowHeight < 34, replicas = app.model.dps.length > 1 && app.state.dp === null;
     return {
+      phased: phasedStages(app),
       ghosts: app.under ?? (app.state.theory ? app.model.ghosts : null),
       theoryEnds: app.ends ?? (app.state.theory && !app.under ? theoryEnds(app, step) : []),
       bubbles: app.state.causes ? app.bubbles : null, marks: app.marks, lit: app.lit,

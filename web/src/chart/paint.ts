@@ -7,6 +7,7 @@ import {tintOf} from './colours';
 import {isSend, otherEnd} from '../data/messages';
 import {phasesOf} from '../data/phases';
 import {laneRange, type Lane} from '../data/rows';
+import {phaseStretches} from '../data/seven_phases';
 import {AXIS_HEIGHT, ghostBox, LANE_BOX} from './layout';
 import {paintMarks} from './marks';
 import {makeRaster, rasterLane, shadeBins, type Raster} from './raster';
@@ -203,10 +204,23 @@ function paintTheoryEnds(context: CanvasRenderingContext2D, scene: Scene, frame:
   context.setLineDash([]);
 }
 
-// Notches at the top of a row where its rank's phases change.
+// Colours of DualPipeV's phases, cold to warm and out: told apart on both grounds.
+export const PHASE_COLOURS = ['#4e79a7', '#5fb3ae', '#59a14f', '#e0b93b', '#f28e2b', '#e15759', '#b07aa1'];
+
+// Notches at the top of a row where its rank's phases change; of an order with seven of them a strip in their colours at its foot.
 function paintPhases(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, index: number): void {
   const row = scene.model.rows[scene.layout.rows[index]!];
   if (!row || scene.step === null || scene.layout.rowHeight < 17) return;
+  const part = scene.parts[row.part]!;
+  if (scene.phased > 0 && part.stage >= 0) {
+    const high = Math.max(2, Math.round(3 * scene.ratio)), bottom = frame.rowTop(index) + frame.rowHeight;
+    for (const {phase, start, end} of phaseStretches(row, scene.cells, scene.step, scene.phased, part.stage)) {
+      context.fillStyle = PHASE_COLOURS[phase]!;
+      const x = Math.max(frame.x, frame.px(start)), to = Math.min(frame.x + frame.width, frame.px(end));
+      if (to > x) context.fillRect(x, bottom - high, Math.max(1, to - x), high);
+    }
+    return;
+  }
   const phases = phasesOf(row, scene.cells, scene.step);
   if (!phases) return;
   const {ratio, colours: {palette}} = scene, size = (scene.layout.rowHeight >= 30 ? 4.5 : 3.5) * ratio, top = frame.rowTop(index);

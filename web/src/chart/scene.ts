@@ -20,6 +20,7 @@ export interface Scene {
   bubbles: Bubbles | null;      // waiting with its causes
   marks: Uint8Array | null;     // by cell: how it differs from its like
   lit: Uint8Array | null;       // by cell: 2 accused, 1 its like, 0 neither; null: no finding is shown
+  phased: number;               // stages of an order that has seven phases; 0: another order
   theoryEnds: number[];         // where the steps shown could have ended
   labelLength: number;          // digits of the largest micro-batch
   labelDur: Float64Array;       // by labelClass: duration of a short cell; numbers of a class all show, or none

@@ -1,8 +1,10 @@
 // What is shown, what colours mean, and the controls that choose.
 import {useState} from 'preact/hooks';
 import {moveStep, setView, toggleTheory} from '../../app';
+import {phasedStages} from '../../chart/chart';
 import {CHUNK_TINTS, tintShare} from '../../chart/colours';
 import {hasMany} from '../../chart/layout';
+import {PHASE_COLOURS} from '../../chart/paint';
 import {BUBBLE_PARTS, type Bubbles} from '../../data/bubbles';
 import {isCompute, KIND_GROUP} from '../../data/kind';
 import {type Key, t} from '../../i18n/i18n';
@@ -64,7 +66,8 @@ function Legend({pipe}: {pipe: Pipe}) {
             {!together && <li><i class="ghost" />{t('chart.ghost', report.theory.schedule)}</li>}
             {report.theory.steps.length > 0 && <li><i class="theory-end" />{t('chart.theoryEnd')}</li>}
           </>}
-      {!together && <li><i class="notch" />{t('chart.phase')}</li>}
+      {!together && (phasedStages(app) > 0 ? PHASE_COLOURS.map((colour, phase) => <li><i class="phase" style={{background: colour}} />{t(`phase.${phase}` as Key)}</li>)
+        : <li><i class="notch" />{t('chart.phase')}</li>)}
       {app.marks && <MarkKey />}
     </ul>
   );
