@@ -22,8 +22,8 @@ add_custom_command(OUTPUT ${STAGELINE_WEB_BUNDLE_CC}
   COMMAND ${CMAKE_COMMAND} -DWEB_DIR=${CMAKE_SOURCE_DIR}/web -DNPM=${NPM_PROGRAM}
     -P ${CMAKE_SOURCE_DIR}/cmake/npm_ci.cmake
   COMMAND ${NODE_PROGRAM} build.mjs ${CMAKE_BINARY_DIR}/web
-  COMMAND ${NODE_PROGRAM} embed.mjs ${CMAKE_BINARY_DIR}/web
-  DEPENDS ${STAGELINE_WEB_FILES} web/build.mjs web/embed.mjs web/package.json web/package-lock.json
+  COMMAND ${NODE_PROGRAM} embed.mjs ${CMAKE_BINARY_DIR}/web ${STAGELINE_WASM}
+  DEPENDS ${STAGELINE_WEB_FILES} ${STAGELINE_WASM} web/build.mjs web/embed.mjs web/package.json web/package-lock.json
     cmake/npm_ci.cmake
   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/web
   COMMENT "Bundling the viewer" VERBATIM)

@@ -40,6 +40,8 @@ MAY_INCLUDE = {
     'server': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine sql',
     'cli': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine sql mcp server '
            'compat/msprof compat/paddle_timeline',
+    # What-if for a report's page: a program of its own, in WebAssembly.
+    'wasm': 'base model diagnosis server',
     # The cluster program: the commands, after digests that all processes made.
     'mpi': 'base model engine cli',
 }
@@ -64,7 +66,7 @@ REGISTRIES = {  # .def file → (layer, macro, folder of pages)
 BANNED = [  # (pattern, where it does not apply, what to use)
     (r'\bstd::(cout|cerr)\b|#include <iostream>', '', 'stdio or OutputFile; iostreams cost start-up time'),
     (r'\busing namespace std\b', '', 'spell std::'),
-    (r'\b(strtod|atof|stod|atoi|stoi|strtol)\s*\(', '', 'base/number.h: parse_int, parse_double, parse_decimal_ns'),
+    (r'\b(strtod|atof|stod|atoi|stoi|strtol)\s*\(', 'src/wasm/alone.h src/wasm/alone.cc', 'base/number.h: parse_int, parse_double, parse_decimal_ns'),
     (r'\b(fopen|ofstream)\s*\(', '', 'base/output_file.h: files appear only when whole'),
     (r'\bthrow\b', '', 'Result<T>; exceptions stop at the Python edge'),
     (r'\bstd::thread\b', 'src/base/parallel.cc src/cli/cmd_mcp.cc src/cli/terminal.cc src/server/answer_desk.cc src/server/answer_desk.h src/server/webhook.h src/mpi/main.cc', 'base/parallel.h'),

@@ -1,12 +1,13 @@
-// node embed.mjs DIR: DIR/viewer.js, viewer.css, live.js and live.css become DIR/web_bundle.cc: compressed, in string literals that any C++
-// compiler takes quickly (see src/server/viewer_bundle.h). They are unpacked when they are first asked for, in 5 ms.
+// node embed.mjs DIR [WASM]: DIR/viewer.js, viewer.css, live.js and live.css, and what-if as WebAssembly where it could be built, become
+// DIR/web_bundle.cc: compressed, in string literals that any C++ compiler takes quickly (see src/server/viewer_bundle.h). They are unpacked
+// when they are first asked for, in 5 ms.
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {deflateSync} from 'node:zlib';
 
-const dir = process.argv[2];
-if (!dir) throw new Error('usage: node embed.mjs DIR');
+const [dir, wasm] = process.argv.slice(2);
+if (!dir) throw new Error('usage: node embed.mjs DIR [WASM]');
 
 function literal(bytes) {
   const lines = [];
@@ -35,6 +36,7 @@ const viewerJs = text('viewer.js', /<\/script|<!--/i);  // a server's files, and
 const viewerCss = text('viewer.css', /<\/style|<!--/i);
 const liveJs = text('live.js'), liveCss = text('live.css');
 const sizes = {ViewerJs: viewerJs.size, ViewerCss: viewerCss.size, LiveJs: liveJs.size, LiveCss: liveCss.size};
+const whatIf = wasm ? readFileSync(wasm) : new Uint8Array(0);
 writeFileSync(join(dir, 'web_bundle.cc'), `// Made by web/embed.mjs from web/src.
 #include "server/viewer_bundle.h"
 
@@ -54,7 +56,9 @@ constexpr char kLiveJs[] =
 ${literal(liveJs.bytes)};
 constexpr char kLiveCss[] =
 ${literal(liveCss.bytes)};
-
+${whatIf.length === 0 ? '' : `constexpr char kWhatIf[] =
+${literal(deflateSync(whatIf, {level: 9}))};
+`}
 template <size_t N>
 std::string unpacked(const char (&packed)[N], size_t size) {
   std::string text(size, '\\0');
@@ -73,6 +77,10 @@ ${['Viewer', 'Live'].flatMap(page => ['Js', 'Css'].map(kind => `std::string_view
 }`)).join('\n')}
 std::string_view web_viewer_js_hash() { return "${viewerJs.hash}"; }
 std::string_view web_viewer_css_hash() { return "${viewerCss.hash}"; }
+std::string_view web_what_if() {${whatIf.length === 0 ? ' return {}; }' : `
+  static const std::string text = unpacked(kWhatIf, ${whatIf.length});
+  return text;
+}`}
 std::string_view web_live_js_hash() { return "${liveJs.hash}"; }
 std::string_view web_live_css_hash() { return "${liveCss.hash}"; }
 

@@ -131,13 +131,6 @@ std::string repr_double(double value) {
   return out;
 }
 
-std::string json_double(double value) {
-  if (!std::isfinite(value)) return "null";
-  char buffer[64];
-  const auto r = std::to_chars(buffer, buffer + sizeof buffer, value);
-  return {buffer, r.ptr};
-}
-
 std::string fixed(double value, int decimals) {
   char buffer[400];
   const int n = snprintf(buffer, sizeof buffer, "%.*f", decimals, value);

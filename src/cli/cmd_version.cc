@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "server/viewer_bundle.h"
 
 namespace stageline {
 
@@ -75,9 +76,13 @@ std::vector<Work> works_here() {
     if (now != versions.end()) work.version = now->second;
     // In other builds these libraries come with the system, indirectly, and their versions are not known here.
     const bool only_when_self_contained = work.name == "libpng" || work.name == "pixman" || work.name == "FreeType" ||
-                                          work.name == "LLVM libc++" || work.name == "Zig compiler runtime" ||
+                                          work.name == "Zig compiler runtime" ||
                                           work.name == "GNU C Library's start files";
-    if (self_contained || !only_when_self_contained) works.push_back(std::move(work));
+    const bool replays = !web_what_if().empty();  // reports carry a program of their own
+    const bool here = work.name == "wasi-libc"     ? replays
+                      : work.name == "LLVM libc++" ? self_contained || replays
+                                                   : self_contained || !only_when_self_contained;
+    if (here) works.push_back(std::move(work));
   }
   return works;
 }

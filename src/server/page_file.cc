@@ -53,7 +53,8 @@ class PageWriter {
  public:
   PageWriter(OutputFile& file, const PageOptions& options) : file_(file), options_(options) {}
 
-  void head(const Findings& findings) {
+  // `replays`: it may carry WebAssembly, and run it.
+  void head(const Findings& findings, bool replays) {
     const bool zh = options_.lang == "zh";
     file_.write("<!doctype html>\n<html lang=\"");
     file_.write(zh ? "zh-CN" : "en");
@@ -62,7 +63,7 @@ class PageWriter {
                 "\">\n<head>\n<meta charset=\"utf-8\">\n");
     file_.write("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '");
     file_.write(web_viewer_js_hash());
-    file_.write("'; style-src '");
+    file_.write(replays ? "' 'wasm-unsafe-eval'; style-src '" : "'; style-src '");
     file_.write(web_viewer_css_hash());
     file_.write("'; worker-src blob:; img-src data: blob:; base-uri 'none'; form-action 'none'\">\n");
     file_.write("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
@@ -77,6 +78,7 @@ class PageWriter {
   }
   void answer(std::string_view name, std::string_view body) { block("data-answer", name, body); }
   void timeline(std::string_view name, std::string_view body) { block("data-timeline", name, body); }
+  void what_if(std::string_view name, std::string_view body) { block("data-what-if", name, body); }
   void slices(const PagePiece& piece) {
     const std::string lanes = std::to_string(piece.first_lane) + "-" + std::to_string(piece.last_lane);
     block("data-lanes", lanes, piece.bytes);
@@ -262,7 +264,7 @@ Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics&
     const Explanation explanation = explain(*run, tables, true);
     out.findings = explained_findings(explanation);
     out.lost_share = explanation.lost_share();
-    page.head(out.findings);
+    page.head(out.findings, run->trace().cells.size() > 0 && !web_what_if().empty());
     page.answer("explain", explain_json(explanation, options.paths));
   }
   const bool compares = other != nullptr;
@@ -281,19 +283,26 @@ Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics&
   const DrawnRun drawn(std::move(run));
   const Trace& trace = drawn.trace();
   const Timeline timeline(trace);
+  std::string what_if;
   if (trace.cells.size() > 0) {
     const PipelineView view(*drawn.run(), &timeline, kMostFileCells);
     write_pipeline(page, view);
+    if (!web_what_if().empty()) what_if = what_if_model_bytes(view, kMostFileOperations);
     const Theory& theory = view.theory().theory;
     if (options.ghosts != Ghosts::kOff && !theory.known())
       notes.add("theory.none", options.ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
                 "no ghosts are drawn: " + theory.why_not);
   }
   const PageLanes lanes = lanes_of_page(timeline, options.most_slices);
-  const RunState state{notes, 1, true, &lanes, options.ghosts != Ghosts::kOff, compares, options.command};
+  const RunState state{notes,          1, true, &lanes, options.ghosts != Ghosts::kOff, compares, !what_if.empty(),
+                       options.command};
   const std::string about = run_json(timeline, options.title, options.paths, state);
   page.answer("run", about);
   write_timeline(page, timeline, options, about);
+  if (!what_if.empty()) {
+    page.what_if("program", web_what_if());
+    page.what_if("model", what_if);
+  }
   page.end();
   if (Status s = file->commit(); !s) return std::move(s).error();
   out.ranks = trace.parts.size();

@@ -9,9 +9,11 @@
 //   <script data-timeline="head">   names and lanes; "links"
 //   <script>                        the viewer's own, which runs while the browser reads what follows
 //   <script data-lanes="0-15">      the slices of these lanes; several, in the order of lanes (page_slices.h)
+//   <script data-what-if="program"> what-if as WebAssembly (src/wasm), and "model": the run's steps for it
+//   (packed_model.h)
 //
 // Blocks are gzip in base64, so that no name in a trace is markup. The page's Content-Security-Policy lets it fetch
-// nothing, and run nothing but its script, there or in a worker.
+// nothing, and run nothing but its script, there or in a worker, and, of a run with a pipeline, that program.
 #pragma once
 
 #include <cstdint>

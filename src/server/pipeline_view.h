@@ -21,9 +21,12 @@ class Timeline;
 // memory.
 inline constexpr size_t kMostPipelineCells = 4'000'000;
 
-// Likewise of a report's file, where a cell takes some 22 bytes: 20 MB, and the timeline of as many cells 8 MB beside it. Of
-// 10 080 ranks that is one step, the worst.
+// Likewise of a report's file, where a cell takes some 22 bytes: 20 MB, and the timeline of as many cells 8 MB beside
+// it. Of 10 080 ranks that is one step, the worst.
 inline constexpr size_t kMostFileCells = 900'000;
+
+// Of more operations a report carries no model for what-if, which takes some eight bytes of each, and names the command.
+inline constexpr size_t kMostFileOperations = 1'000'000;
 
 inline constexpr size_t kMostKeptPayload = size_t{256} << 20;  // bytes
 
@@ -44,7 +47,7 @@ class PipelineView {
   const Trace& trace() const { return run_.trace(); }
   const Timeline* timeline() const { return timeline_; }  // nullptr: nobody draws the run but as a pipeline
   size_t most_cells() const { return most_cells_; }
-  int64_t zero_ns() const;                                // axis_zero_ns() of the trace
+  int64_t zero_ns() const;  // axis_zero_ns() of the trace
   const Run& run() const { return run_; }
   const TheoryRun& theory() const { return theory_of(run_); }
   // Prices as `stageline what-if` has them. Errors: those of what_if_of().
@@ -63,9 +66,9 @@ class PipelineView {
   mutable std::shared_ptr<const std::string> payload_;
 };
 
-// The steps to draw where not all can be, the first of them first: the longest of those that are no measure for the others
-// (PipelineSums::outliers), or of all where there are none; then the usual one, which it is held against; then the other
-// outliers, the longest first. O(steps log steps).
+// The steps to draw where not all can be, the first of them first: the longest of those that are no measure for the
+// others (PipelineSums::outliers), or of all where there are none; then the usual one, which it is held against; then
+// the other outliers, the longest first. O(steps log steps).
 std::vector<int32_t> steps_by_worth(const PipelineSums& sums);
 
 // /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells.

@@ -18,5 +18,7 @@ Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&
 // world, and the step's cells in it, of one replica where it is named. Errors: those above, and kUsage naming the
 // parameter. O(operations).
 Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Query& query);
+// What a report's page answers the same from (packed_model()); "" where nothing can be priced, or of more operations.
+std::string what_if_model_bytes(const PipelineView& view, size_t most_operations);
 
 }  // namespace stageline

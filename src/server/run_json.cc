@@ -122,6 +122,7 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
         .field("command", state.command)
         .field("theory", state.shows_theory)
         .field("compare", state.compares)
+        .field("what_if", state.replays)
         .end_object();
   json.key("steps").begin_array();
   for (const ViewStep& step : timeline.steps())

@@ -17,6 +17,7 @@ struct RunState {
   const PageLanes* page = nullptr;  // of a report: what it carries
   bool shows_theory = true;
   bool compares = false;     // it carries a second run
+  bool replays = false;      // it answers what-if itself
   std::string command = {};  // NOLINT(readability-redundant-member-init): what shows the rest, for GCC wants it
   std::vector<std::string> places = {};  // NOLINT(readability-redundant-member-init): where its files lie; no report's
 };

@@ -85,6 +85,7 @@ class OrderModel {
                                     const OrderPlan& plan, uint32_t step) const;
 
  private:
+  friend class PackedModel;
   // Of `step` alone where it is one, and then its cells into `cells`. By plan.
   std::vector<std::vector<double>> replay(const StepGraph& graph, const OpTimesView& times, const LayerCosts& layers,
                                           std::span<const OrderPlan* const> plans, uint32_t step,

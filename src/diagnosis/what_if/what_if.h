@@ -143,6 +143,7 @@ class WhatIf {
   int32_t rank_of(size_t op) const { return ranks_[static_cast<size_t>(graph_->part[op])]; }
 
  private:
+  friend class PackedModel;
   struct World;  // Changes as rules for operations
   World world_of(const Changes& changes) const;
   bool fits_op(const CellScale& scale, size_t op) const;

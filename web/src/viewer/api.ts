@@ -30,7 +30,7 @@ export interface Run {
   flows: boolean;
   calls?: boolean;  // there are calls to add up: a thread of a host was recorded
   // Of a report: what it does not hold, and what shows that; whether it was asked to show theory.
-  file?: {left_out: number; command: string; theory: boolean; compare: boolean};
+  file?: {left_out: number; command: string; theory: boolean; compare: boolean; what_if: boolean};
   flaws: {name: string; severity: string; message: string; count: number}[];
   sentences: Both[];
 }

@@ -5,6 +5,7 @@ import {WireWriter} from '../wire';
 import type {Group} from './load';
 import {answersOf, bytesOf, type Packed} from './store';
 import {fromBase64, unpack} from './unpack';
+import {whatIfOfPage, type AskWhatIf} from './what_if';
 import {startAnswerer, type Answerer} from './worker';
 
 // Of the script that runs now: later nobody can tell which it was.
@@ -54,7 +55,20 @@ export function fileSource(): Source | null {
   async function fromKept(key: string): Promise<Reply> {
     return reply(200, await unpack(kept.get(key)!.textContent));
   }
-  // The fixes were priced when the file was written; a step in another world takes the replay.
+  const replays = (): Promise<boolean> => whole.then(() => document.querySelector('script[data-what-if]') !== null);
+  let whatIf: Promise<AskWhatIf> | null = null;
+  async function replay(asked: Params): Promise<Reply> {
+    const target = new URLSearchParams();
+    for (const [name, value] of Object.entries(asked)) if (value !== undefined) target.set(name, String(value));
+    try {
+      const {status, body} = (await (whatIf ??= whole.then(whatIfOfPage)))(`/api/pipeline/what-if?${target}`);
+      return reply(status, body);
+    } catch (error) {
+      whatIf = null;  // it gave up, for want of memory perhaps: the next question begins anew
+      throw error;
+    }
+  }
+  // Where the file carries no replay, the prices of the fixes are those that were made when it was written.
   async function price({fix, step: _, dp: _dp, ...changes}: Params): Promise<Reply> {
     if (fix === undefined || Object.values(changes).some(value => value !== undefined)) return no(404, t('file.whatIf'), command);
     const {fixes} = await (await fromKept('pipeline/fixes')).json() as {fixes: object[]}, chosen = fixes[Number(fix)];
@@ -69,7 +83,7 @@ export function fileSource(): Source | null {
         return reply(status, body);
       }
       const {name, run, ...options} = asked, key = path === 'answer' ? `answer ${String(name)}` : run === undefined ? path : `${path} ${String(run)}`;
-      if (path === 'pipeline/what-if') return price(asked);
+      if (path === 'pipeline/what-if') return (await replays()) ? replay(asked) : price(asked);
       if (Object.values(options).some(value => value !== undefined)) return no(404, t('file.options'), command);
       if (kept.has(key)) return fromKept(key);
       return no(404, t('file.not'), command);

@@ -157,14 +157,16 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   if (!fixes) return (
     <section class="card what-if" aria-labelledby="what-if-title"><h2 id="what-if-title">{t('pipe.whatIf')}</h2>
       <p class="quiet" role="status">{failed ? sentence(failed) : t('pipe.whatIf.wait')}</p></section>);
+  // A report says what the program says where it carries the replay; else it has the prices of the fixes alone.
+  const alone = shell.run.file && !shell.run.file.what_if ? shell.run.file : null;
   const change = (patch: Partial<Asked>): void => { void ask({...latest.current, fix: -1, ...patch}, fixes); };
   const present = fixes.schedule, command = commandOf(asked, fixes, shell.run.paths);
   const stages = Array.from({length: fixes.stages}, (_, i) => i), still = JSON.stringify(asked) === JSON.stringify(atRest(fixes));
   return (
     <section class="card what-if" aria-labelledby="what-if-title">
       <h2 id="what-if-title">{t('pipe.whatIf')}</h2>
-      {price ? <Says price={price} /> : <p class="says quiet" id="says" role="status">{t(shell.run.file ? 'file.whatIf.rest' : 'pipe.whatIf.rest', duration(fixes.recorded_ns))}</p>}
-      {shell.run.file ? <p class="how">{t('file.whatIf')} <code>{shell.run.file.command}</code></p> : <form onSubmit={event => event.preventDefault()}>
+      {price ? <Says price={price} /> : <p class="says quiet" id="says" role="status">{t(alone ? 'file.whatIf.rest' : 'pipe.whatIf.rest', duration(fixes.recorded_ns))}</p>}
+      {alone ? <p class="how">{t('file.whatIf')} <code>{alone.command}</code></p> : <form onSubmit={event => event.preventDefault()}>
         <label for="cost">{t('pipe.whatIf.cost')}</label>
         <span class="pick">
           <select id="cost-stage" aria-label={t('pipe.whatIf.stage')} value={asked.stage} onChange={event =>

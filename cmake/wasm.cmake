@@ -1,0 +1,42 @@
+# What-if for the page of a report (src/wasm): the same sources as the program's, compiled to WebAssembly. Sets STAGELINE_WASM, the
+# file; empty where no compiler for it is here, and then reports say that what-if needs the program (docs/decisions/what-if-in-reports.md).
+find_program(STAGELINE_WASM_CXX NAMES clang++-19 clang++-20 clang++-21 clang++)
+set(STAGELINE_WASM "")
+if(STAGELINE_WASM_CXX)
+  file(WRITE ${CMAKE_BINARY_DIR}/wasm/probe.cc "#include <charconv>\n#include <map>\nint main() { std::map<int, double> m; char c[9]; return *std::to_chars(c, c + 9, m[1]).ptr; }\n")
+  execute_process(COMMAND ${STAGELINE_WASM_CXX} --target=wasm32-wasi -std=c++20 -fno-exceptions ${CMAKE_BINARY_DIR}/wasm/probe.cc -o ${CMAKE_BINARY_DIR}/wasm/probe.wasm
+    RESULT_VARIABLE STAGELINE_WASM_FAILED OUTPUT_QUIET ERROR_QUIET)
+  if(STAGELINE_WASM_FAILED EQUAL 0)
+    set(STAGELINE_WASM ${CMAKE_BINARY_DIR}/web/what_if.wasm)
+  endif()
+endif()
+
+if(STAGELINE_WASM)
+  file(GLOB STAGELINE_WASM_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/wasm/*.cc ${CMAKE_SOURCE_DIR}/src/schedules/*.cc)
+  list(APPEND STAGELINE_WASM_SOURCES
+    base/json_writer.cc base/number.cc base/result.cc base/text.cc model/kind.cc model/schedule.cc
+    pipeline/order/check_order.cc pipeline/replay/replay.cc pipeline/replay/schedule_numbers.cc pipeline/replay/step_replay.cc
+    diagnosis/what_if/order_cells.cc diagnosis/what_if/order_measures.cc diagnosis/what_if/other_order.cc diagnosis/what_if/packed_model.cc
+    diagnosis/what_if/what_if.cc diagnosis/what_if/what_if_answer.cc diagnosis/what_if/what_if_measures.cc
+    engine/schedule_list.cc server/api_answer.cc server/query.cc server/what_if_reply.cc)
+  set(STAGELINE_WASM_OBJECTS)
+  foreach(source ${STAGELINE_WASM_SOURCES})
+    set(object ${CMAKE_BINARY_DIR}/wasm/${source}.o)
+    cmake_path(GET object PARENT_PATH folder)
+    file(MAKE_DIRECTORY ${folder})
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${STAGELINE_WASM_CXX} --target=wasm32-wasi -std=c++20 -Os -fno-exceptions -DNDEBUG -I${CMAKE_SOURCE_DIR}/src
+        -include ${CMAKE_SOURCE_DIR}/src/wasm/alone.h -MD -MF ${object}.d -c ${CMAKE_SOURCE_DIR}/src/${source} -o ${object}
+      DEPENDS ${CMAKE_SOURCE_DIR}/src/${source} ${CMAKE_SOURCE_DIR}/src/wasm/alone.h DEPFILE ${object}.d
+      COMMENT "Compiling ${source} to WebAssembly" VERBATIM)
+    list(APPEND STAGELINE_WASM_OBJECTS ${object})
+  endforeach()
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/web)
+  # What nobody reaches is left out, and with it what it would need of the rest of the program.
+  add_custom_command(OUTPUT ${STAGELINE_WASM}
+    COMMAND ${STAGELINE_WASM_CXX} --target=wasm32-wasi -mexec-model=reactor -Wl,--strip-all -Wl,--gc-sections -Wl,-z,stack-size=1048576 ${STAGELINE_WASM_OBJECTS} -o ${STAGELINE_WASM}
+    DEPENDS ${STAGELINE_WASM_OBJECTS} COMMENT "Linking what-if for reports" VERBATIM)
+  message(STATUS "What-if in reports: ${STAGELINE_WASM_CXX}")
+else()
+  message(STATUS "What-if in reports: none, for no compiler makes WebAssembly here (clang-19, lld-19, libc++-19-dev-wasm32, libclang-rt-19-dev-wasm32)")
+endif()

@@ -1,0 +1,17 @@
+// Apart from number.cc: the library's shortest real numbers are most of a small program (src/wasm/alone.cc has them
+// without).
+#include <charconv>
+#include <cmath>
+
+#include "base/number.h"
+
+namespace stageline {
+
+std::string json_double(double value) {
+  if (!std::isfinite(value)) return "null";
+  char buffer[64];
+  const auto r = std::to_chars(buffer, buffer + sizeof buffer, value);
+  return {buffer, r.ptr};
+}
+
+}  // namespace stageline

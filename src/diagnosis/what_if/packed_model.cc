@@ -1,0 +1,368 @@
+#include "diagnosis/what_if/packed_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace stageline {
+namespace {
+
+constexpr double kMostWhole =
+    4'503'599'627'370'496;  // 2^52: whole numbers up to here are told exactly, with a bit to spare
+
+// Packing and restoring walk the same fields in the same order: each is told to a writer or to a reader.
+class PackWriter {
+ public:
+  static constexpr bool kReads = false;
+  template <class T>
+  void whole(const T& value) {
+    put(bytes_, zigzag(static_cast<int64_t>(value)));
+  }
+  void real(const double& value) { put_real(bytes_, value); }
+  void text(const std::string& value) {
+    put(bytes_, value.size());
+    bytes_ += value;
+  }
+  template <class T>
+  void column(const std::vector<T>& values) {
+    std::string plain, distances;
+    T before{};
+    for (const T& value : values) {
+      if constexpr (std::is_floating_point_v<T>) {
+        put_real(plain, static_cast<double>(value));
+      } else {
+        put(plain, zigzag(static_cast<int64_t>(value)));
+        put(distances, zigzag(static_cast<int64_t>(value) - static_cast<int64_t>(before)));
+      }
+      before = value;
+    }
+    const bool near = !std::is_floating_point_v<T> && distances.size() < plain.size();
+    put(bytes_, values.size() * 2 + (near ? 1 : 0));
+    bytes_ += near ? distances : plain;
+  }
+  template <class List, class Each>
+  void list(const List& values, const Each& each) {
+    put(bytes_, values.size());
+    for (const auto& value : values) each(value);
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  static uint64_t zigzag(int64_t value) {
+    return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63);
+  }
+  static void put(std::string& out, uint64_t value) {
+    for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+    out += static_cast<char>(value);
+  }
+  // Twice the zigzag of a whole number; or 1, and the eight bytes.
+  static void put_real(std::string& out, double value) {
+    if (std::abs(value) < kMostWhole && value == std::floor(value) && !(value == 0 && std::signbit(value)))
+      return put(out, zigzag(static_cast<int64_t>(value)) << 1);
+    put(out, 1);
+    char raw[sizeof value];
+    std::memcpy(raw, &value, sizeof value);
+    out.append(raw, sizeof raw);
+  }
+
+  std::string bytes_;
+};
+
+class PackReader {
+ public:
+  static constexpr bool kReads = true;
+  explicit PackReader(std::string_view bytes) : rest_(bytes) {}
+  template <class T>
+  void whole(T& value) {
+    value = static_cast<T>(unzigzag(get()));
+  }
+  void real(double& value) { value = get_real(); }
+  void text(std::string& value) { value = bytes_of(get()); }
+  template <class T>
+  void column(std::vector<T>& values) {
+    const uint64_t head = get();
+    values.resize(counted(head / 2));
+    int64_t before = 0;
+    for (T& value : values) {
+      if constexpr (std::is_floating_point_v<T>) {
+        value = static_cast<T>(get_real());
+      } else {
+        before = unzigzag(get()) + (head % 2 != 0 ? before : 0);
+        value = static_cast<T>(before);
+      }
+    }
+  }
+  template <class List, class Each>
+  void list(List& values, const Each& each) {
+    values.resize(counted(get()));
+    for (auto& value : values) each(value);
+  }
+  bool whole_to_the_end() const { return !broken_ && rest_.empty(); }
+
+ private:
+  static int64_t unzigzag(uint64_t value) {
+    return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
+  }
+  uint64_t get() {
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(rest_.front());
+      rest_.remove_prefix(1);
+      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+    broken_ = true;
+    return 0;
+  }
+  double get_real() {
+    const uint64_t head = get();
+    if (head != 1) return static_cast<double>(unzigzag(head >> 1));
+    double value = 0;
+    const std::string_view raw = bytes_of(sizeof value);
+    if (raw.size() == sizeof value) std::memcpy(&value, raw.data(), sizeof value);
+    return value;
+  }
+  std::string_view bytes_of(uint64_t count) {
+    const std::string_view own = rest_.substr(0, counted(count));
+    rest_.remove_prefix(own.size());
+    return own;
+  }
+  // Every value takes a byte or more: a count beyond what is left is none.
+  size_t counted(uint64_t count) {
+    if (count <= rest_.size()) return static_cast<size_t>(count);
+    broken_ = true;
+    return 0;
+  }
+
+  std::string_view rest_;
+  bool broken_ = false;
+};
+
+}  // namespace
+
+// Of writers every argument is const, of readers none.
+class PackedModel {
+ public:
+  template <class Pack, class Model>
+  static void asked(Pack& p, Model& model, std::conditional_t<Pack::kReads, AskedModel, const AskedModel>& with) {
+    what_if(p, model);
+    p.list(with.fixes, [&](auto& one) { changes(p, one); });
+    p.whole(with.zero_ns);
+    p.column(with.dp);
+    p.column(with.stage);
+  }
+
+  // Of a model that is whole.
+  static void measure(WhatIf& model) {
+    model.measure_others();
+    model.measure_usual();
+  }
+
+ private:
+  template <class Pack, class Model>
+  static void what_if(Pack& p, Model& m) {
+    if constexpr (Pack::kReads) {
+      auto made = std::make_shared<StepGraph>();
+      graph(p, *made);
+      m.graph_ = std::move(made);
+    } else {
+      graph(p, *m.graph_);
+    }
+    order(p, m.order_);
+    costs(p, m.layers_.constant_ns);
+    p.whole(m.whole_);
+    for (auto* column : {&m.ranks_}) p.column(*column);
+    p.column(m.counts_);
+    p.column(m.launch_ns_);
+    links(p, m);
+    for (auto* column : {&m.fair_ns_, &m.graph_step_ns_, &m.order_step_ns_}) p.column(*column);
+  }
+
+  // A link's factor stands at each of its messages: the different ones, and which of them an operation has.
+  template <class Pack, class Model>
+  static void links(Pack& p, Model& m) {
+    std::vector<float> different;
+    std::vector<uint32_t> which;
+    if constexpr (!Pack::kReads) {
+      different = m.link_factor_;
+      std::sort(different.begin(), different.end());
+      different.erase(std::unique(different.begin(), different.end()), different.end());
+      for (const float one : m.link_factor_)
+        which.push_back(
+            static_cast<uint32_t>(std::lower_bound(different.begin(), different.end(), one) - different.begin()));
+    }
+    p.column(different);
+    p.column(which);
+    if constexpr (Pack::kReads)
+      for (const uint32_t at : which) m.link_factor_.push_back(at < different.size() ? different[at] : 1.0F);
+  }
+
+  template <class Pack, class Graph>
+  static void graph(Pack& p, Graph& g) {
+    p.whole(g.source);
+    p.whole(g.messages_recorded);
+    p.list(g.types, [&](auto& type) {
+      p.text(type.name);
+      p.whole(type.kind);
+      p.whole(type.communicates);
+      p.whole(type.overlapped);
+    });
+    p.list(g.steps, [&](auto& step) {
+      for (auto* number : {&step.begin, &step.end}) p.whole(*number);
+      p.whole(step.step);
+      p.whole(step.start_ns);
+      p.whole(step.span_ns);
+      p.whole(step.counts);
+    });
+    p.list(g.groups, [&](auto& group) {
+      p.whole(group.begin);
+      p.whole(group.end);
+    });
+    p.whole(g.stage_count);
+    p.whole(g.dp_count);
+    p.column(g.cell);
+    p.column(g.type);
+    p.column(g.kind);
+    for (auto* column : {&g.part, &g.chunk, &g.micro_batch, &g.stage_of, &g.dp_of}) p.column(*column);
+    p.column(g.group_of);
+    p.column(g.closes_of);
+    p.column(g.start_ns);
+    p.column(g.dur_ns);
+    p.column(g.delay_ns);
+    p.column(g.wait_begin);
+    // What is waited for stands shortly before: its distance is a short number.
+    std::vector<uint32_t> back;
+    if constexpr (!Pack::kReads)
+      for (uint32_t op = 0; op < g.size(); ++op)
+        for (const uint32_t on : g.waits(op)) back.push_back(op - on);
+    p.column(back);
+    if constexpr (Pack::kReads) {
+      if (g.wait_begin.size() != g.size() + 1 || g.wait_begin.back() != back.size())
+        return;  // not whole: nobody asks it
+      for (uint32_t op = 0; op < g.size(); ++op)
+        for (uint32_t w = g.wait_begin[op]; w < std::min<size_t>(g.wait_begin[op + 1], back.size()); ++w)
+          g.wait_on.push_back(op - back[w]);
+    }
+  }
+
+  template <class Pack, class Sizes>
+  static void sizes(Pack& p, Sizes& s) {
+    for (auto* number : {&s.stages, &s.micro_batches, &s.chunks, &s.group}) p.whole(*number);
+    p.whole(s.dw_detach);
+    for (auto* number : {&s.plan.forward, &s.plan.input, &s.plan.weight, &s.plan.latency}) p.whole(*number);
+  }
+
+  template <class Pack, class Costs>
+  static void costs(Pack& p, Costs& by_stage) {
+    p.list(by_stage, [&](auto& stage) {
+      for (auto& ns : stage) p.real(ns);
+    });
+  }
+
+  template <class Pack, class Order>
+  static void order(Pack& p, Order& o) {
+    p.text(o.why_not_);
+    if constexpr (Pack::kReads) {
+      o.recognition_.recognised = o.why_not_.empty();
+      if (o.recognition_.recognised) o.recognition_.candidates.resize(1);
+    }
+    if (!o.known()) return;
+    auto& best = o.recognition_.candidates.front();
+    p.text(best.name);
+    sizes(p, best.sizes);
+    p.whole(best.layout);
+    sizes(p, o.sizes_);
+    p.whole(o.layout_);
+    p.text(o.present_.schedule.name);
+    sizes(p, o.present_.schedule.sizes);
+    p.whole(o.present_.schedule.layout);
+    p.column(o.present_.held);
+    p.list(o.pipelines_, [&](auto& pipeline) {
+      p.whole(pipeline.step);
+      p.whole(pipeline.dp);
+      p.whole(pipeline.slots);
+      p.real(pipeline.head_ns);
+    });
+    slots(p, o.slots_);
+    p.column(o.tail_ns_);
+    costs(p, o.stages_.cost_ns);
+    p.column(o.stages_.owner);
+    p.real(o.weight_share_);
+    p.real(o.overlap_ratio_);
+    p.whole(o.weight_measured_);
+  }
+
+  template <class Pack, class Slots>
+  static void slots(Pack& p, Slots& list) {
+    for (size_t d = 0; d < kDirections; ++d) {
+      std::vector<uint32_t> ops;
+      std::vector<uint8_t> fused;
+      if constexpr (!Pack::kReads)
+        for (const auto& slot : list) {
+          ops.push_back(slot.op[d]);
+          fused.push_back(d < 2 && slot.fused_with[d] ? 1 : 0);
+        }
+      p.column(ops);
+      p.column(fused);
+      if constexpr (Pack::kReads) {
+        list.resize(ops.size());
+        for (size_t s = 0; s < std::min(ops.size(), fused.size()); ++s) {
+          list[s].op[d] = ops[s];
+          if (d < 2) list[s].fused_with[d] = fused[s] != 0;
+        }
+      }
+    }
+  }
+
+  template <class Pack, class T>
+  static void maybe(Pack& p, T& value) {
+    bool there = value.has_value();
+    p.whole(there);
+    if constexpr (Pack::kReads)
+      if (there) value.emplace();
+    if (!there) return;
+    if constexpr (std::is_floating_point_v<typename std::remove_cvref_t<T>::value_type>)
+      p.real(*value);
+    else
+      p.whole(*value);
+  }
+
+  template <class Pack, class C>
+  static void changes(Pack& p, C& c) {
+    p.list(c.scales, [&](auto& s) {
+      for (auto* number : {&s.stage, &s.rank, &s.dp, &s.chunk, &s.micro_batch, &s.step}) p.whole(*number);
+      maybe(p, s.kind);
+      p.real(s.by);
+      maybe(p, s.set_ns);
+    });
+    p.list(c.replaced, [&](auto& worker) {
+      p.whole(worker.first);
+      p.whole(worker.second);
+    });
+    costs(p, c.stage_factor);
+    p.whole(c.fair_stage);
+    for (auto* flag : {&c.fair_cells, &c.fair_links, &c.no_delay}) p.whole(*flag);
+    maybe(p, c.latency_ns);
+    p.text(c.schedule);
+    for (auto* number : {&c.chunks, &c.group, &c.micro_batches}) p.whole(*number);
+  }
+};
+
+std::string packed_model(const AskedModel& asked) {
+  PackWriter writer;
+  PackedModel::asked(writer, *asked.model, asked);
+  return writer.take();
+}
+
+std::optional<RestoredModel> restored_model(std::string_view bytes) {
+  PackReader reader(bytes);
+  std::optional<RestoredModel> restored(std::in_place);
+  PackedModel::asked(reader, restored->model, restored->asked);
+  if (!reader.whole_to_the_end()) return std::nullopt;
+  PackedModel::measure(restored->model);
+  return restored;
+}
+
+}  // namespace stageline
