@@ -8,6 +8,7 @@ import {gunzipSync, gzipSync} from 'node:zlib';
 import {launchFirefox} from './firefox.mjs';
 import {openReport, reportOf, timelineOf} from './onefile_help.mjs';
 import {blocksOf, decode, moduleOf, questions, said, storeModule} from './onefile_vectors.mjs';
+import {program, rowsOf} from './pipeline_help.mjs';
 import {clickSlice, count, laneOf, poorContrast, settle, state} from './viewer_help.mjs';
 import {HOSTILE} from './viewer_runs.mjs';
 
@@ -195,10 +196,8 @@ export const cases = [
     await page.selectOption('#cost-stage', '2');
     await page.locator('#cost').fill('0.9');
     await page.waitForFunction(() => document.querySelector('#says')?.dataset.saving && document.querySelector('.what-if .how:last-child').textContent.includes('stage=2,by=0.9'));
-    const own = JSON.parse(execFileSync(tools.stageline, ['what-if', ...[tools.runs.pipeline].flat(), '--scale', 'stage=2,by=0.9', '--format', 'json']));
-    const fixes = own.tables.find(table => table.name === 'fixes'), columns = fixes.columns.map(column => column.name);
-    const told = fixes.rows.find(row => row[columns.indexOf('fix')] === 'own');
-    assert.equal(await page.locator('#says').getAttribute('data-saving'), String(told[columns.indexOf('saving_ns')]));
+    const own = rowsOf(program('what-if', tools.runs.pipeline, '--scale', 'stage=2,by=0.9', '--json'), 'fixes').find(row => row.fix === 'own');
+    await page.waitForFunction(saving => Number(document.querySelector('#says').dataset.saving) === saving, own.saving_ns);
     await page.waitForFunction(() => stageline.pipeline.world?.());
     await page.click('#what-if-keep');
     await page.waitForFunction(() => location.hash.includes('2%3A0.9') || location.hash.includes('2:0.9'));
