@@ -6,19 +6,13 @@ megatron.py [VERSION…]     exit 1 when a version lacks something, or its sched
 The wheels are fetched by pip without what they depend on; they are imported, with stand-ins for what a CPU does not have, in the Python that
 has torch. A version that cannot be fetched or imported here is skipped.
 """
-import os
-import pathlib
-import subprocess
 import sys
-import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-BIN = pathlib.Path(os.environ.setdefault('STAGELINE_BIN', str(ROOT / 'build/dev/stageline'))).resolve()
-sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tests/torch')]
-import rival as rivals  # noqa: E402
+from recorded_jobs import BIN, PACKAGE, Versions, fetch, run
 
-VERSIONS = ['0.10.0', '0.12.1', '0.14.0', '0.16.0']
+VERSIONS = ['0.10.0', '0.12.1', '0.14.0', '0.16.1', '0.17.0', '0.18.0', '0.19.2']
+# Wheels of newer versions are for newer Pythons than may be here; what is compiled in them is not asked.
+FOR_NEWER_PYTHON = ['--ignore-requires-python', '--only-binary', ':all:', '--python-version', '3.12', '--platform', 'manylinux_2_28_x86_64']
 PROGRAM = '''
 import os, sys
 import torch
@@ -28,6 +22,11 @@ os.environ.update(MASTER_ADDR='127.0.0.1', MASTER_PORT='0', RANK='0', WORLD_SIZE
 torch.distributed.init_process_group('gloo', init_method='file://' + sys.argv[1], rank=0, world_size=1)
 torch.cuda.current_device = lambda: 'cpu'
 torch.Tensor.cuda = lambda self, *a, **k: self
+import importlib.util
+if not importlib.util.find_spec('triton'):  # imported by some, called by none; torch's own modules look for it first and do without
+    import torch._inductor.ir, torch._inductor.lowering
+    from unittest.mock import MagicMock
+    sys.modules.update({name: MagicMock(__version__='3.5.0') for name in ('triton', 'triton.language')})
 from megatron.core import parallel_state
 from megatron.core.pipeline_parallel import p2p_communication, schedules
 wanted = [(schedules, n) for n in ('forward_step', 'backward_step', 'forward_backward_no_pipelining', 'forward_backward_pipelining_with_interleaving',
@@ -78,51 +77,25 @@ print('ran')
 '''
 
 
-def fetch(python, version, folder):
-    done = subprocess.run([python, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-deps', '--target', folder,
-                           f'megatron-core=={version}'], capture_output=True, text=True)
-    return done.returncode == 0
-
-
-def main():
-    python = rivals.find_torch()
-    if not python:
-        print('skipped: megatron-core, torch cannot be installed here')
-        return 0
-    passed = failed = skipped = 0
-    for version in sys.argv[1:] or VERSIONS:
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = pathlib.Path(scratch)
-            if not fetch(python, version, folder / 'site'):
-                print(f'megatron-core {version}: skipped, it cannot be fetched here')
-                skipped += 1
-                continue
-            environment = {k: v for k, v in os.environ.items() if not k.startswith('STAGELINE_')}
-            environment.update(PYTHONPATH=f'{BIN.parent / "python"}:{folder / "site"}', STAGELINE_DIR=str(folder / 'rec'), OMP_NUM_THREADS='1',
-                               GLOO_SOCKET_IFNAME='lo')
-            done = subprocess.run([python, '-c', PROGRAM, str(folder / 'store')], env=environment, capture_output=True, text=True, timeout=600)
-            if 'missing' not in done.stdout:
-                print(f'megatron-core {version}: skipped, it cannot be imported here: {done.stderr.strip()[-300:]}')
-                skipped += 1
-                continue
-            if 'missing []' not in done.stdout:
-                print(f'megatron-core {version}: {done.stdout.strip()}')
-                failed += 1
-                continue
-            if 'ran' not in done.stdout:
-                print(f'megatron-core {version}: all wrapped; its schedule does not run here: {done.stderr.strip()[-300:]}')
-                passed += 1
-                continue
-            rows = subprocess.run([BIN, 'export', folder / 'rec', '--to', 'csv', '-o', '-'], capture_output=True, text=True).stdout.splitlines()
-            cells = [tuple(row.split(',')[k] for k in (0, 5, 7)) for row in rows[1:] if row.split(',')[5] in 'FB']
-            expected = [(str(s), kind, str(mb)) for s in range(2) for mb in range(4) for kind in 'FB']
-            good = cells == expected
-            print(f'megatron-core {version}: all wrapped; {"its cells are what it ran" if good else f"cells {cells}"}', flush=True)
-            passed += good
-            failed += not good
-    print(f'{passed} passed, {failed} failed, {skipped} skipped')
-    return 1 if failed else 0
+def compare(score, python, version, folder):
+    wheel = f'megatron-core=={version}'
+    if not fetch(python, folder / 'site', wheel) and not fetch(python, folder / 'site', wheel, *FOR_NEWER_PYTHON):
+        score.skip(version, 'it cannot be fetched here')
+        return
+    (folder / 'job.py').write_text(PROGRAM)
+    done = run([python, folder / 'job.py', folder / 'store'], path=[PACKAGE, folder / 'site'], STAGELINE_DIR=folder / 'rec')
+    if 'missing' not in done.stdout:
+        score.skip(version, f'it cannot be imported here: {done.stderr.strip()[-300:]}')
+    elif 'missing []' not in done.stdout:
+        score.check(version, done.stdout.strip())
+    elif 'ran' not in done.stdout:
+        score.check(version, '', f'all wrapped; its schedule does not run here: {done.stderr.strip()[-300:]}')
+    else:
+        rows = run([BIN, 'export', folder / 'rec', '--to', 'csv', '-o', '-']).stdout.splitlines()
+        cells = [tuple(row.split(',')[k] for k in (0, 5, 7)) for row in rows[1:] if row.split(',')[5] in 'FB']
+        expected = [(str(s), kind, str(mb)) for s in range(2) for mb in range(4) for kind in 'FB']
+        score.check(version, '' if cells == expected else f'cells {cells}', 'all wrapped; its cells are what it ran')
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(Versions('megatron-core', VERSIONS).each(compare))

@@ -11,36 +11,23 @@ import collections
 import csv
 import io
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-BIN = pathlib.Path(os.environ.setdefault('STAGELINE_BIN', str(ROOT / 'build/dev/stageline'))).resolve()
-sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tests/torch')]
-import pipelines  # noqa: E402
-import record_pipelines  # noqa: E402
-import rival as rivals  # noqa: E402
+from recorded_jobs import BIN, HERE, PACKAGE, SECONDS, find_torch, run, torchrun
+import pipelines
+import record_pipelines
 
 # case → the schedule's name as stageline says it
 CASES = {'1f1b': '1f1b', 'interleaved': 'vpp', 'gpipe': 'fthenb', '1f1b-two-replicas': '1f1b', 'looped-bfs': 'bfs',
          'interleaved-zb': 'interleaved-zb', 'zbv': 'zb-v', 'dualpipe-v': 'dualpipe-v'}
-SECONDS = 900
 
 
 def train(python, case, folder, marked):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith('STAGELINE_')}
-    environment.update(OMP_NUM_THREADS='1', GLOO_SOCKET_IFNAME='lo')
-    if marked:
-        environment['PYTHONPATH'] = str(BIN.parent / 'python')
-    program = [python, '-m', 'torch.distributed.run', '--standalone', '--nproc-per-node', '4', str(HERE / 'record_training.py'), case,
-               str(folder), *(['--marked'] if marked else [])]
-    recorder = [] if marked else [str(BIN), 'record', '-o', str(folder / 'rec'), '--']
-    environment['STAGELINE_DIR'] = str(folder / 'rec')
-    return subprocess.run([*recorder, *program], env=environment, capture_output=True, text=True, timeout=SECONDS)
+    command = torchrun(python, 4, HERE / 'record_training.py', case, folder, *(['--marked'] if marked else []))
+    return run(command, path=[PACKAGE], STAGELINE_DIR=folder / 'rec') if marked else run(command, folder / 'rec')
 
 
 def messages_differ(recording, stages):
@@ -98,9 +85,8 @@ def main():
     parser.add_argument('--marked', action='store_true', help='only with the program that marks its jobs itself')
     parser.add_argument('--keep', default='')
     options = parser.parse_args()
-    python = rivals.find_torch()
-    if not python or not (BIN.parent / 'python/stageline_record/_record.abi3.so').exists():
-        print('skipped: training under stageline record, torch cannot be installed here or Python has no headers')
+    python = find_torch('training under stageline record')
+    if not python:
         return 0
     only = [name for name in options.only.split(',') if name] or list(CASES)
     tally = pipelines.Tally(12)

@@ -5,7 +5,7 @@ and the installed torch, which profiles small programs on the spot and whose tab
   run.py [--deep] [--only NAME,NAME] [--checks REGEX] [--keep DIR] [FOLDER…]    HTA, then torch
   run.py --torch [--only CASE,CASE] [--keep DIR]                                torch alone
   run.py --msprof [FOLDER…]                                                     msprof-analyze alone: msprof*.py beside this
-  run.py --record [--only CASE,CASE]                                            torch trained under stageline record: record.py beside this
+  run.py --record [--only CASE,CASE]                                            training under stageline record: RECORDED beside this
   run.py --incidents [--only NAME,NAME] [--keep DIR]                            real training with planted faults: tests/incidents/run.py
   ./dev compare --outputs OLD [NEW]                                             two programs of ours, byte by byte: outputs.py beside this
 
@@ -28,6 +28,7 @@ sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tests' / 'gen')]
 import kineto  # noqa: E402
 import rival as rivals  # noqa: E402
 
+RECORDED = ('record.py', 'training.py', 'megatron.py', 'zero.py', 'titan.py')  # --only: cases of the first two
 SECONDS = 900  # the most a folder may take HTA
 DEEP_BYTES = 300_000  # compressed; smaller folders are always compared in depth
 MADE = {
@@ -100,15 +101,15 @@ def main():
     parser.add_argument('--keep', default='', help='leave HTA\'s answers in this folder, and use those that are there')
     parser.add_argument('--torch', action='store_true', help='only torch\'s tables and pipelines')
     parser.add_argument('--msprof', action='store_true', help='only msprof-analyze: pp-chart, our simulated runs, its sums (of FOLDER…)')
-    parser.add_argument('--record', action='store_true', help='only pipelines of torch under stageline record')
+    parser.add_argument('--record', action='store_true', help='only training under stageline record')
     parser.add_argument('--incidents', action='store_true', help='only real training with planted faults, told and priced')
     options = parser.parse_args()
     if options.incidents:
         more = [text for name in ('only', 'keep') if getattr(options, name) for text in (f'--{name}', getattr(options, name))]
         return subprocess.run([sys.executable, ROOT / 'tests' / 'incidents' / 'run.py', *more]).returncode
     if options.record:
-        only = ['--only', options.only] if options.only else []
-        return max(subprocess.run([sys.executable, HERE / script, *only]).returncode for script in ('record.py', 'training.py', 'megatron.py', 'zero.py') if not options.only or script not in ('megatron.py', 'zero.py'))
+        chosen = [('record.py', options.only), ('training.py', options.only)] if options.only else [(s, '') for s in RECORDED]
+        return max(subprocess.run([sys.executable, HERE / script, *(['--only', only] if only else [])]).returncode for script, only in chosen)
     if options.msprof:
         return compare_msprof(options.folders)
     if options.torch:

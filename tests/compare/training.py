@@ -11,32 +11,19 @@ import collections
 import csv
 import io
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-BIN = pathlib.Path(os.environ.setdefault('STAGELINE_BIN', str(ROOT / 'build/dev/stageline'))).resolve()
-sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tests/torch')]
-import pipelines  # noqa: E402
-import rival as rivals  # noqa: E402
+from recorded_jobs import BIN, HERE, SECONDS, find_torch, run, torchrun
+import pipelines
 
 PACKAGES = {'ddp': 'torch', 'fsdp2': 'torch', 'trainer': 'transformers, accelerate', 'accelerate': 'accelerate', 'lightning': 'lightning'}
 # fault → what explain's findings must have, and a word of its title
 FAULTS = {'': (None, ''), 'data': ('input.loading', ''), 'straggler': ('rank.late', 'rank 1'), 'pause': ('step.outlier', 'rank 0'),
           'wire': ('comm.exposed', '')}
-STEPS, SECONDS = 20, 600
-
-
-def train(python, way, fault, folder):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith('STAGELINE_')}
-    environment.update(OMP_NUM_THREADS='1', GLOO_SOCKET_IFNAME='lo')
-    return subprocess.run([BIN, 'record', '-o', folder, '--', python, '-m', 'torch.distributed.run', '--standalone', '--nproc-per-node', '2',
-                           HERE / 'train_plainly.py', way, *([fault] if fault else [])],
-                          env=environment, capture_output=True, text=True, timeout=SECONDS, cwd=folder.parent)
+STEPS = 20
 
 
 def jobs_differ(folder):
@@ -61,7 +48,7 @@ def jobs_differ(folder):
 def compare(tally, python, way, fault, folder):
     what = f'{way} {fault}'.strip()
     try:
-        done = train(python, way, fault, folder)
+        done = run(torchrun(python, 2, HERE / 'train_plainly.py', way, *([fault] if fault else [])), folder)
     except subprocess.TimeoutExpired:
         tally.check(what, f'not trained within {SECONDS} s')
         return
@@ -83,9 +70,8 @@ def main():
     parser.add_argument('--only', default='')
     parser.add_argument('--keep', default='')
     options = parser.parse_args()
-    python = rivals.find_torch()
-    if not python or not (BIN.parent / 'python/stageline_record/_record.abi3.so').exists():
-        print('skipped: training under stageline record, torch cannot be installed here or Python has no headers')
+    python = find_torch('training under stageline record')
+    if not python:
         return 0
     only = [name for name in options.only.split(',') if name]
     tally, skipped = pipelines.Tally(12), 0
