@@ -121,10 +121,15 @@ void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, co
       part.source = sources[first.file];
       trace.parts.push_back(std::move(part));
     }
-    Slices rows;
     size_t end = begin;
-    for (; end < order.size() && ops[order[end]].rank == first.rank && ops[order[end]].lane == first.lane; ++end) {
-      const Op& op = ops[order[end]];
+    while (end < order.size() && ops[order[end]].rank == first.rank && ops[order[end]].lane == first.lane) ++end;
+    Slices rows;
+    rows.start_ns.reserve(end - begin);
+    rows.dur_ns.reserve(end - begin);
+    rows.name_id.reserve(end - begin);
+    rows.file_index.reserve(end - begin);
+    for (size_t k = begin; k < end; ++k) {
+      const Op& op = ops[order[k]];
       rows.start_ns.push_back(op.start_ns);
       rows.dur_ns.push_back(op.end_ns - op.start_ns);
       rows.name_id.push_back(op.name_id);
@@ -140,6 +145,8 @@ void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, co
     }
     begin = end;
   }
+  std::vector<Op>().swap(ops);
+  std::vector<uint32_t>().swap(order);
   trace.cells.sort();
 }
 

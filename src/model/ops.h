@@ -82,7 +82,8 @@ bool lay_steps_end_to_end(std::vector<Op>& ops, const std::map<int32_t, int64_t>
 // The names of the lanes that kind_lane() numbers, for sources that do not name lanes themselves.
 std::vector<std::string> kind_lane_names();
 
-// Makes parts (ordered by rank), lanes and sorted cells of the ops. `sources[op.file]` becomes Part::source.
+// Makes parts (ordered by rank), lanes and sorted cells of the ops. `sources[op.file]` becomes Part::source. `ops` is
+// empty then: its room is given back before the cells are put in order.
 void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, const std::vector<std::string>& sources,
                  Trace& trace);
 

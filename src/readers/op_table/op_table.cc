@@ -106,7 +106,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     std::vector<StringId> name_id(rows->names.size());
     for (StringId id = 0; id < name_id.size(); ++id) name_id[id] = trace.names.intern(rows->names.text(id));
     for (Op& op : rows->ops) op.name_id = name_id[op.name_id];
-    ops.insert(ops.end(), rows->ops.begin(), rows->ops.end());
+    if (ops.empty())
+      ops = std::move(rows->ops);
+    else
+      ops.insert(ops.end(), rows->ops.begin(), rows->ops.end());
     trace.diagnostics.merge(rows->diagnostics);
     if (rows->global_chunks) global_chunks.insert(static_cast<uint32_t>(k));
   }
@@ -133,9 +136,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  "a row needs a rank, or a stage (and dp); see docs/formats/op-table.md"};
   if (!global_chunks.empty()) localise_chunks(ops, global_chunks, trace.diagnostics);
   settle_steps(ops, kFormat, "row", trace);
+  const size_t rows = ops.size();
   build_parts(ops, kind_lane_names(), paths, trace);
   count_duplicates(trace, kFormat, trace.diagnostics);
-  trace.description = describe(trace, ops.size());
+  trace.description = describe(trace, rows);
   return trace;
 }
 
