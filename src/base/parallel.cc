@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/give_up.h"
+
 namespace stageline {
 namespace {
 
@@ -19,6 +21,7 @@ std::atomic<int> g_thread_count{0};
 struct Loop {
   const std::function<void(size_t)>& body;
   const size_t count, stretch;
+  const GiveUpScope* const scope = GiveUpScope::current();
   std::atomic<size_t> next{0};
   // The fields below belong to the crew and are protected by its lock.
   size_t seats = 0;   // how many more threads may join
@@ -53,7 +56,10 @@ class Crew {
   void work_on(Loop& loop) {
     try {
       for (size_t begin; (begin = loop.next.fetch_add(loop.stretch)) < loop.count;)
-        for (size_t i = begin, end = std::min(begin + loop.stretch, loop.count); i < end; ++i) loop.body(i);
+        for (size_t i = begin, end = std::min(begin + loop.stretch, loop.count); i < end; ++i) {
+          give_up_point();
+          loop.body(i);
+        }
     } catch (...) {
       loop.next = loop.count;  // so that nobody begins another range
       const std::lock_guard lock(mutex_);
@@ -76,7 +82,10 @@ class Crew {
       --loop->seats;
       ++loop->inside;
       lock.unlock();
-      work_on(*loop);
+      {
+        const GiveUpShare share(loop->scope);
+        work_on(*loop);
+      }
       lock.lock();
       ++loop->seats;
       if (--loop->inside == 0) loop->left.notify_one();
@@ -118,7 +127,10 @@ void parallel_for(size_t count, const std::function<void(size_t)>& body) {
     crew().run(count, workers, body);
     return;
   }
-  for (size_t i = 0; i < count; ++i) body(i);
+  for (size_t i = 0; i < count; ++i) {
+    give_up_point();
+    body(i);
+  }
 }
 
 }  // namespace stageline

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/give_up.h"
 #include "base/input.h"
 #include "base/json_tree.h"
 #include "base/number.h"
@@ -99,7 +100,13 @@ Tools::Answer Tools::call(std::string_view name, const Value& arguments, Progres
       std::find_if(std::begin(kCalls), std::end(kCalls), [&](const auto& one) { return one.first == name; });
   progress_ = progress;
   png_.clear();
-  Result<std::string> made = checked ? (this->*call->second)(arguments) : Result<std::string>(checked.error());
+  const GiveUpScope given_up([progress] { return progress && progress->cancelled(); });
+  Result<std::string> made = Error{ErrorCode::kUnavailable, "the question was given up", {}, ""};
+  try {
+    made = checked ? (this->*call->second)(arguments) : Result<std::string>(checked.error());
+  } catch (const GivenUp&) {
+    // The client does not wait for the answer any more; the run stays open, and what was whole is kept.
+  }
   progress_ = nullptr;
   if (made) return {std::move(*made), false, std::move(png_)};
   const Error& error = made.error();

@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/give_up.h"
 #include "profile/torch_view.h"
 
 namespace stageline {
@@ -192,6 +193,7 @@ class Builder {
   // Device work belongs to the operator that the profiler names, or else to the one around the launch call.
   void give_device_work() {
     for (size_t i = 0; i < s_.size(); ++i) {
+      give_up_point(i);
       const Category c = category(i);
       uint32_t owner = kNoSliceIndex;
       if (is_device_work(c) && !(options_.as_torch && c == Category::kMtiaWork)) owner = s_.parent[i];

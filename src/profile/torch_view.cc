@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/give_up.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "profile/hta_rows.h"
@@ -47,6 +48,7 @@ TorchRank exact_rank(const TorchRun& run, size_t p) {
     const Lane& lane = part.lanes[l];
     const int64_t lane_stream = stream_of_lane(lane);
     for (size_t i = lane.begin; i < lane.end; ++i) {
+      give_up_point(i);
       const Category category = trace.categories[s.category_id[i]].kind;
       const bool device = is_device_work(category);
       const uint32_t partner = s.partner[i];

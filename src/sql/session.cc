@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/give_up.h"
 #include "base/text.h"
 #include "sql/authorizer.h"
 #include "sql/functions.h"
@@ -89,12 +90,13 @@ SqlValue value_of(sqlite3_stmt* statement, int column, std::string& blob) {
 
 }  // namespace
 
-// Looked at every so many steps of SQLite.
+// Looked at every so many steps of SQLite, and from within what the tables work out.
 struct Session::Watch {
   const Limits& limits;
   std::chrono::steady_clock::time_point until;
   int64_t memory_before = 0;
-  enum class Why : uint8_t { kNothing, kCancelled, kTime, kMemory } why = Why::kNothing;
+  enum class Why : uint8_t { kNothing, kCancelled, kTime, kMemory };
+  std::atomic<Why> why = Why::kNothing;
 
   bool stops() {
     if (why != Why::kNothing) return true;
@@ -285,6 +287,7 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
     return Error{ErrorCode::kUsage, "the query is empty", {}, "SELECT name, help FROM tables says what can be asked"};
   Watch watch = {limits, std::chrono::steady_clock::now() + limits.timeout, sqlite3_memory_used(),
                  Watch::Why::kNothing};
+  const GiveUpScope given_up([&watch] { return watch.stops(); });
   sqlite3_progress_handler(
       db_, kStepsBetweenLooks, [](void* at) { return static_cast<Watch*>(at)->stops() ? 1 : 0; }, &watch);
   struct Unwatch {
@@ -294,7 +297,8 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
   Outcome outcome;
   // `told`: not in the asker's words, so there is no place in the text to show.
   const auto failed = [&](const std::string& statement, size_t begin, bool told) -> Error {
-    if (watch.why != Watch::Why::kNothing) return watch.error();
+    // A question around this one may be given up too.
+    if (watch.why != Watch::Why::kNothing || given_up.is_over()) return watch.error();
     if (stopped_.problem) return *stopped_.problem;
     if (!stopped_.refused.empty())
       return {ErrorCode::kUsage, stopped_.refused, {}, "a query reads a run and changes nothing"};

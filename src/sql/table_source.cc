@@ -4,6 +4,7 @@
 #include <cmath>
 #include <new>
 
+#include "base/give_up.h"
 #include "base/number.h"
 #include "base/sqlite_db.h"
 #include "model/cells.h"
@@ -25,13 +26,15 @@ struct VirtualCursor : sqlite3_vtab_cursor {
   std::vector<Pushed> given;
 };
 
-// SQLite calls from C: what runs out of memory here must not pass through it.
+// SQLite calls from C: what runs out of memory here, or is given up, must not pass through it.
 template <class Body>
 int guarded(const Body& body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
     return SQLITE_NOMEM;
+  } catch (const GivenUp&) {
+    return SQLITE_INTERRUPT;
   }
 }
 
