@@ -32,6 +32,7 @@
 #include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "engine/mean_step.h"
 #include "exporters/table_text.h"
 #include "facts/pipeline_facts.h"
 
@@ -212,11 +213,11 @@ Result<HistoryRun> measure(const Arguments& arguments, const Terminal& terminal,
   const Explanation e = explain_run(run, trace->diagnostics);
   HistoryRun out;
   out.path = path;
-  out.steps = e.steps;
-  out.step_ns = e.step_ns;
-  if (!(out.step_ns > 0))
-    return Error{ErrorCode::kUnavailable, "the run has no steps whose time could be kept", {path}, ""};
-  for (const SpanPart& part : e.parts) out.parts[part.label_en] += part.share * e.step_ns;
+  const Result<MeanStep> step = mean_step_of(e, path);
+  if (!step) return step.error();
+  out.steps = step->steps;
+  out.step_ns = step->ns;
+  for (const SpanPart& part : e.parts) out.parts[part.label_en] += part.share * step->ns;
   if (trace->cells.size() == 0) return out;
   const PipelineSums& sums = sums_of(*run);
   std::map<int32_t, std::pair<double, int64_t>> stages;

@@ -10,6 +10,7 @@
 #include "diagnosis/diff/run_diff.h"
 #include "engine/diff_json.h"
 #include "engine/engine.h"
+#include "engine/mean_step.h"
 #include "facts/run.h"
 
 namespace stageline {
@@ -25,25 +26,23 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
     json.begin_object().field("title", input.title).field("path", input.path);
     Result<Trace> trace = input.read();
     Explanation said;
-    double step_ns = 0;
-    int64_t steps = 0;
+    MeanStep step;
     std::string why_not = trace ? "" : trace.error().what, diff = "{}";
     if (trace) {
       Diagnostics notes = trace->diagnostics;
       said = explain_run(std::make_shared<const Run>(*trace), notes);
-      // A profile's step is its headline's, where that is of steps and not of the whole recording.
-      steps = said.step_ns > 0 ? said.steps : said.headline.steps;
-      step_ns = said.step_ns > 0 ? said.step_ns : steps > 0 ? said.headline.step_ns : 0;
-      if (!(step_ns > 0)) why_not = "the run has no steps whose time could be held against another's";
+      const Result<MeanStep> found = mean_step_of(said, input.path);
+      if (found) step = *found;
+      if (!found) why_not = found.error().what;
     }
-    if (step_ns > 0) {
+    if (step.ns > 0) {
       if (before)
         if (const Result<RunDiff> found = diff_runs(*before, *trace); found) diff = diff_json(*found);
-      series.push_back(step_ns);
+      series.push_back(step.ns);
       at.push_back(i);
       before = std::move(*trace);
     }
-    json.field("steps", steps).field("step_ns", step_ns);
+    json.field("steps", step.steps).field("step_ns", step.ns);
     json.key("headline").begin_array().value(valid_utf8(said.headline.title_en));
     json.value(valid_utf8(said.headline.title_zh)).end_array();
     if (!why_not.empty())

@@ -75,6 +75,16 @@ class History(Case):
         run('history', 'add', self.run_of('one'), check=0)
         self.assertTrue((self.dir / 'stageline-history.sqlite').exists())
 
+    def test_a_profile_without_steps_has_nothing_to_keep(self):
+        events = []
+        for i in range(50):
+            same = {'ph': 'X', 'pid': 1, 'tid': 1, 'args': {'External id': i, 'correlation': i}}
+            events += [{**same, 'cat': 'cuda_runtime', 'name': 'cudaLaunchKernel', 'ts': 1005 + 100 * i, 'dur': 5},
+                       {**same, 'pid': 0, 'tid': 7, 'cat': 'kernel', 'name': 'gemm', 'ts': 1020 + 100 * i, 'dur': 60}]
+        profile = self.write('rank0.pt.trace.json', json.dumps({'schemaVersion': 1, 'distributedInfo': {'rank': 0, 'world_size': 1}, 'traceEvents': events}))
+        self.assertIn('no steps', self.add(profile, check=2).err)
+        self.assertFalse(self.db.exists())
+
     def test_what_is_no_run_or_no_history(self):
         self.assertIn('there is no history', run('history', 'check', '--db', self.db, check=2).err)
         self.assertIn('no such file', self.add(self.dir / 'nowhere', check=2).err)

@@ -1,0 +1,22 @@
+// What a step of a run takes, where runs are held against each other: `stageline history` keeps it, the viewer's trend
+// draws it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "diagnosis/explanation.h"
+
+namespace stageline {
+
+struct MeanStep {
+  int64_t steps = 0;
+  double ns = 0;  // outliers left out
+};
+
+// The step of explain's account, else that of the headline's (of a profile whose cells have no account). Errors:
+// kUnavailable where neither is of steps: what a whole recording took says as much of its length as of its speed.
+Result<MeanStep> mean_step_of(const Explanation& said, const std::string& path);
+
+}  // namespace stageline
