@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer recorder incidents dist sql python ask nsys perfetto scale limits]: what stageline and its rival cost on the same
+"""./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer recorder incidents dist sql python ask nsys perfetto scale limits live history]: what stageline and its rival cost on the same
 input, as a Markdown table on stdout. bench/README.md says how and keeps the last table."""
 import argparse
 import json
@@ -12,9 +12,11 @@ import ascend_bench  # noqa: E402
 import ask_cases  # noqa: E402
 import cases  # noqa: E402
 import dist_cases  # noqa: E402
+import history_cases  # noqa: E402
 import incidents  # noqa: E402
 import kineto_bench  # noqa: E402
 import limits_cases  # noqa: E402
+import live_cases  # noqa: E402
 import measure  # noqa: E402
 import nsys_bench  # noqa: E402
 import perfetto_bench  # noqa: E402
@@ -31,7 +33,7 @@ SCAN = "build/release/stageline_scan_bench"
 SAID = os.path.join(cases.CACHE, "said.txt")
 ALIGN = "build/release/stageline_align_bench"
 CONVERSIONS = ("small", "noisy", "large", "junkline")  # of Paddle's logs
-NAMES = (*CONVERSIONS, "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask", "nsys", "perfetto", "scale", "limits")
+NAMES = (*CONVERSIONS, "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask", "nsys", "perfetto", "scale", "limits", "live", "history")
 FASTER = 100  # times less CPU than the rival
 MOST_MB = {"large": 450}
 MOST_MB_ELSE = 32
@@ -198,6 +200,10 @@ def main():
         scale_cases.run(sys.modules[__name__], measure, args.full, cases.CACHE, said=SAID)
     if "limits" in wanted:
         limits_cases.run(sys.modules[__name__], measure, cases, SAID)
+    if "live" in wanted:
+        live_cases.run(sys.modules[__name__])
+    if "history" in wanted:
+        history_cases.run(sys.modules[__name__])
     if "sql" in wanted:
         sql_cases.run(sys.modules[__name__], args.full, cases.CACHE)
     if "ask" in wanted:
