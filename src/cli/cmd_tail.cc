@@ -1,6 +1,6 @@
 // stageline tail: prints a line for each training step of a recording that is still being made, once the step is over.
 //
-//   every second (or ten times the duration of the last look, if that is longer):
+//   every second (or ten times the processor's time that the last look used, if that is longer):
 //     the newest steps of each recording (engine/newest_steps.h) ──▶ those that are over and were not printed yet
 //
 // It ends when every recording is closed, or when none was written to for a minute, which means that their processes
@@ -25,9 +25,10 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-int64_t now_ns() {
+// The processor's and not the wall's: on a busy machine a look waits long, which is no reason to look less often.
+int64_t used_ns() {
   timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return int64_t{t.tv_sec} * kSecond + t.tv_nsec;
 }
 
@@ -142,10 +143,10 @@ int run_tail(const Arguments& arguments) {
   Tail tail(*terminal, format == "json", *rows == 0 ? SIZE_MAX : static_cast<size_t>(*rows), arguments.operands,
             *options);
   for (;;) {
-    const int64_t before = now_ns();
+    const int64_t before = used_ns();
     if (tail.look()) return kExitGood;
     if (std::ferror(stdout)) return kExitGood;  // nobody reads the output any more
-    const int64_t nap_ns = std::max(kSecond, 10 * (now_ns() - before));
+    const int64_t nap_ns = std::max(kSecond, 10 * (used_ns() - before));
     const timespec nap = {static_cast<time_t>(nap_ns / kSecond), static_cast<long>(nap_ns % kSecond)};
     nanosleep(&nap, nullptr);
   }
