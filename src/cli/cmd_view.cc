@@ -125,14 +125,20 @@ int run_start_page(const Arguments& arguments, const Terminal& terminal, const O
   const Result<std::string> drops = private_folder(companion);
   if (!drops) return fail(drops.error());
   // On the heap, because a reading that Ctrl-C leaves behind still writes to it.
-  auto shelf = std::make_unique<RunShelf>(
-      RunShelf::Options{std::move(*real), *drops,
-                        [&options, &terminal](ViewRun& run, const std::vector<std::string>& paths) {
-                          read_into(run, paths, options, terminal);
-                        },
-                        [&compared](const std::vector<std::string>& paths) -> RunAnswers::Read {
-                          return [&compared, paths] { return open_trace(paths, compared); };
-                        }});
+  const auto keep = [&companion](const std::string& path, const std::string& bytes) {
+    return companion.write_notes(path, bytes);
+  };
+  auto shelf = std::make_unique<RunShelf>(RunShelf::Options{
+      std::move(*real), *drops,
+      [&options, &terminal, keep, drops = *drops](ViewRun& run, const std::vector<std::string>& paths) {
+        // What was dropped goes when the program ends, and notes beside it would go too.
+        const bool lasts = drops.empty() || !paths[0].starts_with(drops + "/");
+        run.set_notes(lasts ? std::make_unique<RunNotes>(notes_path(paths), keep) : std::make_unique<RunNotes>());
+        read_into(run, paths, options, terminal);
+      },
+      [&compared](const std::vector<std::string>& paths) -> RunAnswers::Read {
+        return [&compared, paths] { return open_trace(paths, compared); };
+      }});
   Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, {nullptr, shelf.get()});
   if (!server) return fail(server.error());
   announce(arguments, terminal, **server, companion);
@@ -203,6 +209,10 @@ int run_view(const Arguments& arguments) {
     run->set_live(live.get());
   }
   Companion companion;
+  const auto keep = [&companion](const std::string& path, const std::string& bytes) {
+    return companion.write_notes(path, bytes);
+  };
+  run->set_notes(std::make_unique<RunNotes>(notes_path(arguments.operands), keep));
   std::vector<std::vector<std::string>> runs = {arguments.operands};
   if (!other.empty()) runs.push_back({other});
   if (const Status s = confine(arguments, *terminal, readable_paths(runs), companion); !s) return fail(s.error());

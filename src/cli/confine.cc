@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/notes_name.h"
+#include "base/output_file.h"
 #include "cli/open_browser.h"
 
 namespace stageline {
@@ -76,8 +78,19 @@ Result<std::string> make_folder() {
   return path;
 }
 
+// Notes are a path, a line end and the bytes of the file. The answer is a byte: whether they were written. What asks
+// may be in somebody else's hands: it can name no other kind of file.
+void answer_notes(const std::string& text, int to) {
+  const size_t line = text.find('\n');
+  const std::string path = text.substr(0, line);
+  const bool written =
+      line != std::string::npos && path.ends_with(kNotesSuffix) && write_file(path, text.substr(line + 1));
+  const char answer = written ? 'y' : 'n';
+  if (::write(to, &answer, 1) < 0) return;  // nobody waits any more
+}
+
 // A message is a letter, a text and a zero. The end of the pipe means that the program has ended.
-void serve_companion(int from) {
+void serve_companion(int from, int to) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_IGN);
   std::string pending, folder;
   char buffer[4096];
@@ -90,6 +103,7 @@ void serve_companion(int from) {
       const std::string text = pending.substr(1, end - 1);
       if (pending[0] == 'R') folder = text;
       if (pending[0] == 'O') open_browser(text);
+      if (pending[0] == 'N') answer_notes(text, to);
       pending.erase(0, end + 1);
     }
   }
@@ -102,23 +116,52 @@ void serve_companion(int from) {
 }  // namespace
 
 Companion::Companion() {
-  int ends[2];
+  int ends[2], replies[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return;
+  if (pipe2(replies, O_CLOEXEC) != 0) {
+    ::close(ends[0]);
+    ::close(ends[1]);
+    return;
+  }
   fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
     ::close(ends[1]);
+    ::close(replies[0]);
     // Closes our output, so that nobody who waits for its end waits for this process.
     const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (const int fd : {0, 1, 2}) dup2(nothing, fd);
-    serve_companion(ends[0]);
+    serve_companion(ends[0], replies[1]);
     _exit(0);
   }
   ::close(ends[0]);
-  if (child > 0)
+  ::close(replies[1]);
+  if (child > 0) {
     pipe_ = ends[1];
-  else
+    reply_ = replies[0];
+  } else {
     ::close(ends[1]);
+    ::close(replies[0]);
+  }
+}
+
+Status Companion::write_notes(const std::string& path, const std::string& bytes) {
+  const Error not_written{
+      ErrorCode::kIo, "the notes could not be written", {path}, "is its folder writable, and the disk not full?"};
+  const std::lock_guard lock(asking_);
+  const std::string message = "N" + path + "\n" + bytes + std::string(1, '\0');
+  for (size_t at = 0; at < message.size();) {
+    const ssize_t n = pipe_ < 0 ? -1 : ::write(pipe_, message.data() + at, message.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return not_written;
+    at += static_cast<size_t>(n);
+  }
+  char answer = 'n';
+  ssize_t n = 0;
+  while ((n = ::read(reply_, &answer, 1)) < 0 && errno == EINTR) {
+  }
+  if (n != 1 || answer != 'y') return not_written;
+  return {};
 }
 
 void Companion::send(char what, const std::string& text) {

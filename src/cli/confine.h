@@ -7,6 +7,7 @@
 // then restrict; then listen and start threads.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,14 @@ class Companion {
 
   void remove_at_end(const std::string& folder) { send('R', folder); }
   void open_browser(const std::string& url) { send('O', url); }
+  // Writes the notes of a run, a file whose name ends as such files' do (kNotesSuffix): no other is written. Waits for
+  // it; any thread. Errors: kIo, kUsage where this is a file of the input.
+  Status write_notes(const std::string& path, const std::string& bytes);
 
  private:
   void send(char what, const std::string& text);
-  int pipe_ = -1;
+  int pipe_ = -1, reply_ = -1;
+  std::mutex asking_;
 };
 
 enum class Confined : uint8_t { kYes, kNoLandlock };

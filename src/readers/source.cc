@@ -9,6 +9,7 @@
 
 #include "base/input.h"
 #include "base/input_files.h"
+#include "base/notes_name.h"
 #include "base/remote_file.h"
 #include "base/text.h"
 #include "readers/common/xspace_head.h"
@@ -30,7 +31,8 @@ constexpr const char* kTruthName = "truth.csv";
 
 // True when a file of this name counts, `depth` folders below what was named.
 bool is_wanted(const std::string& name, int depth) {
-  return name != kTruthName && (depth <= kFolderDepth || is_ascend_file(name) || is_xplane_name(name));
+  return name != kTruthName && !name.ends_with(kNotesSuffix) &&
+         (depth <= kFolderDepth || is_ascend_file(name) || is_xplane_name(name));
 }
 
 Error too_many_files(const std::string& folder) {

@@ -247,7 +247,7 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   for (const PipelineRoute& known : kPipelineRoutes)
     if (known.path == path) pipeline = &known;
   if (!route && !long_route && !pipeline && path != "/api/answers" && path != "/api/run" && path != "/api/histogram" &&
-      path != "/api/perfetto")
+      path != "/api/perfetto" && path != "/api/notes")
     return error_answer(404, "there is nothing at this path", "docs/viewer-protocol.md lists the paths");
   const std::shared_ptr<const ServedRun> now = run.served();
   const bool may_be_early = route ? route->early : path == "/api/run" || path == "/api/histogram";
@@ -259,6 +259,8 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
     return error_answer(409, "more of the run has been read since", "/api/run has its numbers now");
   const Timeline* timeline = now->timeline.get();
   if (path == "/api/run") return {200, kJson, now->run_json, {}};
+  if (path == "/api/notes")
+    return {200, kJson, run.notes() ? run.notes()->json(timeline->origin_ns()) : RunNotes().json(0), {}};
   if (path == "/api/answers") return {200, kJson, run.answers().list_json(), {}};
   if (pipeline) {
     const std::string_view which = query->text("run");
@@ -277,6 +279,16 @@ ApiAnswer api_answer(const ViewRun& run, std::string_view target) {
   }
   return route ? made_answer(route->answer(*timeline, *query), route->type)
                : made_answer(run.perfetto_bytes(), kBinary);
+}
+
+ApiAnswer api_take(const ViewRun& run, std::string_view target, std::string_view body) {
+  const Result<Query> query = parse_target(target);
+  if (!query || query->path != "/api/notes") return error_answer(405, "only /api/notes takes a body", "");
+  const Timeline* timeline = run.timeline();
+  if (!timeline || !run.notes())
+    return error_answer(503, "the run is still being read", "/api/status says how far it is");
+  if (const Status taken = run.notes()->take(body, timeline->origin_ns()); !taken) return refused_answer(taken.error());
+  return {200, kJson, run.notes()->json(timeline->origin_ns()), {}};
 }
 
 }  // namespace stageline

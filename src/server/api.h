@@ -16,6 +16,7 @@
 #include "model/trace.h"
 #include "server/api_answer.h"
 #include "server/run_answers.h"
+#include "server/run_notes.h"
 #include "server/timeline.h"
 
 namespace stageline {
@@ -48,6 +49,9 @@ class ViewRun {
   const LiveRun* live() const { return live_; }
   // Where its files lie, whole paths, for a browser to remember. Before set_trace() and set_early().
   void set_places(std::vector<std::string> places) { places_ = std::move(places); }
+  // The notes beside it. Before the server listens; others have none.
+  void set_notes(std::unique_ptr<RunNotes> notes) { notes_ = std::move(notes); }
+  RunNotes* notes() const { return notes_.get(); }
   // What of the run is read so far: profiler slices with names and classes, and nothing else of them.
   void set_early(Trace trace);
   // Makes the run ready for questions: drawn on one clock, and as recorded.
@@ -73,6 +77,7 @@ class ViewRun {
   std::string title_;
   std::vector<std::string> paths_, places_;
   const LiveRun* live_ = nullptr;
+  std::unique_ptr<RunNotes> notes_;
   Progress progress_;
   mutable std::mutex served_mutex_;
   std::shared_ptr<const ServedRun> served_;
@@ -87,6 +92,9 @@ class ViewRun {
 
 // Every path but /api/events, which never ends and is the server's own. HEAD is the caller's.
 ApiAnswer api_answer(const ViewRun& run, std::string_view target);
+
+// Takes a body into a run: /api/notes. What is not taken at this path is refused.
+ApiAnswer api_take(const ViewRun& run, std::string_view target, std::string_view body);
 
 // The page itself, its script and its style; nothing for other paths. `asks_run`: the page's head asks for the run.
 std::optional<ApiAnswer> page_answer(std::string_view path, bool asks_run);

@@ -72,7 +72,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void read() {
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
-    parser_->body_limit(takes_files() ? DropBox::kMostBytes : 0);
+    parser_->body_limit(takes_files() ? DropBox::kMostBytes : RunNotes::kMostBytes);
     stream_.expires_after(std::chrono::seconds(context_.options.request_seconds));
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = shared_from_this()](beast::error_code error, size_t) { self->on_request(error); });
@@ -98,7 +98,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
         error != http::error::end_of_stream && error != http::error::partial_message)
       return refuse(400, "this is no HTTP request", "");
     if (error) return close();
-    if (takes_files() && parser_->get().method() == http::verb::put) return start_file();
+    if (parser_->get().method() == http::verb::put) return start_body();
     // What has a body is refused unread; the rest of the connection would be that body.
     if (!parser_->is_done()) return refuse(413, "requests have no body", "GET and HEAD");
     request_ = parser_->release();
@@ -254,11 +254,33 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
                             });
   }
 
-  // A file that the start page sends. Its bytes go into a file as they come; what is not there whole is removed.
-  void start_file() {
+  // A request with a body: a file for the start page, or the notes of a run.
+  void start_body() {
     request_ = parser_->get();
     keep_alive_ = false;  // what is refused here may leave a body behind
     if (std::optional<ApiAnswer> no = why_not()) return send(std::move(*no));
+    find_run();
+    if (run_ && path_ == "/api/notes") return start_notes();
+    if (!takes_files()) return send(error_answer(405, "only /api/notes takes a body", ""));
+    start_file();
+  }
+
+  void start_notes() {
+    if (!parser_->content_length() || *parser_->content_length() > RunNotes::kMostBytes)
+      return send(error_answer(413, "notes say their length, and have 1 MiB at most", ""));
+    text_.emplace(std::move(*parser_));
+    stream_.expires_after(std::chrono::seconds(context_.options.request_seconds));
+    http::async_read(stream_, buffer_, *text_, [self = shared_from_this()](beast::error_code error, size_t) {
+      if (error) return self->close();
+      const std::string body = std::move(self->text_->get().body());
+      self->text_.reset();
+      self->keep_alive_ = self->request_.keep_alive();
+      self->send(api_take(*self->run_, self->target_, body));
+    });
+  }
+
+  // A file that the start page sends. Its bytes go into a file as they come; what is not there whole is removed.
+  void start_file() {
     const Result<Query> query = parse_target(target_);
     if (path_ != "/api/drop") return send(error_answer(405, "only /api/drop takes files", ""));
     const auto drop = integer_parameter(*query, "drop", 0, 0, INT64_MAX);
@@ -354,7 +376,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::string target_;                  // of the request, without the token, and within a run of a shelf
   std::string path_;                    // the same, decoded, without parameters
   std::shared_ptr<const ViewRun> run_;  // that is asked; nullptr: the shelf
-  std::optional<http::request_parser<http::file_body>> file_;  // that comes
+  std::optional<http::request_parser<http::string_body>> text_;  // that comes
+  std::optional<http::request_parser<http::file_body>> file_;    // that comes
   DropBox::Place place_;
   uint64_t file_bytes_ = 0;
   bool keep_alive_ = false, closing_ = false;

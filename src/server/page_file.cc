@@ -26,6 +26,7 @@
 #include "server/pipeline_what_if.h"
 #include "server/query.h"
 #include "server/run_json.h"
+#include "server/run_notes.h"
 #include "server/slice_window.h"
 #include "server/viewer_bundle.h"
 
@@ -280,6 +281,7 @@ Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics&
   }
   answers.clear();
   write_worst_ranks(page, *run);
+  const RunNotes beside(notes_path(options.paths));
   const DrawnRun drawn(std::move(run));
   const Trace& trace = drawn.trace();
   const Timeline timeline(trace);
@@ -298,6 +300,7 @@ Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics&
                        options.command};
   const std::string about = run_json(timeline, options.title, options.paths, state);
   page.answer("run", about);
+  page.answer("notes", beside.json(timeline.origin_ns()));
   write_timeline(page, timeline, options, about);
   if (!what_if.empty()) {
     page.what_if("program", web_what_if());

@@ -451,6 +451,56 @@ class LifeTest(unittest.TestCase):
                 s.close()
             self.assertEqual(server.stop(), 0)
 
+    def test_notes_are_kept_beside_the_run_and_nowhere_else(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = os.path.join(folder, 'run')
+            subprocess.run([BIN, 'simulate', '1f1b', '--stages', '2', '--micro-batches', '4', '--steps', '2', '-o', run], check=True, capture_output=True)
+            before = sorted(os.listdir(run))
+            server = Server(run + '/', '--port', '0', token=True)
+            server.wait_ready()
+
+            def put(body, target=server.base + '/api/notes', headers=()):
+                connection = http.client.HTTPConnection('127.0.0.1', server.port, timeout=60)
+                connection.request('PUT', target, body=body, headers=dict(headers))
+                answer = connection.getresponse()
+                text = answer.read()
+                connection.close()
+                return answer.status, json.loads(text)
+
+            file = run + '.stageline-notes.json'
+            good = json.dumps({'notes': [{'t': 1500, 'text': 'begins \u4e2d\u6587 </script>'}]})
+            self.assertEqual(put(good, '/api/notes')[0], 403)  # without the token
+            for headers in ([('Sec-Fetch-Site', 'cross-site')], [('Host', 'evil.example')]):
+                self.assertEqual(put(good, headers=headers)[0], 403)
+            for bad in ('', '[]', '{"notes": 1}', '{"notes": [{"text": "no time"}]}', json.dumps({'notes': [{'t': 1, 'text': 'x' * 1001}]})):
+                self.assertEqual(put(bad)[0], 400, bad[:40])
+            self.assertEqual(put(json.dumps({'notes': [{'t': 1, 'text': ''}] * 2001}))[0], 413)
+            head = f'PUT {server.base}/api/notes HTTP/1.1\r\nHost: localhost\r\n'.encode()
+            for length in (b'Content-Length: 2000000\r\n\r\n', b'Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n'):
+                self.assertIn(b' 413 ', server.raw(head + length).split(b'\r\n')[0])
+            self.assertEqual(put(good, server.base + '/api/run')[0], 405)
+            self.assertEqual(os.listdir(folder), ['run'])  # none of that wrote anything
+            status, told = put(good)
+            self.assertEqual((status, told['keeps'], told['file']), (200, True, file))
+            with open(file, encoding='utf-8') as f:
+                kept = json.load(f)
+            with open(file, 'rb') as f:
+                self.assertNotIn(b'</script>', f.read())
+            origin = int(json.loads(server.get(server.base + '/api/run')[2])['origin_ns'])
+            self.assertEqual(kept, {'format': 'stageline notes 1', 'notes': [{'at_ns': origin + 1500, 'text': 'begins \u4e2d\u6587 </script>'}]})
+            self.assertEqual((sorted(os.listdir(folder)), sorted(os.listdir(run))), (['run', os.path.basename(file)], before))
+            self.assertEqual(server.stop(), 0)
+            # What is no file of notes is left alone.
+            with open(file, 'w') as f:
+                f.write('mine')
+            server = Server(run, '--port', '0')
+            server.wait_ready()
+            self.assertEqual(json.loads(server.get('/api/notes')[2])['why_not'], 'unreadable')
+            self.assertEqual(put(good, '/api/notes')[0], 404)
+            with open(file) as f:
+                self.assertEqual(f.read(), 'mine')
+            self.assertEqual(server.stop(), 0)
+
     def test_ports(self):
         first = Server(self.run_path, '--port', '0')
         try:

@@ -117,6 +117,7 @@ export function makeRuns(stageline, folder) {
             ...(seed === 4 ? ['--fault', 'slow-stage:2,1.3'] : []), '-o', join(root, `run-${seed}`)], {stdio: 'ignore'});
       return ['--root', root];
     })(),
+    noted: simulated('noted', '1f1b', '--stages', '2', '--micro-batches', '4', '--steps', '2', '--cost', '10,20'),
     broken: (() => {
       writeFileSync(at('broken.json'), 'this is no trace');
       return at('broken.json');

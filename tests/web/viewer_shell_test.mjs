@@ -1,6 +1,8 @@
 // The frame around the pages and what a first-time reader stumbles over: the header's one row, addresses that lead nowhere, a
 // drawer that hides nothing, rows and bars that say what they mean. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
+import {existsSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {openReport, reportOf} from './onefile_help.mjs';
 import {chosen, clickSlice, patience, resize, settle, span, state, stopClock, view, wideSlice} from './viewer_help.mjs';
 
 const answered = async page => page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0);
@@ -13,6 +15,28 @@ const bars = (page, nth = 0) => page.locator('.charts .plot').nth(nth).locator('
 }));
 
 export const cases = [
+  ['notes: kept in a file beside the run, there for who opens it next, and in a report', async (open, {runs, folder, stageline, context}) => {
+    const file = `${runs.noted}.stageline-notes.json`;
+    rmSync(file, {force: true});  // of a run of this test before
+    const page = await open('noted', '?lang=en');
+    await page.mouse.move(800, 260);
+    await page.keyboard.press('Shift+M');
+    await page.waitForFunction(() => stageline.state().marks.length === 1);
+    const at = await page.evaluate(() => stageline.state().marks[0].t), origin = BigInt(await page.evaluate(() => stageline.run.origin_ns));
+    await page.click('#tab-marks');
+    await page.locator('.marks input').fill('checkpoint <b>');
+    for (;; await new Promise(done => setTimeout(done, 20))) if (existsSync(file) && readFileSync(file, 'utf8').includes('checkpoint')) break;
+    assert.match(readFileSync(file, 'utf8'), new RegExp(`^\\{"format":"stageline notes 1","notes":\\[\\{"at_ns":${origin + BigInt(at)},"text":"checkpoint <b>"\\}\\]\\}\n$`));
+    assert.match(await page.locator('.panel').textContent(), /Kept in .*noted\.stageline-notes\.json/);
+    const next = await open('noted', '?lang=en');  // another page, nothing in its address
+    await next.waitForFunction(() => stageline.state().marks[0]?.text === 'checkpoint <b>');
+    const report = await openReport(context, reportOf({stageline, runs, folder}, 'noted'));
+    await report.page.waitForFunction(t => stageline.state().marks[0]?.t === t, at);
+    assert.deepEqual(report.problems, []);
+    // What is no file of notes is left alone, and the page says so.
+    writeFileSync(file, 'mine');
+    assert.equal((await fetch(new URL('api/notes', page.url()), {method: 'PUT', body: '{"notes": 1}'})).status, 400);
+  }],
   ['the header is one row, buttons at its right; on a phone the pages have one of their own', async open => {
     let page;
     for (const lang of ['en', 'zh'])

@@ -111,6 +111,12 @@ export class Api {
     this.again ??= quiet().then(() => location.reload());
     return new Promise(() => undefined);
   }
+  async put(path: string, body: unknown): Promise<void> {
+    const answer = await this.source.put!(path, body);
+    if (answer.status === 200) return;
+    const {error, hint} = await answer.json() as {error: string; hint: string};
+    throw new ApiError(answer.status, error, hint);
+  }
   async json<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
     return await (await this.get(path, params, signal)).json() as T;
   }

@@ -1,14 +1,16 @@
-// Marks: times with a note, kept in the address.
+// Marks: times with a note, kept in the address and beside the run.
 import {t} from '../i18n/i18n';
 import {exactMs} from '../format';
 import type {PanelProps} from './panel_props';
 
 export function MarksPanel({store, actions}: PanelProps) {
-  const {marks} = store.state;
+  const {marks} = store.state, {notes} = store;
+  const file = notes?.file.split('/').pop() ?? '';
+  const where = notes?.keeps ? t('marks.kept', file) : notes?.why_not ? t(`marks.${notes.why_not}`, file) : t('marks.address');
   if (marks.length === 0)
-    return <p class="quiet hint">{t('marks.none')} <button class="pill" onClick={() => actions.mark()}>{t('cmd.mark')}</button></p>;
+    return <p class="quiet hint">{t('marks.none')} {where} <button class="pill" onClick={() => actions.mark()}>{t('cmd.mark')}</button></p>;
   const change = (i: number, text: string): void => store.change({marks: store.state.marks.map((mark, at) => (at === i ? {...mark, text} : mark))});
-  return (
+  return <>
     <table class="marks">
       <thead><tr><th class="text">{t('marks.time')}</th><th>{t('marks.since')}</th>
         <th class="text">{t('marks.note')}</th><th /></tr></thead>
@@ -27,5 +29,6 @@ export function MarksPanel({store, actions}: PanelProps) {
           </tr>))}
       </tbody>
     </table>
-  );
+    <p class="quiet hint" title={notes?.file}>{where}</p>
+  </>;
 }

@@ -10,6 +10,7 @@ export interface Reply {
 export interface Source {
   // `path` without "/api/". Rejects with an AbortError when the signal says so.
   ask(path: string, params: Params, signal?: AbortSignal): Promise<Reply>;
+  put?(path: string, body: unknown): Promise<Reply>;  // a server's: keeps it
   events?(): EventSource;  // of a run that is still being read
 }
 
@@ -29,6 +30,10 @@ export function serverSource(): Source {
       const answer = await fetch(url(path, params), signal ? {signal} : {});
       const isJson = answer.headers.get('content-type')?.startsWith('application/json') ?? false;
       return {status: answer.status, isJson, json: () => answer.json(), bytes: () => answer.arrayBuffer()};
+    },
+    async put(path, body) {
+      const answer = await fetch(url(path, {}), {method: 'PUT', body: JSON.stringify(body)});
+      return {status: answer.status, isJson: true, json: () => answer.json(), bytes: () => answer.arrayBuffer()};
     },
     events: () => new EventSource(url('events', {})),
   };

@@ -10,6 +10,8 @@ export interface SliceRef {
 }
 export interface Area { t0: number; t1: number; lanes: number[] }
 export interface Mark { t: number; text: string }
+// Where marks are kept: the run's file, or why not there.
+export interface KeptMarks { file: string; keeps: boolean; why_not: '' | 'no-file' | 'read-only' | 'unreadable' }
 // Names to light up: everything else is dimmed. `query` finds them again, `from` says where they came from. With a range
 // only those durations.
 export interface Lit {
@@ -71,6 +73,7 @@ export class Store {
   private readonly undone: Viewport[] = [];
   private undoAt = -Infinity;
   jumps = 0;  // each is a place to come back to
+  notes: KeptMarks | null = null;  // where marks are kept beside the address
 
   constructor(readonly run: Run, theme: Theme) {
     this.home = homeOf(run);

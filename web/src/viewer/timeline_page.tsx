@@ -22,6 +22,7 @@ import {makeStage} from './stage';
 import {Store} from './store';
 import {makeTip} from './tip';
 import {Toolbar} from './toolbar';
+import {keepNotes} from './notes';
 import {fromQuery, toQuery} from './url';
 
 export function makeTimeline(shell: Shell): Page {
@@ -120,6 +121,7 @@ export function makeTimeline(shell: Shell): Page {
         ++staging;
         if (key !== null) showScene(key, query.has('v') ? 'address' : 'link').catch(actions.failed);
       }
+      if (!seen && run.whole) keepNotes(api, store, actions.failed).catch(actions.failed);
       seen = true;
     },
     address: () => ({rest: '', query: toQuery(store)}),

@@ -95,7 +95,8 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
   patch.flows = query.get('flows') === '1';
   const height = Number(query.get('h'));
   if (height >= 3 && height <= 60) patch.rowHeight = height;
-  patch.marks = (query.get('marks') ?? '').split('~').filter(Boolean).map((one): Mark => {
+  // Once they are in the run's file, an address of before is no reason to change that.
+  if (!store.notes?.keeps) patch.marks = (query.get('marks') ?? '').split('~').filter(Boolean).map((one): Mark => {
     const at = one.indexOf(':');
     return {t: Number(one.slice(0, at)), text: safeDecode(one.slice(at + 1))};
   }).filter(mark => Number.isFinite(mark.t));

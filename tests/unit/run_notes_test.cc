@@ -1,0 +1,68 @@
+#include "server/run_notes.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "base/input.h"
+#include "base/output_file.h"
+#include "readers/reader.h"
+#include "unit/reader_fixture.h"
+
+using namespace stageline;
+
+TEST_CASE("notes: they stand beside the run, in its own time") {
+  CHECK(notes_path({"-"}).empty());
+  CHECK(notes_path({"https://host/run.json"}).empty());
+  CHECK(notes_path({"/runs/a/"}) == "/runs/a.stageline-notes.json");
+  CHECK(notes_path({"/runs/a/rank0.json", "/runs/a/rank1.json"}) == "/runs/a/rank0.json.stageline-notes.json");
+  const Folder folder;
+  const std::string path = notes_path({folder.path() + "/run"});
+  const auto keep = [](const std::string& to, const std::string& bytes) { return write_file(to, bytes); };
+  RunNotes notes(path, keep);
+  CHECK(notes.json(0).find("\"keeps\":true") != std::string::npos);
+  REQUIRE(notes.take(R"({"notes": [{"t": 5000, "text": "checkpoint </script>"}, {"t": -3, "text": "检查"}]})",
+                     1'760'000'000'123'456'789));
+  CHECK(read_all(path, 10'000)->find("\"at_ns\":1760000000123461789") != std::string::npos);
+  // The next one that opens the run has them, from its own zero on.
+  const RunNotes next(path, keep);
+  CHECK(next.json(1'760'000'000'123'456'789 + 1000)
+            .find(R"({"t":4000,"text":"checkpoint <\/script>"},{"t":-1003,"text":"检查"})") != std::string::npos);
+  // A report reads and does not keep.
+  RunNotes reading(path);
+  CHECK(reading.json(0).find("\"keeps\":false") != std::string::npos);
+  CHECK_FALSE(reading.take(R"({"notes": []})", 0));
+}
+
+TEST_CASE("notes: what is no list of notes is refused, and what stands there is left alone") {
+  const Folder folder;
+  const std::string path = notes_path({folder.path() + "/run"});
+  int kept = 0;
+  const auto keep = [&kept](const std::string&, const std::string&) {
+    ++kept;
+    return Status();
+  };
+  RunNotes notes(path, keep);
+  for (const char* body : {"", "[]", "{\"notes\": 1}", "{\"notes\": [{\"t\": \"x\"}]}", "{\"notes\": [",
+                           "{\"notes\": [{\"text\": \"no time\"}]}"}) {
+    CAPTURE(std::string(body));
+    CHECK_FALSE(notes.take(body, 0));
+  }
+  CHECK_FALSE(
+      notes.take("{\"notes\": [{\"t\": 1, \"text\": \"" + std::string(RunNotes::kMostText + 1, 'a') + "\"}]}", 0));
+  CHECK(kept == 0);
+  REQUIRE(write_file(path, "{\"somebody\": \"else's\"}"));
+  RunNotes foreign(path, keep);
+  CHECK(foreign.json(0).find("\"why_not\":\"unreadable\"") != std::string::npos);
+  CHECK_FALSE(foreign.take("{\"notes\": []}", 0));
+  CHECK(kept == 0);
+}
+
+TEST_CASE("notes: a folder of traces is read without them") {
+  const Folder folder;
+  REQUIRE(write_file(folder.path() + "/rank0.json", "{}"));
+  REQUIRE(write_file(folder.path() + "/rank0.json.stageline-notes.json", "{}"));
+  const Result<Source> source = scan_source({folder.path()});
+  REQUIRE(source);
+  CHECK(source->files.size() == 1);
+}
