@@ -331,7 +331,7 @@ export const cases = [
           const at = known.indexOf([data[4 * (y * width + x)], data[4 * (y * width + x) + 1], data[4 * (y * width + x) + 2]].join());
           if (at >= 0 && row.at(-1) !== at) row.push(at);
         }
-        if (row.length > 5) seen.push(row.join(''));
+        if (row.length > 3) seen.push(row.join(''));
       }
       return [...new Set(seen)];
     });
