@@ -6,8 +6,8 @@ import {readFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {poorContrast} from './viewer_help.mjs';
 
-const begin = async (open, query = '?lang=en', options = {}) => {
-  const page = await open('start', query, {...options, first: true});
+const begin = async (open, query = '?lang=en', options = {}, name = 'start') => {
+  const page = await open(name, query, {...options, first: true});
   await page.waitForFunction(() => window.stageline?.start?.().folder);
   return page;
 };
@@ -79,6 +79,19 @@ export const cases = [
     await page.locator('.trend-table tr', {hasText: 'run-4'}).getByRole('button', {name: 'Compare'}).click();
     await overview(page);
     assert.equal(await page.evaluate(async () => (await (await fetch('api/answers')).json()).other.title), 'run-4');
+  }],
+  ['start: of twelve runs the one from which on they are slower is marked, with both levels', async open => {
+    const page = await begin(open, '?lang=en', {}, 'jobs'), names = Array.from({length: 12}, (_, i) => `run-${String(i + 1).padStart(2, '0')}`);
+    await choose(page, names);
+    await page.getByRole('link', {name: 'Trend'}).click();
+    await page.waitForFunction(() => window.stageline.start().trend);
+    const {runs, changes} = await page.evaluate(() => stageline.start().trend), mean = list => list.reduce((sum, run) => sum + run.step_ns, 0) / list.length;
+    assert.deepEqual([runs.length, changes.length, changes[0]?.at], [12, 1, 6]);
+    assert.ok(Math.abs(changes[0].before_ns / mean(runs.slice(0, 6)) - 1) < 0.01 && Math.abs(changes[0].after_ns / mean(runs.slice(6)) - 1) < 0.01, JSON.stringify(changes));
+    assert.match(await page.textContent('h1'), /run-07/);
+    assert.match(await page.textContent('.lead'), /stage 1/i);
+    assert.deepEqual(await page.evaluate(() => ['.trend circle', '.trend .level', '.trend .cut.slower', '.trend-table tr.cut'].map(one => document.querySelectorAll(one).length)), [12, 2, 1, 1]);
+    assert.match(await page.textContent('.trend-table tr.cut'), /run-07/);
   }],
   ['start: files that are dropped are read, and what is no run is said', async (open, {runs}) => {
     const page = await begin(open, '?lang=en', {complaints: true});

@@ -117,6 +117,16 @@ export function makeRuns(stageline, folder) {
             ...(seed === 4 ? ['--fault', 'slow-stage:2,1.3'] : []), '-o', join(root, `run-${seed}`)], {stdio: 'ignore'});
       return ['--root', root];
     })(),
+    // Twelve runs of which the last six are slower: enough for levels.
+    jobs: (() => {
+      const root = at('jobs');
+      mkdirSync(root, {recursive: true});
+      for (let k = 1; k <= 12; ++k)
+        if (!existsSync(join(root, `run-${String(k).padStart(2, '0')}`)))
+          execFileSync(stageline, ['simulate', '1f1b', '--stages', '4', '--micro-batches', '8', '--steps', '6', '--cost', '10,20', '--jitter', '0.02', '--seed', String(k + 10),
+            ...(k > 6 ? ['--fault', 'slow-stage:1,1.2'] : []), '-o', join(root, `run-${String(k).padStart(2, '0')}`)], {stdio: 'ignore'});
+      return ['--root', root];
+    })(),
     noted: simulated('noted', '1f1b', '--stages', '2', '--micro-batches', '4', '--steps', '2', '--cost', '10,20'),
     broken: (() => {
       writeFileSync(at('broken.json'), 'this is no trace');
