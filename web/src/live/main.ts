@@ -20,8 +20,8 @@ class Page {
   private readonly run = h('span', {class: 'run'});
   private readonly state = h('span', {class: 'state'});
   private readonly sizes = h('span', {class: 'sizes'});
-  private readonly language = h('button', {class: 'live.language', click: () => this.turn()});
-  private readonly themes = h('button', {class: 'live.theme', click: () => this.shade()}, '◐');
+  private readonly language = h('button', {class: 'language', click: () => this.turn()});
+  private readonly themes = h('button', {class: 'theme', click: () => this.shade()}, '◐');
   private readonly title = h('h1');
   private readonly lead = h('p', {class: 'lead'});
   private readonly notices = h('div', {role: 'status'});
@@ -38,9 +38,9 @@ class Page {
 
   constructor() {
     setLang(firstLang('', remember('lang')));
-    const chosen = new URLSearchParams(location.search).get('live.theme') ?? remember('live.theme');
+    const chosen = new URLSearchParams(location.search).get('theme') ?? remember('theme');
     this.theme = chosen === 'dark' || chosen === 'light' ? chosen : matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
-    document.documentElement.dataset['live.theme'] = this.theme;
+    document.documentElement.dataset['theme'] = this.theme;
     this.root.append(
       h('header', {class: 'top'}, h('span', {class: 'logo'}, 'Stageline'), this.run, h('span', {class: 'space'}), this.state, this.sizes, this.language, this.themes),
       h('main', {}, this.title, this.lead, this.notices, this.over, this.findings, this.times, this.pipeline.element));
@@ -83,8 +83,8 @@ class Page {
   }
   private shade(): void {
     this.theme = this.theme === 'dark' ? 'light' : 'dark';
-    remember('live.theme', this.theme);
-    document.documentElement.dataset['live.theme'] = this.theme;
+    remember('theme', this.theme);
+    document.documentElement.dataset['theme'] = this.theme;
     if (this.palette) applyTheme(this.palette, this.theme);
     this.pipeline.redraw();
   }
