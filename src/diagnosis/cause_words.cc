@@ -251,7 +251,7 @@ class CauseWords {
                                             .set("kind", words("cell." + std::string(kind_code(t.kind))))
                                             .set("own", ms(t.own_ns))
                                             .set("others", ms(t.others_ns)));
-    args.set("kinds", kinds).set("layers", layer_words(c, list_.step_ns, stages_));
+    args.set("kinds", kinds).set("layers", layer_words(c, list_.step_ns, stages_, trace_.format.starts_with("paddle")));
     say(f, "stage.slow", args);
     f.evidence = {"waterfall", "waterfall-stages"};
   }

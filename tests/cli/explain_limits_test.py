@@ -227,6 +227,10 @@ class Stages(Limits):
         first = self.told(self.made('slow', '--steps', 6, '--fault', 'slow-stage:2,1.3'))['findings'][0]
         self.assertRegex(first['detail_en'], r'--pipeline-model-parallel-layout "Et\*\d')
         self.assertRegex(first['detail_zh'], r'--pipeline-model-parallel-layout "Et\*\d')
+        first = self.told(self.made('logs', '--steps', 6, '--fault', 'slow-stage:2,1.3', how=()))['findings'][0]
+        for text in (first['detail_en'], first['detail_zh']):
+            self.assertRegex(text, r'seg_method=\[0, \d')
+            self.assertNotIn('Megatron', text)
 
     def test_no_minus_zero(self):
         rows = ['stage,rank,step,kind,start_us,dur_us,mb_id', '0,0,0,F,0,1000,0', '1,1,0,F,999.9,1000,0', '1,1,0,B,2000,1000,0', '0,0,0,B,3000,1000,0']

@@ -33,13 +33,15 @@ void price_in_layers(WhatIf& model, CauseList& causes) {
   sort_causes(causes.causes);
 }
 
-Text layer_words(const Cause& c, double step_ns, int32_t stages) {
+Text layer_words(const Cause& c, double step_ns, int32_t stages, bool paddle) {
   if (!(c.layers_ns > 0) || c.new_layers.empty() || c.unmovable) return {};
   Args args;
   args.flag("chunks", c.new_layers.size() > static_cast<size_t>(stages)).flag("little", c.layers_bring_little());
   args.set("now", grouped(kAssumedLayers)).set("less", percent(c.layers_ns / step_ns));
   if (c.new_layers.size() <= kMostQuoted)
-    args.set("then", layers_text(c.new_layers)).set("layout", megatron_layout(c.new_layers));
+    args.set("then", layers_text(c.new_layers))
+        .flag("paddle", paddle)
+        .set("layout", paddle ? paddle_seg_method(c.new_layers) : megatron_layout(c.new_layers));
   return words("layers.split", args);
 }
 

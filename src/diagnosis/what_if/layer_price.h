@@ -15,7 +15,7 @@ bool has_slow_stage(const CauseList& causes);
 void price_in_layers(WhatIf& model, CauseList& causes);
 
 // What whole layers would bring, for the finding of a slow stage: a sentence in each language; "" where none gains.
-// `stages`: ranks of a pipeline.
-Text layer_words(const Cause& cause, double step_ns, int32_t stages);
+// `stages`: ranks of a pipeline. `paddle`: the run is Paddle's, and the split is written as Paddle takes it.
+Text layer_words(const Cause& cause, double step_ns, int32_t stages, bool paddle);
 
 }  // namespace stageline
