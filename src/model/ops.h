@@ -39,6 +39,7 @@ struct Op {
   uint32_t file_index = 0;  // position in the file
   CellKind kind = CellKind::kOther;
   bool is_cell = true;
+  uint16_t clock = 0;  // that stamped it, by a number of the source's own from 1 on; 0 where the source names none
 };
 
 // Parses a number field of a source. Returns nullopt when `text` is no whole number or lies outside [-1, max]; "",

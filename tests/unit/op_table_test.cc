@@ -113,6 +113,40 @@ TEST_CASE("op-table lays steps end to end when the clock restarts, and only then
   CHECK(absolute.cells.start_ns[0] == 500'000'000);
 }
 
+TEST_CASE("op-table: a table says which ranks share a clock") {
+  Folder folder;
+  // Rank 2's forward begins 3 ms before that of rank 1 has ended, by their stamps.
+  const auto table = [&](const char* column, const char* first, const char* second, const char* third) {
+    std::string text = std::string("rank,stage,step,kind,start_ms,dur_ms,mb,") + column + "\n";
+    const char* const clock[] = {first, second, third};
+    for (int rank = 0; rank < 3; ++rank)
+      for (int mb = 0; mb < 3; ++mb)
+        text += std::to_string(rank) + "," + std::to_string(rank) + ",0,F," +
+                std::to_string(10 * (mb + rank) - (rank == 2 ? 3 : 0)) + ",10," + std::to_string(mb) + "," +
+                clock[rank] + "\n";
+    return read_with("op-table", {folder.add("t.csv", text)});
+  };
+  for (const char* column : {"clock", "machine", "Host", "node"}) {
+    CAPTURE(column);
+    const Trace one = table(column, "a", "a", "a");
+    CHECK(one.clock == ClockState::kShared);
+    CHECK(one.diagnostics.flaw_count() == 0);
+    const Trace two = table(column, "node10", "node10", "node9");
+    CHECK(two.clock == ClockState::kUnaligned);
+    CHECK(two.machine_count() == 2);
+    CHECK(two.parts[0].machine == 1);  // in natural order of their names
+    CHECK(two.parts[1].machine == 1);
+    CHECK(two.parts[2].machine_name == "node9");
+  }
+  const Trace partly = table("clock", "a", "", "a");
+  CHECK(partly.clock == ClockState::kUnaligned);
+  CHECK(partly.machine_count() <= 1);
+  CHECK(partly.diagnostics.count("op_table.unknown_clock") == 1);
+  const std::string twice =
+      folder.add("twice.csv", "rank,stage,kind,start_ms,dur_ms,clock\n0,0,F0,0,1,a\n0,0,B0,2,1,b\n");
+  CHECK(read_with("op-table", {twice}).diagnostics.count("op_table.two_clocks") == 1);
+}
+
 TEST_CASE("op-table: ranks within a group are numbered anew, gmc stands in for mc") {
   Folder folder;
   const std::string head = "rank,dp,stage,step,optype,start_ts,duration,gmc,mb_id\n";

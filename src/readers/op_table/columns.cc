@@ -15,7 +15,7 @@ struct Word {
   std::string_view name;
   Column column;
 };
-constexpr std::array<Word, 30> kWords = {{
+constexpr std::array<Word, 35> kWords = {{
     {"rank", Column::kRank},
     {"global-rank", Column::kRank},
     {"stage", Column::kStage},
@@ -43,6 +43,11 @@ constexpr std::array<Word, 30> kWords = {{
     {"microbatch", Column::kMicroBatch},
     {"micro-batch-id", Column::kMicroBatch},
     {"name", Column::kName},
+    {"machine", Column::kMachine},
+    {"host", Column::kMachine},
+    {"hostname", Column::kMachine},
+    {"node", Column::kMachine},
+    {"clock", Column::kClock},
     {"start-ts", Column::kStart},
     {"end-ts", Column::kEnd},
     {"duration", Column::kDuration},

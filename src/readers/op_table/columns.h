@@ -26,8 +26,10 @@ enum class Column : uint8_t {
   kGlobalChunk,
   kMicroBatch,
   kName,
+  kMachine,
+  kClock,
 };
-inline constexpr size_t kColumnCount = 13;
+inline constexpr size_t kColumnCount = 15;
 
 struct Columns {
   static constexpr int kAbsent = -1;

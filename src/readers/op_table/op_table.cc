@@ -1,10 +1,12 @@
 // Reads a table of operations as CSV, "bring your own timings": see docs/formats/op-table.md.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "base/text.h"
 #include "model/settle_steps.h"
+#include "readers/common/machines.h"
 #include "readers/op_table/columns.h"
 #include "readers/op_table/table_file.h"
 #include "readers/reader.h"
@@ -77,6 +79,43 @@ Error nothing_usable(const std::vector<std::string>& paths, const Diagnostics& d
           "docs/formats/op-table.md has the columns and their ranges"};
 }
 
+// The clock that the rows of each rank name.
+std::map<int32_t, uint16_t> clocks_of(const std::vector<Op>& ops, const std::vector<std::string>& paths,
+                                      Diagnostics& diagnostics) {
+  std::map<int32_t, uint16_t> clock_of_rank;
+  for (const Op& op : ops) {
+    if (op.clock == 0) continue;
+    const auto [known, fresh] = clock_of_rank.try_emplace(op.rank, op.clock);
+    if (!fresh && known->second != op.clock)
+      diagnostics.add("op_table.two_clocks", Severity::kWarning,
+                      "rows of one rank name two clocks; the first one counts for all of them", {paths[op.file]});
+  }
+  return clock_of_rank;
+}
+
+// A table can say which ranks share a clock: where all name one, their stamps are compared as they are; where they name
+// several, each is a machine's, and only machines are put on one clock by their messages.
+void declare_clocks(const StringPool& clocks, const std::map<int32_t, uint16_t>& clock_of_rank,
+                    const std::vector<std::string>& paths, Trace& trace) {
+  if (clock_of_rank.empty()) return;
+  std::set<uint16_t> used;
+  for (const Part& part : trace.parts) {
+    const auto clock = clock_of_rank.find(part.rank);
+    if (clock == clock_of_rank.end()) {
+      trace.diagnostics.add("op_table.unknown_clock", Severity::kWarning,
+                            "a rank names no clock though others do: every rank is taken to have its own", {paths[0]});
+      return;
+    }
+    used.insert(clock->second);
+  }
+  if (used.size() == 1) {
+    trace.clock = ClockState::kShared;
+    return;
+  }
+  for (Part& part : trace.parts) part.machine_name = std::string(clocks.text(clock_of_rank.at(part.rank) - 1u));
+  number_machines(trace);
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::vector<size_t> chosen;
   for (size_t i = 0; i < source.files.size(); ++i)
@@ -93,6 +132,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::vector<std::string> paths;
   std::optional<Error> first_error;
   std::set<uint32_t> global_chunks;
+  StringPool clocks;
   for (size_t k = 0; k < chosen.size(); ++k) {
     const SourceFile& file = source.files[chosen[k]];
     paths.push_back(file.path);
@@ -105,7 +145,11 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     }
     std::vector<StringId> name_id(rows->names.size());
     for (StringId id = 0; id < name_id.size(); ++id) name_id[id] = trace.names.intern(rows->names.text(id));
-    for (Op& op : rows->ops) op.name_id = name_id[op.name_id];
+    std::vector<uint16_t> clock_of = {0};
+    for (StringId id = 0; id < rows->clocks.size(); ++id)
+      clock_of.push_back(
+          static_cast<uint16_t>(std::min<StringId>(clocks.intern(rows->clocks.text(id)) + 1, UINT16_MAX)));
+    for (Op& op : rows->ops) op.name_id = name_id[op.name_id], op.clock = clock_of[op.clock];
     if (ops.empty())
       ops = std::move(rows->ops);
     else
@@ -137,7 +181,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (!global_chunks.empty()) localise_chunks(ops, global_chunks, trace.diagnostics);
   settle_steps(ops, kFormat, "row", trace);
   const size_t rows = ops.size();
+  const std::map<int32_t, uint16_t> clock_of_rank = clocks_of(ops, paths, trace.diagnostics);
   build_parts(ops, kind_lane_names(), paths, trace);
+  declare_clocks(clocks, clock_of_rank, paths, trace);
   count_duplicates(trace, kFormat, trace.diagnostics);
   trace.description = describe(trace, rows);
   return trace;

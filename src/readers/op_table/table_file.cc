@@ -165,6 +165,9 @@ class TableReader {
     const std::string_view name = text(Column::kName);
     op.name_id = out_.names.intern(name.empty() ? type : name);
     op.lane = static_cast<uint32_t>(kind_lane(op.kind));
+    const std::string_view clock = text(columns_.has(Column::kClock) ? Column::kClock : Column::kMachine);
+    if (!clock.empty())
+      if (const StringId id = out_.clocks.intern(clock); id < UINT16_MAX) op.clock = static_cast<uint16_t>(id + 1);
     op.file = file_;
     op.file_index = static_cast<uint32_t>(out_.ops.size());
     out_.ops.push_back(op);

@@ -18,6 +18,7 @@ namespace stageline::op_table {
 struct TableRows {
   std::vector<Op> ops;  // Op::lane is kind_lane()
   StringPool names;
+  StringPool clocks;  // Op::clock is 1 + the id here: the column `clock`, or `machine` where there is none
   Diagnostics diagnostics;
   bool global_chunks = false;  // Op::chunk holds gmc, that is chunk · stages + stage
 };
