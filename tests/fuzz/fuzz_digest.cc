@@ -131,9 +131,30 @@ std::string as_body(const std::vector<Column>& columns) {
 
 int64_t hostile_number(Dice& dice, int64_t now) {
   constexpr int64_t kFar = 4'000'000'000'000'000'000;
-  const int64_t some[] = {0,        1,         -1,        2,          255,        256,       65535, int64_t{1} << 20,
-                          1 << 24,  INT32_MAX, INT32_MIN, UINT32_MAX, INT64_MAX,  INT64_MIN, kFar,  -kFar,
-                          kFar + 1, now + 1,   now - 1,   -now,       now ^ 0x80, now / 2};
+  const auto plus = [](int64_t a, uint64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + b); };
+  const int64_t negative = plus(0, 0 - static_cast<uint64_t>(now));  // at the ends of the range all of these wrap
+  const int64_t some[] = {0,
+                          1,
+                          -1,
+                          2,
+                          255,
+                          256,
+                          65535,
+                          int64_t{1} << 20,
+                          1 << 24,
+                          INT32_MAX,
+                          INT32_MIN,
+                          UINT32_MAX,
+                          INT64_MAX,
+                          INT64_MIN,
+                          kFar,
+                          -kFar,
+                          kFar + 1,
+                          plus(now, 1),
+                          plus(now, UINT64_MAX),
+                          negative,
+                          now ^ 0x80,
+                          now / 2};
   return some[dice() % std::size(some)];
 }
 std::string hostile_text(Dice& dice) {
