@@ -35,6 +35,10 @@ struct Loop {
 // other, and a caller that holds a lock never gets work of another loop.
 class Crew {
  public:
+  // `of_parent`: the crew of the process that this one was forked from. Threads that are not here may hold its locks,
+  // so it is only kept, where tools that look for lost memory find it.
+  explicit Crew(Crew* of_parent = nullptr) : of_parent_(of_parent) {}
+
   void run(size_t count, size_t workers, const std::function<void(size_t)>& body) {
     // Sixteen ranges for each thread even out bodies of unequal length, and cost little compared with short bodies.
     Loop loop{body, count, std::max<size_t>(1, count / (workers * 16))};
@@ -96,6 +100,7 @@ class Crew {
   std::condition_variable wanted_;
   std::vector<Loop*> loops_;
   size_t threads_ = 0;
+  [[maybe_unused]] Crew* const of_parent_;
 };
 
 std::atomic<Crew*> g_crew{nullptr};
@@ -105,7 +110,7 @@ std::atomic<Crew*> g_crew{nullptr};
 Crew& crew() {
   static const bool begun = [] {
     g_crew = new Crew;
-    pthread_atfork(nullptr, nullptr, [] { g_crew = new Crew; });
+    pthread_atfork(nullptr, nullptr, [] { g_crew = new Crew(g_crew); });
     return true;
   }();
   static_cast<void>(begun);
