@@ -315,7 +315,7 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
   if (!facts.ranks.empty()) {
     close_account(list, result.headline);
   } else if (!result.headline.parts.empty()) {
-    set_closing(result.headline, words("profile.closing.host", Args().flag("any", !list.empty())));
+    set_closing(result.headline, words("profile.closing.host"));
   }
   if (list.empty() && !facts.ranks.empty()) list.push_back(nothing_found("profile.nothing"));
   if (list.empty() && facts.ranks.empty() && !result.headline.parts.empty())  // the host alone
