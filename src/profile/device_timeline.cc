@@ -153,17 +153,18 @@ class TimelineBuilder {
     if (!truncated_) out_.end_ns = std::max(out_.end_ns, last), host_until_ns_ = last;
   }
 
+  // Device work, steps and the beginnings of recordings are all in order of start: one pass over each.
   void find_unrecorded() {
+    size_t work = 0, step = 0;
+    int64_t last_end = out_.start_ns;
     for (const int64_t begins : part_.later_recordings_ns) {
-      Interval hole{out_.start_ns, out_.end_ns};
-      for (const auto& item : out_.device) {
-        if (item.start_ns < begins) hole.start = std::max(hole.start, item.end_ns);
-        if (item.start_ns >= begins) hole.end = std::min(hole.end, item.start_ns);
-      }
-      for (const ProfilerStep& step : part_.steps) {
-        if (step.start_ns < begins) hole.start = std::max(hole.start, step.end_ns);
-        if (step.start_ns >= begins) hole.end = std::min(hole.end, step.start_ns);
-      }
+      for (; work < out_.device.size() && out_.device[work].start_ns < begins; ++work)
+        last_end = std::max(last_end, out_.device[work].end_ns);
+      for (; step < part_.steps.size() && part_.steps[step].start_ns < begins; ++step)
+        last_end = std::max(last_end, part_.steps[step].end_ns);
+      Interval hole{last_end, out_.end_ns};
+      if (work < out_.device.size()) hole.end = std::min(hole.end, out_.device[work].start_ns);
+      if (step < part_.steps.size()) hole.end = std::min(hole.end, part_.steps[step].start_ns);
       if (hole.start < hole.end) out_.unrecorded.push_back(hole);
     }
     out_.unrecorded = union_of(std::move(out_.unrecorded));  // a recording may hold neither work nor a step
