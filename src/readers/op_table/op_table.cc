@@ -79,12 +79,14 @@ Error nothing_usable(const std::vector<std::string>& paths, const Diagnostics& d
           "docs/formats/op-table.md has the columns and their ranges"};
 }
 
-// The clock that the rows of each rank name.
+// Returns the clock that the rows of each rank name. Rows of one rank mostly stand together.
 std::map<int32_t, uint16_t> clocks_of(const std::vector<Op>& ops, const std::vector<std::string>& paths,
                                       Diagnostics& diagnostics) {
   std::map<int32_t, uint16_t> clock_of_rank;
+  const Op* before = nullptr;
   for (const Op& op : ops) {
-    if (op.clock == 0) continue;
+    if (op.clock == 0 || (before && before->rank == op.rank && before->clock == op.clock)) continue;
+    before = &op;
     const auto [known, fresh] = clock_of_rank.try_emplace(op.rank, op.clock);
     if (!fresh && known->second != op.clock)
       diagnostics.add("op_table.two_clocks", Severity::kWarning,
@@ -146,9 +148,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     std::vector<StringId> name_id(rows->names.size());
     for (StringId id = 0; id < name_id.size(); ++id) name_id[id] = trace.names.intern(rows->names.text(id));
     std::vector<uint16_t> clock_of = {0};
-    for (StringId id = 0; id < rows->clocks.size(); ++id)
-      clock_of.push_back(
-          static_cast<uint16_t>(std::min<StringId>(clocks.intern(rows->clocks.text(id)) + 1, UINT16_MAX)));
+    for (StringId id = 0; id < rows->clocks.size(); ++id) {
+      const StringId known = clocks.intern(rows->clocks.text(id));
+      clock_of.push_back(known < UINT16_MAX ? static_cast<uint16_t>(known + 1) : 0);
+    }
     for (Op& op : rows->ops) op.name_id = name_id[op.name_id], op.clock = clock_of[op.clock];
     if (ops.empty())
       ops = std::move(rows->ops);

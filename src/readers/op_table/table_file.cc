@@ -166,8 +166,12 @@ class TableReader {
     op.name_id = out_.names.intern(name.empty() ? type : name);
     op.lane = static_cast<uint32_t>(kind_lane(op.kind));
     const std::string_view clock = text(columns_.has(Column::kClock) ? Column::kClock : Column::kMachine);
-    if (!clock.empty())
-      if (const StringId id = out_.clocks.intern(clock); id < UINT16_MAX) op.clock = static_cast<uint16_t>(id + 1);
+    if (clock != last_clock_) {
+      last_clock_ = clock;
+      const StringId id = clock.empty() ? UINT16_MAX : out_.clocks.intern(clock);
+      clock_ = id < UINT16_MAX ? static_cast<uint16_t>(id + 1) : 0;  // what is not counted is told as unknown
+    }
+    op.clock = clock_;
     op.file = file_;
     op.file_index = static_cast<uint32_t>(out_.ops.size());
     out_.ops.push_back(op);
@@ -184,6 +188,8 @@ class TableReader {
   std::vector<std::string> storage_;
   std::string last_type_;
   std::optional<CellKind> last_kind_;
+  std::string last_clock_;
+  uint16_t clock_ = 0;  // the number of last_clock_
 };
 
 }  // namespace
