@@ -67,8 +67,11 @@ def name_of(target):
     return 'page' if target in ALONE else 'body'
 
 
-def steady(target, answer):
-    """Without what says only how the reading went: how often the page could have looked before the run was whole."""
+def steady(target, answer, folder):
+    """Without what says only how the reading went: how often the page could have looked before the run was whole, and
+    in which folder each side ran."""
+    if 'body' in answer:
+        answer['body'] = answer['body'].replace(str(folder).encode(), b'FOLDER')
     if target in ('/api/status', '/api/events', '/api/run'):
         answer['body'] = re.sub(rb'"revision":\d+', b'"revision":0', answer['body'])
     return answer
@@ -97,7 +100,7 @@ def compare(comparison, only):
             offers = json.loads(old.get('/api/answers')[2])
             for target in questions(json.loads(old.get('/api/run')[2]), offers):
                 if only in f'serve {run}: {target}':
-                    answers = {side: steady(target, asked(server, target)) for side, server in servers.items()}
+                    answers = {side: steady(target, asked(server, target), comparison.scratch / side) for side, server in servers.items()}
                     label = f'serve {run}: {urllib.parse.unquote(target)}'
                     comparison.take(comparison.compare(label, answers['old'], answers['new']))
         finally:
