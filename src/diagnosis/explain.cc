@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <optional>
 #include <set>
 
@@ -26,10 +25,6 @@
 
 namespace stageline {
 namespace {
-
-bool is_one_of(const Finding& f, std::initializer_list<const char*> ids) {
-  return std::any_of(ids.begin(), ids.end(), [&](const char* id) { return f.id == id; });
-}
 
 void say_run(const Trace& trace, const Recognition& recognition, const RunCoverage& coverage, Explanation& e) {
   const Extent extent = extent_of(trace);
@@ -136,16 +131,13 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
   e.parts = known.headline.parts;
   if (!cells) e.step_ns = known.headline.step_ns, e.wall_ns = known.headline.step_ns, e.steps = known.headline.steps;
   std::set<std::string> said;
-  bool priced = false, long_told = false;
   if (cells) {
     const TheoryRun& theory = theory_of(run);
     const RunCoverage& coverage = coverage_of(run);
     const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
     say_coverage(coverage, e);
     if (made.graph) {
-      long_told = !causes_of(run).untold;
       CauseList causes = causes_of(run);  // price_in_layers() adds to it
-      priced = true;
       e.step_ns = causes.step_ns;
       e.steps = causes.steps;
       e.lost_ns = causes.together_ns;
@@ -193,17 +185,10 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
   }
   for (Finding& f : known.list) {
     if (f.id == "none" || said.contains(f.id)) continue;
-    // Of these a replay has said what they cost: too little.
-    if (priced && is_one_of(f, {"stage.slow", "rank.slow", "schedule.order"})) continue;
-    if (long_told && f.id == "step.outlier") continue;
-    // These say that ranks wait, and not whose fault it is.
-    if (priced && is_one_of(f, {"bubble", "outside", "schedule.late", "schedule.late_start", "replica.uneven"})) {
-      e.others.push_back(std::move(f));
-      continue;
-    }
     if (f.lost_ns_per_step <= 0) f.lost_ns_per_step = f.weight * e.step_ns;
     e.findings.push_back(std::move(f));
   }
+  e.others = std::move(known.others);
   // By the price that stands beside them; by what is lost where there is none.
   const auto price = [](const Finding& f) { return f.price.saving_ns > 0 ? f.price.saving_ns : f.lost_ns_per_step; };
   std::stable_sort(e.findings.begin(), e.findings.end(), [&](const Finding& a, const Finding& b) {

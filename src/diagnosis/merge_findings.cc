@@ -48,6 +48,7 @@ bool is_idle(const Finding& x) {
 // Where the pipeline's waiting is at least half of both, that is what they are.
 void explain_by_bubble(Findings& pipeline, Findings& devices) {
   Finding* bubble = find(pipeline.list, "bubble");
+  if (!bubble) bubble = find(pipeline.others, "bubble");
   const double idle = share_of_parts(devices.headline, "idle"), exposed = share_of_parts(devices.headline, "comm");
   if (!bubble || waiting_share(pipeline.headline) < 0.5 * (idle + exposed)) return;
   const bool says_idle = std::any_of(devices.list.begin(), devices.list.end(), is_idle),
@@ -72,10 +73,7 @@ Findings merge_findings(Findings pipeline, Findings devices) {
   std::erase_if(devices.list, said);
   if (!devices.list.empty()) std::erase_if(pipeline.list, [](const Finding& x) { return x.id == "none"; });
   for (Finding& finding : devices.list) pipeline.list.push_back(std::move(finding));
-  std::stable_sort(pipeline.list.begin(), pipeline.list.end(),
-                   [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
-  std::stable_partition(pipeline.list.begin(), pipeline.list.end(),
-                        [](const Finding& x) { return x.id == "stage.slow" || x.id == "rank.slow"; });
+  by_weight(pipeline.list);
   return pipeline;
 }
 

@@ -302,7 +302,7 @@ TEST_CASE("finding schedule.late_start: seen on common time, and not where clock
     }
   const auto late = [](const Trace& asked) {
     std::vector<Finding> findings;
-    add_schedule_findings(asked, theory_of(asked), 1, findings);
+    add_late(asked, theory_of(asked), 1, findings);
     return std::any_of(findings.begin(), findings.end(),
                        [](const Finding& f) { return f.id == "schedule.late_start"; });
   };

@@ -3,6 +3,7 @@
 
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/findings.h"
+#include "diagnosis/explain.h"
 #include "diagnosis/what_if/what_if.h"
 #include "facts/pipeline_facts.h"
 #include "pipeline/measure/links.h"
@@ -27,6 +28,12 @@ inline Stragglers find_stragglers(const Trace& trace, const StepGraph& graph, co
 inline CauseList causes_of(const Trace& trace) { return causes_of(Run(trace)); }
 
 inline Findings find_findings(const Trace& trace) { return find_findings(Run(trace)); }
+
+// As a report tells it: with what replays price.
+inline Findings told_findings(const Trace& trace) {
+  const Explanation told = explain(Run(trace), {}, false);
+  return {told.headline, told.findings, told.offers, told.others};
+}
 
 inline Result<WhatIf> what_if_of(const Trace& trace, Diagnostics& notes) { return what_if_of(Run(trace), notes); }
 

@@ -281,7 +281,8 @@ TEST_CASE("recognise: where a run leaves its schedule") {
   CHECK(d.is_order);
   CHECK(d.sentence.en == "warms up with 2 forwards instead of 3: B0 comes before F2 (place 2)");
   std::vector<Finding> findings;
-  add_schedule_findings(trace, theory_of(trace), 1, findings);
+  add_order(trace, theory_of(trace).recognition, findings);
+  add_late(trace, theory_of(trace), 1, findings);
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].id == "schedule.order");
   CHECK(findings[0].detail_en.find("step 1, rank 1") != std::string::npos);
@@ -290,7 +291,13 @@ TEST_CASE("recognise: where a run leaves its schedule") {
 TEST_CASE("recognise: a first forward that waits for nothing") {
   Trace trace = simulated("1f1b", 4, 8, 3);
   std::vector<Finding> findings;
-  add_schedule_findings(trace, theory_of(trace), 1, findings);
+  const auto add_all = [&] {
+    const TheoryRun theory = theory_of(trace);
+    add_undelayed(trace, theory, findings);
+    add_order(trace, theory.recognition, findings);
+    add_late(trace, theory, 1, findings);
+  };
+  add_all();
   CHECK(findings.empty());
   // From stage 1 on everything one forward later, as when receives are posted late (zero-bubble issue 73).
   for (size_t i = 0; i < trace.cells.size(); ++i)
@@ -298,7 +305,7 @@ TEST_CASE("recognise: a first forward that waits for nothing") {
       trace.cells.start_ns[i] += 10'000'000;
       trace.cells.end_ns[i] += 10'000'000;
     }
-  add_schedule_findings(trace, theory_of(trace), 1, findings);
+  add_all();
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].id == "schedule.late_start");
   CHECK(findings[0].title_en == "Stage 1's F0 starts only after stage 0's F1");
@@ -307,7 +314,7 @@ TEST_CASE("recognise: a first forward that waits for nothing") {
   trace.parts[0].machine = 0;
   trace.parts[1].machine = 1;
   findings.clear();
-  add_schedule_findings(trace, theory_of(trace), 1, findings);
+  add_all();
   CHECK(findings.empty());
 }
 
@@ -461,7 +468,7 @@ TEST_CASE("recognise: a second schedule that is nearly as near is said, one that
 
 TEST_CASE("findings: one hiccup makes no slow rank, slow cells do") {
   const auto has_slow_rank = [](const Trace& trace) {
-    const Findings found = find_findings(trace);
+    const Findings found = told_findings(trace);
     return std::any_of(found.list.begin(), found.list.end(), [](const Finding& f) { return f.id == "rank.slow"; });
   };
   Trace hiccup = simulated("1f1b", 2, 4, 2, 0, 1, 2), slow = simulated("1f1b", 2, 4, 2, 0, 1, 2);

@@ -358,7 +358,7 @@ TEST_CASE("finding schedule.late: latency is named where it costs a twentieth, a
     o.costs.latency_ns = latency_ns;
     const Trace trace = simulated("1f1b", o);
     std::vector<Finding> findings;
-    add_schedule_findings(trace, theory_of(trace), 1, findings);
+    add_late(trace, theory_of(trace), 1, findings);
     CHECK(std::count_if(findings.begin(), findings.end(), [](const Finding& f) { return f.id == "schedule.late"; }) ==
           (latency_ns > 1'000'000 ? 1 : 0));
   }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/finding_facts.h"
 #include "diagnosis/causes/headline.h"
 #include "diagnosis/causes/schedule_findings.h"
@@ -249,8 +250,6 @@ void say_absurd_cell(const FindingFacts& f, const StepSums& step, Finding& findi
 }
 
 void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
-  if (f.coverage.repeats()) return;
-  if (f.sums.outliers.empty()) return add_uneven_steps(f, out);
   const auto count = static_cast<int64_t>(f.sums.outliers.size());
   double lost = 0, total = 0;
   const StepSums* worst = nullptr;
@@ -370,10 +369,20 @@ void add_per_rank_clock(const FindingFacts& f, std::vector<Finding>& out) {
 
 }  // namespace
 
+void by_weight(std::vector<Finding>& list) {
+  std::stable_sort(list.begin(), list.end(), [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
+  std::stable_partition(list.begin(), list.end(),
+                        [](const Finding& x) { return x.id == "stage.slow" || x.id == "rank.slow"; });
+}
+
 Findings find_findings(const Run& run) {
   const Trace& trace = run.trace();
   const TheoryRun& theory = theory_of(run);
   const RunCoverage& coverage = coverage_of(run);
+  // What a replay of the steps can price, the causes tell: who is slow, what runs in another order, which steps are
+  // long.
+  const bool replayed = graph_of(run, LaunchRule::kInOrder).graph != nullptr;
+  const bool steps_told = replayed && !causes_of(run).untold;
   FindingFacts facts = collect(run);
   see_early_links(facts);
   Findings result;
@@ -381,27 +390,32 @@ Findings find_findings(const Run& run) {
     set_title(result.headline, words("headline.nothing"));
     return result;
   }
-  add_slow_stage(facts, result.list);
+  if (!replayed) add_slow_stage(facts, result.list);
   const Recognition& recognition = theory.recognition;
-  if (!facts.contradictory) add_bubble(facts, recognition, result.list);
-  add_slow_rank(facts, result.list);
-  add_outlier_steps(facts, result.list);
+  // That ranks wait, and not whose fault it is: beside priced causes that is none of the findings.
+  std::vector<Finding>& waits = replayed ? result.others : result.list;
+  if (!facts.contradictory) add_bubble(facts, recognition, waits);
+  if (!replayed) add_slow_rank(facts, result.list);
+  if (!coverage.repeats()) {
+    if (facts.sums.outliers.empty())
+      add_uneven_steps(facts, result.list);
+    else if (!steps_told)
+      add_outlier_steps(facts, result.list);
+  }
   add_causality(facts, result.list);
   if (!facts.contradictory) {
-    add_outside(facts, result.list);
-    add_replicas(facts, result.list);
-    add_schedule_findings(trace, theory, facts.compute + facts.bubble, result.list, coverage.whole());
+    add_outside(facts, waits);
+    add_replicas(facts, waits);
+    if (coverage.whole()) add_undelayed(trace, theory, result.list);
+    if (!replayed) add_order(trace, theory.recognition, result.list);
+    add_late(trace, theory, facts.compute + facts.bubble, waits);
   }
-  std::stable_sort(result.list.begin(), result.list.end(),
-                   [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
-  // What is slow comes before what follows from it: a stage that everyone waits for explains the bubble.
-  std::stable_partition(result.list.begin(), result.list.end(),
-                        [](const Finding& x) { return x.id == "stage.slow" || x.id == "rank.slow"; });
+  by_weight(result.list);
+  by_weight(result.others);
   add_per_rank_clock(facts, result.list);
-  if (result.list.empty()) result.list.push_back(nothing_found("finding.nothing"));
+  if (result.list.empty() && result.others.empty()) result.list.push_back(nothing_found("finding.nothing"));
   // On clocks of their own ranks are not replayed together, and the waterfall goes rank by rank.
-  const bool replays = !trace.comparable() || graph_of(run, LaunchRule::kInOrder).graph != nullptr;
-  result.headline = headline_of(facts, recognition, waterfall_of(run), replays);
+  result.headline = headline_of(facts, recognition, waterfall_of(run), replayed || !trace.comparable());
   return result;
 }
 

@@ -21,25 +21,6 @@ constexpr double kMostOfLate = 0.5;    // of all reasons, for one to be named
 constexpr int64_t kLeastWeights = 8;   // weight gradients of which something is said
 constexpr size_t kLookAhead = 16;      // later forwards of the stage before that are counted
 
-void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
-  int64_t lists = 0;
-  for (const Divergence& d : r.divergences) lists += d.is_order ? d.lists : 0;
-  if (lists == 0 || r.best().score < kFollowed) return;
-  const Divergence& worst = r.divergences.front();  // orders come first
-  const std::string share = percent(static_cast<double>(lists) / static_cast<double>(r.lists));
-  Finding f;
-  f.id = "schedule.order";
-  f.step = worst.step;
-  f.rank = trace.parts[static_cast<size_t>(worst.part)].rank;
-  f.weight = kOrderWeight * static_cast<double>(lists) / static_cast<double>(r.lists);
-  f.value = share;
-  Args args;
-  args.set("schedule", r.best().name).set("share", share).set("divergence", worst.sentence);
-  args.set("stage", int64_t{worst.stage}).set("step", int64_t{worst.step}).set("rank", int64_t{*f.rank});
-  say(f, "finding.order", args);
-  out.push_back(std::move(f));
-}
-
 struct FirstForwards {
   int32_t part = 0;
   int64_t free_at_ns = 0;                                                 // when the rank's work before this step ended
@@ -164,37 +145,6 @@ bool delays_none(const Schedule& schedule) {
   return any;
 }
 
-// Weight gradients that were split off and always run right behind their input gradients, which is as good as whole.
-void add_undelayed(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
-  if (!run.sizes.empty() && delays_none(run.sizes.front().schedule)) return;
-  const Cells& cells = trace.cells;
-  int64_t weights = 0;
-  std::map<int32_t, int64_t> stages;  // those with weight gradients
-  for (const StepRange& step : step_ranges(cells)) {
-    int32_t part = -1;
-    size_t before = SIZE_MAX;  // the compute cell before, of the same rank
-    for (size_t i = step.begin; step.step != kUnknown && i < step.end; ++i) {
-      if (!is_compute(cells.kind[i])) continue;
-      if (cells.part[i] != part) part = cells.part[i], before = SIZE_MAX;
-      if (cells.kind[i] == CellKind::kWeightGrad) {
-        if (before == SIZE_MAX || cells.kind[before] != CellKind::kInputGrad ||
-            cells.micro_batch[before] != cells.micro_batch[i] || cells.chunk[before] != cells.chunk[i])
-          return;
-        ++weights;
-        ++stages[trace.parts[static_cast<size_t>(part)].stage];
-      }
-      before = i;
-    }
-  }
-  if (weights < kLeastWeights || stages.size() < 2) return;
-  Finding f;
-  f.id = "schedule.undelayed";
-  f.value = counted(weights, "weight gradient", "weight gradients");
-  say(f, "finding.undelayed");
-  f.evidence = {"schedule", "recognition"};
-  out.push_back(std::move(f));
-}
-
 bool on_one_clock(const Trace& trace) {
   if (trace.clock == ClockState::kShared || trace.parts.size() < 2) return true;
   const int32_t machine = trace.parts.front().machine;
@@ -208,7 +158,7 @@ struct LateReason {
   std::string name;
 };
 
-void add_late(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out) {
+void add_late_reason(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out) {
   if (!on_one_clock(trace)) return;
   const LateChain c = late_chain(trace, run);
   const LateReason reasons[] = {{c.message_ns, "message"},
@@ -243,13 +193,61 @@ void add_late(const Trace& trace, const TheoryRun& run, double pipeline_share, s
 
 }  // namespace
 
-void add_schedule_findings(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out,
-                           bool whole) {
-  if (whole) add_undelayed(trace, run, out);
+// Weight gradients that were split off and always run right behind their input gradients, which is as good as whole.
+void add_undelayed(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
+  if (!run.sizes.empty() && delays_none(run.sizes.front().schedule)) return;
+  const Cells& cells = trace.cells;
+  int64_t weights = 0;
+  std::map<int32_t, int64_t> stages;  // those with weight gradients
+  for (const StepRange& step : step_ranges(cells)) {
+    int32_t part = -1;
+    size_t before = SIZE_MAX;  // the compute cell before, of the same rank
+    for (size_t i = step.begin; step.step != kUnknown && i < step.end; ++i) {
+      if (!is_compute(cells.kind[i])) continue;
+      if (cells.part[i] != part) part = cells.part[i], before = SIZE_MAX;
+      if (cells.kind[i] == CellKind::kWeightGrad) {
+        if (before == SIZE_MAX || cells.kind[before] != CellKind::kInputGrad ||
+            cells.micro_batch[before] != cells.micro_batch[i] || cells.chunk[before] != cells.chunk[i])
+          return;
+        ++weights;
+        ++stages[trace.parts[static_cast<size_t>(part)].stage];
+      }
+      before = i;
+    }
+  }
+  if (weights < kLeastWeights || stages.size() < 2) return;
+  Finding f;
+  f.id = "schedule.undelayed";
+  f.value = counted(weights, "weight gradient", "weight gradients");
+  say(f, "finding.undelayed");
+  f.evidence = {"schedule", "recognition"};
+  out.push_back(std::move(f));
+}
+
+void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
+  if (!r.recognised) return;
+  int64_t lists = 0;
+  for (const Divergence& d : r.divergences) lists += d.is_order ? d.lists : 0;
+  if (lists == 0 || r.best().score < kFollowed) return;
+  const Divergence& worst = r.divergences.front();  // orders come first
+  const std::string share = percent(static_cast<double>(lists) / static_cast<double>(r.lists));
+  Finding f;
+  f.id = "schedule.order";
+  f.step = worst.step;
+  f.rank = trace.parts[static_cast<size_t>(worst.part)].rank;
+  f.weight = kOrderWeight * static_cast<double>(lists) / static_cast<double>(r.lists);
+  f.value = share;
+  Args args;
+  args.set("schedule", r.best().name).set("share", share).set("divergence", worst.sentence);
+  args.set("stage", int64_t{worst.stage}).set("step", int64_t{worst.step}).set("rank", int64_t{*f.rank});
+  say(f, "finding.order", args);
+  out.push_back(std::move(f));
+}
+
+void add_late(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out) {
   if (!run.recognition.recognised) return;
-  add_order(trace, run.recognition, out);
   add_late_starts(trace, run.recognition, out);
-  add_late(trace, run, pipeline_share, out);
+  add_late_reason(trace, run, pipeline_share, out);
 }
 
 }  // namespace stageline
