@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
+#include <optional>
 #include <set>
 #include <string>
-#include <tuple>
+#include <utility>
 
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/cause_drafts.h"
@@ -196,334 +196,441 @@ void account_for_rest(const CauseScene& scene, const Worlds& worlds, const std::
   }
 }
 
-CauseList search(const Run& run, const StepGraph& graph, bool links_alone) {
-  const Trace& trace = run.trace();
-  const TheoryRun& theory = theory_of(run);
-  const RunCoverage& coverage = coverage_of(run);
-  const PipelineSums& sums = sums_of(run);
-  // Of a part of a run nobody knows what the other ranks, or the work that was not recorded, did between steps.
-  const bool backwards =
-      std::any_of(graph.kind.begin(), graph.kind.end(), [](CellKind kind) { return is_backward(kind); });
-  const StepPeriods none;
-  const StepPeriods& periods = coverage.whole() && !coverage.by_warm_up() && backwards ? periods_of(run) : none;
-  std::vector<bool> counts;
-  std::vector<double> recorded;
-  double all_ns = 0;
-  for (const GraphStep& step : graph.steps) {
-    counts.push_back(!sums.is_outlier(step.step));
-    if (counts.back()) recorded.push_back(static_cast<double>(step.span_ns));
-    all_ns += static_cast<double>(step.span_ns);
+// The search for causes, in the order of the calls of list(). Worlds and drafts point to each other: it stays where it
+// is.
+class Search {
+ public:
+  Search(const Run& run, const StepGraph& graph, bool links_alone)
+      : trace_(run.trace()),
+        graph_(graph),
+        links_alone_(links_alone),
+        theory_(theory_of(run)),
+        coverage_(coverage_of(run)),
+        sums_(sums_of(run)),
+        periods_(tells_periods() ? periods_of(run) : no_periods_) {}
+  Search(const Search&) = delete;
+
+  CauseList list() {
+    count_steps();
+    list_.untold = coverage_.untold();
+    if (list_.untold || !works()) return std::move(list_);
+    scene_.emplace(CauseScene{trace_, graph_, counts_, coverage_, CellTimes(trace_, graph_, counts_)});
+    scene_->two_ways =
+        theory_.recognition.recognised && theory_.recognition.best().layout == ChunkLayout::kBidirectional;
+    drafts_ = drafts_of(*scene_);
+    if (links_alone_) std::erase_if(drafts_, [](const CauseDraft& d) { return d.cause.kind != CauseKind::kSlowLink; });
+    if (links_alone_ && drafts_.empty()) return std::move(list_);
+    model_.emplace(*scene_);
+    replay_each();
+    judge_each();
+    replay_together();
+    keep_hidden();
+    if (!links_alone_ && recorded_.size() < graph_.steps.size()) explain_rest_of_long_steps();
+    price_together();
+    if (!links_alone_) close_account();
+    sort_causes(list_.causes);
+    for (std::vector<Cause>* others : {&list_.doubtful, &list_.hidden})
+      std::stable_sort(others->begin(), others->end(),
+                       [](const Cause& a, const Cause& b) { return a.lost_ns > b.lost_ns; });
+    return std::move(list_);
   }
-  CauseList list;
-  list.steps = static_cast<int64_t>(recorded.size());
-  list.all_steps = static_cast<int64_t>(graph.steps.size());
-  if (!graph.steps.empty()) list.first_step = graph.steps.front().step;
-  for (const GraphStep& step : graph.steps) list.step_numbers.push_back(step.step);
-  list.gap_ns = periods.usual_ns;
-  list.step_ns = mean_of(recorded) + list.gap_ns;
-  list.wall_ns = all_ns / static_cast<double>(std::max<size_t>(graph.steps.size(), 1)) + periods.mean_ns;
-  list.error_ns = error_of(recorded);
-  list.untold = coverage.untold();
-  if (list.untold) return list;
+
+ private:
+  using World = std::vector<const CauseWorld*>;  // the changes that lead to it, in order
+  // Several slow stages, or links: they are told together too.
+  static constexpr std::array kJoined = {CauseKind::kSlowStage, CauseKind::kSlowLink};
+  // Worlds of each_, by draft; 0: none.
+  struct DraftWorlds {
+    size_t without = 0, evened = 0, otherwise = 0;
+    // Where all others of its kind are gone, and where it is gone with them.
+    size_t others_gone = 0, all_gone = 0;
+  };
+  struct Joint {
+    std::vector<size_t> causes;  // indices of list_.causes
+    size_t world;                // of together_: without all of them
+  };
+
+  // Of a part of a run nobody knows what the other ranks, or the work that was not recorded, did between steps.
+  bool tells_periods() const {
+    const bool backwards =
+        std::any_of(graph_.kind.begin(), graph_.kind.end(), [](CellKind kind) { return is_backward(kind); });
+    return coverage_.whole() && !coverage_.by_warm_up() && backwards;
+  }
+
+  // The steps that count, and what is said of all.
+  void count_steps() {
+    double all_ns = 0;
+    for (const GraphStep& step : graph_.steps) {
+      counts_.push_back(!sums_.is_outlier(step.step));
+      if (counts_.back()) recorded_.push_back(static_cast<double>(step.span_ns));
+      all_ns += static_cast<double>(step.span_ns);
+      list_.step_numbers.push_back(step.step);
+    }
+    list_.steps = static_cast<int64_t>(recorded_.size());
+    list_.all_steps = static_cast<int64_t>(graph_.steps.size());
+    if (!graph_.steps.empty()) list_.first_step = graph_.steps.front().step;
+    list_.gap_ns = periods_.usual_ns;
+    list_.step_ns = mean_of(recorded_) + list_.gap_ns;
+    list_.wall_ns = all_ns / static_cast<double>(std::max<size_t>(graph_.steps.size(), 1)) + periods_.mean_ns;
+    list_.error_ns = error_of(recorded_);
+  }
+
   // Without work that takes time every gap would look like a slow message.
-  bool works = false;
-  for (size_t i = 0; i < graph.size() && !works; ++i) works = is_compute(graph.kind[i]) && graph.dur_ns[i] > 0;
-  if (!works) return list;
-  CauseScene scene{trace, graph, counts, coverage, CellTimes(trace, graph, counts)};
-  scene.two_ways = theory.recognition.recognised && theory.recognition.best().layout == ChunkLayout::kBidirectional;
-  std::vector<CauseDraft> drafts = drafts_of(scene);
-  if (links_alone) std::erase_if(drafts, [](const CauseDraft& d) { return d.cause.kind != CauseKind::kSlowLink; });
-  if (links_alone && drafts.empty()) return list;
-  // Worlds: as it was, then without each cause, then those evened out.
-  std::vector<std::vector<const CauseWorld*>> worlds(1);
-  for (const CauseDraft& draft : drafts) worlds.push_back({&draft.without});
-  std::vector<size_t> evened(drafts.size(), 0);
-  for (size_t d = 0; d < drafts.size(); ++d)
-    if (drafts[d].evened) evened[d] = worlds.size(), worlds.push_back({&drafts[d].evened});
-  std::vector<size_t> otherwise(drafts.size(), 0);
-  for (size_t d = 0; d < drafts.size(); ++d)
-    if (drafts[d].otherwise) otherwise[d] = worlds.size(), worlds.push_back({&drafts[d].otherwise});
-  // Several slow stages, or links: without all of them, and without all but each.
-  constexpr std::array kJoined = {CauseKind::kSlowStage, CauseKind::kSlowLink};
-  std::vector<std::pair<size_t, size_t>> last_of_kind(drafts.size(),
-                                                      {0, 0});  // worlds: without the others, without all
-  for (const CauseKind kind : kJoined) {
+  bool works() const {
+    for (size_t i = 0; i < graph_.size(); ++i)
+      if (is_compute(graph_.kind[i]) && graph_.dur_ns[i] > 0) return true;
+    return false;
+  }
+
+  // What a step takes less in world `to` than in world `from`: the mean and its standard error, over steps that count.
+  Gain gain(const WorldTimes& times, size_t from, size_t to) const {
+    const std::vector<double> gains = gains_of(times, from, to, counts_);
+    return {mean_of(gains), error_of(gains)};
+  }
+  // Of all steps: in one that something else makes long a cause costs what the replay of that step says, often nothing.
+  double gain_of_all(const WorldTimes& times, size_t from, size_t to) const {
+    return mean_of(gains_of(times, from, to, std::vector<bool>(counts_.size(), true)));
+  }
+
+  // As it was, then without each draft, then with those evened out, by another reading, and where several are gone.
+  void replay_each() {
+    std::vector<World> worlds(1);
+    const auto add = [&](const CauseWorld& change) {
+      if (!change) return size_t{0};
+      worlds.push_back({&change});
+      return worlds.size() - 1;
+    };
+    worlds_of_.resize(drafts_.size());
+    for (size_t d = 0; d < drafts_.size(); ++d) worlds_of_[d].without = add(drafts_[d].without);
+    for (size_t d = 0; d < drafts_.size(); ++d) worlds_of_[d].evened = add(drafts_[d].evened);
+    for (size_t d = 0; d < drafts_.size(); ++d) worlds_of_[d].otherwise = add(drafts_[d].otherwise);
+    for (const CauseKind kind : kJoined) add_worlds_of_kind(kind, worlds);
+    add_worlds_of_data(worlds);
+    const CauseWorld at_once = [this](uint32_t op, double& dur, double&) {
+      if (is_message(graph_.kind[op])) dur = std::min(dur, 0.0);
+    };
+    worlds.push_back({&at_once});
+    each_ = model_->replay(worlds);
+    list_.messages_ns = gain(each_, 0, worlds.size() - 1).ns;
+  }
+
+  void add_worlds_of_kind(CauseKind kind, std::vector<World>& worlds) {
     std::vector<size_t> alike;
-    for (size_t d = 0; d < drafts.size(); ++d)
-      if (drafts[d].cause.kind == kind) alike.push_back(d);
-    if (alike.size() < 2) continue;
+    for (size_t d = 0; d < drafts_.size(); ++d)
+      if (drafts_[d].cause.kind == kind) alike.push_back(d);
+    if (alike.size() < 2) return;
     const size_t joint = worlds.size() + alike.size();
     for (const size_t but : alike) {
-      last_of_kind[but] = {worlds.size(), joint};
+      worlds_of_[but].others_gone = worlds.size(), worlds_of_[but].all_gone = joint;
       worlds.emplace_back();
       for (const size_t d : alike)
-        if (d != but) worlds.back().push_back(&drafts[d].without);
+        if (d != but) worlds.back().push_back(&drafts_[d].without);
     }
     worlds.emplace_back();
-    for (const size_t d : alike) worlds.back().push_back(&drafts[d].without);
+    for (const size_t d : alike) worlds.back().push_back(&drafts_[d].without);
   }
+
   // Uneven data beside a replica that has more of them all along: one hides a part of what the other costs.
-  std::vector<size_t> of_data;  // drafts: replicas that are slow as a whole
-  size_t data = drafts.size();
-  for (size_t d = 0; d < drafts.size(); ++d) {
-    const Cause& cause = drafts[d].cause;
-    if (cause.kind == CauseKind::kRouting && !cause.guessed) data = d;
-    if (cause.whole_replica && !cause.course.varies()) of_data.push_back(d);
-  }
-  if (data < drafts.size() && !of_data.empty()) {
-    last_of_kind[data] = {worlds.size(), worlds.size() + 1};
+  void add_worlds_of_data(std::vector<World>& worlds) {
+    data_ = drafts_.size();
+    for (size_t d = 0; d < drafts_.size(); ++d) {
+      const Cause& cause = drafts_[d].cause;
+      if (cause.kind == CauseKind::kRouting && !cause.guessed) data_ = d;
+      if (cause.whole_replica && !cause.course.varies()) with_more_data_.push_back(d);
+    }
+    if (data_ == drafts_.size() || with_more_data_.empty()) return;
+    worlds_of_[data_].others_gone = worlds.size(), worlds_of_[data_].all_gone = worlds.size() + 1;
     worlds.emplace_back();
-    for (const size_t d : of_data) worlds.back().push_back(&drafts[d].without);
+    for (const size_t d : with_more_data_) worlds.back().push_back(&drafts_[d].without);
     worlds.push_back(worlds.back());
-    worlds.back().push_back(&drafts[data].without);
+    worlds.back().push_back(&drafts_[data_].without);
   }
-  const CauseWorld at_once = [&graph](uint32_t op, double& dur, double&) {
-    if (is_message(graph.kind[op])) dur = std::min(dur, 0.0);
-  };
-  const size_t without_messages = worlds.size();
-  worlds.push_back({&at_once});
-  const Worlds model(scene);
-  const WorldTimes each = model.replay(worlds);
-  const double shortest_ns = shortest_kind_ns(graph) * scene.times.chunks();  // of a micro-batch on its rank
-  const auto gain = [&](const WorldTimes& times, size_t from, size_t world) {
-    const std::vector<double> gains = gains_of(times, from, world, counts);
-    return std::pair(mean_of(gains), error_of(gains));
-  };
-  // Of all steps: in one that something else makes long a cause costs what the replay of that step says, often nothing.
-  const std::vector<bool> every(counts.size(), true);
-  const auto gain_of_all = [&](const WorldTimes& times, size_t from, size_t world) {
-    return mean_of(gains_of(times, from, world, every));
-  };
-  // No draft of this kind brings half of what all of them do: where one does, it comes first and hides the others.
-  const auto none_alone = [&](size_t of, size_t all_of_kind) {
+
+  // Prices each draft as if it were the only cause, and keeps those that cost enough beyond chance.
+  void judge_each() {
+    shortest_ns_ = shortest_kind_ns(graph_) * scene_->times.chunks();  // of a micro-batch on its rank
+    for (size_t d = 0; d < drafts_.size(); ++d) {
+      const DraftWorlds& of = worlds_of_[d];
+      Cause cause = drafts_[d].cause;
+      price(cause, of);
+      if (cause.kind == CauseKind::kTail && is_usual_tail(cause)) continue;
+      const bool hidden = cause.lost_ns < kLeastLost * list_.step_ns;
+      Gain last;
+      if (of.all_gone > 0 && (d == data_ || none_alone(d))) last = gain(each_, of.others_gone, of.all_gone);
+      switch (take(cause, list_, of.evened > 0, last)) {
+        case Verdict::kTaken:
+          list_.causes.back().lost_course = when_lost(list_.causes.back(), lost_by_step(d));
+          keep(d);
+          break;
+        case Verdict::kDoubtful:
+          // A step that is long for this and for nothing else shows that it is there, whatever its mean scatters by.
+          if (!explains_long_step(d)) break;
+          list_.causes.push_back(std::move(list_.doubtful.back()));
+          list_.doubtful.pop_back();
+          keep(d);
+          break;
+        case Verdict::kLittle:
+          if (hidden && little_.size() < kMostHidden) little_.emplace_back(std::move(cause), &drafts_[d].without);
+      }
+    }
+  }
+
+  void price(Cause& cause, const DraftWorlds& of) const {
+    const Gain alone = gain(each_, 0, of.without);
+    cause.lost_ns = alone.ns, cause.error_ns = alone.error_ns;
+    if (of.evened > 0) cause.saving_ns = gain(each_, 0, of.evened).ns;
+    if (of.otherwise == 0) return;
+    // Twice the error reaches the other reading.
+    cause.otherwise_ns = gain(each_, 0, of.otherwise).ns;
+    cause.error_ns = std::hypot(cause.error_ns, (cause.lost_ns - cause.otherwise_ns) / 2);
+  }
+
+  // A tail that is shorter than a cell is a loop's own, as time between steps is: a line of the account. So may as much
+  // of a longer one be, which its error says. What one stage takes beyond the others needs no such allowance; of what
+  // is far longer than its twin as much as that takes may be the usual.
+  bool is_usual_tail(Cause& cause) {
+    const bool beside = cause.stage != kUnknown || !cause.twin.empty();
+    const double least = beside ? kLeastLost * list_.step_ns : std::max(kLeastTail * list_.step_ns, shortest_ns_);
+    if (cause.lost_ns < least) {
+      // Where they start at once there is no time before them.
+      if (cause.cell_kind != CellKind::kOther || cause.lost_ns >= 1)
+        left_.push_back({"tail", cause.name, cause.cell_kind, cause.lost_ns});
+      return true;
+    }
+    const double usual_ns = cause.twin.empty() ? shortest_ns_ : cause.times.front().others_ns;
+    if (cause.stage == kUnknown)
+      cause.error_ns = std::hypot(std::isnan(cause.error_ns) ? 0 : cause.error_ns, usual_ns / 2);
+    return false;
+  }
+
+  // Whether no draft of this kind brings half of what all of them do: one that does comes first and hides the others.
+  bool none_alone(size_t draft) const {
     constexpr double kHalf = 0.5;
-    const double together_ns = gain(each, 0, all_of_kind).first;
-    for (size_t d = 0; d < drafts.size(); ++d)
-      if (drafts[d].cause.kind == drafts[of].cause.kind && gain(each, 0, d + 1).first >= kHalf * together_ns)
+    const double together_ns = gain(each_, 0, worlds_of_[draft].all_gone).ns;
+    for (size_t d = 0; d < drafts_.size(); ++d)
+      if (drafts_[d].cause.kind == drafts_[draft].cause.kind &&
+          gain(each_, 0, worlds_of_[d].without).ns >= kHalf * together_ns)
         return false;
     return true;
-  };
-  const auto explains_long_step = [&](size_t d) {
-    if (links_alone || recorded.size() == graph.steps.size()) return false;
-    const double usual_ns = median_of(recorded);
-    for (size_t s = 0; s < counts.size(); ++s) {
-      const double span_ns = static_cast<double>(graph.steps[s].span_ns);
-      if (!counts[s] && span_ns - each.ns(s, 0) + each.ns(s, d + 1) < kOutlierStep * usual_ns) return true;
+  }
+
+  bool explains_long_step(size_t draft) const {
+    if (links_alone_ || recorded_.size() == graph_.steps.size()) return false;
+    const double usual_ns = median_of(recorded_);
+    for (size_t s = 0; s < counts_.size(); ++s) {
+      const double span_ns = static_cast<double>(graph_.steps[s].span_ns);
+      const double without_ns = span_ns - each_.ns(s, 0) + each_.ns(s, worlds_of_[draft].without);
+      if (!counts_[s] && without_ns < kOutlierStep * usual_ns) return true;
     }
     return false;
-  };
-  list.messages_ns = gain(each, 0, without_messages).first;
-  std::vector<const CauseWorld*> all;
-  std::vector<std::pair<Cause, const CauseWorld*>> little;
-  std::vector<size_t> taken;  // drafts, by list.causes
-  std::vector<AccountLine> left;
-  for (size_t d = 0; d < drafts.size(); ++d) {
-    Cause cause = drafts[d].cause;
-    std::tie(cause.lost_ns, cause.error_ns) = gain(each, 0, d + 1);
-    if (evened[d] > 0) cause.saving_ns = gain(each, 0, evened[d]).first;
-    // Twice the error reaches the other reading.
-    if (otherwise[d] > 0) {
-      cause.otherwise_ns = gain(each, 0, otherwise[d]).first;
-      cause.error_ns = std::hypot(cause.error_ns, (cause.lost_ns - cause.otherwise_ns) / 2);
-    }
-    if (cause.kind == CauseKind::kTail) {
-      // One that is shorter than a cell is a loop's own, as time between steps is, and so may as much of a longer one
-      // be. What one stage takes beyond the others needs no such allowance; of what is far longer than its twin as
-      // much as that takes may be the usual.
-      const bool beside = cause.stage != kUnknown || !cause.twin.empty();
-      const double least = beside ? kLeastLost * list.step_ns : std::max(kLeastTail * list.step_ns, shortest_ns);
-      if (cause.lost_ns < least) {
-        // Where they start at once there is no time before them.
-        if (cause.cell_kind != CellKind::kOther || cause.lost_ns >= 1)
-          left.push_back({"tail", cause.name, cause.cell_kind, cause.lost_ns});
-        continue;
-      }
-      const double usual_ns = cause.twin.empty() ? shortest_ns : cause.times.front().others_ns;
-      if (cause.stage == kUnknown)
-        cause.error_ns = std::hypot(std::isnan(cause.error_ns) ? 0 : cause.error_ns, usual_ns / 2);
-    }
-    const bool hidden = cause.lost_ns < kLeastLost * list.step_ns;
-    Gain last;
-    if (const auto [others, all_of_kind] = last_of_kind[d];
-        all_of_kind > 0 && (d == data || none_alone(d, all_of_kind)))
-      std::tie(last.ns, last.error_ns) = gain(each, others, all_of_kind);
-    switch (take(cause, list, evened[d] > 0, last)) {
-      case Verdict::kTaken: {
-        std::vector<double> by_step(counts.size(), kNaN);
-        for (size_t s = 0; s < counts.size(); ++s)
-          if (counts[s]) by_step[s] = each.ns(s, 0) - each.ns(s, d + 1);
-        list.causes.back().lost_course = when_lost(list.causes.back(), by_step);
-        all.push_back(&drafts[d].without);
-        taken.push_back(d);
-        break;
-      }
-      case Verdict::kDoubtful:
-        // A step that is long for this and for nothing else shows that it is there, whatever its mean scatters by.
-        if (!explains_long_step(d)) break;
-        list.causes.push_back(std::move(list.doubtful.back()));
-        list.doubtful.pop_back();
-        all.push_back(&drafts[d].without);
-        taken.push_back(d);
-        break;
-      case Verdict::kLittle:
-        if (hidden && little.size() < kMostHidden) little.emplace_back(std::move(cause), &drafts[d].without);
-    }
   }
-  worlds = {{}, all};
-  for (const auto& [cause, without] : little) {
-    worlds.push_back(all);
-    worlds.back().push_back(without);
+
+  std::vector<double> lost_by_step(size_t draft) const {
+    std::vector<double> by_step(counts_.size(), kNaN);
+    for (size_t s = 0; s < counts_.size(); ++s)
+      if (counts_[s]) by_step[s] = each_.ns(s, 0) - each_.ns(s, worlds_of_[draft].without);
+    return by_step;
   }
-  // Those that are told together are also replayed together.
-  struct Joint {
-    std::vector<size_t> causes;  // into list.causes
-    size_t world;                // of `together`
-  };
-  std::vector<Joint> joints;
-  for (const CauseKind kind : kJoined) {
-    Joint joint{{}, worlds.size()};
-    std::vector<const CauseWorld*> without;
-    for (size_t i = 0; i < taken.size(); ++i)
-      if (list.causes[i].kind == kind) joint.causes.push_back(i), without.push_back(&drafts[taken[i]].without);
-    if (joint.causes.size() < 2) continue;
-    joints.push_back(std::move(joint));
-    worlds.push_back(std::move(without));
+
+  void keep(size_t draft) {
+    all_.push_back(&drafts_[draft].without);
+    taken_.push_back(draft);
   }
-  if (const auto at = std::find(taken.begin(), taken.end(), data); at != taken.end()) {
-    Joint joint{{static_cast<size_t>(at - taken.begin())}, worlds.size()};
-    std::vector<const CauseWorld*> without = {&drafts[data].without};
-    for (size_t i = 0; i < taken.size(); ++i) {
-      if (std::find(of_data.begin(), of_data.end(), taken[i]) == of_data.end()) continue;
-      list.causes[i].told_with_data = true;
-      std::set<int32_t> replicas = {list.causes[i].dp};
-      for (const int32_t part : list.causes[i].parts) replicas.insert(trace.parts[static_cast<size_t>(part)].dp);
-      auto& with_more = list.causes[joint.causes.front()].replicas;
-      with_more.insert(with_more.end(), replicas.begin(), replicas.end());
-      without.push_back(&drafts[taken[i]].without);
+
+  // As it was, without all that was kept, then also without each of the little ones; and without those that are told
+  // together.
+  void replay_together() {
+    std::vector<World> worlds = {{}, all_};
+    for (const auto& [cause, without] : little_) {
+      worlds.push_back(all_);
+      worlds.back().push_back(without);
     }
-    if (without.size() > 1) {
-      joints.push_back(std::move(joint));
+    for (const CauseKind kind : kJoined) {
+      Joint joint{{}, worlds.size()};
+      World without;
+      for (size_t i = 0; i < taken_.size(); ++i)
+        if (list_.causes[i].kind == kind) joint.causes.push_back(i), without.push_back(&drafts_[taken_[i]].without);
+      if (joint.causes.size() < 2) continue;
+      joints_.push_back(std::move(joint));
       worlds.push_back(std::move(without));
     }
+    join_data(worlds);
+    together_ = links_alone_ && all_.empty() ? each_ : model_->replay(worlds);
   }
-  const WorldTimes together = links_alone && all.empty() ? each : model.replay(worlds);
-  if (!all.empty())
-    for (size_t i = 0; i < little.size(); ++i) {
-      Cause& cause = little[i].first;
-      std::tie(cause.lost_ns, cause.error_ns) = gain(together, 1, i + 2);
-      if (cause.lost_ns >= kLeastLost * list.step_ns && !may_be_chance(cause, list))
-        list.hidden.push_back(std::move(cause));
+
+  // Uneven data and the replicas that have more of them all along are told as one.
+  void join_data(std::vector<World>& worlds) {
+    const auto at = std::find(taken_.begin(), taken_.end(), data_);
+    if (at == taken_.end()) return;
+    Joint joint{{static_cast<size_t>(at - taken_.begin())}, worlds.size()};
+    World without = {&drafts_[data_].without};
+    for (size_t i = 0; i < taken_.size(); ++i) {
+      if (std::find(with_more_data_.begin(), with_more_data_.end(), taken_[i]) == with_more_data_.end()) continue;
+      list_.causes[i].told_with_data = true;
+      std::set<int32_t> replicas = {list_.causes[i].dp};
+      for (const int32_t part : list_.causes[i].parts) replicas.insert(trace_.parts[static_cast<size_t>(part)].dp);
+      auto& with_more = list_.causes[joint.causes.front()].replicas;
+      with_more.insert(with_more.end(), replicas.begin(), replicas.end());
+      without.push_back(&drafts_[taken_[i]].without);
     }
-  if (!links_alone && recorded.size() < graph.steps.size()) {
-    // A long step that the causes explain counts for their prices; what they leave of another one has its own reason.
+    if (without.size() == 1) return;
+    joints_.push_back(std::move(joint));
+    worlds.push_back(std::move(without));
+  }
+
+  // What costs enough only once all that was kept is gone.
+  void keep_hidden() {
+    for (size_t i = 0; i < little_.size() && !all_.empty(); ++i) {
+      Cause& cause = little_[i].first;
+      const Gain then = gain(together_, 1, i + 2);
+      cause.lost_ns = then.ns, cause.error_ns = then.error_ns;
+      if (cause.lost_ns >= kLeastLost * list_.step_ns && !may_be_chance(cause, list_))
+        list_.hidden.push_back(std::move(cause));
+    }
+  }
+
+  // A long step that the causes explain counts for their prices; what they leave of another one has its own reason.
+  void explain_rest_of_long_steps() {
     const auto rest_of = [&](size_t s) {
-      return static_cast<double>(graph.steps[s].span_ns) - together.ns(s, 0) + together.ns(s, 1);
+      return static_cast<double>(graph_.steps[s].span_ns) - together_.ns(s, 0) + together_.ns(s, 1);
     };
-    std::vector<double> usual, explained = recorded;
-    for (size_t s = 0; s < graph.steps.size(); ++s)
-      if (counts[s]) usual.push_back(rest_of(s));
+    std::vector<double> usual, explained = recorded_;
+    for (size_t s = 0; s < graph_.steps.size(); ++s)
+      if (counts_[s]) usual.push_back(rest_of(s));
     const double scatter_ns = sample_std(usual), usual_ns = median_of(std::move(usual));
     std::vector<size_t> unexplained;
-    for (size_t s = 0; s < graph.steps.size(); ++s) {
-      if (counts[s]) continue;
-      const auto span_ns = static_cast<double>(graph.steps[s].span_ns);
+    for (size_t s = 0; s < graph_.steps.size(); ++s) {
+      if (counts_[s]) continue;
+      const auto span_ns = static_cast<double>(graph_.steps[s].span_ns);
       if (rest_of(s) < kOutlierStep * usual_ns) {
-        counts[s] = true;
+        counts_[s] = true;
         explained.push_back(span_ns);
         continue;
       }
       LongStep step;
-      step.step = graph.steps[s].step;
-      step.span_ns = span_ns, step.usual_ns = mean_of(recorded), step.excess_ns = rest_of(s) - usual_ns;
+      step.step = graph_.steps[s].step;
+      step.span_ns = span_ns, step.usual_ns = mean_of(recorded_), step.excess_ns = rest_of(s) - usual_ns;
       step.scatter_ns = std::isnan(scatter_ns) ? 0 : scatter_ns;
-      list.long_steps.push_back(step);
+      list_.long_steps.push_back(step);
       unexplained.push_back(s);
     }
-    const OpWorld world = [&](uint32_t op, double& dur, double& delay) { model.operation(op, all, dur, delay); };
-    explain_long_steps(scene, world, unexplained, list.long_steps);
-    for (LongStep& step : list.long_steps) {
+    const OpWorld world = [&](uint32_t op, double& dur, double& delay) { model_->operation(op, all_, dur, delay); };
+    explain_long_steps(*scene_, world, unexplained, list_.long_steps);
+    for (LongStep& step : list_.long_steps) {
       const bool of_all = step.by == LongBy::kAll;
       step.lost_ns = of_all ? step.span_ns - step.usual_ns : step.excess_ns;
-      step.lost_scatter_ns = of_all && recorded.size() > 1 ? sample_std(recorded) : step.scatter_ns;
+      step.lost_scatter_ns = of_all && recorded_.size() > 1 ? sample_std(recorded_) : step.scatter_ns;
     }
-    list.step_ns = mean_of(explained) + list.gap_ns;
-    for (size_t i = 0; i < taken.size(); ++i) {
-      Cause& cause = list.causes[i];
-      cause.lost_ns = gain_of_all(each, 0, taken[i] + 1);
-      if (evened[taken[i]] > 0 && !cause.unmovable) cause.saving_ns = gain_of_all(each, 0, evened[taken[i]]);
+    list_.step_ns = mean_of(explained) + list_.gap_ns;
+    for (size_t i = 0; i < taken_.size(); ++i) {
+      Cause& cause = list_.causes[i];
+      const DraftWorlds& of = worlds_of_[taken_[i]];
+      cause.lost_ns = gain_of_all(each_, 0, of.without);
+      if (of.evened > 0 && !cause.unmovable) cause.saving_ns = gain_of_all(each_, 0, of.evened);
     }
   }
-  for (const Joint& joint : joints)
-    for (const size_t i : joint.causes) {
-      Cause& cause = list.causes[i];
-      cause.joint_ns = gain_of_all(together, 0, joint.world);
-      cause.joint_error_ns = gain(together, 0, joint.world).second;
+
+  void price_together() {
+    for (const Joint& joint : joints_)
+      for (const size_t i : joint.causes) {
+        list_.causes[i].joint_ns = gain_of_all(together_, 0, joint.world);
+        list_.causes[i].joint_error_ns = gain(together_, 0, joint.world).error_ns;
+      }
+    if (!all_.empty()) {
+      const Gain of_all = gain(together_, 0, 1);
+      list_.together_ns = of_all.ns, list_.together_error_ns = of_all.error_ns;
     }
-  if (!all.empty()) std::tie(list.together_ns, list.together_error_ns) = gain(together, 0, 1);
-  double rest_ns = 0, counted = 0;
-  for (size_t s = 0; s < counts.size(); ++s)
-    if (counts[s]) rest_ns += static_cast<double>(graph.steps[s].span_ns) - together.ns(s, 0), ++counted;
-  rest_ns /= std::max(counted, 1.0);
-  left.push_back({"rest", "", CellKind::kOther, rest_ns});
-  // No price is known better than the replays return the step: twice the error reaches what they leave open.
-  for (size_t i = 0; i < taken.size(); ++i)
-    for (double* error_ns : {&list.causes[i].error_ns, &list.causes[i].joint_error_ns})
-      *error_ns = std::hypot(*error_ns, rest_ns / 2);
-  if (!links_alone) {
-    account_for_rest(scene, model, all, counts, left);
+    double rest_ns = 0, counted = 0;
+    for (size_t s = 0; s < counts_.size(); ++s)
+      if (counts_[s]) rest_ns += static_cast<double>(graph_.steps[s].span_ns) - together_.ns(s, 0), ++counted;
+    rest_ns /= std::max(counted, 1.0);
+    left_.push_back({"rest", "", CellKind::kOther, rest_ns});
+    // No price is known better than the replays return the step: twice the error reaches what they leave open.
+    for (size_t i = 0; i < taken_.size(); ++i)
+      for (double* error_ns : {&list_.causes[i].error_ns, &list_.causes[i].joint_error_ns})
+        *error_ns = std::hypot(*error_ns, rest_ns / 2);
+  }
+
+  // What is no part of the replay, and what is left of a step then: all lines add up to it.
+  void close_account() {
+    account_for_rest(*scene_, *model_, all_, counts_, left_);
     std::vector<Cause> beside;
-    add_order_causes(trace, graph, theory, counts, beside);
+    add_order_causes(trace_, graph_, theory_, counts_, beside);
+    add_between_causes(beside);
+    for (Cause& cause : beside) {
+      const Gain lost{cause.lost_ns, cause.error_ns};
+      const bool between = cause.kind == CauseKind::kBetweenSteps;
+      const std::string name = cause.name;
+      if (take(cause, list_, false) != Verdict::kTaken) {
+        if (between) left_.push_back({"between", name, CellKind::kOther, lost.ns});
+        continue;
+      }
+      list_.together_ns += lost.ns;
+      list_.together_error_ns = std::hypot(list_.together_error_ns, lost.error_ns);
+    }
+    list_.schedule_ns = list_.step_ns - list_.together_ns;
+    for (const AccountLine& line : left_) list_.schedule_ns -= line.ns;
+    for (const Cause& cause : list_.causes)  // what a few gaps alone lost is no part of the usual step
+      if (cause.kind == CauseKind::kBetweenSteps && cause.outside) list_.schedule_ns += cause.lost_ns;
+    if (!all_.empty()) list_.together_ns += gain_of_all(together_, 0, 1) - gain(together_, 0, 1).ns;
+    for (const LongStep& step : list_.long_steps)
+      list_.together_ns += step.excess_ns / static_cast<double>(std::max<int64_t>(list_.all_steps, 1));
+    list_.left = std::move(left_);
+  }
+
+  void add_between_causes(std::vector<Cause>& beside) {
     const bool optimizers =
-        std::any_of(graph.kind.begin(), graph.kind.end(), [](CellKind kind) { return kind == CellKind::kOptimizer; });
-    for (Cause& cause : between_causes(periods)) {
+        std::any_of(graph_.kind.begin(), graph_.kind.end(), [](CellKind kind) { return kind == CellKind::kOptimizer; });
+    for (Cause& cause : between_causes(periods_)) {
       const bool usual = !cause.sometimes;
-      std::vector<double> by_step(list.step_numbers.size(), kNaN);
+      std::vector<double> by_step(list_.step_numbers.size(), kNaN);
       for (size_t i = 0; i < by_step.size(); ++i)
-        if (const auto at = cause.held_ns.find(list.step_numbers[i]); at != cause.held_ns.end())
+        if (const auto at = cause.held_ns.find(list_.step_numbers[i]); at != cause.held_ns.end())
           by_step[i] = at->second;
       cause.lost_course = when_lost(cause, by_step);
       cause.guessed = usual && !optimizers && cause.name.empty();  // the optimizer may be what fills the gap
       // What nobody named and what is shorter than a cell is a loop's own: no step goes without some of it. So may as
       // much of a longer gap be.
-      if (usual && cause.name.empty()) cause.error_ns = shortest_ns / 2;
-      const bool short_one = cause.name.empty() && periods.usual_ns < shortest_ns;
-      if (usual && (short_one || periods.usual_ns < (cause.guessed ? kLeastTail : kLeastGap) * list.step_ns))
-        left.push_back({"between", cause.name, CellKind::kOther, cause.lost_ns});
+      if (usual && cause.name.empty()) cause.error_ns = shortest_ns_ / 2;
+      const bool short_one = cause.name.empty() && periods_.usual_ns < shortest_ns_;
+      if (usual && (short_one || periods_.usual_ns < (cause.guessed ? kLeastTail : kLeastGap) * list_.step_ns))
+        left_.push_back({"between", cause.name, CellKind::kOther, cause.lost_ns});
       else
         beside.push_back(std::move(cause));
     }
-    for (Cause& cause : beside) {
-      const double lost_ns = cause.lost_ns, error_ns = cause.error_ns;
-      const CauseKind kind = cause.kind;
-      const std::string name = cause.name;
-      if (take(cause, list, false) != Verdict::kTaken) {
-        if (kind == CauseKind::kBetweenSteps) left.push_back({"between", name, CellKind::kOther, lost_ns});
-        continue;
-      }
-      list.together_ns += lost_ns;
-      list.together_error_ns = std::hypot(list.together_error_ns, error_ns);
-    }
-    list.schedule_ns = list.step_ns - list.together_ns;
-    for (const AccountLine& line : left) list.schedule_ns -= line.ns;
-    for (const Cause& cause : list.causes)  // what a few gaps alone lost is no part of the usual step
-      if (cause.kind == CauseKind::kBetweenSteps && cause.outside) list.schedule_ns += cause.lost_ns;
-    if (!all.empty()) list.together_ns += gain_of_all(together, 0, 1) - gain(together, 0, 1).first;
-    for (const LongStep& step : list.long_steps)
-      list.together_ns += step.excess_ns / static_cast<double>(std::max<int64_t>(list.all_steps, 1));
-    list.left = std::move(left);
   }
-  sort_causes(list.causes);
-  for (std::vector<Cause>* others : {&list.doubtful, &list.hidden})
-    std::stable_sort(others->begin(), others->end(),
-                     [](const Cause& a, const Cause& b) { return a.lost_ns > b.lost_ns; });
-  return list;
-}
+
+  const Trace& trace_;
+  const StepGraph& graph_;
+  const bool links_alone_;
+  const TheoryRun& theory_;
+  const RunCoverage& coverage_;
+  const PipelineSums& sums_;
+  const StepPeriods no_periods_{};
+  const StepPeriods& periods_;
+  CauseList list_;
+  std::vector<bool> counts_;      // by step of the graph
+  std::vector<double> recorded_;  // what the steps that counted from the beginning took
+  std::optional<CauseScene> scene_;
+  std::optional<Worlds> model_;
+  std::vector<CauseDraft> drafts_;
+  std::vector<DraftWorlds> worlds_of_;  // by draft
+  std::vector<size_t> with_more_data_;  // drafts: replicas that are slow as a whole
+  size_t data_ = 0;                     // the draft of uneven data; as many as there are: none
+  double shortest_ns_ = 0;
+  WorldTimes each_, together_;
+  World all_;                  // without all that was kept
+  std::vector<size_t> taken_;  // drafts, in the order of list_.causes
+  std::vector<std::pair<Cause, const CauseWorld*>> little_;
+  std::vector<Joint> joints_;
+  std::vector<AccountLine> left_;
+};
 
 struct CausesFact {
   using Value = CauseList;
   static Value make(const Run& run) {
     const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
-    return made.graph ? search(run, *made.graph, false) : CauseList{};
+    return made.graph ? Search(run, *made.graph, false).list() : CauseList{};
   }
 };
 
@@ -531,6 +638,6 @@ struct CausesFact {
 
 const CauseList& causes_of(const Run& run) { return run.fact<CausesFact>(); }
 
-CauseList find_slow_links(const Run& run, const StepGraph& graph) { return search(run, graph, true); }
+CauseList find_slow_links(const Run& run, const StepGraph& graph) { return Search(run, graph, true).list(); }
 
 }  // namespace stageline
