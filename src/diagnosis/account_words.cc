@@ -23,29 +23,30 @@ AccountPart part_of(const AccountLine& line, bool rows_missing = false) {
 
 }  // namespace
 
-double dealt_ns(const CauseList& causes) {
-  double jitter_ns = 0, dealt = 0;
-  for (const AccountLine& line : causes.left)
-    if (line.id == "jitter") jitter_ns += line.ns;
+std::vector<AccountLine> undealt(const CauseList& causes) {
+  double dealt = 0;
   for (const Cause& cause : causes.causes)
     if (cause.kind == CauseKind::kLongSequences) dealt += std::max(0.0, cause.saving_ns - cause.lost_ns);
-  return std::clamp(dealt, 0.0, std::max(0.0, jitter_ns));
+  std::vector<AccountLine> lines = causes.left;
+  for (const std::string_view id : {"jitter", "replica-jitter"})
+    for (AccountLine& line : lines) {
+      if (line.id != id) continue;
+      const double off = std::clamp(dealt, 0.0, std::max(0.0, line.ns));
+      line.ns -= off, dealt -= off;
+    }
+  return lines;
 }
 
 Account account_of(const CauseList& causes, const std::set<std::string_view>& told, const AccountFacts& facts) {
   Account account;
   if (!(causes.step_ns > 0) || causes.left.empty()) return account;
+  const std::vector<AccountLine> left = undealt(causes);
   double named = causes.step_ns - causes.schedule_ns;
-  for (const AccountLine& line : causes.left) named -= line.ns;
-  const double dealt = dealt_ns(causes);
-  named += dealt;
+  for (const AccountLine& line : left) named -= line.ns;
   const double uneven_ns = std::clamp(facts.uneven_replicas_ns, 0.0, std::max(0.0, causes.schedule_ns));
   for (const auto& [id, ns] : {std::pair("schedule", causes.schedule_ns - uneven_ns), std::pair("named", named)})
     account.parts.push_back(part_of({id, "", CellKind::kOther, ns}));
-  for (const AccountLine& line : causes.left) {
-    account.parts.push_back(part_of(line, facts.rows_missing));
-    if (line.id == "jitter") account.parts.back().ns -= dealt;
-  }
+  for (const AccountLine& line : left) account.parts.push_back(part_of(line, facts.rows_missing));
   if (uneven_ns > 0) account.parts.push_back(part_of({"replicas", "", CellKind::kOther, uneven_ns}));
   std::stable_sort(account.parts.begin() + 2, account.parts.end(),
                    [](const AccountPart& a, const AccountPart& b) { return a.ns > b.ns; });
@@ -59,8 +60,8 @@ Account account_of(const CauseList& causes, const std::set<std::string_view>& to
     lines += words("account.line", args);
   }
   if (lines.empty()) return account;
-  const Text left = words("account.left", Args().set("lines", lines));
-  account.left_en = left.en, account.left_zh = left.zh;
+  const Text said = words("account.left", Args().set("lines", lines));
+  account.left_en = said.en, account.left_zh = said.zh;
   return account;
 }
 

@@ -31,8 +31,8 @@ struct AccountFacts {
 };
 Account account_of(const CauseList& causes, const std::set<std::string_view>& told, const AccountFacts& facts);
 
-// Of the jitter that is left, what the price of long sequences holds already: dealt evenly they take that away too,
-// beyond what they cost as against the usual length. Counted with the findings.
-double dealt_ns(const CauseList& causes);
+// CauseList::left without what the price of long sequences holds already: dealt evenly they take jitter away too,
+// beyond what they cost as against the usual length. That counts with the findings.
+std::vector<AccountLine> undealt(const CauseList& causes);
 
 }  // namespace stageline

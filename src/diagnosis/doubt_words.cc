@@ -31,7 +31,9 @@ Text doubt_words(const CauseList& causes) {
   for (const Cause& c : causes.causes)
     if (c.kind == CauseKind::kRouting && c.guessed && 2 * c.error_ns >= kLeastLost * causes.step_ns)
       return words("doubt.estimate", args.set("share", percent(2 * c.error_ns / causes.step_ns)));
-  const double jitter = left_share(causes, "jitter") - dealt_ns(causes) / causes.step_ns;
+  double jitter = 0;
+  for (const AccountLine& line : undealt(causes))
+    if (line.id == "jitter") jitter += line.ns / causes.step_ns;
   if (jitter < kLargePart) return {};
   return words("doubt.jitter", args.set("share", percent(jitter)));
 }

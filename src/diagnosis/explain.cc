@@ -161,7 +161,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
         if (!coverage.holed() && micro_batch_range(trace).between_ranks)
           facts.uneven_replicas_ns = part_share(known.headline, "replicas") * causes.step_ns;
         for (const Finding& f : shares.list)
-          if (f.id == "replicas.wait") told.insert("replicas");
+          if (f.id == "replicas.wait") told.insert({"replicas", "replica-jitter"});
         e.account = account_of(causes, told, facts);
       }
       if (whole && (with_offers || has_slow_stage(causes))) {

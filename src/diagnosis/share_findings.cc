@@ -1,6 +1,8 @@
 #include "diagnosis/share_findings.h"
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <string_view>
@@ -11,6 +13,7 @@
 #include "base/words.h"
 #include "model/finding_words.h"
 #include "model/stage_costs.h"
+#include "model/statistics.h"
 
 namespace stageline {
 
@@ -30,9 +33,19 @@ double left_share(const CauseList& causes, std::string_view id) {
 
 namespace {
 
-Finding of_share(const char* id, double share, double step_ns) {
+// The standard error of left_share(), in ns of a step; 0 where one step tells none.
+double left_error_ns(const CauseList& causes, std::initializer_list<std::string_view> ids) {
+  double variance = 0;
+  for (const AccountLine& line : causes.left)
+    if (std::find(ids.begin(), ids.end(), line.id) != ids.end() && line.error_ns > 0)
+      variance += line.error_ns * line.error_ns;
+  return std::sqrt(variance);
+}
+
+Finding of_share(const char* id, double share, double step_ns, double error_ns) {
   Finding f;
   f.id = id;
+  f.uncertainty_ns = error_ns > 0 ? error_ns : 0;
   f.weight = share;
   f.value = percent(share);
   set_note(f, words("note.step"));
@@ -70,10 +83,12 @@ struct LastReplica {
   int64_t replicas = 0;
   int64_t last_in = 0, steps = 0, others = 0;  // steps in which it is; all; how many replicas are last in some step
   double median_wait_ns = 0;                   // of the median replica, a step
+  double error_ns = 0;                         // its standard error over steps; NaN for one
 };
 LastReplica last_replica(const StepGraph& graph) {
   std::map<int32_t, int64_t> last_in;
   LastReplica found;
+  std::vector<double> median_waits;  // by step
   for (const GraphStep& step : graph.steps) {
     std::map<int32_t, int64_t> ends;  // by replica
     for (uint32_t op = step.begin; op < step.end; ++op)
@@ -89,9 +104,10 @@ LastReplica last_replica(const StepGraph& graph) {
     ++last_in[last->first];
     std::vector<double> waits;
     for (const auto& [dp, end] : ends) waits.push_back(static_cast<double>(last->second - end));
-    found.median_wait_ns += median_of(std::move(waits));
+    median_waits.push_back(median_of(std::move(waits)));
   }
-  found.median_wait_ns /= static_cast<double>(std::max<int64_t>(found.steps, 1));
+  if (!median_waits.empty()) found.median_wait_ns = mean_of(median_waits);
+  found.error_ns = sample_std(median_waits) / std::sqrt(static_cast<double>(median_waits.size()));
   found.others = static_cast<int64_t>(last_in.size());
   for (const auto& [dp, count] : last_in)
     if (count > found.last_in) found.dp = dp, found.last_in = count;
@@ -130,7 +146,7 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
   // What holds the last one up has a finding of its own; what holds all of them up is none of that.
   for (const Cause& c : causes.causes)
     if (is_of_a_replica(c) && 2 * c.lost_ns >= share * causes.step_ns) return;
-  Finding f = of_share("replicas.wait", share, causes.step_ns);
+  Finding f = of_share("replicas.wait", share, causes.step_ns, last.error_ns);
   say(f, "replicas.wait", args.set("share", percent(share)));
   f.evidence = {"waterfall", "waterfall-steps"};
   out.list.push_back(std::move(f));
@@ -163,9 +179,11 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     const bool by_links = std::any_of(causes.causes.begin(), causes.causes.end(), [](const Cause& c) {
       return c.kind == CauseKind::kSlowLink || c.kind == CauseKind::kMessageTail;
     });
+    double error_ns = left_error_ns(causes, {"message"});
     // As of every cause, what it costs in the run as it was; what links are named for is told there.
-    if (!by_links && causes.messages_ns > 0) messages = causes.messages_ns / causes.step_ns;
-    Finding f = of_share("messages.slow", messages, causes.step_ns);
+    if (!by_links && causes.messages_ns > 0)
+      messages = causes.messages_ns / causes.step_ns, error_ns = causes.messages_error_ns;
+    Finding f = of_share("messages.slow", messages, causes.step_ns, error_ns);
     const bool pair = graph.stage_count == 2;
     f.cause = pair ? "messages link:0-1 link:1-0" : "messages";
     Args args;
@@ -178,7 +196,7 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     findings.push_back(std::move(f));
   }
   if (rest >= kLargePart) {
-    Finding f = of_share("unexplained", rest, causes.step_ns);
+    Finding f = of_share("unexplained", rest, causes.step_ns, left_error_ns(causes, {"late", "rest"}));
     say(f, "unexplained", Args().set("share", f.value).flag("more", !causes.causes.empty()));
     f.evidence = {"theory", "late-reasons"};
     findings.push_back(std::move(f));

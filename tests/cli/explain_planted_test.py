@@ -230,6 +230,17 @@ class ExplainPlanted(Case):
         found = self.told('moving', Planted(**dict(WELL, dp=4, steps=12), cost=lambda st, d, s, k, mb: 1.5 if (st * 5 + 3) % 4 == d else 1, tail=lambda s: (200.0, 3.0)))[1]
         self.assertEqual([f['id'] for f in found['findings']][:2], ['tail.exposed', 'replicas.wait'])
 
+    def test_what_replicas_wait_by_turns_is_counted_once(self):
+        slow = lambda st, d, s, k, mb: 1.4 if (st * 5 + 3) % 4 == d else 1  # noqa: E731
+        found = self.told('turns', Planted(**dict(WELL, dp=4, steps=12), cost=slow))[1]
+        self.assertEqual([f['id'] for f in found['findings']], ['replicas.wait'])
+        self.assertGreater(found['findings'][0]['uncertainty_ns'], 0)
+        lines = {part['id']: part['ns'] for part in found['account']}
+        self.assertAlmostEqual(sum(part['ns'] for part in found['account']), found['step_ns'], delta=10)
+        self.assertGreater(lines['replica-jitter'], 0.15 * found['step_ns'])
+        self.assertLess(lines['jitter'], 0.02 * found['step_ns'])
+        self.assertNotIn('itter', found['closing_en'])
+
     def test_a_hang_is_told_with_its_own_length(self):
         hang = lambda st, d, a, b, mb, k: 3000 if (st, a, b, mb, k) == (4, 1, 2, 3, 'F') else 0.001 * chance(st, d, a, b, mb, k)  # noqa: E731
         found = self.told('hangs', Planted(**dict(WELL, dp=4, messages=True), message=hang))[1]['findings'][0]

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "base/parallel.h"
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/cause_drafts.h"
 #include "diagnosis/causes/order_cause.h"
@@ -145,8 +147,50 @@ double error_of(const std::vector<double>& values) {
   return sample_std(values) / std::sqrt(static_cast<double>(values.size()));
 }
 
+// Replicas that are slow by turns: in each step that counts, every replica's compute as long as its places' means
+// together. The others wait for the last one of a step, whichever that is.
+class EvenReplicas {
+ public:
+  // `place_ns`: means by place; `place_of(op)`: UINT32_MAX where an operation has none.
+  template <class PlaceOf>
+  EvenReplicas(const CauseScene& scene, const Worlds& worlds, const std::vector<const CauseWorld*>& without,
+               const std::vector<double>& place_ns, const PlaceOf& place_of)
+      : graph_(scene.graph) {
+    std::map<int32_t, size_t> number;  // by replica
+    for (const Part& part : scene.trace.parts)
+      replica_of_.push_back(number.try_emplace(part.dp, number.size()).first->second);
+    replicas_ = number.size();
+    if (replicas_ < 2) return;
+    factor_.assign(graph_.steps.size() * replicas_, 1);
+    parallel_for(graph_.steps.size(), [&](size_t s) {
+      if (!scene.counts[s]) return;
+      std::vector<double> own_ns(replicas_), mean_ns(replicas_);
+      for (uint32_t op = graph_.steps[s].begin; op < graph_.steps[s].end; ++op) {
+        const uint32_t place = place_of(op);
+        if (place == UINT32_MAX) continue;
+        double dur = 0, delay = 0;
+        worlds.operation(op, without, dur, delay);
+        own_ns[replica(op)] += dur, mean_ns[replica(op)] += place_ns[place];
+      }
+      for (size_t r = 0; r < replicas_; ++r)
+        if (own_ns[r] > 0) factor_[s * replicas_ + r] = mean_ns[r] / own_ns[r];
+    });
+  }
+  bool any() const { return !factor_.empty(); }
+  double factor(uint32_t op) const { return factor_[step_of(graph_, op) * replicas_ + replica(op)]; }
+
+ private:
+  size_t replica(uint32_t op) const { return replica_of_[static_cast<size_t>(graph_.part[op])]; }
+
+  const StepGraph& graph_;
+  std::vector<size_t> replica_of_;  // by part
+  size_t replicas_ = 0;
+  std::vector<double> factor_;  // step · replicas + replica; empty where there is one replica
+};
+
 // What is left of the steps once all that is named is gone, told apart by replays with more and more of the real times,
-// as the waterfall's: each kind of cell at its mean, each place at its own, each cell, messages, late starts.
+// as the waterfall's: each kind of cell at its mean, each place at its own, each cell (what makes a whole replica slow
+// in some steps for itself), messages, late starts.
 void account_for_rest(const CauseScene& scene, const Worlds& worlds, const std::vector<const CauseWorld*>& all,
                       const std::vector<bool>& counts, std::vector<AccountLine>& left) {
   const StepGraph& g = scene.graph;
@@ -185,14 +229,20 @@ void account_for_rest(const CauseScene& scene, const Worlds& worlds, const std::
   const CauseWorld by_kind = [&](uint32_t op, double& dur, double&) {
     if (const uint32_t place = place_of(op); place != UINT32_MAX) dur = kind_ns[place % CellTimes::kKinds];
   };
-  std::vector<std::vector<const CauseWorld*>> levels(5, all);
+  const EvenReplicas even(scene, worlds, all, place_ns, place_of);
+  const CauseWorld by_replica = [&](uint32_t op, double& dur, double&) {
+    if (even.any() && place_of(op) != UINT32_MAX) dur *= even.factor(op);
+  };
+  std::vector<std::vector<const CauseWorld*>> levels(6, all);
   for (size_t l = 1; l < levels.size(); ++l) levels[l].push_back(&prompt);
   for (size_t l = 2; l < levels.size(); ++l) levels[l].push_back(&at_once);
-  levels[3].push_back(&by_place), levels[4].push_back(&by_kind);
+  levels[3].push_back(&by_replica), levels[4].push_back(&by_place), levels[5].push_back(&by_kind);
   const WorldTimes replayed = worlds.replay(levels);
   for (size_t l = 0; l + 1 < levels.size(); ++l) {
-    constexpr std::array<std::string_view, 4> kIds = {"late", "message", "jitter", "imbalance"};
-    left.push_back({kIds[l], "", CellKind::kOther, mean_of(gains_of(replayed, l, l + 1, counts))});
+    constexpr std::array<std::string_view, 5> kIds = {"late", "message", "replica-jitter", "jitter", "imbalance"};
+    if (l == 2 && !even.any()) continue;
+    const std::vector<double> gains = gains_of(replayed, l, l + 1, counts);
+    left.push_back({kIds[l], "", CellKind::kOther, mean_of(gains), error_of(gains)});
   }
 }
 
@@ -311,7 +361,8 @@ class Search {
     };
     worlds.push_back({&at_once});
     each_ = model_->replay(worlds);
-    list_.messages_ns = gain(each_, 0, worlds.size() - 1).ns;
+    const Gain of_messages = gain(each_, 0, worlds.size() - 1);
+    list_.messages_ns = of_messages.ns, list_.messages_error_ns = of_messages.error_ns;
   }
 
   void add_worlds_of_kind(CauseKind kind, std::vector<World>& worlds) {

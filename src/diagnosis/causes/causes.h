@@ -28,11 +28,13 @@ namespace stageline {
 
 // What a step holds beside what its compute and its schedule take and what causes are named for: a line of the account.
 struct AccountLine {
-  // "imbalance", "jitter", "message", "late", "tail", "between", "rest": what the replays do not return
+  // "imbalance", "jitter", "replica-jitter" (replicas that are slow by turns), "message", "late", "tail", "between",
+  // "rest": what the replays do not return
   std::string_view id;
   std::string name;                  // of a tail or a gap: the collective, the phase
   CellKind kind = CellKind::kOther;  // of a tail
   double ns = 0;                     // of the mean step; below 0 as in the waterfall
+  double error_ns = 0;               // its standard error over steps, where replays tell it; NaN for one step
 };
 
 struct CauseList {
@@ -50,7 +52,8 @@ struct CauseList {
   std::vector<int32_t> step_numbers;  // by step of the graph: what Cause::course counts
   // schedule_ns + together_ns (but for what a few steps alone lost) + these = step_ns.
   std::vector<AccountLine> left;
-  double messages_ns = 0;  // without all messages, the rest as it was; what of that other causes name is in it
+  // Without all messages, the rest as it was; what of that other causes name is in it. And its standard error.
+  double messages_ns = 0, messages_error_ns = 0;
   double schedule_ns = 0;  // what compute and the schedule's own waiting take, with equal stages and no messages
   // Those that cost it only once the others are gone, which hide them; lost_ns is of such a step; the largest first.
   std::vector<Cause> hidden;
