@@ -113,7 +113,7 @@ void read_with(const Reader& reader, const TempFolder& folder, const Source& sou
     return;
   }
   const bool has_rows = std::any_of(trace->parts.begin(), trace->parts.end(), [](const Part& part) {
-    return part.slices.size() > 0 || !part.marks.empty() || !part.counters.empty();
+    return part.slices.size() > 0 || !part.marks.empty() || !part.counters.empty() || !part.allocator.empty();
   });
   FUZZ_CHECK(trace->cells.size() > 0 || has_rows, reader.name);
   look_at(*trace, folder, how, exporter);

@@ -26,6 +26,7 @@ JOBS = int(os.environ.get("STAGELINE_FUZZ_JOBS") or min(2, os.cpu_count() or 1))
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files in memory, where there are such
 KEPT, HOURS = HERE / "corpus", HERE / "hours.json"  # in the tree
 MOST_KEPT_BYTES = 4096  # of an input that is kept there: long ones reach little more
+KEPT_BYTES = 40_000  # of all that is kept for a fuzzer: the tree is no place for megabytes
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"]
 SIMULATED = [  # schedule, stages, micro-batches, steps
     ("1f1b", 2, 3, 2), ("fthenb", 2, 2, 1), ("eager-1f1b", 3, 4, 1), ("vpp", 2, 4, 1), ("zb-h1-paddle", 2, 3, 1),
@@ -135,7 +136,8 @@ def run(build, name, reader, seconds, seeds):
 
 
 def keep_corpus(build, name, reader):
-    """Copies into the tree what reaches code that its own inputs do not: libFuzzer's merge keeps the smallest of each."""
+    """Copies into the tree what reaches code that its own inputs do not: libFuzzer's merge keeps the smallest of each. Of more than fits
+    the smallest stay."""
     slug = f"{name}-{reader}" if reader else name
     kept, corpus = KEPT / slug, build / "fuzz/corpus" / slug
     kept.mkdir(parents=True, exist_ok=True)
@@ -145,7 +147,16 @@ def keep_corpus(build, name, reader):
                           env=environment, capture_output=True, text=True, errors="replace")
     if done.returncode != 0:
         print(f"{slug}: the corpus could not be minimised\n{done.stderr[-1000:]}", file=sys.stderr)
+    drop_largest(kept)
     return len(list(kept.iterdir())) - before
+
+
+def drop_largest(kept):
+    room = KEPT_BYTES
+    for path in sorted(kept.iterdir(), key=lambda p: (p.stat().st_size, p.name)):
+        room -= path.stat().st_size
+        if room < 0:
+            path.unlink()
 
 
 def count_hours(results):

@@ -63,6 +63,7 @@ TEST_CASE("numbers for prose") {
   CHECK(human_duration(2.2134e9) == "2.21\u202fs");
   CHECK(human_duration(8.5 * 86'400e9) == "8.5\u202fdays");
   CHECK(human_duration(138'557'450'644'882e3) == "1604\u202fdays");
+  CHECK(human_duration(-2.4e179) == "-1 000 000 000 000 000 000 days");
   CHECK(human_duration(66.84e6) == "66.8\u202fms");
   CHECK(human_duration(19e3) == "19.0\u202fµs");
   CHECK(human_duration(420) == "420\u202fns");
