@@ -16,7 +16,7 @@ struct EdgeTransfer {
   bool operator<(const EdgeTransfer& o) const { return std::tie(from, to, ns) < std::tie(o.from, o.to, o.ns); }
 };
 
-// Of every matched message.
+// Returns one transfer for every matched message.
 std::vector<EdgeTransfer> recorded(const Trace& trace) {
   std::vector<EdgeTransfer> out;
   if (trace.messages_are_calls || !trace.comparable() ||
@@ -35,7 +35,7 @@ std::vector<EdgeTransfer> recorded(const Trace& trace) {
   return out;
 }
 
-// Medians of equal pairs, which stand together by value.
+// Adds the median of every pair; `sorted` holds the transfers of one pair next to each other, ascending in time.
 void add_medians(const std::vector<EdgeTransfer>& sorted, bool by_messages, std::vector<EdgeLatency>& out) {
   for (size_t i = 0; i < sorted.size();) {
     size_t end = i;
@@ -59,7 +59,7 @@ EdgeLatencies::EdgeLatencies(const Trace& trace, std::vector<GapSample> samples)
   for (const GapSample& sample : samples) values.push_back({sample.from, sample.to, sample.median_ns});
   std::sort(values.begin(), values.end());
   add_medians(values, false, edges_);
-  // Of a pair that has both, the messages come first and stay.
+  // A pair that has both keeps the value of its messages: it was added first, and the sort is stable.
   std::stable_sort(edges_.begin(), edges_.end(), by_pair);
   edges_.erase(std::unique(edges_.begin(), edges_.end(),
                            [](const EdgeLatency& a, const EdgeLatency& b) { return a.from == b.from && a.to == b.to; }),

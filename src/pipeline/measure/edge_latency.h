@@ -14,8 +14,8 @@ struct EdgeLatency {
   bool by_messages = false;
 };
 
-// One pipeline's evidence: the median of the gaps between the end of a producer and the start of the cell that had
-// nothing else to wait for.
+// What one pipeline says of a pair: the median of the gaps between the end of a producer and the start of a cell that
+// had nothing else to wait for.
 struct GapSample {
   int32_t from = 0, to = 0;
   double median_ns = 0;
@@ -24,11 +24,11 @@ struct GapSample {
 
 class EdgeLatencies {
  public:
-  // Recorded messages first: the median of receive's end − max(start of send, start of receive), on common time. Else
-  // the median over pipelines of their medians of gaps. Less than nothing is nothing: clocks are not that good.
-  // O(messages log messages + samples log samples).
+  // A pair with recorded messages takes their median of receive's end − max(start of send, start of receive), on common
+  // time. Any other pair takes the median over pipelines of their medians of gaps. Clocks are only nearly aligned, so a
+  // negative median counts as 0. O(messages log messages + samples log samples).
   EdgeLatencies(const Trace& trace, std::vector<GapSample> samples);
-  // By pair; the median of all pairs where this one is unknown. O(log pairs).
+  // The latency of a pair; where the pair is unknown, the median of all pairs. O(log pairs).
   double of(int32_t from, int32_t to) const;
   bool knows(int32_t from, int32_t to) const;
   const std::vector<EdgeLatency>& edges() const { return edges_; }
@@ -36,7 +36,7 @@ class EdgeLatencies {
 
  private:
   const EdgeLatency* find(int32_t from, int32_t to) const;
-  std::vector<EdgeLatency> edges_;  // by (from, to)
+  std::vector<EdgeLatency> edges_;  // sorted by (from, to)
   double median_ns_ = 0;
 };
 

@@ -37,13 +37,13 @@ std::string_view frontier_phase_name(FrontierPhase phase) {
 
 Frontier frontier_of(const Trace& trace, const std::vector<int32_t>& without) {
   const Cells& cells = trace.cells;
-  std::map<std::pair<int32_t, int32_t>, Furthest> pipelines;  // by step, replica
+  std::map<std::pair<int32_t, int32_t>, Furthest> pipelines;  // key: step, replica
   size_t i = 0;
   for (const RankPhases& rank : rank_phases(trace)) {
     if (std::binary_search(without.begin(), without.end(), rank.step)) continue;
     const Part& part = trace.parts[static_cast<size_t>(rank.part)];
     if (part.stage == kUnknown) continue;
-    // Both are ordered by step, then rank.
+    // Phases and cells are both ordered by step, then rank, so one pass over the cells serves all ranks.
     const auto key = [&](size_t cell) { return std::pair(cells.step[cell], cells.part[cell]); };
     const std::pair<int32_t, int32_t> wanted(rank.step, rank.part);
     while (i < cells.size() && key(i) < wanted) ++i;

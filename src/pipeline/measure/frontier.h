@@ -5,9 +5,9 @@
 //     rank 0  ├ before ┼ warm-up ───────┼ steady ───┼ cool-down ──────┼ after ┤
 //     rank 1  ├ before ┼ warm-up ┼ steady ────┼ cool-down ┼ after ────────────┤
 //
-// The frontier at the end of a phase is the longest of these times over the ranks. It only grows, and what it grows by
-// in a phase is exposed there: the sum is the longest that any rank has of the step. Waiting is in it; whose it is, the
-// replays of pipeline/measure/waterfall.h say.
+// The frontier at the end of a phase is the longest of these times over the ranks. It never falls, and what a phase
+// adds to it is the time exposed in that phase; the five together are the longest time that any rank spends in the
+// step. Waiting is included; whose fault it is, the replays of pipeline/measure/waterfall.h tell.
 #pragma once
 
 #include <array>
@@ -24,18 +24,18 @@ inline constexpr size_t kFrontierPhases = 5;
 std::string_view frontier_phase_name(FrontierPhase phase);  // "before", "warm-up", …
 
 struct FrontierSum {
-  double exposed_ns = 0;     // mean over pipelines: what the frontier grows by
-  int32_t stage = kUnknown;  // the one that is the frontier most often; of equally frequent ones the first
-  double stage_share = 0;    // of the pipelines
+  double exposed_ns = 0;     // mean over pipelines of what the phase adds to the frontier
+  int32_t stage = kUnknown;  // the stage that is the frontier in most pipelines; of equally frequent ones the first
+  double stage_share = 0;    // share of the pipelines in which `stage` is the frontier
 };
 
 struct Frontier {
   std::array<FrontierSum, kFrontierPhases> phases;
-  int64_t pipelines = 0;  // (step, replica) with phases
+  int64_t pipelines = 0;  // number of (step, replica) that have phases
 };
 
-// Messages do not count. Steps in `without` (ascending), ranks without forwards or backwards and ranks whose stage is
-// unknown are left out. Expects sorted cells. O(cells).
+// Message cells are ignored. Steps in `without` (ascending), ranks without forwards or backwards and ranks whose stage
+// is unknown are left out. Expects sorted cells. O(cells).
 Frontier frontier_of(const Trace& trace, const std::vector<int32_t>& without);
 
 }  // namespace stageline

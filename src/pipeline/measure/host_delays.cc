@@ -8,11 +8,11 @@
 namespace stageline {
 namespace {
 
-constexpr double kTimesUsual = 5;      // a pause, of the upper quartile of its sort
-constexpr double kLateShare = 0.02;    // of the usual cell
-constexpr double kLateTimesUsual = 3;  // of what other ranks have
+constexpr double kTimesUsual = 5;      // least delay of a pause, in upper quartiles of its sort
+constexpr double kLateShare = 0.02;    // least late_ns of a late launch, as a share of the rank's usual cell
+constexpr double kLateTimesUsual = 3;  // and in multiples of what other ranks have
 constexpr double kLeastLateNs = 10'000;
-constexpr size_t kSorts = 3;  // waited last for: its own rank, a forward message, a backward message
+constexpr size_t kSorts = 3;  // what a cell waited for last: its own rank, a forward message, a backward message
 
 double nearest_quantile(std::vector<double>& values, double share) {
   if (values.empty()) return 0;

@@ -1,4 +1,4 @@
-// What cells start later than they could: pauses (few, long) and late launches (all of them).
+// How much later cells start than they could: pauses (few and long) and late launches (every cell a little).
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,26 @@
 namespace stageline {
 
 struct RankDelays {
-  int64_t cells = 0;                 // compute cells but the first of a step, which waits for data and the step before
-  double late_ns = 0;                // lower quartile of their delays: what nearly all of them have
-  bool late = false;                 // that is a late launch: beside its cells, and beside what other ranks have
+  int64_t cells = 0;   // compute cells except the first of each step, which waits for data and for the step before
+  double late_ns = 0;  // lower quartile of their delays: three of four cells are at least this late
+  // Whether late_ns counts as a late launch: it is large beside the rank's cells and beside other ranks' delays.
+  bool late = false;
   double pause_ns = 0;               // sum of the pauses
   std::vector<int64_t> pause_at_ns;  // starts of the cells after a pause, ascending, on common time
 };
 
 struct HostDelays {
   std::vector<RankDelays> ranks;    // by part
-  std::vector<double> pause_of_op;  // by operation: what of its delay is a pause; 0
+  std::vector<double> pause_of_op;  // for each operation, the part of its delay that is a pause, or 0
   double usual_late_ns = 0;         // median over ranks of late_ns
 };
 
-inline constexpr double kPauseShare = 0.25;  // of the usual cell of its rank
+inline constexpr double kPauseShare = 0.25;  // share of the usual cell of its rank
 
-// A pause: a delay of at least a quarter of the rank's usual cell (kPauseShare), and at least five times the upper
-// quartile of delays of its rank and sort – after a message forward, backward, or after its own rank – so that a slow
-// link, which delays a whole sort, is none. Steps that do not count have none, nor cells whose input was not read or
-// that are there twice. O(ops log ops).
+// A delay is a pause when it is at least a quarter of the rank's usual cell (kPauseShare) and at least five times the
+// upper quartile of the delays of its rank and sort. The sort is what the cell waited for last: a forward message, a
+// backward message or its own rank. A slow link delays all cells of a sort and so is no pause. Steps that do not count
+// have no pauses, nor have cells whose input was not read or that occur twice. O(ops log ops).
 HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage);
 
 }  // namespace stageline

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
 
-// Messages by (step, part, kind, micro-batch, chunk).
+// Finds message cells by (step, part, kind, micro-batch, chunk).
 class Messages {
  public:
   explicit Messages(const Cells& cells) : cells_(cells) {
@@ -26,8 +26,8 @@ class Messages {
     });
   }
 
-  // End of the last such message that ended by then; INT64_MIN when there is none. A message whose chunk nobody knows
-  // serves any.
+  // End of the last message of this kind for the cell's work that ended by `by_ns`; INT64_MIN when there is none. A
+  // message with an unknown chunk matches every chunk.
   int64_t end(const Cell& of, CellKind kind, int64_t by_ns) const {
     int64_t best = INT64_MIN;
     for (const int32_t chunk : {of.chunk, kUnknown}) {
@@ -52,7 +52,7 @@ class Messages {
   std::vector<uint32_t> rows_;
 };
 
-// Lane of a slice of a part; -1: none.
+// Index of the lane that holds a slice of a part; -1 when none does.
 int32_t lane_of(const Part& part, uint32_t slice) {
   if (slice == kNoSlice) return -1;
   const auto after = std::upper_bound(part.lanes.begin(), part.lanes.end(), size_t{slice},
@@ -61,7 +61,8 @@ int32_t lane_of(const Part& part, uint32_t slice) {
   return static_cast<int32_t>(after - 1 - part.lanes.begin());
 }
 
-// Operators that a host thread sits in while torch communicates, and its mark of a receive that is under way.
+// Marks names of operators that a host thread sits in while torch communicates, and torch's mark for a receive under
+// way.
 std::vector<bool> waiting_names(const Trace& trace) {
   std::vector<bool> waiting(trace.names.size());
   for (StringId id = 0; id < waiting.size(); ++id)
@@ -69,9 +70,10 @@ std::vector<bool> waiting_names(const Trace& trace) {
   return waiting;
 }
 
-// How long a thread or stream of a rank was inside sends and receives: unions by (part, lane), with running sums. These
-// are message cells; and on the host threads of ranks without device work, which do nothing beside: torch's own
-// communication, and a cell's range before its first operator (it waits for its input there).
+// How long a thread or stream of a rank was inside sends and receives: the union of these times for each (part, lane),
+// with running sums. They are the message cells and, on host threads of ranks without device work, which do nothing
+// else meanwhile, also torch's own communication and the part of a cell's range before its first operator, because the
+// cell waits there for its input.
 class Blocked {
  public:
   Blocked(const Trace& trace, const Cells& cells) {
@@ -144,7 +146,7 @@ class Blocked {
   std::set<int32_t> host_only_;
 };
 
-// When the host asked for the kernel that a cell begins with; INT64_MIN when the trace does not say.
+// When the host launched the kernel that a cell begins with; INT64_MIN when the trace does not say.
 int64_t launched_at(const Part& part, int64_t start_ns) {
   const Slices& s = part.slices;
   if (!s.has_facts() || s.partner.empty()) return INT64_MIN;
@@ -159,9 +161,9 @@ int64_t launched_at(const Part& part, int64_t start_ns) {
   return INT64_MIN;
 }
 
-// What one token waited for.
+// What one cell (a token of a list) waited for, and the parts of its gap.
 struct Wait {
-  uint32_t token = kNone;  // of the group, as in RankLists::tokens
+  uint32_t token = kNone;  // an index into RankLists::tokens, of the same group
   bool on_rank = false;
   int64_t gap_ns = 0, message_ns = 0, launch_ns = 0, blocked_ns = 0;
   int64_t unexplained_ns() const { return gap_ns - message_ns - launch_ns - blocked_ns; }
@@ -179,7 +181,7 @@ void add_chain(const LateChain& own, LateChain& sum) {
   sum.slack_ns += own.slack_ns;
 }
 
-// What all steps and replicas are looked at with. References must outlive it.
+// What is shared while all steps and replicas are looked at. The references must outlive it.
 struct Scene {
   Scene(const Trace& of, const TheoryRun& its)
       : trace(of),
@@ -213,7 +215,7 @@ std::vector<Group> groups_of(const TheoryRun& run) {
   for (size_t first = 0; first < run.lists.lists.size();) {
     const size_t last = run.lists.group_end(first);
     const RankList& list = run.lists.lists[first];
-    // Groups without any cell in theory have no TheoryStep.
+    // A group of which theory places no cell has no TheoryStep.
     while (step < run.theory.steps.size() &&
            std::pair(run.theory.steps[step].step, run.theory.steps[step].dp) < std::pair(list.step, list.dp))
       ++step;
@@ -225,7 +227,7 @@ std::vector<Group> groups_of(const TheoryRun& run) {
   return groups;
 }
 
-// Adds what it finds to `out`; without `least_ns` to its chain alone.
+// Adds what it finds to `out`; without `least_ns` only to its chain.
 class Finder {
  public:
   Finder(const Scene& scene, std::optional<int64_t> least_ns, LateCells& out)
@@ -257,13 +259,13 @@ class Finder {
                static_cast<size_t>(vstages_) +
            static_cast<size_t>(vstage);
   }
-  // Slot of a token's own work, or with `by` of the virtual stage so many further on; SIZE_MAX outside.
+  // Slot of a token's own work or, with `by`, of the virtual stage that many further on; SIZE_MAX outside the schedule.
   size_t slot_of(const RankList& list, const WorkToken& t, bool backward, int32_t by) const {
     if (t.micro_batch < 0 || t.micro_batch >= micro_batches_ || t.chunk < 0 || t.chunk >= schedule_->sizes.chunks)
       return SIZE_MAX;
     const int32_t vstage = virtual_stage(*schedule_, list.stage, t.chunk) + by;
     if (vstage < 0 || vstage >= vstages_) return SIZE_MAX;
-    // Of two directions the micro-batch tells which.
+    // With two directions a virtual stage occurs twice, but its micro-batches differ, so slots do not collide.
     return slot(backward, vstage, t.micro_batch, position_[static_cast<size_t>(list.part)]);
   }
 
@@ -319,7 +321,7 @@ class Finder {
   }
 
   void list_waits(const RankList& list, const TheoryStep& theory) {
-    uint32_t before = kNone;  // of the tokens so far the one that ends last
+    uint32_t before = kNone;  // of the tokens so far, the one that ends last
     for (size_t t = list.begin; t < list.end; ++t) {
       const size_t halves = paired(list, t) ? 2 : 1;
       Wait wait{before, before != kNone};
@@ -360,7 +362,8 @@ class Finder {
       here = std::max(here, came);
     }
     wait.message_ns = here - ready;
-    int64_t stamp = trace_.cells.start_ns[lists_.cell[token]];  // slices are on the rank's own clock
+    // Slices are on the rank's own clock, so the cell's raw stamp is needed.
+    int64_t stamp = trace_.cells.start_ns[lists_.cell[token]];
     if (halves == 2) stamp = std::min(stamp, trace_.cells.start_ns[lists_.cell[token + 1]]);
     int64_t launched = launched_at(trace_.parts[static_cast<size_t>(list.part)], stamp);
     if (launched != INT64_MIN) launched = trace_.common_ns(list.part, launched);
@@ -388,7 +391,7 @@ class Finder {
                    wait.message_ns,
                    wait.launch_ns,
                    wait.blocked_ns};
-    int64_t longest = late - wait.gap_ns;  // how late it would be had it started when it could
+    int64_t longest = late - wait.gap_ns;  // how late it would be, had it started as soon as it could
     if (wait.token != kNone && longest > 0)
       found.reason = wait.on_rank ? LateReason::kRank : LateReason::kProducer;
     else
@@ -412,7 +415,7 @@ class Finder {
     if (out_.cells.size() < kMostLateCells) out_.cells.push_back(found);
   }
 
-  // From the last cell of a step back to its first.
+  // Follows the chain of waits from the last cell of a step back to its first.
   void follow(uint32_t latest, const TheoryStep& theory) {
     LateChain own;
     uint32_t at = latest;
@@ -428,7 +431,8 @@ class Finder {
       own.launch_ns += static_cast<double>(wait.launch_ns);
       own.blocked_ns += static_cast<double>(wait.blocked_ns);
       own.unexplained_ns += static_cast<double>(wait.unexplained_ns());
-      if (wait.token == kNone || start(wait.token) >= start(at)) break;  // the beginning, or stamps that go in circles
+      // The chain's beginning, or stamps that contradict each other and would lead in circles.
+      if (wait.token == kNone || start(wait.token) >= start(at)) break;
       at = wait.token;
     }
     own.steps = 1;
@@ -448,12 +452,12 @@ class Finder {
   const Messages& messages_;
   const Blocked& blocked_;
   const std::vector<int32_t>& position_;
-  // Of the group at hand.
+  // State of the group at hand.
   const Schedule* schedule_ = nullptr;
   int32_t vstages_ = 0, micro_batches_ = 0;
   size_t base_ = 0;
   std::vector<uint32_t> done_;
-  std::vector<Wait> waits_;  // by token
+  std::vector<Wait> waits_;  // by token, counted from base_
 };
 
 }  // namespace

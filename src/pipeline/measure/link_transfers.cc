@@ -13,7 +13,7 @@ namespace {
 bool is_forward(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kRecvForward; }
 bool is_send(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kSendBackward; }
 
-// Bytes of the message that a cell is, as its profiler said.
+// Bytes of the message that a cell stands for, as its profiler recorded them; −1: not recorded.
 double message_bytes(const Trace& trace, uint32_t cell) {
   const uint32_t slice = cell < trace.cells.size() ? trace.cells.slice[cell] : kNoSlice;
   if (slice == kNoSlice) return -1;
@@ -23,7 +23,7 @@ double message_bytes(const Trace& trace, uint32_t cell) {
   return fact == facts.end() || fact->slice != slice ? -1 : static_cast<double>(fact->bytes);
 }
 
-// Whether the graph stands on mapped stamps: it takes stamps that agree with each other as they are.
+// Whether the graph's times are mapped ones: it keeps raw stamps where these agree with each other.
 bool stands_on_mapped(const Trace& trace, const StepGraph& graph) {
   if (trace.alignment != AlignState::kMapped) return false;
   for (const GraphStep& step : graph.steps)
@@ -44,7 +44,8 @@ void from_groups(const Trace& trace, const StepGraph& graph, LinkTransfers& out)
       if (end - i == 2 && is_message(graph.kind[i]) && is_message(graph.kind[i + 1]) &&
           is_send(graph.kind[i]) != is_send(graph.kind[i + 1])) {
         const uint32_t send = is_send(graph.kind[i]) ? i : i + 1, recv = send == i ? i + 1 : i;
-        // Sends and receives that go together in one kernel end together: the side that ended first tells.
+        // Sends and receives that one kernel runs together have one end, so the side that ended first gives the
+        // message's end.
         const int64_t took =
             std::min(graph.end_ns[send], graph.end_ns[recv]) - std::max(graph.start_ns[send], graph.start_ns[recv]);
         out.list.push_back({graph.part[send], graph.part[recv], step.step, is_forward(graph.kind[send]),
@@ -56,7 +57,7 @@ void from_groups(const Trace& trace, const StepGraph& graph, LinkTransfers& out)
     }
 }
 
-// Sends by where and when they ran, to find the one that a match knows by its times alone.
+// Finds sends by rank and times, since a match knows its send only by these.
 class Sends {
  public:
   explicit Sends(const Cells& cells) : cells_(cells) {
@@ -64,7 +65,7 @@ class Sends {
       if (is_send(cells.kind[i])) sends_.push_back(i);
     std::sort(sends_.begin(), sends_.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
   }
-  // kNoSlice: none ran there from then to then. Of several the one of this micro-batch.
+  // The send that ran on `part` from start_ns to end_ns; of several, the one of this micro-batch; kNoSlice: none.
   uint32_t find(int32_t part, int64_t start_ns, int64_t end_ns, int32_t micro_batch) const {
     const Key wanted = {part, start_ns, end_ns, INT32_MIN, 0};
     auto at =
@@ -105,7 +106,7 @@ void from_messages(const Trace& trace, LinkTransfers& out) {
 
 void from_gaps(const Trace& trace, LinkTransfers& out) {
   const Cells& cells = trace.cells;
-  // When a cell's own rank was free: the latest end of its compute cells before it.
+  // Since when a cell's own rank was free: the latest end of the compute cells before it.
   std::vector<int64_t> free_ns(cells.size(), INT64_MIN);
   for (size_t i = 0; i < cells.size();) {
     int64_t latest = INT64_MIN;
@@ -120,7 +121,7 @@ void from_gaps(const Trace& trace, LinkTransfers& out) {
     const int32_t from = cells.part[link.from_cell], to = cells.part[link.to_cell];
     if (from == to || cells.step[link.to_cell] == kUnknown) continue;
     const int64_t sent = trace.common_ns(from, cells.end_ns[link.from_cell]);
-    if (free_ns[link.to_cell] > sent) continue;  // it was busy, whatever the message did
+    if (free_ns[link.to_cell] > sent) continue;  // its rank was still busy, so it did not wait for the message
     const bool forward =
         cells.kind[link.from_cell] == CellKind::kForward ||
         (cells.kind[link.from_cell] == CellKind::kForwardBackward && cells.kind[link.to_cell] == CellKind::kForward);

@@ -16,9 +16,11 @@ namespace stageline {
 namespace {
 
 constexpr uint32_t kNoEdge = UINT32_MAX;
-constexpr double kEndsTogether = 0.25;  // of a transfer: sends end with their receives
-constexpr double kExplained = 1.5;      // of a transfer: what a cell starts later for its sake
-constexpr int64_t kLeastEdges = 2;      // of a class, to compare with
+// Share of a transfer within which a send and its receive count as ending together.
+constexpr double kEndsTogether = 0.25;
+// A cell waited for a message if it starts at most this many of the link's medians after the message began.
+constexpr double kExplained = 1.5;
+constexpr int64_t kLeastEdges = 2;  // links that a class needs so that one can be compared
 
 double edge_quantile(std::vector<double> values, double share) {
   if (values.empty()) return kNaN;
@@ -27,7 +29,7 @@ double edge_quantile(std::vector<double> values, double share) {
   return values[k];
 }
 
-// Of an even number the lower middle one: of two links the slow one must not drag the measure up.
+// Of an even number the lower middle one: of two links, the slow one must not raise the measure.
 double lower_median(std::vector<double> values) { return edge_quantile(std::move(values), 0.5); }
 
 struct StepMedian {
@@ -100,7 +102,8 @@ class LinkFinder {
   }
 
   void find_classes() {
-    std::map<std::pair<int32_t, bool>, std::vector<size_t>> classes;  // same machines first, forward first
+    // Links within a machine come first, forward ones first.
+    std::map<std::pair<int32_t, bool>, std::vector<size_t>> classes;
     for (size_t e = 0; e < out_.edges.size(); ++e) {
       const Part &a = part(out_.edges[e].from_part), &b = part(out_.edges[e].to_part);
       const int32_t hosts = a.machine == kUnknown || b.machine == kUnknown ? -1 : a.machine == b.machine ? 1 : 0;
@@ -136,8 +139,8 @@ class LinkFinder {
     });
   }
 
-  // Stamps on different clocks that were tied by what passes between ranks say which way is longer only where sends end
-  // with their receives: that moment is one, whatever the clocks say.
+  // Where two clocks were aligned by the messages between their ranks, stamps tell which way is longer only if sends
+  // end together with their receives: both stamp that same moment, whatever their clocks say.
   bool knows_direction(size_t e, bool mapped) const {
     const LinkEdge& edge = out_.edges[e];
     if (!mapped || same_clock(part(edge.from_part), part(edge.to_part))) return true;
@@ -159,7 +162,7 @@ class LinkFinder {
       if (class_of(edge).edges < kLeastEdges || std::isnan(edge.ratio)) edge.reading = LinkReading::kAlone;
     }
   }
-  // What is compared: one way, or there and back.
+  // What is compared with the class: one way, or both ways together.
   double measured_ns(const LinkEdge& edge) const { return edge.direction_known ? edge.median_ns : edge.both_ns; }
   double usual_ns(const LinkEdge& edge) const {
     if (edge.direction_known) return class_of(edge).median_ns;
@@ -191,10 +194,12 @@ class LinkFinder {
     return edge.reading != LinkReading::kAlone && edge.ratio >= kSlowLinkRatio &&
            static_cast<double>(edge.slow_steps) >= kSlowLinkSteps * static_cast<double>(edge.steps);
   }
-  // What a message of the edge is longer than its class's; where the way is not known, as the aligned clocks have it.
+  // How much longer a message of the edge takes than its class's median; with an unknown direction, as aligned clocks
+  // say.
   double excess_ns(const LinkEdge& edge) const { return std::max(0.0, edge.median_ns - class_of(edge).median_ns); }
 
-  // By operation: the edge that it is a message of, and of a receiver's cell the edge whose message it waited for.
+  // Finds for each operation the edge whose message it is and, for a receiver's cell, the edge whose message it waited
+  // for.
   void map_operations() {
     edge_of_op_.assign(graph_.size(), kNoEdge);
     waited_on_.assign(graph_.size(), kNoEdge);
@@ -216,8 +221,9 @@ class LinkFinder {
           edge_of_op_[i] = sends ? edge_of(graph_.part[i], graph_.part[peer], forward)
                                  : edge_of(graph_.part[peer], graph_.part[i], forward);
         } else if (is_compute(kind)) {
-          // Not the wait that ended last: the message's operation is cut to what is usual, and of a slow one the rest,
-          // or what the cell's own rank was busy for, is in the cell's delay. Far beyond, it is none of the message's.
+          // The wait that ended last does not tell: a message's operation is cut to what is usual, so what a slow
+          // message takes beyond that, or what the cell's own rank was busy for, is in the cell's delay. A cell that
+          // starts far later than a message takes did not wait for it.
           for (const uint32_t on : graph_.waits(i)) {
             const uint32_t e = graph_.cell[on] == kNoCell && is_message(graph_.kind[on]) ? edge_of_op_[on] : kNoEdge;
             if (e != kNoEdge &&
@@ -234,7 +240,7 @@ class LinkFinder {
       in_message_[e] = std::max(0.0, in_message_[e] - class_of(out_.edges[e]).median_ns);
   }
 
-  // Outlier steps do not count, as for every other cause.
+  // Mean over steps without outliers, which every other cause leaves out as well.
   double mean_over(const WorldTimes& times, size_t world) const {
     double sum = 0, count = 0;
     for (size_t s = 0; s < graph_.steps.size(); ++s) {
@@ -259,8 +265,8 @@ class LinkFinder {
     std::vector<bool> is_slow(out_.edges.size(), false);
     for (const size_t e : slow) is_slow[e] = true;
     find_boundaries(is_slow);
-    // Worlds: as recorded, all slow links repaired, each of them (there and back where the way is not known), each
-    // boundary. By edge, the worlds in which it is repaired.
+    // Worlds: as recorded; with all slow links repaired; with each of them repaired (both ways where the direction is
+    // unknown); with each boundary repaired. `worlds_of` lists for each edge the worlds in which it is repaired.
     std::vector<std::vector<uint32_t>> worlds_of(out_.edges.size());
     uint32_t worlds = 2;
     for (const size_t e : slow) worlds_of[e].push_back(1);
@@ -285,7 +291,7 @@ class LinkFinder {
           const double excess = excess_ns(out_.edges[e]);
           double less_dur = 0, less_delay = 0;
           if (own == kNoEdge)
-            // The message's operation holds what its class usually takes; the rest became the receiver's delay.
+            // The message's operation takes what is usual in its class; the rest became a delay of the receiver's cell.
             less_delay = std::clamp(excess - in_message_[e], 0.0, std::max(0.0, graph_.delay_ns[op]));
           else
             less_dur = std::clamp(graph_.cell[op] == kNoCell ? std::min(excess, in_message_[e]) : excess, 0.0,
@@ -381,10 +387,11 @@ class LinkFinder {
   const StepGraph& graph_;
   const std::vector<int32_t>& outliers_;
   std::map<Key, size_t> index_;
-  std::vector<std::vector<StepMedian>> by_step_;  // by edge
-  std::vector<uint32_t> edge_of_op_, waited_on_;  // by operation
-  std::vector<double> end_gap_ns_;                // by edge: median; −1: no ends were recorded
-  std::vector<double> in_message_;                // by edge: of its excess, what its unrecorded messages hold
+  std::vector<std::vector<StepMedian>> by_step_;  // for each edge
+  std::vector<uint32_t> edge_of_op_, waited_on_;  // for each operation
+  std::vector<double> end_gap_ns_;                // for each edge, the median; −1: no ends were recorded
+  // For each edge, the part of its excess that is in the operations of its unrecorded messages.
+  std::vector<double> in_message_;
   std::vector<size_t> priced_;
   Links out_;
 };
@@ -406,7 +413,7 @@ std::string_view link_reading_name(LinkReading reading) {
 }
 
 double usual_link_ns(std::vector<double> medians) {
-  constexpr size_t kLeastQuickShare = 4;  // one of so many links, or more, are quick
+  constexpr size_t kLeastQuickShare = 4;  // at least one of this many links must be quick
   if (medians.empty()) return 0;
   std::sort(medians.begin(), medians.end());
   const size_t middle = (medians.size() - 1) / 2;

@@ -21,26 +21,26 @@ namespace stageline {
 
 enum class LinkReading : uint8_t {
   kFine,
-  kNowAndThen,  // slow in some steps
-  kCheap,       // slow in most, but worth less than 1 % of the step
-  kCell,        // this link alone
-  kRow,         // everything that its sender sends
-  kColumn,      // everything that its receiver receives
-  kBoundary,    // all links between these two stages, in every replica
+  kNowAndThen,  // slow in some steps only
+  kCheap,       // slow in most steps, but worth less than 1 % of the step
+  kCell,        // only this link is slow
+  kRow,         // all links from its sender are slow
+  kColumn,      // all links to its receiver are slow
+  kBoundary,    // all links between these two stages are slow, in every replica
   kAlone,       // no other link of its kind to compare with
 };
 std::string_view link_reading_name(LinkReading reading);  // "fine", …, "slow link", "slow sender", "slow receiver", …
 
-inline constexpr double kSlowLinkRatio = 1.2;      // to the median of its class
-inline constexpr double kSlowLinkSteps = 2.0 / 3;  // of the steps, to be persistent
-inline constexpr double kLeastLinkWorth = 0.01;    // of the mean step
+inline constexpr double kSlowLinkRatio = 1.2;      // least ratio of a slow link to the median of its class
+inline constexpr double kSlowLinkSteps = 2.0 / 3;  // share of the steps in which a link must be slow to count as slow
+inline constexpr double kLeastLinkWorth = 0.01;    // least saving of a slow link, as a share of the mean step
 
 // Edges of one direction (activations forward, gradients backward), between ranks of one machine or of two.
 struct LinkClass {
   bool forward = true;
-  int32_t hosts = -1;  // 1: same machine, 0: two, −1: unknown
+  int32_t hosts = -1;  // 1: same machine, 0: two machines, −1: unknown
   int64_t edges = 0, messages = 0;
-  double median_ns = 0;  // of the edges' medians; of an even number the lower middle one
+  double median_ns = 0;  // usual_link_ns() of its edges' medians
 };
 
 struct LinkEdge {
@@ -48,26 +48,27 @@ struct LinkEdge {
   bool forward = true;
   size_t link_class = 0;  // into Links::classes
   int64_t messages = 0, steps = 0, slow_steps = 0;
-  double median_ns = 0, p95_ns = 0;  // of its transfers
-  double ratio = 1;                  // to the class; of !direction_known there and back to the classes of both
-  double both_ns = 0;                // there and back: its median and that of the way back; NaN: no way back
-  // False where the clocks of its ends were tied by what passes between them, and sends do not end with their receives:
-  // what one way is longer than the other cannot be told from an offset of the clocks.
+  double median_ns = 0, p95_ns = 0;  // over its transfers
+  double ratio = 1;                  // to its class; without direction_known, both ways together to the classes of both
+  double both_ns = 0;                // both ways: its median plus that of the way back; NaN: no way back
+  // False where the clocks of its ends were aligned by the messages between them and sends do not end together with
+  // their receives: a longer time one way cannot then be told from an offset between the clocks.
   bool direction_known = true;
-  double bytes = 0;                        // median of a message; NaN: unknown
-  double bytes_per_s = 0;                  // median over messages; NaN
-  double saving_ns = 0, saving_share = 0;  // of the mean step, its messages at the class median; 0: not slow
+  double bytes = 0;        // median over messages; NaN: unknown
+  double bytes_per_s = 0;  // median over messages; NaN: unknown
+  // What the mean step saves with its messages at the class median; 0: not slow.
+  double saving_ns = 0, saving_share = 0;
   LinkReading reading = LinkReading::kFine;
 };
 
 struct LinkEndpoint {  // one rank
   int32_t part = 0;
-  int64_t sends = 0, slow_sends = 0, send_peers = 0;  // edges
+  int64_t sends = 0, slow_sends = 0, send_peers = 0;  // numbers of edges and of peers
   int64_t receives = 0, slow_receives = 0, receive_peers = 0;
-  bool slow_sender = false, slow_receiver = false;  // all of at least two peers
+  bool slow_sender = false, slow_receiver = false;  // all its edges are slow, and it has at least two peers
 };
 
-// All links between two neighbouring stages, over replicas; where they are slow everywhere.
+// All links between two neighbouring stages, over all replicas.
 struct LinkBoundary {
   int32_t stage = 0, other_stage = 0;  // ascending
   int64_t links = 0, slow = 0;
@@ -76,29 +77,32 @@ struct LinkBoundary {
 
 struct Links {
   LinkEvidence evidence = LinkEvidence::kNone;
-  double step_ns = 0;  // mean of the replay of what was recorded
+  double step_ns = 0;  // mean step of the replay of what was recorded
   std::vector<LinkClass> classes;
-  std::vector<LinkEdge> edges;             // by rank of the sender, receiver, direction
-  std::vector<LinkEndpoint> endpoints;     // by part
-  std::vector<LinkBoundary> boundaries;    // all of whose links of one direction are slow, in two replicas or more
-  double saving_ns = 0, saving_share = 0;  // all slow links at their class's median together
+  std::vector<LinkEdge> edges;           // ordered by rank of the sender, rank of the receiver, direction
+  std::vector<LinkEndpoint> endpoints;   // for each part
+  std::vector<LinkBoundary> boundaries;  // those of which all links of one direction are slow, in at least two replicas
+  double saving_ns = 0, saving_share = 0;  // with all slow links at the median of their class together
 };
 
-// What a link usually takes, by the medians of links of one kind: the lower middle one, or, where that is of links that
-// are all far slower than the quickest ones, the lower middle one of the quick ones. Two links of three may be slow:
+// What a link usually takes, from the medians of links of one kind. This is the lower middle one, unless that belongs
+// to links that are all far slower than the quickest ones; then it is the lower middle one of the quick links. So two
+// links of three may be slow:
 //
 //     0.2  3.2  3.3 ms     0.2, and not 3.2
 //
-// 0 of none. O(n log n).
+// Returns 0 for an empty list. O(n log n).
 double usual_link_ns(std::vector<double> medians);
-inline constexpr double kFarSlower = 2;  // so much slower is another kind of links
+// A jump by this factor between two sorted medians separates two kinds of links.
+inline constexpr double kFarSlower = 2;
 
-// `graph`: of the same trace. O(cells log cells), and a replay for each of at most kMostPricedLinks slow links.
+// `graph` and `sums` belong to the same trace. O(cells log cells), and a replay for each of at most kMostPricedLinks
+// slow links.
 inline constexpr size_t kMostPricedLinks = 64;
 Links find_links(const Trace& trace, const StepGraph& graph, const PipelineSums& sums);
 
-// One finding for every slow endpoint, boundary of stages, and slow link beside those; ids "link.endpoint",
-// "link.boundary", "link.slow", and "link.many" where links cost something only together.
+// One finding for every slow endpoint, for every slow boundary of stages, and for every other slow link. Their ids are
+// "link.endpoint", "link.boundary", "link.slow", and "link.many" where links cost something only together.
 std::vector<Finding> link_findings(const Trace& trace, const Links& links);
 
 }  // namespace stageline

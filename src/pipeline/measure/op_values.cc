@@ -8,12 +8,12 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kFew = 1 << 16;  // below which counting is not worth it
-constexpr int kBits = 16;         // of a value, by which it is counted
+constexpr size_t kFew = 1 << 16;  // with fewer values, selecting is cheaper than counting
+constexpr int kBits = 16;         // bits of a value by which one round counts
 constexpr size_t kBuckets = size_t{1} << kBits;
-constexpr size_t kGathered = 4;  // of so many values one is copied
+constexpr size_t kGathered = 4;  // values are copied out once they are at most one in this many
 
-// Ascends with the value.
+// Maps a double to bits that ascend with its value.
 uint64_t ordered(double value) {
   const auto bits = std::bit_cast<uint64_t>(value);
   return (bits >> 63) != 0 ? ~bits : bits | uint64_t{1} << 63;
@@ -25,13 +25,13 @@ double value_of(uint64_t bits) {
 constexpr size_t kLeastBlock = 4096;  // operations
 constexpr size_t kMostBlocks = 64;
 
-// Those of `nth` that `which` names, into `found`, among the values that agree with `prefix` in all bits above the
-// kBits at `shift`. They are counted by these bits; where few fall together with one that is looked for they are
-// gathered.
+// Finds those of `nth` that `which` names, and writes them to `found`. Only values that agree with `prefix` in all bits
+// above the kBits at `shift` are looked at. They are counted by these bits; where few values share the bits of one that
+// is looked for, those are copied out.
 void find_nth(std::span<const double> values, int shift, uint64_t prefix, const std::vector<size_t>& nth,
               std::vector<size_t> which, std::vector<double>& found) {
   const auto agrees = [&](double value) { return ordered(value) >> shift >> kBits == prefix; };
-  if (shift < 0) {  // all of them are the same
+  if (shift < 0) {  // all remaining values are the same
     for (const size_t w : which) found[w] = value_of(prefix);
     return;
   }
@@ -119,7 +119,7 @@ std::vector<double> OpValues::take_medians() {
 
 std::vector<double> nth_values(std::span<const double> values, const std::vector<size_t>& nth) {
   std::vector<double> found(nth.size());
-  std::vector<size_t> rest(nth.size());  // of `found`
+  std::vector<size_t> rest(nth.size());  // indexes into `found`
   std::iota(rest.begin(), rest.end(), size_t{0});
   find_nth(values, 64 - kBits, 0, nth, std::move(rest), found);
   return found;

@@ -1,5 +1,6 @@
-// Values of many operations by what they belong to, and their order statistics, in parallel: of a large run a list that
-// grows on one thread is what everybody waits for. Answers never depend on the number of threads.
+// Values of many operations, arranged by what the operations belong to, and order statistics of them, both in parallel:
+// in a large run everybody would wait for one thread that appends to a list. Results do not depend on the number of
+// threads.
 #pragma once
 
 #include <algorithm>
@@ -20,17 +21,18 @@ struct OpStretch {
   uint32_t begin = 0, end = 0;
 };
 
-// Those of the steps that count, in order; what adjoins is one.
+// Operations of the steps that count, in order; adjoining stretches are joined.
 std::vector<OpStretch> counted_ops(const StepGraph& graph, const std::vector<bool>& counts);
 
-// Operations cut into blocks for parallel loops that keep `each` counters for every block: as few as these cost.
+// Operations cut into blocks for parallel loops that keep `each` counters per block. The more counters a block needs,
+// the fewer blocks there are.
 class OpBlocks {
  public:
   OpBlocks(const std::vector<OpStretch>& ops, size_t each);
   OpBlocks(size_t count, size_t each)
       : OpBlocks(std::vector<OpStretch>{{0, static_cast<uint32_t>(count)}}, each) {}  // [0, count)
   size_t size() const { return first_.size() - 1; }
-  // Calls body(block, operation) for all of them, those of one block in order.
+  // Calls body(block, operation) for all operations; those of one block in order.
   template <class Body>
   void each(const Body& body) const {
     parallel_for(size(), [&](size_t b) {
@@ -41,10 +43,11 @@ class OpBlocks {
 
  private:
   std::vector<OpStretch> stretches_;  // cut where blocks end
-  std::vector<size_t> first_;         // by block its first stretch, and the end
+  std::vector<size_t> first_;         // for each block its first stretch, and at last the end
 };
 
-// As many values as asked for, which nobody has set: whoever writes them first clears their pages, on all threads.
+// An array whose values nobody has set: whoever writes them first touches their pages, so that all threads share that
+// work.
 template <class T>
 class RawValues {
  public:
@@ -62,13 +65,13 @@ class RawValues {
 
 class OpValues {
  public:
-  static constexpr uint32_t kNone = UINT32_MAX;  // belongs to nothing
+  static constexpr uint32_t kNone = UINT32_MAX;  // key of an operation that belongs to nothing
   OpValues() = default;
 
-  // `key`: of an operation of `ops` what it belongs to, below `keys`, or kNone. `place(op, at)` puts its value, and
-  // what else there is, where it shall stand; resize() is told before how many there are. Both are called from several
-  // threads, and must be pure but for that place. Values stand by key, and of one key in the order of operations.
-  // O(operations + keys), memory O(keys) beside the values.
+  // `key` tells what an operation of `ops` belongs to: a number below `keys`, or kNone. `resize` is called first, with
+  // the number of values; then `place(op, at)` puts an operation's value, and whatever else there is, at its place.
+  // `key` and `place` are called from several threads and may change nothing but that place. Values stand in order of
+  // their keys, and within a key in the order of operations. O(operations + keys), memory O(keys) beside the values.
   template <class Key, class Resize, class Place>
   void arrange(const std::vector<OpStretch>& ops, size_t keys, const Key& key, const Resize& resize,
                const Place& place) {
@@ -94,7 +97,7 @@ class OpValues {
     });
   }
 
-  // The usual case: one value of an operation.
+  // The usual case: each operation has one value.
   template <class Key, class Value>
   OpValues(const std::vector<OpStretch>& ops, size_t keys, const Key& key, const Value& value) {
     arrange(
@@ -107,7 +110,7 @@ class OpValues {
   std::span<const double> of(size_t key) const {
     return std::span<const double>(values_).subspan(begin_[key], begin_[key + 1] - begin_[key]);
   }
-  // By key; NaN of none. Values of a key change places.
+  // The median for each key; NaN for a key without values. Reorders the values within their keys.
   std::vector<double> take_medians();
 
  private:
@@ -115,10 +118,10 @@ class OpValues {
   std::vector<uint32_t> begin_;
 };
 
-// The values that would stand at places `nth` if they were sorted, without sorting or copying them: by counting, in
-// parallel. Expects more values than any of `nth`, and no NaN.
+// Returns the values that would stand at the places `nth` if all were sorted. It counts in parallel and does not sort
+// or copy them all. Expects more values than any of `nth`, and no NaN.
 std::vector<double> nth_values(std::span<const double> values, const std::vector<size_t>& nth);
-// Where the values in the middle stand, of one or more; their mean is the median.
+// The places of the values in the middle of `count` sorted ones (at least one); their mean is the median.
 inline std::vector<size_t> middle_of(size_t count) { return {(count - 1) / 2, count / 2}; }
 
 }  // namespace stageline

@@ -20,7 +20,7 @@ namespace {
 constexpr uint8_t kForwards = 1, kBackwards = 2, kWeights = 4;
 constexpr double kMostSlots = 1e7;
 constexpr int32_t kMostStage = 1'000'000'000;
-constexpr size_t kMostRanges = 4;  // of stage numbers in a sentence
+constexpr size_t kMostRanges = 4;  // most ranges of stage numbers in one sentence
 
 uint8_t bits_of(CellKind kind) {
   switch (kind) {
@@ -66,7 +66,7 @@ struct Work {
   auto key() const { return std::tuple(micro_batch, chunk, kind); }
 };
 
-// Lowest and highest of some numbers; how many a table of them all has.
+// Lowest and highest of some numbers; size() is the length of a table that has a place for each between them.
 struct Range {
   int64_t low = INT64_MAX, high = INT64_MIN;
   void see(int64_t value) {
@@ -76,8 +76,8 @@ struct Range {
   int64_t size() const { return high - low + 1; }
 };
 
-// Whether some work of one rank's step may be there twice; no is sure. Labels as they usually are need no sorting.
-// `seen` is reused. O(work).
+// Whether some work may occur twice in one rank's step; false is certain. Ordinary labels lie close together and are
+// checked in a table, without sorting. `seen` is scratch memory. O(work).
 bool may_repeat(const std::vector<Work>& work, std::vector<uint8_t>& seen) {
   constexpr int64_t kKinds = 5;  // F, B, I, W, F&B
   if (work.size() < 2) return false;
@@ -102,7 +102,8 @@ struct Listed {
   auto key() const { return std::pair(list, micro_batch); }
 };
 
-// Leaves each (list, micro-batch) once, in any order. Numbers as they usually are need no sorting.
+// Keeps each (list, micro-batch) once, in any order. Numbers that lie close together are checked in a table, without
+// sorting.
 void keep_different(std::vector<Listed>& all) {
   if (all.empty()) return;
   Range lists, batches;
@@ -175,8 +176,8 @@ bool RunCoverage::fed_in_part(size_t cell) const {
   return (missing_[at] & needed) == needed;
 }
 
-// 1F1B's forwards before the first backward: stages − stage. Where every stage has as many more, stages at the end are
-// missing, of which no number tells.
+// In 1F1B a stage runs (stages − stage) forwards before its first backward: three of stage 1 mean four stages, even if
+// the last one was not read. Returns the number of stages where all lists agree on it; otherwise 0.
 int32_t RunCoverage::stages_by_warm_up() const {
   const Cells& cells = trace_.cells;
   int32_t stages = 0;
@@ -195,7 +196,7 @@ int32_t RunCoverage::stages_by_warm_up() const {
       if (stage == kUnknown || !backward) continue;
       if (stage > kMostStage) return 0;
       const int32_t own = before + stage;
-      // A list that is all forwards first says nothing.
+      // A list whose forwards all come first (GPipe) says nothing of the number of stages.
       if (before == forwards || (stages != 0 && own != stages)) return 0;
       stages = own;
     }
@@ -219,7 +220,7 @@ void RunCoverage::find_places(const TheoryRun& theory) {
   ways_ = shape_.layout == ChunkLayout::kBidirectional ? 2 : 1;
   replicas_ = std::max(1, extent.dp_count);
   const double slots = static_cast<double>(stages_) * replicas_ * chunks;
-  if (extent.stage_count < 1 || slots > kMostSlots) return;  // labels without sense
+  if (extent.stage_count < 1 || slots > kMostSlots) return;  // labels that make no sense
   vstages_ = virtual_stage_count(shape_);
   has_.assign(static_cast<size_t>(replicas_) * static_cast<size_t>(ways_) * static_cast<size_t>(vstages_), 0);
   each_cell(cells, [&](size_t i) {
@@ -233,7 +234,8 @@ void RunCoverage::find_places(const TheoryRun& theory) {
   });
   uint8_t kinds = 0;
   for (const uint8_t bits : has_) kinds |= bits;
-  const bool no_backwards = kinds == kForwards;  // a rank's gaps may be what was not recorded
+  // With forwards alone, a rank's gaps may be backwards that were not recorded.
+  const bool no_backwards = kinds == kForwards;
   missing_ = has_;
   std::atomic<bool> whole = !no_backwards;
   each_cell(cells, [&](size_t i) {
@@ -306,7 +308,8 @@ Text RunCoverage::notes() const {
 }
 
 void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
-  const auto add = [&](const char* name, std::string text) {  // notes are clauses
+  // Notes are clauses: no full stop, and no capital at the start.
+  const auto add = [&](const char* name, std::string text) {
     if (text.empty()) return;
     if (text.ends_with('.')) text.pop_back();
     if (text.front() == 'O' || text.front() == 'T') text.front() = static_cast<char>(text.front() - 'A' + 'a');
@@ -349,24 +352,26 @@ void RunCoverage::find_repetitions() {
   }
   if (repeated_.empty()) return;
   std::sort(repeated_.begin(), repeated_.end());
-  const std::vector<uint32_t> loss_of = loss_backwards(cells);  // two pieces of one backward
+  // The two pieces of the last stage's backward (its loss, and the rest) are no repetition.
+  const std::vector<uint32_t> loss_of = loss_backwards(cells);
   std::vector<bool> pieces(cells.size(), false);
   for (size_t i = 0; i < loss_of.size(); ++i)
     if (loss_of[i] != kNoPair) pieces[i] = pieces[loss_of[i]] = true;
   std::erase_if(repeated_, [&](uint32_t cell) { return pieces[cell]; });
 }
 
-// Lists are held against each other: where a stage has forwards (backwards) at all, every micro-batch of the step and
-// replica has one. Weight gradients may be whole backwards' and are not asked for.
+// Compares lists with each other: a stage that has forwards (backwards) at all must have one for every micro-batch of
+// the step and replica. Weight gradients are not counted, because they may be part of whole backwards.
 void RunCoverage::find_holes() {
   const Cells& cells = trace_.cells;
   if (trace_.chunks_are_pieces || has_.empty()) return;
   if (std::find(cells.kind.begin(), cells.kind.end(), CellKind::kForwardBackward) != cells.kind.end()) return;
   struct Count {
     double expected = 0, missing = 0, timed = 0, untimed = 0;
-    double forwards = 0, backwards = 0, expected_forwards = 0;  // of `work`
+    double forwards = 0, backwards = 0, expected_forwards = 0;  // those in `work`
   };
-  std::vector<uint8_t> works(trace_.parts.size(), 0);  // others, as tensor-parallel ranks, may have no cells at all
+  // Other ranks, such as tensor-parallel ones, may have no cells at all.
+  std::vector<uint8_t> works(trace_.parts.size(), 0);
   each_cell(cells, [&](size_t i) {
     if ((bits_of(cells.kind[i]) & (kForwards | kBackwards)) == 0) return;
     const std::atomic_ref works_here(works[static_cast<size_t>(cells.part[i])]);
@@ -380,7 +385,7 @@ void RunCoverage::find_holes() {
   const std::vector<StepRange> ranges = step_ranges(cells);
   std::vector<Count> counts(ranges.size());
   struct Lists {
-    std::vector<Listed> batches, work;  // by replica and way; by part, chunk and kind
+    std::vector<Listed> batches, work;  // keyed by replica and way; keyed by part, chunk and kind
   };
   Spares<Lists> spares;
   parallel_for(ranges.size(), [&](size_t s) {
@@ -395,14 +400,14 @@ void RunCoverage::find_holes() {
       const int32_t chunk = std::max(cells.chunk[i], 0);
       if (bit == 0 || part.stage == kUnknown || chunk >= chunks) continue;
       ++(cells.end_ns[i] > cells.start_ns[i] ? count.timed : count.untimed);
-      if (cells.micro_batch[i] == kUnknown) return;  // nobody can say which are missing
+      if (cells.micro_batch[i] == kUnknown) return;  // without micro-batch numbers nobody can say which are missing
       batches.push_back({list_of(part, chunk), cells.micro_batch[i]});
       work.push_back(
           {(int64_t{cells.part[i]} * chunks + chunk) * 2 + (bit == kForwards ? 0 : 1), cells.micro_batch[i]});
     }
     keep_different(batches);
     keep_different(work);
-    std::unordered_map<int64_t, double> per_list;  // micro-batches
+    std::unordered_map<int64_t, double> per_list;  // number of micro-batches
     for (const Listed& batch : batches) ++per_list[batch.list];
     for (size_t p = 0; p < trace_.parts.size(); ++p) {
       const Part& part = trace_.parts[p];
@@ -420,7 +425,7 @@ void RunCoverage::find_holes() {
   });
   const auto trains = std::count_if(counts.begin(), counts.end(), [](const Count& c) { return c.backwards > 0; });
   for (size_t s = 0; s < ranges.size(); ++s) {
-    // Forwards of every list and no backward at all: an evaluation between steps that train.
+    // All forwards of every list and no backward at all: an evaluation between steps that train.
     if (trains > 0 && counts[s].backwards == 0 && counts[s].forwards > 0 &&
         counts[s].forwards >= counts[s].expected_forwards) {
       ++evaluations_;

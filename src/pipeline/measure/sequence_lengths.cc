@@ -12,10 +12,10 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kLeastOps = 3;     // of a micro-batch, for its length to be told
-constexpr int kMostRounds = 16;     // of the fit, where pairs overlap
+constexpr size_t kLeastOps = 3;     // operations that a micro-batch needs so that its length can be told
+constexpr int kMostRounds = 16;     // most rounds of the fit, which repeats only where pairs overlap
 constexpr double kSettled = 0.005;  // change of a length in one round, below which the fit has settled
-constexpr double kLeastPart = 0.1;  // of a pair that a half is taken to be
+constexpr double kLeastPart = 0.1;  // least share of a pair that one half is taken to be
 constexpr uint32_t kNone = SequenceLengths::kNone;
 
 class Fit {
@@ -33,7 +33,7 @@ class Fit {
     }
   }
 
-  // Lengths to the median one of a replica, and to the mean of the step; `forward_backward` by step.
+  // Relates each length to the median one of its replica and to the mean of its step; fills `forward_backward` by step.
   void compare(std::vector<std::vector<std::pair<double, double>>>& forward_backward) {
     parallel_for(g_.steps.size(), [&](size_t s) {
       double sum = 0, n = 0;
@@ -61,7 +61,7 @@ class Fit {
     return !out_.batch_of.empty() && partner_[op] != kNone && out_.batch_of[partner_[op]] != kNone;
   }
 
-  // What an operation says of its own micro-batch's length.
+  // The length of its own micro-batch that one operation suggests.
   double own(uint32_t place, bool first_round) const {
     const uint32_t op = ops_[place];
     if (!paired(op)) return ratio_[place];
@@ -70,7 +70,7 @@ class Fit {
     return (ratio_[place] - (1 - part) * (std::isnan(other) ? 1 : other)) / part;
   }
 
-  // Operations by step, replica and micro-batch.
+  // Arranges the operations by step, replica and micro-batch.
   void take_batches(const std::function<double(uint32_t op)>& ratio) {
     const auto key = [&](uint32_t op) { return std::pair(g_.dp(op), g_.micro_batch[op]); };
     std::vector<std::vector<uint32_t>> of_step(g_.steps.size());
@@ -83,7 +83,7 @@ class Fit {
       for (size_t i = 0; i < ops.size(); ++i) count[s] += i == 0 || key(ops[i]) != key(ops[i - 1]) ? 1 : 0;
     });
     step_begin_.assign(1, 0);
-    std::vector<uint32_t> first(1, 0);  // by step its first of ops_
+    std::vector<uint32_t> first(1, 0);  // for each step its first index in ops_
     for (size_t s = 0; s < of_step.size(); ++s) {
       step_begin_.push_back(step_begin_.back() + count[s]);
       first.push_back(first.back() + static_cast<uint32_t>(of_step[s].size()));
@@ -106,7 +106,7 @@ class Fit {
     });
   }
 
-  // By replica, micro-batch, and as they come. Numbers that lie close together are counted, others compared.
+  // Sorts stably by replica and micro-batch: by counting where numbers lie close together, else by comparing.
   void sort_by_batch(std::vector<uint32_t>& ops) const {
     if (ops.empty()) return;
     int64_t dp_low = INT64_MAX, dp_high = INT64_MIN, batch_low = INT64_MAX, batch_high = INT64_MIN;
@@ -133,7 +133,7 @@ class Fit {
     ops = std::move(sorted);
   }
 
-  // Returns the largest change.
+  // Measures all lengths anew and returns the largest change.
   double measure_lengths(bool first_round) {
     std::vector<double> lengths(out_.batches.size(), kNaN);
     parallel_for(g_.steps.size(), [&](size_t s) {
@@ -145,7 +145,8 @@ class Fit {
         lengths[b] = std::max(0.0, median_in_place(told));
       }
     });
-    // Half way only: what one half is told too long the other one is too short, and would swing to and fro.
+    // Lengths move only half way: where one half of a pair is taken as too long the other comes out too short, and full
+    // steps would swing to and fro.
     double change = first_round ? 1 : 0;
     for (size_t b = 0; b < lengths.size(); ++b) {
       double& length = out_.batches[b].length;
@@ -156,7 +157,8 @@ class Fit {
     return change;
   }
 
-  // ratio − length(b) = w · (length(a) − length(b)), over pairs of which one is long: others say nothing of w.
+  // Fits w in ratio − length(b) = w · (length(a) − length(b)), over pairs in which one is long: others say nothing of
+  // w.
   void measure_part() {
     double xy = 0, xx = 0;
     for (size_t i = 0; i < ops_.size(); ++i) {
@@ -190,8 +192,8 @@ class Fit {
   SequenceLengths& out_;
   RawValues<uint32_t>& ops_;
   std::vector<uint32_t>& begin_;
-  RawValues<double> ratio_;         // of ops_
-  std::vector<size_t> step_begin_;  // micro-batches by step, and the end
+  RawValues<double> ratio_;         // for each of ops_
+  std::vector<size_t> step_begin_;  // for each step its first micro-batch, and at last the end
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace stageline {
 namespace {
 
-// Of one part to the median of its peers.
+// Ratio of one part's time to the median of its peers'.
 double ratio_of(const std::vector<double>& time, const std::vector<size_t>& parts, size_t part) {
   std::vector<double> peers;
   for (const size_t other : parts)

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kNoWorld = UINT32_MAX;
 
-// Numbers that occur, each with a world of its own.
+// The numbers that occur, each of which gets a world of its own.
 struct Choices {
   std::map<int32_t, uint32_t> world;  // number → world
   void see(int32_t number) {
@@ -36,7 +36,7 @@ SlowdownPart part_of(const StepGraph& graph, const WorldTimes& times, uint32_t w
   return part;
 }
 
-// The slowest 3 % of the workers, at least one; of equals the one of the lowest rank.
+// Marks the slowest 3 % of the workers, at least one; of equal ones the one of the lowest rank.
 void mark_slowest(const Trace& trace, std::vector<SlowdownWorker>& workers) {
   std::vector<size_t> order(workers.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -92,7 +92,7 @@ Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
   std::map<std::string, uint32_t> type_worlds;
   for (const GraphType& type : graph.types) type_worlds.try_emplace(slowdown_group(type, graph.source), 0);
 
-  // Worlds: no delay, ideal, without the last stage's slowness, each type, each replica, each stage.
+  // Worlds: no delay; ideal; the last stage at its fair time; each type; each replica; each stage.
   constexpr uint32_t kNoDelay = 0, kIdeal = 1, kFairLast = 2;
   uint32_t next = 3;
   for (auto& [name, world] : type_worlds) world = next++;

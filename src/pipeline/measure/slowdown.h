@@ -12,13 +12,13 @@
 
 namespace stageline {
 
-// One way to choose operations: a type, a replica, a stage. T is the mean step time where they alone take their
-// recorded time; S = T ÷ ideal.
+// One choice of operations: those of a type, of a replica or of a stage. T is the mean step time when only these take
+// their recorded time; S = T ÷ ideal.
 struct SlowdownPart {
   std::string name;            // of a type
   int32_t number = 0;          // of a replica or stage
   double s = 1;                // S of the choice
-  std::vector<double> step_s;  // by step
+  std::vector<double> step_s;  // for each step
   double add_ns = 0;           // T − ideal
 };
 
@@ -36,7 +36,7 @@ struct SlowdownWorker {
   bool replaced = false;  // one of the slowest 3 %, which M_W makes ideal
 };
 
-// Below this S the shares M_S and M_W divide by next to nothing; the artifact leaves them out as well.
+// Below this S the shares M_S and M_W would divide by nearly nothing; the paper's artifact leaves them out as well.
 inline constexpr double kLeastSlowdown = 1.03;
 inline constexpr double kWorkerShare = 0.03;
 
@@ -45,18 +45,18 @@ struct Slowdown {
   double s = 1;                                         // no_delay ÷ ideal, eq. 1
   double delay_s = 1;                                   // actual ÷ no_delay
   double m_s = 0, m_w = 0;                              // NaN where S < kLeastSlowdown
-  std::vector<double> step_no_delay_ns, step_ideal_ns;  // by step of the graph
-  std::vector<SlowdownPart> types;                      // messages of one direction together, the largest S first
-  std::vector<SlowdownPart> replicas, stages;           // by number
-  std::vector<SlowdownWorker> workers;                  // by part; those with a known stage that have work
-  std::vector<SlowdownType> operations;                 // by type of the graph
+  std::vector<double> step_no_delay_ns, step_ideal_ns;  // for each step of the graph
+  std::vector<SlowdownPart> types;             // the largest S first; messages of one direction count as one type
+  std::vector<SlowdownPart> replicas, stages;  // by number
+  std::vector<SlowdownWorker> workers;         // by part; those with a known stage that have work
+  std::vector<SlowdownType> operations;        // for each type of the graph
 };
 
-// The type by which an operation is judged: sends and receives of one direction are one.
+// The type by which an operation is judged: sends and receives of one direction share one.
 std::string slowdown_group(const GraphType& type, GraphSource source);
 
-// O((ops + waits) · (types + replicas + stages)). Where operations times replicas pass kMostReplicaWork, replicas are
-// not told apart (`replicas` is empty) and a worker is judged by its stage alone.
+// O((ops + waits) · (types + replicas + stages)). Where operations × replicas exceed kMostReplicaWork, replicas are not
+// told apart (`replicas` is empty) and a worker is judged by its stage alone.
 inline constexpr double kMostReplicaWork = 4e9;
 Slowdown slowdown(const Trace& trace, const StepGraph& graph);
 

@@ -27,7 +27,7 @@ struct Span {
 struct StepWork {
   int32_t step = 0;
   Span all;                     // on common time
-  std::map<int32_t, Span> own;  // by part, on its own clock; where ranks share none
+  std::map<int32_t, Span> own;  // for each part, on its own clock; filled where ranks share no clock
 };
 
 struct Phase {
@@ -75,7 +75,7 @@ struct Between {
   Phases phases;
 };
 
-// Gaps stand in the order of time and do not overlap, so that each row finds those it reaches into.
+// Gaps stand in the order of time and do not overlap, so a row's gaps are found by a search for the first.
 void collect_phases(const Trace& trace, std::vector<Between>& gaps) {
   const Cells& cells = trace.cells;
   for (size_t i = 0; i < cells.size(); ++i) {
@@ -91,7 +91,7 @@ void collect_phases(const Trace& trace, std::vector<Between>& gaps) {
 
 std::vector<GapPhase> named(Phases phases) {
   std::vector<GapPhase> list;
-  std::vector<std::pair<int64_t, int64_t>> taken;  // by names that came before
+  std::vector<std::pair<int64_t, int64_t>> taken;  // stretches that earlier names cover
   // The name whose rows last longest in sum goes first, so that a long checkpoint is not called by a short row in it.
   std::vector<std::pair<double, std::string_view>> order;
   for (const auto& [name, rows] : phases) {
@@ -145,7 +145,7 @@ StepPeriods step_periods(const Trace& trace, const PipelineSums& sums) {
   const bool common = trace.comparable();
   const std::vector<StepWork> works = works_of(trace);
   std::vector<Between> between;
-  std::vector<size_t> gap_of;  // by `between`
+  std::vector<size_t> gap_of;  // for each of `between` its index in out.gaps
   for (size_t s = 1; s < works.size(); ++s) {
     if (works[s].step != works[s - 1].step + 1) continue;
     StepGap gap{works[s].step, gap_ns(works[s - 1], works[s], common), {}};

@@ -3,8 +3,8 @@
 //   step 4 ▐▐▐▐▐▐▐▐▐▐ work ▐▐▐▐▐|······ gap ······|▐▐▐ step 5
 //                               └ data, checkpoint, evaluation, logging: "other" rows say which, where there are any
 //
-// Work is forwards, backwards, collectives and the optimizer; rows of kind "other" name what a gap holds and are no
-// work of a step where they stand between two.
+// Work is forwards, backwards, collectives and the optimizer. Rows of kind "other" between two steps name what the gap
+// holds and belong to neither step.
 #pragma once
 
 #include <cstdint>
@@ -17,36 +17,37 @@
 
 namespace stageline {
 
-// What a gap holds by name.
+// A named part of what a gap holds.
 struct GapPhase {
   std::string name;         // of the rows: "data", "checkpoint"
-  double ns = 0;            // covered by rows of this name and of none that stands before it in the list
-  int32_t part = kUnknown;  // the one rank that has such rows there; kUnknown: several have
+  double ns = 0;            // covered by rows of this name, and by no name earlier in the list
+  int32_t part = kUnknown;  // the rank's part where only one rank has such rows; kUnknown: several have
 };
 
 struct StepGap {
-  int32_t step = 0;  // that it comes before
-  double ns = 0;  // last end of work of the step before → first start of work of this one; below 0 where they overlap
+  int32_t step = 0;  // the step after the gap
+  double ns = 0;  // last end of work of the step before → first start of work of this one; below 0 where steps overlap
   std::vector<GapPhase> phases;  // the longest first
 };
 
 struct StepPeriods {
   // Between steps whose numbers follow each other; what lies between steps 10 and 20 of a sampled recording is no gap.
   std::vector<StepGap> gaps;
-  double mean_ns = 0;   // over all gaps; 0 without
+  double mean_ns = 0;   // over all gaps; 0 without gaps
   double usual_ns = 0;  // mean over those that are not long
-  // Into gaps: longer than the median one by what would make a step an outlier (0.3 × the median span). None where long
-  // ones are the run's shape in time.
+  // Indexes of gaps that exceed the median one by what would make a step an outlier (0.3 × the median span). Empty
+  // where long gaps follow a pattern, which `course` then tells.
   std::vector<size_t> long_gaps;
-  Course course;  // of gaps: longer from a step on, with every step, before every n-th one
+  Course course;  // how gaps develop: longer from a step on, growing with every step, or longer before every n-th one
   bool known() const { return !gaps.empty(); }
   bool is_long(size_t gap) const;
-  // What a gap holds beyond the others: of a long one beyond the usual, and where only some are more than next to
-  // nothing, one step after the other or every n-th, beyond these. 0: it is like them.
+  // How much longer a gap is than the others: a long one than the usual one. Where gaps are next to nothing before some
+  // step, or except every n-th, each of the others than that low level. 0: it is like the others.
   double beyond_ns(size_t gap) const;
 };
 
-// Times are common ones; where ranks share no clock a gap is the shortest that one rank has on its own. O(cells).
+// Times are common ones; where ranks share no clock, a gap is the shortest that any rank has on its own clock.
+// O(cells).
 StepPeriods step_periods(const Trace& trace, const PipelineSums& sums);
 
 }  // namespace stageline

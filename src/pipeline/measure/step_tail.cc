@@ -18,7 +18,8 @@ TailPart part_of(CellKind kind) {
                                          : TailPart::kOther;
 }
 
-// Time in [from, to) that works up to `last` in the order of TailPart cover; `works` by start.
+// Time in [from, to) that is covered by works whose part is `last` or stands before it in TailPart; `works` are sorted
+// by start.
 double covered_ns(const std::vector<Work>& works, int64_t from, int64_t to, TailPart last) {
   double sum = 0;
   int64_t covered = from;

@@ -11,9 +11,9 @@
 
 namespace stageline {
 
-// Pieces of the tail, the moment going to the first that holds: replicas, optimizer, collectives, other work, idle.
+// What a step's time outside its pipeline goes to. A moment belongs to the first of these that applies to it.
 enum class TailPart : uint8_t {
-  kReplicas,     // until the last replica's pipeline has ended
+  kReplicas,     // other replicas' pipelines still run
   kCollectives,  // some rank is in a collective: gathering parameters, exchanging gradients, and waiting for it
   kOptimizer,    // some rank of the replica runs the optimizer
   kOther,        // some rank does other recorded work
@@ -23,12 +23,14 @@ inline constexpr size_t kTailParts = 5;
 std::string_view tail_part_name(TailPart part);
 
 struct StepTail {
-  std::array<double, kTailParts> part_ns{};  // by TailPart; add up to the step's span minus the pipeline's
-  double longest_ns = 0;  // of its ranks, each on its own clock: first start to last end of all cells but messages
+  std::array<double, kTailParts> part_ns{};  // for each TailPart; together the step's span minus the pipeline's
+  // Of all its ranks, the longest time from first start to last end of cells other than messages, on the rank's own
+  // clock.
+  double longest_ns = 0;
 };
 
-// Of lists [first, last), one step and replica, whose compute cells span start_ns … end_ns on common time. O(cells of
-// these ranks in the step), O(k log k) for k of them outside the pipeline.
+// For lists [first, last) of one step and replica, whose compute cells span start_ns … end_ns on common time. O(cells
+// of these ranks in the step), and O(k log k) for k of them outside the pipeline.
 StepTail step_tail(const Trace& trace, const RankLists& lists, size_t first, size_t last, const StepSums& step,
                    int64_t start_ns, int64_t end_ns);
 

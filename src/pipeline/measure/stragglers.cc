@@ -16,9 +16,10 @@
 namespace stageline {
 namespace {
 
-constexpr double kErrors = 4;           // standard errors that a ratio must be beyond
-constexpr int64_t kLeastPauses = 3;     // of a worker, to be its sign
-constexpr double kSteadyPeriod = 0.25;  // scatter of the times between pauses
+constexpr double kErrors = 4;        // standard errors by which a ratio must exceed 1
+constexpr int64_t kLeastPauses = 3;  // pauses that a worker must have so that they are its verdict
+// Most scatter of the times between pauses that still are steady, as a share of their mean.
+constexpr double kSteadyPeriod = 0.25;
 
 // Median of sorted values without the one at `skip`; NaN when it is the only one.
 double median_without(const std::vector<double>& sorted, size_t skip) {
@@ -28,7 +29,7 @@ double median_without(const std::vector<double>& sorted, size_t skip) {
   return n % 2 == 1 ? at(n / 2) : (at(n / 2 - 1) + at(n / 2)) / 2;
 }
 
-// Each value ÷ the median of the others; NaN where it is alone or they are 0.
+// Each value ÷ the median of the other values; NaN where there are no others or their median is 0.
 std::vector<double> against_others(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -43,7 +44,8 @@ std::vector<double> against_others(const std::vector<double>& values) {
   return ratio;
 }
 
-struct Scatter {  // of the cells of one kind
+// Sums over the cells of one kind and chunk.
+struct Scatter {
   double count = 0, sum = 0, squares = 0;
 };
 
@@ -104,13 +106,14 @@ class Finder {
         StragglerWorker& worker = out_.workers[static_cast<size_t>(members[k])];
         worker.busy_ratio = peers > 0 ? worker.busy_ns * static_cast<double>(members.size()) / sum : kNaN;
         worker.ratio = peers > 0 ? std::min(of_all[k], of_cells[k]) : kNaN;
-        // A median of n values scatters 1.25 times as much as their mean.
+        // The median of n values scatters √1.57 ≈ 1.25 times as much as their mean.
         worker.error = peers > 0 ? errors[static_cast<size_t>(worker.part)] * std::sqrt(1 + 1.57 / peers) : kNaN;
       }
     }
   }
 
-  // Standard error of a part's mean busy time as a share of it, by the scatter of its cells within a kind.
+  // Standard error of each part's mean busy time as a share of it, from the scatter of its cells within a kind and
+  // chunk.
   std::vector<double> relative_errors() const {
     std::vector<std::map<std::pair<CellKind, int32_t>, Scatter>> scatter(trace_.parts.size());
     const Cells& cells = trace_.cells;
@@ -127,7 +130,7 @@ class Finder {
       double total = 0, variance = 0;
       for (const auto& [key, s] : scatter[p]) {
         total += s.sum;
-        // Of a single cell nothing is known: it could be twice as long.
+        // A single cell says nothing about scatter; it might just as well take twice as long.
         variance +=
             s.count > 1 ? std::max(0.0, s.squares - s.sum * s.sum / s.count) * s.count / (s.count - 1) : s.squares;
       }
@@ -141,7 +144,7 @@ class Finder {
       int32_t stage, part;
       double busy_ns;
     };
-    std::map<int32_t, std::vector<double>> by_stage;  // mean busy, steps that count
+    std::map<int32_t, std::vector<double>> by_stage;  // mean busy time of the stage's workers, over steps that count
     for (size_t i = 0; i < sums_.ranks.size();) {
       const int32_t step = sums_.ranks[i].step;
       std::vector<Member> members;
@@ -204,7 +207,7 @@ class Finder {
       for (uint32_t i = step.begin; i < step.end; ++i) {
         const CellKind kind = graph_.kind[i];
         const bool backward = is_backward(kind);
-        if (graph_.types[graph_.type[i]].overlapped) continue;  // has the time of another micro-batch as well
+        if (graph_.types[graph_.type[i]].overlapped) continue;  // it also contains the time of another micro-batch
         if ((kind == CellKind::kForward || backward) && graph_.micro_batch[i] != kUnknown &&
             graph_.stage(i) != kUnknown)
           jobs.push_back({graph_.part[i], graph_.chunk[i], graph_.micro_batch[i], backward, graph_.dur_ns[i]});
@@ -227,7 +230,8 @@ class Finder {
           i = j;
         }
         const auto n = static_cast<double>(pairs.size());
-        if (pairs.size() < 3 || !(f > 0) || !(b > 0)) continue;  // of two, one is above the mean and one below
+        // Two values are always one above and one below their mean.
+        if (pairs.size() < 3 || !(f > 0) || !(b > 0)) continue;
         Sums& s = by_stage[part(p).stage];
         for (const auto& [forward, backward] : pairs) {
           const double x = forward * n / f - 1, y = backward * n / b - 1;
@@ -246,7 +250,7 @@ class Finder {
       c.pairs = static_cast<int64_t>(s.n);
       const double vx = s.xx - s.x * s.x / s.n, vy = s.yy - s.y * s.y / s.n;
       c.spread = std::sqrt(std::max(0.0, vx / s.n));
-      // Spreads of parts in a billion are rounding.
+      // A spread of less than one part in a billion is rounding.
       c.r = c.pairs >= kLeastPairs && vx / s.n > 1e-18 && vy / s.n > 1e-18
                 ? (s.xy - s.x * s.y / s.n) / std::sqrt(vx * vy)
                 : kNaN;
@@ -295,7 +299,7 @@ class Finder {
     }
   }
 
-  // Long steps stand outside the means: what they cost is spread over all steps.
+  // Outlier steps are not part of the means; what they cost is spread over all steps.
   void find_slow_steps() {
     std::vector<double> spans;
     for (const StepSums& step : sums_.steps) spans.push_back(static_cast<double>(step.span_ns()));
@@ -312,7 +316,7 @@ class Finder {
   const RunCoverage& coverage_;
   const PipelineSums& sums_;
   const std::vector<int32_t>& without_;
-  std::vector<int32_t> worker_of_;  // by part; −1
+  std::vector<int32_t> worker_of_;  // for each part its index in out_.workers; −1: none
   HostDelays delays_;
   Stragglers out_;
 };

@@ -1,5 +1,5 @@
-// Which workers hold the others up, and by what sign: always, now and then, by pauses, by late launches, or not by
-// themselves at all (long sequences, a heavy stage). What that costs is diagnosis/causes/causes'. Definitions:
+// Finds the workers that hold the others up, and how each does: always, now and then, by pauses, by late launches, or
+// not by itself at all (long sequences, a heavy stage). What that costs is found in diagnosis/causes. Definitions:
 // docs/analyses/stragglers.md.
 #pragma once
 
@@ -17,34 +17,36 @@ namespace stageline {
 enum class StragglerVerdict : uint8_t {
   kFine,
   kPersistent,  // slower than its peers in most steps
-  kNowAndThen,  // in some
-  kLateLaunch,  // its cells start later than they could, all of them
-  kPauses,      // some of them, by much
+  kNowAndThen,  // slower than its peers in some steps
+  kLateLaunch,  // all its cells start later than they could
+  kPauses,      // some of its cells start much later than they could
   kAlone,       // no other rank holds its stage: slow worker and slow stage cannot be told apart
 };
 std::string_view straggler_verdict_name(StragglerVerdict verdict);  // "persistent", "now and then", …
 
-// Thresholds. A ratio must also be beyond four standard errors of itself.
-inline constexpr double kStragglerRatio = 1.05;     // of a worker to its peers
-inline constexpr double kStragglerSteps = 2.0 / 3;  // of its steps, to be persistent
-inline constexpr double kCorrelated = 0.9;          // of forwards and backwards
-inline constexpr double kLeastSpread = 0.05;        // of forwards within a step, below which correlation is noise
+// A ratio counts only if it also exceeds 1 by four of its standard errors.
+inline constexpr double kStragglerRatio = 1.05;     // least ratio of a slow worker to its peers
+inline constexpr double kStragglerSteps = 2.0 / 3;  // share of its steps in which a persistent one is slow
+inline constexpr double kCorrelated = 0.9;          // least correlation of forwards and backwards that counts
+inline constexpr double kLeastSpread = 0.05;  // least spread of forwards within a step; below it, correlation is noise
 inline constexpr int64_t kLeastPairs = 8;
 
 struct StragglerWorker {
   int32_t part = 0;
-  int64_t steps = 0, slow_steps = 0;  // with compute cells, outliers left out; slower than peers by kStragglerRatio
-  double busy_ns = 0;                 // mean over steps
-  double busy_ratio = 1;              // to the mean over all workers of its stage; NaN without peers
-  double ratio = 1;                   // to the median of its peers: the smaller of all it computes and its usual cells
-  double error = 0;                   // standard error of ratio, by the scatter of its cells
-  double s_w = 1;                     // what `slowdown` says; NaN: not asked
-  int64_t cells = 0, pauses = 0;      // compute cells but the first of a step; of them those that a pause precedes
-  double pause_ns = 0;                // in all
-  double period_ns = 0;               // between pauses, where it is steady; NaN
-  double late_ns = 0;                 // lower quartile of what its cells start later than they could
+  // Steps with compute cells, outliers left out; those in which it is slower than its peers by kStragglerRatio.
+  int64_t steps = 0, slow_steps = 0;
+  double busy_ns = 0;     // mean over steps
+  double busy_ratio = 1;  // to the mean over all workers of its stage; NaN without peers
+  double ratio = 1;  // to the median of its peers; of all that it computes and of its usual cells, the smaller ratio
+  double error = 0;  // standard error of `ratio`, from the scatter of its cells
+  double s_w = 1;    // its S_w, as `slowdown` has it; NaN: was not asked for
+  int64_t cells = 0, pauses = 0;  // compute cells except the first of each step; those that start after a pause
+  double pause_ns = 0;            // sum of all its pauses
+  double period_ns = 0;           // time between pauses where that is steady; otherwise NaN
+  double late_ns = 0;             // lower quartile of how much later its cells start than they could
   StragglerVerdict verdict = StragglerVerdict::kFine;
-  // What it takes of a mean step beyond its peers: longer cells, pauses, and where all its cells start late these starts.
+  // What it takes of a mean step beyond its peers: longer cells, pauses and, where all its cells start late, these
+  // delays.
   double beyond_ns() const;
 };
 
@@ -52,16 +54,17 @@ struct StragglerStep {  // one stage in one step
   int32_t step = 0, stage = 0;
   double busy_ns = 0;         // mean over workers
   double ratio = 1;           // to the stage's median step
-  int32_t slowest_part = -1;  // -1: one worker
+  int32_t slowest_part = -1;  // -1: the stage has one worker
   double slowest_ratio = 1;   // to the median of the others
-  bool slow = false;          // beyond what scatter explains
+  bool slow = false;          // the slowest worker's ratio exceeds what scatter explains
 };
 
-// Do long forwards have long backwards? Of one stage: micro-batches of one worker and step, each against their mean.
+// Whether long forwards have long backwards, for one stage: each micro-batch is compared with the mean of those of the
+// same worker and step.
 struct FbCorrelation {
   int32_t stage = 0;
   int64_t pairs = 0;
-  double r = 0;       // NaN: no spread, or too few
+  double r = 0;       // NaN: too few pairs, or all alike
   double spread = 0;  // standard deviation of the forwards, as a share of their mean
   bool data_dependent = false;
 };
@@ -70,25 +73,25 @@ struct FbCorrelation {
 struct SlowStep {
   int32_t step = 0;
   double ratio = 1;    // to the median step
-  double lost_ns = 0;  // beyond the median step, spread over all steps
+  double lost_ns = 0;  // what it takes beyond the median step, spread over all steps
 };
 
 struct Stragglers {
-  std::vector<StragglerWorker> workers;     // by part; those that compute and have a place
+  std::vector<StragglerWorker> workers;     // for each part that computes and has a known stage
   std::vector<StragglerStep> steps;         // by step, then stage
   std::vector<FbCorrelation> correlations;  // by stage
   std::vector<SlowStep> slow_steps;         // by step
 };
 
-// `graph` and `coverage` of the same trace. O(cells log cells).
+// `graph`, `coverage` and `sums` belong to the same trace. O(cells log cells).
 Stragglers find_stragglers(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage,
                            const PipelineSums& sums);
 
-// The workers that take anything beyond their peers, the worst first, of equal ones by part: those with a verdict, then
-// the others. Indexes into `workers`.
+// Indexes into `workers` of those that take anything beyond their peers: first the ones with a verdict, then the
+// others, each worst first, equal ones in order of parts.
 std::vector<size_t> worst_workers(const Stragglers& stragglers);
 
-// What a worker is, for its row: "1.50× its peers, slow in 8 of 8 steps".
+// What a row says of a worker: "1.50× its peers, slow in 8 of 8 steps".
 std::string straggler_words(const StragglerWorker& worker);
 
 }  // namespace stageline

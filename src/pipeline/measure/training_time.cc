@@ -16,26 +16,28 @@ struct Piece {
   TrainingPart part;
   Interval time;
   int32_t step;
-  std::string_view name;  // of collectives
+  std::string_view name;  // only of collectives
 };
 
-// What a rank did; `hidden`: collectives on a lane of their own.
+// What a rank did; `hidden` are collectives on a lane of their own.
 struct RankPieces {
   std::vector<Piece> pieces;
   std::vector<Piece> hidden;
-  bool marked = false;  // has what only hooks of plain training record
+  bool marked = false;  // true: it has slices that only the hooks for plain training record
 };
 
 RankPieces pieces_of(const Trace& trace, size_t p, const std::vector<size_t>& cells) {
   const Part& part = trace.parts[p];
   RankPieces out;
-  std::vector<std::pair<int64_t, int32_t>> works;  // when a forward or backward began, and its step
-  const auto lane_of = [&](uint32_t slice) -> std::string_view {  // lanes follow each other
+  std::vector<std::pair<int64_t, int32_t>> works;                 // start and step of each forward or backward
+  const auto lane_of = [&](uint32_t slice) -> std::string_view {  // lanes stand one after another in the slices
     const auto next = std::upper_bound(part.lanes.begin(), part.lanes.end(), slice,
                                        [](uint32_t wanted, const Lane& lane) { return wanted < lane.begin; });
     for (auto lane = next; lane != part.lanes.begin();)
-      if (--lane; slice < lane->end) return lane->name;
-      else if (lane->end > lane->begin) break;
+      if (--lane; slice < lane->end)
+        return lane->name;
+      else if (lane->end > lane->begin)
+        break;
     return {};
   };
   for (const size_t i : cells) {
@@ -67,14 +69,14 @@ RankPieces pieces_of(const Trace& trace, size_t p, const std::vector<size_t>& ce
     if (trace.names.text(part.slices.name_id[s]) != kDataWait) continue;
     out.marked = true;
     const Interval time{part.slices.start_ns[s], part.slices.end_ns(s)};
-    // Of the step whose work comes next.
+    // A wait for data belongs to the step whose work comes next.
     const auto next = std::lower_bound(works.begin(), works.end(), std::pair(time.end, INT32_MIN));
     if (next != works.end()) out.pieces.push_back({TrainingPart::kInput, time, next->second, {}});
   }
   return out;
 }
 
-// Each instant of [start, end) to the first part that claims it.
+// Gives each instant of [start, end) to the first part that claims it.
 void share_out(const std::vector<Piece>& pieces, TrainingStep& step) {
   std::array<std::vector<Interval>, kTrainingParts> claimed;
   for (const Piece& piece : pieces) {
@@ -93,10 +95,10 @@ void share_out(const std::vector<Piece>& pieces, TrainingStep& step) {
   step.ns[kTrainingParts - 1] = step.whole_ns() - static_cast<double>(before);
 }
 
-// Collectives of one step by name, in order of time: the k-th of a name is one call on all ranks.
+// The collectives of one step by name, in order of time: the k-th one of a name is the same call on all ranks.
 using Calls = std::map<std::string_view, std::vector<Interval>>;
 
-// "… (default_pg, 4 ranks)"; 0 where the name does not say it.
+// The number of ranks that a name ends with, as in "… (default_pg, 4 ranks)"; 0 where it has none.
 size_t ranks_said(std::string_view name) {
   const size_t end = name.rfind(" ranks)"), begin = end == std::string_view::npos ? end : name.rfind(' ', end - 1);
   if (begin == std::string_view::npos) return 0;
@@ -128,7 +130,7 @@ TrainingTime training_time(const Trace& trace) {
   }
   if (!marked) return out;
 
-  // Steps that every rank began, each to the beginning of the next; the last one to its last end.
+  // A step lasts until the next one begins, the last one to its last end. Only steps that every rank has count.
   std::vector<std::map<int32_t, Interval>> extent(trace.parts.size());
   std::map<int32_t, size_t> have;
   size_t ranks = 0;
@@ -156,7 +158,7 @@ TrainingTime training_time(const Trace& trace) {
   }
   if (steps.empty()) return out;
 
-  std::vector<std::vector<Calls>> calls;  // rank, step
+  std::vector<std::vector<Calls>> calls;  // [rank][step]
   std::map<std::string_view, double> bytes;
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     if (all[p].pieces.empty()) continue;
@@ -173,8 +175,8 @@ TrainingTime training_time(const Trace& trace) {
       step.end_ns = std::max(step.start_ns, extent[p][number].end);
       rank.steps.push_back(step);
     }
-    // By their times, not by the step that they were recorded in: an optimizer that runs forward and backward itself
-    // (Lightning) began before either, when the step before was the last one known.
+    // Pieces are assigned by time, not by the step under which they were recorded: an optimizer that runs forward and
+    // backward itself (Lightning) began before either, when the step before was the last one known.
     std::vector<std::vector<Piece>> within(steps.size());
     of_rank.resize(steps.size());
     for (const Piece& piece : all[p].pieces) {
@@ -200,14 +202,14 @@ TrainingTime training_time(const Trace& trace) {
   const auto cases = static_cast<double>(out.ranks.size() * steps.size());
   out.hidden_ns /= cases;
 
-  // The rank that came last into a call waited least: so long the transfer takes, and the others waited for it beyond.
+  // The rank that came last into a call waited least. Its time is the transfer; what others take beyond it is waiting.
   std::map<std::string_view, TrainingCollective> sums;
   for (size_t k = 0; k < steps.size(); ++k) {
     std::set<std::string_view> names;
     for (const auto& of_rank : calls)
       for (const auto& [name, list] : of_rank[k]) names.insert(name);
     for (const std::string_view name : names) {
-      size_t together = SIZE_MAX;  // calls that all ranks made
+      size_t together = SIZE_MAX;  // number of calls that all ranks made
       for (const auto& of_rank : calls) {
         const auto at = of_rank[k].find(name);
         together = std::min(together, at == of_rank[k].end() ? 0 : at->second.size());
@@ -238,7 +240,7 @@ TrainingTime training_time(const Trace& trace) {
     sum.name = std::string(name);
     sum.transfer_ns /= cases;
     sum.waiting_ns /= cases;
-    // Who waits is named by what it waits for, whose size stands with the call itself.
+    // A wait bears the name of the collective that it waits for; the size stands with the collective's own call.
     const std::string_view call = name.starts_with(kWait) ? name.substr(kWait.size()) : name;
     if (const auto at = bytes.find(call); at != bytes.end())
       sum.bytes = at->second / (cases + static_cast<double>(out.first_left_out >= 0 ? out.ranks.size() : 0));

@@ -1,13 +1,13 @@
-// Where the steps of a training without a pipeline went (DDP, FSDP and what stands on them), as its recording says it:
-// per rank and step one owner for each instant, and of the time in collectives what was transfer and what waiting for
-// others.
+// Where the steps of a training without a pipeline went (DDP, FSDP and what is built on them), from a recording of it.
+// On every rank each instant of a step has one owner, and the time in collectives is split into transfer and waiting
+// for other ranks.
 //
 //   rank 0   data wait │ forward │ backward ······ wait for all_reduce │ optimizer │ (nothing recorded) │ data wait │ …
 //   rank 1   data wait │ forward, longer │ backward ········ wait      │ optimizer │ …
 //                                          ^ all wait until the last rank is there: its own wait is what the transfer
 //                                          takes
 //
-// Durations only: ranks on clocks that nobody compared are told apart as well.
+// Only durations are compared, so this works on clocks that nobody aligned.
 #pragma once
 
 #include <array>
@@ -19,19 +19,20 @@
 
 namespace stageline {
 
-// In order of precedence: what lies in two belongs to the first. Collectives that run beside the work have no share.
+// In order of precedence: an instant that lies in two of them belongs to the first. Collectives that run beside the
+// work on a lane of their own have no part.
 enum class TrainingPart : uint8_t { kCollective, kInput, kBackward, kForward, kOptimizer, kOther };
 inline constexpr size_t kTrainingParts = 6;
 
-// A step of a rank: from its first piece of work, its data wait included, to the next step's.
+// One step of a rank: from its first piece of work, which may be a wait for data, to that of the next step.
 struct TrainingStep {
   int32_t step = 0;
   int64_t start_ns = 0, end_ns = 0;
   std::array<double, kTrainingParts> ns = {};
-  double transfer_ns = 0;  // of kCollective: as long as the last rank to come needed
-  double waiting_ns = 0;   // the rest: until the last one was there
+  double transfer_ns = 0;  // part of kCollective: as long as the rank that came last needed
+  double waiting_ns = 0;   // the rest of kCollective: until the last rank had come
   double whole_ns() const { return static_cast<double>(end_ns - start_ns); }
-  // Without what it waited for others.
+  // The step without the time that it waited for other ranks.
   double own_ns() const { return whole_ns() - waiting_ns; }
   double of(TrainingPart part) const { return ns[static_cast<size_t>(part)]; }
 };
@@ -41,19 +42,19 @@ struct TrainingRank {
   std::vector<TrainingStep> steps;  // those that every rank has, in order: index k is the same step on all ranks
 };
 
-// A collective, by name: what the ranks stood still in it, a step and rank.
+// All collectives of one name: for how long the ranks stood still in them, per step and rank.
 struct TrainingCollective {
   std::string name;
   double transfer_ns = 0, waiting_ns = 0;
-  int64_t count = 0;  // of calls, a step and rank
-  double bytes = 0;   // a step and rank, of calls that say it; 0: none does
+  int64_t count = 0;  // calls per step and rank
+  double bytes = 0;   // per step and rank, over calls that say it; 0: none does
 };
 
 struct TrainingTime {
-  bool told = false;  // false: no training without a pipeline, or no step that every rank finished
+  bool told = false;  // false: not a training without a pipeline, or no step that every rank began
   std::vector<TrainingRank> ranks;
   std::vector<TrainingCollective> collectives;  // by time, the longest first
-  double hidden_ns = 0;                         // collectives beside the work, a step and rank
+  double hidden_ns = 0;                         // time of collectives beside the work, per step and rank
   int32_t first_left_out = -1;  // the first step, which is a warm-up, where at least four were recorded; −1: none
   size_t step_count() const { return ranks.empty() ? 0 : ranks[0].steps.size(); }
 };

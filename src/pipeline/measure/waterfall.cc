@@ -18,9 +18,10 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostOfMedian = 2;  // a gap is its message's up to so many times what messages of its link take
+// A gap counts as its message up to this many times what messages of its link usually take.
+constexpr double kMostOfMedian = 2;
 
-// One stage of one pipeline: its ranks' busy time with equal costs, and as it was.
+// Of one stage of one pipeline: how many ranks it has, and their busy time with equal costs and with their own.
 struct StageBusy {
   int32_t stage = 0;
   double ranks = 0, equal_ns = 0, own_ns = 0;
@@ -32,8 +33,8 @@ struct Pipeline {
   double work_ns = 0, order_ns = kNaN;
   int64_t start_ns = 0, end_ns = 0;  // as recorded
   double busiest_ns = 0;             // of its ranks
-  double longest_ns = 0;             // of its ranks, each on its own clock: first start to last end
-  std::vector<StageBusy> stages;     // by stage, those that it has
+  double longest_ns = 0;             // over its ranks, each on its own clock: first start to last end
+  std::vector<StageBusy> stages;     // by stage; only stages that it has
   std::vector<GapSample> gaps;
   std::vector<WaterfallBubble> bubbles;
   int64_t units = 0, unnumbered = 0, without_producer = 0, broken = 0;
@@ -82,7 +83,7 @@ class Splitter {
     if (trace_.comparable()) collect_gaps(p, graph);
   }
 
-  // `with_bubbles`: where every rank waits as well.
+  // `with_bubbles`: also collects where every rank waits.
   void replay_messages(Pipeline& p, const EdgeLatencies& latencies, bool with_bubbles) const {
     const OrderGraph graph = graphs_.graph(p.first, p.last);
     const std::vector<MessageTime> messages = message_times(p, graph, latencies);
@@ -99,14 +100,14 @@ class Splitter {
       uint32_t list;
       double most_ns;
     };
-    std::vector<Known> known;  // of the list at hand: it has few producers
+    std::vector<Known> known;  // of the list at hand, which has few producers
     for (uint32_t l = 0; l + 1 < graph.list_begin.size(); ++l) {
       known.clear();
       int64_t free_at = INT64_MIN;
       for (uint32_t u = graph.list_begin[l]; u < graph.list_begin[l + 1]; ++u) {
         const OrderUnit& unit = graph.units[u];
-        int64_t came = INT64_MIN;  // the last of its inputs
-        double most_ns = 0;        // what messages to it take
+        int64_t came = INT64_MIN;  // when the last of its inputs was ready
+        double most_ns = 0;        // the most that a message to it may take
         for (size_t w = 0; w < 2; ++w) {
           if (unit.after[w] == kNoUnit || graph.units[unit.after[w]].list == l) continue;
           const OrderUnit& producer = graph.units[unit.after[w]];
@@ -149,15 +150,15 @@ class Splitter {
     }
   }
 
-  // T0 as it ran minus T0 with the same units in the order of the recognised schedule.
+  // T0 in the order that ran minus T0 with the same units in the recognised schedule's order; NaN: unknown.
   double cost_of_order(const Pipeline& p, const OrderGraph& graph, const OrderReplay& replayer) const {
     const ScheduleSequences::Sequence schedule = sequences_.of(graph, p.first, p.last);
     if (!schedule.known) return kNaN;
     return schedule.as_it_ran ? 0 : p.level_ns[0] - replayer.equal_costs(schedule.order);
   }
 
-  // Gaps between the end of what a unit waited for and its start, where its rank was free before: by pair of ranks,
-  // their median.
+  // Collects for each pair of ranks the median of the gaps between the end of the producer that a unit waited for and
+  // the unit's start, where the unit's own rank was free before.
   void collect_gaps(Pipeline& p, const OrderGraph& graph) const {
     struct Gap {
       uint32_t from;
@@ -200,7 +201,7 @@ class Splitter {
 
 double& part(std::array<double, kWaterfallParts>& parts, WaterfallPart p) { return parts[static_cast<size_t>(p)]; }
 
-// Levels become parts; the rest is what is left, so that they add up.
+// Differences of the levels become the parts; kRest takes what is left, so that they add up.
 WaterfallStep step_of(const Pipeline& p, const RankList& list, double pipeline_ns, double span_ns) {
   WaterfallStep step;
   step.step = list.step;
@@ -224,7 +225,7 @@ void add_stages(const Pipeline& p, const WaterfallStep& step, std::vector<Waterf
     WaterfallStage& sum = sums[static_cast<size_t>(busy.stage)];
     sum.ranks += static_cast<int64_t>(busy.ranks);
     sum.pipeline_ns += step.pipeline_ns * busy.ranks;
-    // Idle at equal costs is the schedule's; what a stage's own costs change of it, imbalance.
+    // Idle time with equal costs belongs to the schedule; what the stage's own costs change of it is imbalance.
     const std::array<double, kPipelineParts> own = {
         busy.own_ns,
         p.level_ns[0] * busy.ranks - busy.equal_ns,

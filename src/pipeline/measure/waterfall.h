@@ -1,6 +1,6 @@
-// Where the time of a step went, as a sum that closes.
+// Where the time of a step went, as parts that add up to it.
 //
-// One pipeline (step and replica) is replayed in the order that ran, with more and more of the real inputs:
+// One pipeline (one step of one replica) is replayed in the order that ran, each time with more of the recorded times:
 //
 //   work   mean over its ranks of the time in which they compute                    compute
 //   T0     every cell of a kind takes the pipeline's mean, messages no time    T0 − work   schedule bubble
@@ -11,7 +11,7 @@
 //   span   first start to last end of its compute cells, as recorded           span − T4   rest
 //   step   the step around it                                                  step − span tail
 //
-// Parts may be negative and are left so: docs/analyses/waterfall.md says what that means.
+// Parts may be negative and are kept so; docs/analyses/waterfall.md says what that means.
 #pragma once
 
 #include <array>
@@ -27,63 +27,66 @@ namespace stageline {
 
 enum class WaterfallPart : uint8_t { kCompute, kSchedule, kImbalance, kJitter, kLatency, kRest, kTail };
 inline constexpr size_t kWaterfallParts = 7;
-inline constexpr size_t kPipelineParts = 6;                // those before the tail: they add up to the pipeline's span
+inline constexpr size_t kPipelineParts = 6;  // the parts before the tail; they add up to the pipeline's span
 std::string_view waterfall_part_name(WaterfallPart part);  // "compute", "schedule bubble", …
 
 struct WaterfallStep {
   int32_t step = 0, dp = 0;
-  bool outlier = false;                           // PipelineSums::outliers: no part of the means
-  std::array<double, kWaterfallParts> part_ns{};  // by WaterfallPart; they add up to span_ns
-  std::array<double, kTailParts> tail_ns{};       // by TailPart; NaN without a common clock
-  double order_ns = 0;  // of the schedule bubble: T0 minus T0 in the recognised schedule's order; NaN: cannot be told
-  double held_ns = 0;   // of message latency: ranks sat in a receive whose input was there
-  double span_ns = 0;   // of the step
+  bool outlier = false;                           // in PipelineSums::outliers, so not part of the means
+  std::array<double, kWaterfallParts> part_ns{};  // for each WaterfallPart; they add up to span_ns
+  std::array<double, kTailParts> tail_ns{};       // for each TailPart; NaN without a common clock
+  double order_ns = 0;     // part of the schedule bubble: T0 minus T0 in the recognised schedule's order; NaN: unknown
+  double held_ns = 0;      // part of the message latency: ranks sat in a receive whose input was there
+  double span_ns = 0;      // of the step
   double pipeline_ns = 0;  // of this replica's compute cells
-  // On every rank's own clock, the longest over the replica's ranks: of its compute cells from first start to last end,
-  // of all its cells but messages, and of the time in which it computes.
+  // Measured on every rank's own clock, the longest over the replica's ranks: first start to last end of its compute
+  // cells, the same of all its cells but messages, and the time in which it computes.
   double own_pipeline_ns = 0, own_span_ns = 0, busiest_ns = 0;
 };
 
-// Mean over the ranks of one stage, over pipelines that are no outliers. Columns add up to pipeline_ns.
+// Means over the ranks of one stage, over pipelines that are no outliers. The parts add up to pipeline_ns.
 struct WaterfallStage {
   int32_t stage = 0;
-  int64_t ranks = 0;                             // (step, rank) it is the mean of
-  std::array<double, kPipelineParts> part_ns{};  // kCompute: its own busy time; the others: what it waited
+  int64_t ranks = 0;                             // number of (step, rank) in the mean
+  std::array<double, kPipelineParts> part_ns{};  // kCompute: its own busy time; the others: its waits
   double pipeline_ns = 0;
 };
 
-// Where message latencies come from, by directed pairs of ranks.
+// How many directed pairs of ranks have their message latency from which evidence.
 struct LatencyEvidence {
-  int64_t by_messages = 0, by_gaps = 0, unknown = 0;  // pairs; unknown ones take the median of the others
-  double median_ns = 0;                               // over the pairs
+  int64_t by_messages = 0, by_gaps = 0, unknown = 0;  // unknown pairs take the median of the others
+  double median_ns = 0;                               // over all pairs
 };
 
 struct Waterfall {
-  std::string why_not;      // in words, where there is none
-  bool clock_free = false;  // ranks share no clock: spans are the longest that one rank has, latency is not known
-  std::vector<WaterfallStep> steps;    // by step, then replica
+  std::string why_not;               // why there is no waterfall, in words; "" where there is one
+  bool clock_free = false;           // ranks share no clock: spans are the longest of any rank, and latency is unknown
+  std::vector<WaterfallStep> steps;  // by step, then replica
   std::vector<WaterfallStage> stages;  // by stage
   LatencyEvidence latency;
-  int64_t unnumbered = 0, without_producer = 0, broken = 0;  // units, over all pipelines: see OrderGraph
+  int64_t unnumbered = 0, without_producer = 0, broken = 0;  // counts of units, over all pipelines; see OrderGraph
   int64_t units = 0;
   double overlap_ns = 0, busy_ns = 0;  // over all pipelines
   bool known() const { return why_not.empty(); }
 };
 
-// One stretch in which a rank waits: before a unit of its, or after its last one until the pipeline ends. What each
-// part is of it comes from the same replays, rank by rank: summed over a stage's ranks they are its row in `stages`.
+// One stretch in which a rank waits: before one of its units, or after its last one until the pipeline ends. The same
+// replays tell, rank by rank, which part causes how much of it; summed over a stage's ranks this gives the stage's row
+// in `stages`.
 struct WaterfallBubble {
   int32_t step = 0, part = 0;
-  int64_t start_ns = 0, end_ns = 0;                 // common time; no stretch where only the replays wait
-  std::array<float, kPipelineParts - 1> part_ns{};  // kSchedule … kRest, below 0 too; they add up to its duration
+  int64_t start_ns = 0, end_ns = 0;                 // common time; both are equal where only the replays wait
+  std::array<float, kPipelineParts - 1> part_ns{};  // kSchedule … kRest, may be below 0; they add up to its duration
 };
 
-// The mean over pipelines that are no outliers; step and dp are kUnknown. Empty when there is none.
+// The mean over pipelines that are no outliers; its step and dp are kUnknown. When there is none, its times are 0 and
+// order_ns is NaN.
 WaterfallStep mean_of(const Waterfall& waterfall);
 
-// Expects sorted cells and drawn links; `theory` and `sums` of this trace. Never fails: why_not says so. O(cells), in
-// parallel over pipelines; the same whatever the number of threads.
-// `bubbles` (if given): those of all pipelines, by step, replica, rank and time; none where ranks share no clock.
+// Expects sorted cells and drawn links; `theory` and `sums` belong to this trace. Never fails: where there is no
+// waterfall, why_not says why. O(cells), in parallel over pipelines; the result does not depend on the number of
+// threads. `bubbles`, if given, receives those of all pipelines, by step, replica, rank and time; none where ranks
+// share no clock.
 Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums,
                        std::vector<WaterfallBubble>* bubbles = nullptr);
 
