@@ -10,7 +10,8 @@ LateLengths::LateLengths(const std::vector<double>& late_ns) {
   least_ns_ = *std::min_element(late_ns.begin(), late_ns.end());
   if (!(least_ns_ > 0)) return;
   count_ = static_cast<double>(late_ns.size());
-  for (const double ns : late_ns) spread_ += std::log(ns / least_ns_) / (count_ - 1);  // the shortest adds nothing
+  // The shortest adds nothing, so it is not counted.
+  for (const double ns : late_ns) spread_ += std::log(ns / least_ns_) / (count_ - 1);
 }
 
 bool LateLengths::may_hold(double ns) const {

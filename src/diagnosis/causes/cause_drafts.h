@@ -1,6 +1,6 @@
-// Where causes are looked for: each search leaves drafts, a suspicion with the world without it. causes_of() replays
-// the worlds and keeps what costs enough. Part of causes; searches run in this order, for later ones divide out what
-// earlier ones found.
+// The searches for causes. Each search leaves drafts: a suspicion, with a world in which the cause is gone. causes_of()
+// replays these worlds and keeps the causes that cost enough. The searches run in the order below, since later ones
+// divide out what earlier ones found. Part of causes.
 #pragma once
 
 #include <algorithm>
@@ -23,60 +23,62 @@ using CauseWorld = std::function<void(uint32_t op, double& dur_ns, double& delay
 
 struct CauseDraft {
   Cause cause;
-  CauseWorld without, evened;  // evened: may be empty
-  CauseWorld otherwise;        // may be empty: without it too, by another reading of what would then be normal
+  CauseWorld without, evened;  // without the cause; with its work evened out (may be empty)
+  CauseWorld otherwise;        // without the cause by another reading of what would then be normal; may be empty
 };
 
-// What all searches look at; worlds refer to it. All references must outlive it.
+// What all searches look at; worlds keep references to it, and all must outlive them.
 struct CauseScene {
   const Trace& trace;
   const StepGraph& graph;
-  const std::vector<bool>& counts;  // by step of the graph
+  const std::vector<bool>& counts;  // for each step of the graph
   const RunCoverage& coverage;
   CellTimes times;
   bool two_ways = false;  // micro-batches enter at both ends of the pipeline
 
-  // Whether the start of a compute cell tells of its rank or its message: it waits for something, all that it waits
-  // for was read, and it is there once.
+  // Whether the delay of a compute cell says something of its rank or its message: the cell waits for something, all
+  // that it waits for was read, and it occurs once.
   bool tells_delay(uint32_t op) const {
     return times.worker_of(op) != CellTimes::kNone && !graph.waits(op).empty() &&
            (graph.cell[op] == kNoCell || (coverage.fed(graph.cell[op]) && !coverage.repeated(graph.cell[op])));
   }
   template <class Body>
-  void each_op(const Body& body) const {  // of the steps that count: body(op, step of the graph)
+  // Calls body(op, step of the graph) for operations of the steps that count.
+  void each_op(const Body& body) const {
     for (size_t s = 0; s < graph.steps.size(); ++s)
       for (uint32_t op = graph.steps[s].begin; counts[s] && op < graph.steps[s].end; ++op) body(op, s);
   }
 };
 
-// A long step is explained by a cause only as far as usual steps know it: what is beyond so many times the most that
-// any of them holds, a hang among pauses, has a reason of its own.
+// A cause explains a long step only as far as usual steps know it. A delay of more than this many times the largest one
+// in any usual step (a hang among pauses) has a reason of its own.
 inline constexpr double kMostOfUsual = 2;
 
-inline constexpr double kSlowCause = 1.05;      // of a stage or worker, against the others
-inline constexpr double kLateStart = 0.1;       // of the median compute cell, beyond which a start is late
-inline constexpr int64_t kLeastLateCells = 3;   // fewer are chance, whatever their share
-inline constexpr size_t kMostWorkerCauses = 8;  // slow ones that are told apart
+inline constexpr double kSlowCause = 1.05;  // least ratio of a slow stage or worker to the others
+// A start is late if its delay exceeds the usual one by this share of the median compute cell.
+inline constexpr double kLateStart = 0.1;
+inline constexpr int64_t kLeastLateCells = 3;   // fewer late cells may be chance, whatever their share is
+inline constexpr size_t kMostWorkerCauses = 8;  // at most this many causes of one kind
 
-// Whether times to the others', one a step, are above 1 beyond any doubt: half of what they are above would still be
-// beyond chance. Of one step nothing is.
+// Whether ratios to the others, one per step, are above 1 beyond doubt: even half of the excess of their mean would be
+// beyond chance. One step alone proves nothing.
 inline bool certainly_slow(const std::vector<double>& ratios) {
   const double error = sample_std(ratios) / std::sqrt(static_cast<double>(ratios.size()));
   return ratios.size() > 1 && beyond_noise((mean_of(ratios) - 1) / 2, error, static_cast<int64_t>(ratios.size()));
 }
 
-// A course that rises, by what the others take (1): slow steps by kSlowCause or more, and else by half of that at most.
-// Then it is certain, whatever the mean over all steps scatters by.
+// Whether a course of ratios (1: like the others) rises: its high steps reach kSlowCause, and its low ones have at most
+// half of that excess. Then the cause is certain, however much the mean over all steps scatters.
 inline bool slow_course(const Course& course) {
   const auto [low, high] = std::minmax(course.low, course.high);
   return course.varies() && high >= kSlowCause && low - 1 <= (high - 1) / 2;
 }
-// What an operation's time is divided by in a step of that course: in its usual steps 1.
+// What an operation's time is divided by in a step of that course; 1 in its usual steps.
 inline double course_factor(const Course& course, size_t step) {
   const double level = course.level[step];
   return level >= (1 + kSlowCause) / 2 ? level : 1;
 }
-// By operation's place among the graph's steps.
+// Index of the graph's step that an operation belongs to.
 inline size_t step_of(const StepGraph& graph, uint32_t op) {
   return static_cast<size_t>(
       std::partition_point(graph.steps.begin(), graph.steps.end(), [&](const GraphStep& s) { return s.end <= op; }) -
@@ -96,8 +98,8 @@ void draft_all_slow(const CauseScene& scene, std::vector<CauseDraft>& out);
 void draft_sequences(const CauseScene& scene, std::vector<CauseDraft>& out);
 void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out);  // divides them out of scene.times
 void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out);
-// Late ranks, pauses and late starts everywhere; messages that nobody recorded and that are late. Tells the workers
-// that are late, and by how much.
+// Finds late ranks, pauses, late starts everywhere, and late messages that nobody recorded. Returns the workers that
+// are late, and by how much.
 using LateWorkers = std::vector<std::pair<uint32_t, double>>;
 LateWorkers draft_delays(const CauseScene& scene, std::vector<CauseDraft>& out);
 void draft_slow_links(const CauseScene& scene, const LateWorkers& late, std::vector<CauseDraft>& out);

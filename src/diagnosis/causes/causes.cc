@@ -22,9 +22,10 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kLeastPauses = 3;   // so many are no chance, however they fall on steps
-constexpr double kMuchOfStep = 0.05;  // of a step, that a stage costs to be told though nothing can be moved
-constexpr size_t kMostHidden = 16;    // suspicions that are tried again without what was found
+constexpr int64_t kLeastPauses = 3;  // with this many, it is no chance how they fall on steps
+// Share of a step; a stage that costs this much is told even though nothing can be moved.
+constexpr double kMuchOfStep = 0.05;
+constexpr size_t kMostHidden = 16;  // suspicions that are replayed again without the causes that were found
 
 std::vector<CauseDraft> drafts_of(CauseScene& scene) {
   std::vector<CauseDraft> drafts;
@@ -40,8 +41,9 @@ std::vector<CauseDraft> drafts_of(CauseScene& scene) {
   return drafts;
 }
 
-// What is lost is less than it is worth saying; or evening out, where nothing more can be done, brings less than that.
-// A stage that costs a twentieth of a step is told all the same: it is slow, whatever can be done about it.
+// Whether a cause is not worth saying: it loses too little or, where work can only be evened out, evening out saves too
+// little. A stage that costs a twentieth of a step (is_unmovable) is told all the same: it is slow, whatever can be
+// done about it.
 bool costs_little(const Cause& c, const CauseList& list, bool evened) {
   const double least = kLeastLost * list.step_ns;
   return !(c.lost_ns >= least) || (evened && c.saving_ns < least && !c.unmovable);
@@ -51,21 +53,22 @@ bool is_unmovable(const Cause& c, const CauseList& list) {
          c.lost_ns >= kMuchOfStep * list.step_ns;
 }
 
-// A pause is none by chance: its length is far beyond what cells differ by, and only how many fall into a step varies.
-// Nor are long sequences, of which forwards and backwards agree on every stage, or what its own search found certain.
+// Pauses are not chance by themselves: their length is far beyond how much cells differ, and only their number per step
+// varies. Nor are long sequences, on which forwards and backwards agree on every stage, nor what its own search found
+// certain.
 bool may_be_chance(const Cause& c, const CauseList& list) {
-  // That time was there: nothing was inferred.
+  // This time was recorded; nothing was inferred.
   if (c.kind == CauseKind::kBetweenSteps || c.kind == CauseKind::kTail) return false;
   const bool counted = c.kind == CauseKind::kPauses || c.kind == CauseKind::kMessageTail ||
                        c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kLongSequences;
-  // Of what one step alone lost the error is as much as the mean.
+  // Where only one step lost something, the error is as large as the mean.
   constexpr double kOneStep = 0.999;
   if (c.certain && c.lost_ns > 0 && c.lost_ns >= kOneStep * c.error_ns) return false;
   if (counted && c.count >= kLeastPauses && c.lost_ns > c.error_ns) return false;
   return !beyond_noise(c.lost_ns, c.error_ns, list.steps);
 }
 
-// Of the kinds of compute cells, the mean of the one that is shortest.
+// Mean time of the shortest kind of compute cell.
 double shortest_kind_ns(const StepGraph& graph) {
   struct Sum {
     double ns = 0, count = 0;
@@ -80,8 +83,8 @@ double shortest_kind_ns(const StepGraph& graph) {
   return least;
 }
 
-// When it is: the shape of what a cause costs by step, where the cause has no shape of its own and this one is plain,
-// next to nothing in the lower steps of an onset or of every n-th one.
+// The shape in time of what a cause costs. It is told only where the cause has no course of its own and this shape is
+// plain: next to nothing in the low steps of an onset or of every n-th step, or a trend that at least doubles.
 Course when_lost(const Cause& cause, const std::vector<double>& by_step) {
   if (cause.course.varies()) return {};
   Course course = course_of(by_step);
@@ -92,10 +95,10 @@ Course when_lost(const Cause& cause, const std::vector<double>& by_step) {
   return high > 0 && plain ? course : Course{};
 }
 
-// What becomes of a suspicion: one of the list, perhaps chance, or too little to say.
+// What becomes of a suspicion: a cause of the list, one that may be chance, or too little to mention.
 enum class Verdict : uint8_t { kTaken, kDoubtful, kLittle };
 
-// `beside`: what it costs where all others of its kind are gone. Of two stages that are equally slow each alone brings
+// `beside` is what the cause costs once all others of its kind are gone: of two equally slow stages, each alone saves
 // nothing.
 struct Gain {
   double ns = 0, error_ns = 0;
@@ -111,12 +114,12 @@ Verdict take(Cause& cause, CauseList& list, bool evened, const Gain& beside = {}
   return sure ? Verdict::kTaken : Verdict::kDoubtful;
 }
 
-// Replays of the steps without this and that.
+// Replays the steps without some of the suspected causes.
 class Worlds {
  public:
   explicit Worlds(const CauseScene& scene) : scene_(scene), launch_ns_(launch_delays(scene.graph)) {}
 
-  // As it was, without all of `changes`, in order.
+  // The operation's times without all of `changes`, applied in order.
   void operation(uint32_t op, std::span<const CauseWorld* const> changes, double& dur, double& delay) const {
     const StepGraph& g = scene_.graph;
     dur = g.dur_ns[op];
@@ -135,7 +138,7 @@ class Worlds {
   std::vector<double> launch_ns_;
 };
 
-// By step that counts, what world `to` takes less than world `from`.
+// How much shorter each counted step is in world `to` than in world `from`.
 std::vector<double> gains_of(const WorldTimes& times, size_t from, size_t to, const std::vector<bool>& counts) {
   std::vector<double> gains;
   for (size_t s = 0; s < counts.size(); ++s)
@@ -286,28 +289,28 @@ class Search {
   }
 
  private:
-  using World = std::vector<const CauseWorld*>;  // the changes that lead to it, in order
-  // Several slow stages, or links: they are told together too.
+  using World = std::vector<const CauseWorld*>;  // the changes that make it, in order
+  // Several slow stages, or several slow links, are also told together.
   static constexpr std::array kJoined = {CauseKind::kSlowStage, CauseKind::kSlowLink};
-  // Worlds of each_, by draft; 0: none.
+  // Indexes of a draft's worlds in each_; 0: it has no such world.
   struct DraftWorlds {
     size_t without = 0, evened = 0, otherwise = 0;
-    // Where all others of its kind are gone, and where it is gone with them.
+    // The world without all others of its kind, and the one without it as well.
     size_t others_gone = 0, all_gone = 0;
   };
   struct Joint {
     std::vector<size_t> causes;  // indices of list_.causes
-    size_t world;                // of together_: without all of them
+    size_t world;                // the world of together_ without all of them
   };
 
-  // Of a part of a run nobody knows what the other ranks, or the work that was not recorded, did between steps.
+  // Where only a part of the run was read, nobody knows what the rest did between steps.
   bool tells_periods() const {
     const bool backwards =
         std::any_of(graph_.kind.begin(), graph_.kind.end(), [](CellKind kind) { return is_backward(kind); });
     return coverage_.whole() && !coverage_.by_warm_up() && backwards;
   }
 
-  // The steps that count, and what is said of all.
+  // Finds the steps that count, and fills what the list says of all steps.
   void count_steps() {
     double all_ns = 0;
     for (const GraphStep& step : graph_.steps) {
@@ -325,24 +328,26 @@ class Search {
     list_.error_ns = error_of(recorded_);
   }
 
-  // Without work that takes time every gap would look like a slow message.
+  // Without work that takes time, every gap would look like a slow message.
   bool works() const {
     for (size_t i = 0; i < graph_.size(); ++i)
       if (is_compute(graph_.kind[i]) && graph_.dur_ns[i] > 0) return true;
     return false;
   }
 
-  // What a step takes less in world `to` than in world `from`: the mean and its standard error, over steps that count.
+  // How much shorter a step is in world `to` than in world `from`: mean and standard error over the steps that count.
   Gain gain(const WorldTimes& times, size_t from, size_t to) const {
     const std::vector<double> gains = gains_of(times, from, to, counts_);
     return {mean_of(gains), error_of(gains)};
   }
-  // Of all steps: in one that something else makes long a cause costs what the replay of that step says, often nothing.
+  // Mean over all steps: in a step that something else makes long, a cause costs what the replay of that step says,
+  // often nothing.
   double gain_of_all(const WorldTimes& times, size_t from, size_t to) const {
     return mean_of(gains_of(times, from, to, std::vector<bool>(counts_.size(), true)));
   }
 
-  // As it was, then without each draft, then with those evened out, by another reading, and where several are gone.
+  // Worlds: as recorded; without the cause of each draft; with work evened out, and by another reading, for drafts that
+  // have such worlds; without several causes at once; without messages.
   void replay_each() {
     std::vector<World> worlds(1);
     const auto add = [&](const CauseWorld& change) {
@@ -381,7 +386,7 @@ class Search {
     for (const size_t d : alike) worlds.back().push_back(&drafts_[d].without);
   }
 
-  // Uneven data beside a replica that has more of them all along: one hides a part of what the other costs.
+  // Uneven data and a replica that has more data all along each hide a part of what the other costs.
   void add_worlds_of_data(std::vector<World>& worlds) {
     data_ = drafts_.size();
     for (size_t d = 0; d < drafts_.size(); ++d) {
@@ -399,7 +404,7 @@ class Search {
 
   // Prices each draft as if it were the only cause, and keeps those that cost enough beyond chance.
   void judge_each() {
-    shortest_ns_ = shortest_kind_ns(graph_) * scene_->times.chunks();  // of a micro-batch on its rank
+    shortest_ns_ = shortest_kind_ns(graph_) * scene_->times.chunks();  // of one micro-batch on its rank
     for (size_t d = 0; d < drafts_.size(); ++d) {
       const DraftWorlds& of = worlds_of_[d];
       Cause cause = drafts_[d].cause;
@@ -414,7 +419,7 @@ class Search {
           keep(d);
           break;
         case Verdict::kDoubtful:
-          // A step that is long for this and for nothing else shows that it is there, whatever its mean scatters by.
+          // A step that is long only for this cause proves that it is there, however much its mean scatters.
           if (!explains_long_step(d)) break;
           list_.causes.push_back(std::move(list_.doubtful.back()));
           list_.doubtful.pop_back();
@@ -431,19 +436,19 @@ class Search {
     cause.lost_ns = alone.ns, cause.error_ns = alone.error_ns;
     if (of.evened > 0) cause.saving_ns = gain(each_, 0, of.evened).ns;
     if (of.otherwise == 0) return;
-    // Twice the error reaches the other reading.
+    // The error is widened so that twice the error reaches the other reading.
     cause.otherwise_ns = gain(each_, 0, of.otherwise).ns;
     cause.error_ns = std::hypot(cause.error_ns, (cause.lost_ns - cause.otherwise_ns) / 2);
   }
 
-  // A tail that is shorter than a cell is a loop's own, as time between steps is: a line of the account. So may as much
-  // of a longer one be, which its error says. What one stage takes beyond the others needs no such allowance; of what
-  // is far longer than its twin as much as that takes may be the usual.
+  // Whether a tail is only a line of the account. One that is shorter than a cell belongs to every training loop, as
+  // time between steps does, and so may as much of a longer one, by which its error is widened. What one stage takes
+  // beyond the others needs no such allowance. A tail that takes far longer than its twin may need as much as the twin.
   bool is_usual_tail(Cause& cause) {
     const bool beside = cause.stage != kUnknown || !cause.twin.empty();
     const double least = beside ? kLeastLost * list_.step_ns : std::max(kLeastTail * list_.step_ns, shortest_ns_);
     if (cause.lost_ns < least) {
-      // Where they start at once there is no time before them.
+      // Where these operations start at once there is no time before them to tell of.
       if (cause.cell_kind != CellKind::kOther || cause.lost_ns >= 1)
         left_.push_back({"tail", cause.name, cause.cell_kind, cause.lost_ns});
       return true;
@@ -454,7 +459,8 @@ class Search {
     return false;
   }
 
-  // Whether no draft of this kind brings half of what all of them do: one that does comes first and hides the others.
+  // Whether no draft of this kind alone saves half of what all of them save. One that does comes first and hides the
+  // others.
   bool none_alone(size_t draft) const {
     constexpr double kHalf = 0.5;
     const double together_ns = gain(each_, 0, worlds_of_[draft].all_gone).ns;
@@ -488,8 +494,8 @@ class Search {
     taken_.push_back(draft);
   }
 
-  // As it was, without all that was kept, then also without each of the little ones; and without those that are told
-  // together.
+  // Worlds: as recorded; without all causes that were kept; without these and each of little_; and, for causes that are
+  // told together, without these alone.
   void replay_together() {
     std::vector<World> worlds = {{}, all_};
     for (const auto& [cause, without] : little_) {
@@ -529,7 +535,7 @@ class Search {
     worlds.push_back(std::move(without));
   }
 
-  // What costs enough only once all that was kept is gone.
+  // Keeps causes that cost enough only after all kept causes are gone.
   void keep_hidden() {
     for (size_t i = 0; i < little_.size() && !all_.empty(); ++i) {
       Cause& cause = little_[i].first;
@@ -540,7 +546,8 @@ class Search {
     }
   }
 
-  // A long step that the causes explain counts for their prices; what they leave of another one has its own reason.
+  // A long step that the causes explain counts for their prices; where they do not explain it all, the rest has its
+  // own reason.
   void explain_rest_of_long_steps() {
     const auto rest_of = [&](size_t s) {
       return static_cast<double>(graph_.steps[s].span_ns) - together_.ns(s, 0) + together_.ns(s, 1);
@@ -596,13 +603,14 @@ class Search {
       if (counts_[s]) rest_ns += static_cast<double>(graph_.steps[s].span_ns) - together_.ns(s, 0), ++counted;
     rest_ns /= std::max(counted, 1.0);
     left_.push_back({"rest", "", CellKind::kOther, rest_ns});
-    // No price is known better than the replays return the step: twice the error reaches what they leave open.
+    // No price is more certain than the replays are: the error is widened so that twice the error reaches what they
+    // leave open.
     for (size_t i = 0; i < taken_.size(); ++i)
       for (double* error_ns : {&list_.causes[i].error_ns, &list_.causes[i].joint_error_ns})
         *error_ns = std::hypot(*error_ns, rest_ns / 2);
   }
 
-  // What is no part of the replay, and what is left of a step then: all lines add up to it.
+  // Adds the causes outside the replay and the lines for what is left of a step, so that all lines add up to it.
   void close_account() {
     account_for_rest(*scene_, *model_, all_, counts_, left_);
     std::vector<Cause> beside;
@@ -621,7 +629,7 @@ class Search {
     }
     list_.schedule_ns = list_.step_ns - list_.together_ns;
     for (const AccountLine& line : left_) list_.schedule_ns -= line.ns;
-    for (const Cause& cause : list_.causes)  // what a few gaps alone lost is no part of the usual step
+    for (const Cause& cause : list_.causes)  // what only a few gaps lost is not part of the usual step
       if (cause.kind == CauseKind::kBetweenSteps && cause.outside) list_.schedule_ns += cause.lost_ns;
     if (!all_.empty()) list_.together_ns += gain_of_all(together_, 0, 1) - gain(together_, 0, 1).ns;
     for (const LongStep& step : list_.long_steps)
@@ -640,8 +648,8 @@ class Search {
           by_step[i] = at->second;
       cause.lost_course = when_lost(cause, by_step);
       cause.guessed = usual && !optimizers && cause.name.empty();  // the optimizer may be what fills the gap
-      // What nobody named and what is shorter than a cell is a loop's own: no step goes without some of it. So may as
-      // much of a longer gap be.
+      // A gap that nobody named and that is shorter than a cell belongs to every training loop. As much of a longer gap
+      // may belong to it too.
       if (usual && cause.name.empty()) cause.error_ns = shortest_ns_ / 2;
       const bool short_one = cause.name.empty() && periods_.usual_ns < shortest_ns_;
       if (usual && (short_one || periods_.usual_ns < (cause.guessed ? kLeastTail : kLeastGap) * list_.step_ns))
@@ -660,18 +668,18 @@ class Search {
   const StepPeriods no_periods_{};
   const StepPeriods& periods_;
   CauseList list_;
-  std::vector<bool> counts_;      // by step of the graph
-  std::vector<double> recorded_;  // what the steps that counted from the beginning took
+  std::vector<bool> counts_;      // for each step of the graph
+  std::vector<double> recorded_;  // times of the steps that counted from the beginning
   std::optional<CauseScene> scene_;
   std::optional<Worlds> model_;
   std::vector<CauseDraft> drafts_;
-  std::vector<DraftWorlds> worlds_of_;  // by draft
-  std::vector<size_t> with_more_data_;  // drafts: replicas that are slow as a whole
-  size_t data_ = 0;                     // the draft of uneven data; as many as there are: none
+  std::vector<DraftWorlds> worlds_of_;  // for each draft
+  std::vector<size_t> with_more_data_;  // indexes of drafts whose replica is slow as a whole
+  size_t data_ = 0;                     // index of the draft of uneven data; drafts_.size(): none
   double shortest_ns_ = 0;
   WorldTimes each_, together_;
-  World all_;                  // without all that was kept
-  std::vector<size_t> taken_;  // drafts, in the order of list_.causes
+  World all_;                  // without all causes that were kept
+  std::vector<size_t> taken_;  // for each of list_.causes the index of its draft
   std::vector<std::pair<Cause, const CauseWorld*>> little_;
   std::vector<Joint> joints_;
   std::vector<AccountLine> left_;

@@ -1,4 +1,5 @@
-// What is at fault in a run, and what each cause costs: the replay of the recorded step less the replay without it.
+// What is at fault in a run, and what each cause costs: the replay of the recorded step minus the replay without the
+// cause. causes.def lists all causes; for example:
 //
 //   slow stage        its compute takes longer than the other stages'       → as long as theirs
 //   slow worker       a rank's, longer than the same stage's other replicas' → as long as theirs
@@ -10,8 +11,8 @@
 //   order             work leaves the order of the recognised schedule       → that order
 //   unsplit           a schedule that splits weight gradients off, run without → that order
 //
-// Each is looked for with the others taken out of the way where they would be mistaken for it: a long sequence is no
-// slow rank, a slow rank no slow stage. Definitions and thresholds: docs/howto/explain.md.
+// Each cause is looked for after dividing out others that could be mistaken for it: a long sequence does not make its
+// rank slow, nor a slow rank its stage. Definitions and thresholds: docs/howto/explain.md.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@
 
 namespace stageline {
 
-// What a step holds beside what its compute and its schedule take and what causes are named for: a line of the account.
+// One line of the account of a step: time that is neither compute nor the schedule's, and that no cause is named for.
 struct AccountLine {
   // "imbalance", "jitter", "replica-jitter" (replicas that are slow by turns), "message", "late", "tail", "between",
   // "rest": what the replays do not return
@@ -38,36 +39,38 @@ struct AccountLine {
 };
 
 struct CauseList {
-  std::vector<Cause> causes;  // those that cost at least kLeastLost of the step and more than chance; by price_ns()
-  // Mean period: from a step's start to the next one's. Without long steps and long gaps, but for those that the causes
-  // explain.
+  // Those that cost at least kLeastLost of the step, and more than chance; sorted by price_ns().
+  std::vector<Cause> causes;
+  // Mean period: from one step's start to the next one's. Long gaps are left out, and so are long steps except those
+  // that the causes explain.
   double step_ns = 0;
-  double gap_ns = 0;    // of it: between steps
-  double error_ns = 0;  // of that mean
-  double wall_ns = 0;   // mean period of all steps, the long ones too
+  double gap_ns = 0;    // the part of step_ns between steps
+  double error_ns = 0;  // standard error of that mean
+  double wall_ns = 0;   // mean period of all steps, including long ones
   int64_t steps = 0;
-  std::vector<LongStep> long_steps;  // outliers that the causes above do not explain, by step
-  int64_t all_steps = 0;             // the long ones too
+  std::vector<LongStep> long_steps;  // outliers that the causes do not explain, by step
+  int64_t all_steps = 0;             // including long ones
   int32_t first_step = 0;
-  std::vector<int32_t> step_numbers;  // by step of the graph: what Cause::course counts
-  // schedule_ns + together_ns (but for what a few steps alone lost) + these = step_ns.
+  std::vector<int32_t> step_numbers;  // for each step of the graph its number; Cause::course has the same order
+  // step_ns = schedule_ns + together_ns + the sum of these; without the part of together_ns that only a few steps lost.
   std::vector<AccountLine> left;
   // Without all messages, the rest as it was; what of that other causes name is in it. And its standard error.
   double messages_ns = 0, messages_error_ns = 0;
   double schedule_ns = 0;  // what compute and the schedule's own waiting take, with equal stages and no messages
   // Those that cost it only once the others are gone, which hide them; lost_ns is of such a step; the largest first.
   std::vector<Cause> hidden;
-  std::vector<Cause> doubtful;  // those that cost as much and may be chance, with so few steps; by lost_ns
-  double together_ns = 0;  // without any of them (what is no part of the replay is added: order, time between steps)
-  double together_error_ns = 0;  // its standard error over steps; NaN for one
-  bool untold = false;           // nothing was looked for: RunCoverage::untold()
+  std::vector<Cause> doubtful;  // causes that cost as much but may be chance with so few steps; by lost_ns
+  // Gain without any of the causes; for those outside the replay (order, time between steps) their lost_ns is added.
+  double together_ns = 0;
+  double together_error_ns = 0;  // its standard error over steps; NaN with one step
+  bool untold = false;           // true: nothing was looked for, because of RunCoverage::untold()
 };
 
-// Steps that are outliers do not count. Replayed on graph_of(run, LaunchRule::kInOrder); where the run has no such
-// graph the list is empty. Made once per Run. O(operations · causes).
+// Outlier steps do not count. The steps are replayed on graph_of(run, LaunchRule::kInOrder); where the run has no such
+// graph the list is empty. Computed once per Run. O(operations · causes).
 const CauseList& causes_of(const Run& run);
-// Of them the slow links alone, with the same prices: what else costs time is not replayed, and nothing is where no
-// link is suspect. together_ns and doubtful are of these. Expects that graph.
+// Only the slow links among the causes, with the same prices. Worlds of other causes are not replayed, and nothing is
+// where no link is suspect. together_ns and doubtful refer to links only. Expects the same graph.
 CauseList find_slow_links(const Run& run, const StepGraph& graph);
 
 }  // namespace stageline

@@ -11,13 +11,16 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kLeastSeen = 3;      // steps (or replicas of steps) that a place must be seen in
-constexpr double kLongPosition = 1.1;  // times the usual cell
-constexpr double kNearlyAlways = 0.8;  // of the times it is seen, that it is long by half of its mean excess or more
-constexpr double kErrors = 6;          // standard errors of the mean: there are many places to be long by chance
+constexpr int64_t kLeastSeen = 3;      // steps (or replicas of steps) in which a place must be seen
+constexpr double kLongPosition = 1.1;  // least ratio of a long place to the usual cell
+constexpr double kNearlyAlways = 0.8;  // share of its cells that must have half of the mean excess or more
+constexpr double kErrors = 6;  // standard errors of the mean; many, because so many places could be long by chance
 constexpr double kMostOfBatches =
-    0.25;  // of a stage's micro-batches: where more are long, and not one of several, position does not tell
-constexpr double kMostPlaces = 0.5;  // of the places of a micro-batch: from so many on it is the micro-batch's
+    // Share of a stage's micro-batches; where more are long (and not just one of several), the position is not the
+    // reason.
+    0.25;
+// Share of a micro-batch's places; if this many are long, the micro-batch is long as a whole.
+constexpr double kMostPlaces = 0.5;
 constexpr size_t kMostCells = 10'000'000;
 constexpr size_t kMostPositions = 200;
 
@@ -36,8 +39,9 @@ struct PlaceKind {
   CellKind kind = CellKind::kOther;
 };
 
-// How cells of some places, which are of one kind, go with the number of their micro-batch: of every micro-batch the
-// median over places, where all of them agree by half of that. No shape: nothing.
+// How cells of some places of one kind follow the number of their micro-batch: the median over the places for each
+// micro-batch. It counts only if every place shows at least half of that difference; otherwise the result does not
+// vary.
 Course shape_of(const std::vector<Seen>& seen, const std::vector<size_t>& places, size_t m) {
   std::vector<double> by_batch(m, kNaN);
   for (size_t b = 0; b < m; ++b) {
@@ -47,7 +51,7 @@ Course shape_of(const std::vector<Seen>& seen, const std::vector<size_t>& places
     if (!ratios.empty()) by_batch[b] = median_of(std::move(ratios));
   }
   Course course = course_of(by_batch);
-  // A few at either end are told by themselves.
+  // A few long micro-batches at either end are positions of their own, not a shape.
   const double few = kMostOfBatches * static_cast<double>(m);
   const auto after = static_cast<double>(course.high_count), before = static_cast<double>(m) - after;
   const bool shaped =
@@ -61,7 +65,7 @@ Course shape_of(const std::vector<Seen>& seen, const std::vector<size_t>& places
       Seen& sum = course.level[b] > middle ? more : less;
       sum.count += seen[p * m + b].count, sum.sum += seen[p * m + b].sum;
     }
-    // Of a trend the means of both halves differ by half of what its ends do.
+    // For a trend, the means of its two halves differ by half as much as its ends.
     const double least = (high / low - 1) / (course.kind == CourseKind::kTrend ? 4 : 2);
     return less.count > 0 && more.count > 0 && more.mean() >= (1 + least) * less.mean();
   });
@@ -72,8 +76,8 @@ bool alike(const Course& a, const Course& b) {
   return a.kind == b.kind && a.from == b.from && (a.high > a.low) == (b.high > b.low);
 }
 
-// Shapes that all stages have, kind by kind, where kinds of one shape are one position; where none is, those that all
-// the work of one stage has.
+// Finds shapes that all stages share, for each kind of cell; kinds with the same shape become one position. Where there
+// are none, finds shapes that all the work of one stage shares.
 template <class Each>
 void find_shapes(const StepGraph& g, const std::vector<Seen>& seen, const std::vector<PlaceKind>& what, size_t m,
                  const Each& each, CellPositions& out) {
@@ -81,7 +85,7 @@ void find_shapes(const StepGraph& g, const std::vector<Seen>& seen, const std::v
   std::set<int32_t> stages;
   for (size_t p = 0; p < what.size(); ++p)
     if (what[p].kind != CellKind::kOther) of_kind[what[p].kind].push_back(p), stages.insert(what[p].stage);
-  std::vector<uint8_t> number(what.size(), 0);  // by place: 1 + into out.list; 0: none
+  std::vector<uint8_t> number(what.size(), 0);  // for each place 1 + index into out.list; 0: none
   std::vector<Course> shape(what.size());
   const auto take = [&](const std::vector<size_t>& places, bool everywhere) {
     Course course = shape_of(seen, places, m);
@@ -164,7 +168,7 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
     const double error = std::max(usual_deviation, cell.deviation()) / std::sqrt(static_cast<double>(cell.count));
     is_long[at] = cell.mean() >= kLongPosition && cell.mean() - 1 > kErrors * error;
   }
-  // Nearly always, or it is another cause's.
+  // A place must be long nearly always; otherwise another cause makes it long.
   std::vector<int64_t> often(seen.size(), 0);
   each([&](size_t s, uint32_t op, size_t at) {
     if (counts[s] && is_long[at] && ratio(op) - 1 >= (seen[at].mean() - 1) / 2) ++often[at];
@@ -181,9 +185,9 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
     if (!alone && static_cast<double>(too_long) > kMostOfBatches * static_cast<double>(known))
       for (size_t b = 0; b < m; ++b) is_long[p * m + b] = 0;
   }
-  std::vector<uint8_t> whole(m, 0);    // micro-batches that are long at most of their places
-  std::vector<uint8_t> everywhere(m);  // of these: on every stage
-  std::vector<CellKind> kinds(m);      // of these: the kind of all their long places; kOther: of several
+  std::vector<uint8_t> whole(m, 0);    // for each micro-batch, whether it is long at most of its places
+  std::vector<uint8_t> everywhere(m);  // whether it is also long on every stage
+  std::vector<CellKind> kinds(m);      // the kind of all its long places; kOther: several kinds
   bool any = false;
   for (size_t b = 0; b < m; ++b) {
     size_t known = 0, too_long = 0;
@@ -205,7 +209,7 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
   if (!any) return out;
   out.factor.assign(g.size(), 1.0F);
   out.of.assign(g.size(), 0);
-  // The first of those in a row that are long at the same place, or everywhere in what is alike.
+  // The first of a row of micro-batches that are long at the same place, or long as a whole in the same way.
   const auto first_of = [&](size_t at) {
     size_t b = at % m;
     const size_t p = at / m;
@@ -216,7 +220,8 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
     }
     return b;
   };
-  std::map<std::pair<size_t, size_t>, size_t> number;  // (place or all, first micro-batch) → into list
+  // (place, or `places` for all; first micro-batch) → index into out.list.
+  std::map<std::pair<size_t, size_t>, size_t> number;
   std::vector<int64_t> cells;
   each([&](size_t s, uint32_t op, size_t at) {
     if (!is_long[at]) return;

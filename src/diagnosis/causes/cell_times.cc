@@ -17,11 +17,12 @@ namespace {
 
 constexpr size_t kMostPlaces = 10'000'000;
 constexpr int32_t kMostChunks = 100'000'000;
-constexpr size_t kLeastBatches = 8;    // for a correlation
-constexpr double kStagesAlike = 0.5;   // correlation of a micro-batch's cells on even stages with those on odd ones
-constexpr double kLeastUneven = 0.03;  // standard deviation of a cell's work from which data are uneven
-constexpr double kAlike = 0.8;         // correlation from which lengths are the micro-batches' own
-constexpr double kErrors = 3;          // standard errors, by which a correlation is other than 0
+constexpr size_t kLeastBatches = 8;  // that a correlation needs
+// Least correlation of a micro-batch's cells on even stages with those on odd stages.
+constexpr double kStagesAlike = 0.5;
+constexpr double kLeastUneven = 0.03;  // least standard deviation of a cell's work with which data count as uneven
+constexpr double kAlike = 0.8;         // least correlation with which lengths are properties of the micro-batches
+constexpr double kErrors = 3;          // standard errors by which a correlation must differ from 0
 
 double correlation_of(const std::vector<std::pair<double, double>>& points) {
   if (points.size() < kLeastBatches) return 0;
@@ -37,7 +38,7 @@ double correlation_of(const std::vector<std::pair<double, double>>& points) {
 CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vector<bool>& counts)
     : graph_(graph), counts_(counts) {
   const std::vector<uint32_t> pairs = overlapped_pairs(trace.cells);
-  std::vector<uint32_t> partner;  // by operation; empty: no pair overlaps
+  std::vector<uint32_t> partner;  // for each operation; empty: no pair overlaps
   if (std::any_of(pairs.begin(), pairs.end(), [](uint32_t other) { return other != kNoPair; })) {
     std::vector<uint32_t> op_of(trace.cells.size(), kNone);
     for (uint32_t op = 0; op < graph.size(); ++op)
@@ -66,7 +67,7 @@ CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vect
       },
       [&](uint32_t op) { return static_cast<uint32_t>(place_of(op)); }, place_count());
   find_sequences(partner, usual);
-  // What all stages agree on and no micro-batch has much of is length too.
+  // Where all stages agree but no micro-batch is much longer, the differences are lengths too, not routing.
   if (overlapped_.empty() && (!sequences_.on_all_stages || !factor_.empty())) find_routing(usual);
 }
 
@@ -79,14 +80,14 @@ void CellTimes::find_workers() {
     if (is_compute(g.kind[op])) chunks[b] = std::max(chunks[b], std::min(g.chunk[op], kMostChunks) + 1);
   });
   chunks_ = *std::max_element(chunks.begin(), chunks.end());
-  // Labels that are no chunks of a model.
+  // Such labels are not chunks of a model.
   if (place_count() > kMostPlaces) chunks_ = 1;
   std::vector<uint8_t> works(blocks.size() * g.stage_of.size(), 0);
   blocks.each([&](size_t b, uint32_t op) {
     if (is_compute(g.kind[op]) && (chunks_ == 1 || g.chunk[op] >= 0))
       works[b * g.stage_of.size() + static_cast<size_t>(g.part[op])] = 1;
   });
-  std::map<std::pair<int32_t, int32_t>, std::vector<size_t>> parts;  // by stage and replica
+  std::map<std::pair<int32_t, int32_t>, std::vector<size_t>> parts;  // key: stage and replica
   for (size_t part = 0; part < g.stage_of.size(); ++part) {
     bool any = false;
     for (size_t b = 0; b < blocks.size(); ++b) any = any || works[b * g.stage_of.size() + part] != 0;
@@ -99,8 +100,8 @@ void CellTimes::find_workers() {
   }
 }
 
-// Only where forwards and backwards are long together: a cell that is long by chance says nothing about its
-// micro-batch.
+// Lengths are used only where forwards and backwards are long together: a cell that is long by chance says nothing
+// about its micro-batch.
 void CellTimes::find_sequences(const std::vector<uint32_t>& partner, const std::vector<double>& usual) {
   const StepGraph& g = graph_;
   const auto ratio = [&](uint32_t op) {
@@ -125,7 +126,7 @@ void CellTimes::find_sequences(const std::vector<uint32_t>& partner, const std::
   factor_.assign(g.size(), 1.0F), without_long_.assign(g.size(), 1.0F), even_.assign(g.size(), 1.0F);
   for (uint32_t op = 0; op < g.size(); ++op) {
     if (lengths.batch_of[op] == kNone) continue;
-    // Of an overlapped pair each half has its part.
+    // In an overlapped pair each half counts by its part.
     const bool pair = !partner.empty() && partner[op] != kNone && lengths.batch_of[partner[op]] != kNone;
     const double part = !pair ? 1 : g.kind[op] == CellKind::kForward ? lengths.forward_part : 1 - lengths.forward_part;
     double factor = 0, usual_ones = 0, length = 0, even = 0;
@@ -147,14 +148,16 @@ void CellTimes::find_sequences(const std::vector<uint32_t>& partner, const std::
   }
 }
 
-// A sequence is long on every stage: the mean over its cells on even stages goes with that over those on odd ones.
+// A sequence is long on every stage, so the mean over its cells on even stages must go along with the mean over those
+// on odd stages.
 bool CellTimes::stages_agree(const SequenceLengths& lengths, const std::function<double(uint32_t)>& ratio) const {
   if (stages_ < 2) return true;
   struct Half {
     double sum[2] = {0, 0}, count[2] = {0, 0};
   };
   std::vector<Half> halves(lengths.batches.size());
-  std::vector<std::pair<double, double>> of_worker(workers_.size());  // a slow rank is no long sequence: sum, count
+  // (sum, count) by which a slow rank is divided out.
+  std::vector<std::pair<double, double>> of_worker(workers_.size());
   for (uint32_t op = 0; op < graph_.size(); ++op)
     if (lengths.batch_of[op] != kNone && ratio(op) > 0)
       of_worker[worker_of(op)].first += ratio(op), ++of_worker[worker_of(op)].second;
@@ -171,8 +174,8 @@ bool CellTimes::stages_agree(const SequenceLengths& lengths, const std::function
   return points.size() < kLeastBatches || correlation_of(points) >= kStagesAlike;
 }
 
-// What goes together is told by ratios to the worker's mean of the step, so that a rank that is slow for a while is
-// none that has uneven data.
+// Cells are compared with their worker's mean of the step, so that a rank that is slow for a while does not look like
+// one with uneven data.
 void CellTimes::find_routing(const std::vector<double>& usual) {
   const StepGraph& g = graph_;
   struct Both {
@@ -180,7 +183,7 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
   };
   struct OfStep {
     std::vector<std::pair<double, double>> points;    // forward, backward
-    std::vector<std::pair<double, double>> replicas;  // means over even ones, over odd ones
+    std::vector<std::pair<double, double>> replicas;  // (means over even replicas, means over odd ones)
     double squares = 0, workers = 0;
   };
   std::vector<float> factor(g.size(), 1.0F);
@@ -190,7 +193,7 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
     std::vector<Keyed> ops;
     std::vector<std::pair<double, double>> of_worker(workers_.size());  // sum of ratios, count
     const auto usual_ns = [&](uint32_t op) { return usual[place_of(op)] * position_factor(op) * sequence_factor(op); };
-    // What makes a long step long is another matter: 0, nothing is known of its work.
+    // What makes a long step long is another matter. Factor 0: nothing is known of its work.
     if (!counts_[s]) std::fill(factor.begin() + g.steps[s].begin, factor.begin() + g.steps[s].end, 0.0F);
     for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op) {
       if (worker_of(op) == kNone || g.micro_batch[op] < 0 || !(usual_ns(op) > 0)) continue;
@@ -200,7 +203,8 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
     }
     std::sort(ops.begin(), ops.end());
     for (const auto& [sum, count] : of_worker) of_step[s].workers += counts_[s] && count > 0;
-    std::map<std::tuple<int32_t, int32_t, int32_t>, Both> halves;  // stage, chunk, micro-batch: sum, count of each half
+    // Key: stage, chunk, micro-batch; values: sum and count of each half of the replicas.
+    std::map<std::tuple<int32_t, int32_t, int32_t>, Both> halves;
     for (size_t first = 0; first < ops.size();) {
       const auto& [worker, chunk, micro_batch, any] = ops[first];
       size_t last = first;
@@ -236,12 +240,13 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
   }
   routing_.correlation = correlation_of(points);
   routing_.cells = static_cast<int64_t>(points.size());
-  // Ratios to a mean that they are part of: as many of them say nothing as there are means.
+  // The ratios are to means that they are part of themselves, so there are as many degrees of freedom less as there are
+  // means.
   const double free = static_cast<double>(points.size()) - means;
   routing_.deviation = free > 0 ? std::sqrt(squares / free) : 0;
-  // Where every cell scatters by itself too, forwards go together with backwards beyond chance and not by much; that
-  // all replicas have the same at once tells. What they share counts once.
-  double half = 1;  // of the replicas
+  // Where every cell also scatters by itself, forwards go together with backwards beyond chance, but not by much. That
+  // all replicas have the same at the same time shows it; what they share then counts once.
+  double half = 1;  // half of the replicas
   for (const Worker& worker : workers_) half = std::max(half, (worker.dp + 1) / 2.0);
   const double of_replicas = correlation_of(replicas);
   const bool together = std::atanh(std::min(routing_.correlation, 1 - 1e-9)) *
@@ -250,26 +255,27 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
   routing_.shared = of_replicas >= kAlike && together;
   if (!routing_.shared && routing_.correlation < kAlike) return;
   if (routing_.shared) {
-    // Halves of the replicas go together by what they share, S, beside what each has alone, N: r = S ÷ (S + 2 N ÷ d).
+    // Halves of the replicas go together by what they share, S, in spite of what each has alone, N: r = S ÷ (S + 2 N ÷
+    // d).
     routing_.deviation /= std::sqrt(1 + (1 / of_replicas - 1) * half);
   }
   if (routing_.deviation < kLeastUneven) return;
   deal_evenly(std::move(factor), usual);
 }
 
-// `ratio`: by operation, its micro-batch's time on its worker to the usual one.
+// `ratio` gives for each operation its micro-batch's time on its worker, relative to the usual time.
 void CellTimes::deal_evenly(std::vector<float> ratio, const std::vector<double>& usual) {
   const StepGraph& g = graph_;
   size_t replicas = 1;
   for (const Worker& worker : workers_) replicas = std::max(replicas, static_cast<size_t>(worker.dp) + 1);
   const size_t places = place_count() / kKinds;
   if (places * replicas > kMostPlaces) return;
-  // By place and replica: of each kind of cell the sum of its times as they are usual, and how many there are.
+  // For each place, replica and kind of cell: the sum of its usual times × ratio, and the number of cells.
   struct Sum {
     double ns = 0, count = 0;
   };
   std::vector<Sum> sums(places * replicas * kKinds);
-  std::vector<std::pair<double, double>> of_run(workers_.size());  // of a worker: sum of ratios, count
+  std::vector<std::pair<double, double>> of_run(workers_.size());  // for each worker: sum of ratios, count
   const auto sum_of = [&](uint32_t op) {
     return (place_of(op) / kKinds * replicas + static_cast<size_t>(workers_[worker_of(op)].dp)) * kKinds +
            place_of(op) % kKinds;
@@ -289,10 +295,12 @@ void CellTimes::deal_evenly(std::vector<float> ratio, const std::vector<double>&
       for (size_t k = 0; k < kKinds; ++k)
         if (const Sum& sum = sums[(v * replicas + d) * kKinds + k]; sum.count > 0) {
           work[v][d].mean += sum.ns / sum.count;
-          work[v][d].count = std::max(work[v][d].count, sum.count);  // a forward and its backward are one micro-batch
+          // A forward and its backward are the same micro-batch.
+          work[v][d].count = std::max(work[v][d].count, sum.count);
         }
   const std::vector<std::vector<double>> becomes = even_levels(work, routing_.deviation, routing_.shared);
-  // Of the largest of several shares the spread tells what each scatters by, and so how far it is above the even one.
+  // Where the seen share is the largest of several, its spread tells what each of them scatters by, and so how far it
+  // is above an even share.
   double above = 1;
   if (routing_.shared) {
     const Largest largest = largest_of_normals(replicas);
@@ -311,7 +319,8 @@ void CellTimes::deal_evenly(std::vector<float> ratio, const std::vector<double>&
 }
 
 std::vector<double> CellTimes::place_means() const {
-  // Sums of whole nanoseconds are exact, in parts too; of others their order is the operations'.
+  // Sums of whole nanoseconds are exact, so they may be added in parts; other sums are taken in the order of
+  // operations.
   const bool whole =
       factor_.empty() && std::all_of(worker_factor_.begin(), worker_factor_.end(), [](double f) { return f == 1; });
   const OpBlocks blocks(counted_ops(graph_, counts_), whole ? place_count() : graph_.size());
@@ -339,7 +348,7 @@ std::vector<std::vector<double>> CellTimes::worker_loads() const {
     std::vector<double> sum(workers_.size()), count(workers_.size());
     for (uint32_t op = graph_.steps[s].begin; counts_[s] && op < graph_.steps[s].end; ++op) {
       if (worker_of(op) == kNone || !(usual[place_of(op)] > 0)) continue;
-      // Weighed by what the place takes: a slow backward counts for more than a slow forward.
+      // Both sums are weighted by time: a slow backward counts for more than a slow forward.
       sum[worker_of(op)] += time_ns(op);
       count[worker_of(op)] += usual[place_of(op)];
     }

@@ -1,5 +1,5 @@
-// What compute cells take, with what is known to lengthen them divided out: micro-batches that are long on every stage,
-// workers that are slow. Part of causes.
+// Times of compute cells, with what is known to lengthen them divided out: micro-batches that are long on every stage,
+// slow workers. Part of causes.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ class CellTimes {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr size_t kKinds = 5;  // F, B, I, W, F&B
-  // `counts`: by step of the graph, whether it counts. Graph and counts must outlive this. O(operations log
-  // operations).
+  // `counts` says for each step of the graph whether it counts. Graph and counts must outlive this object. O(operations
+  // log operations).
   CellTimes(const Trace& trace, const StepGraph& graph, const std::vector<bool>& counts);
 
   struct Worker {
-    int32_t dp = 0, stage = 0, part = 0;  // part: the first of its ranks
+    int32_t dp = 0, stage = 0, part = 0;  // part: that of its first rank
   };
   const std::vector<Worker>& workers() const { return workers_; }
-  // kNone: no compute cell, or of unknown stage.
+  // kNone: not a compute cell, or its stage is unknown.
   uint32_t worker_of(uint32_t op) const {
     return is_compute(graph_.kind[op]) && (chunks_ == 1 || graph_.chunk[op] >= 0)
                ? of_part_[static_cast<size_t>(graph_.part[op])]
@@ -39,59 +39,61 @@ class CellTimes {
     return (static_cast<size_t>(stage) * static_cast<size_t>(chunks_) + static_cast<size_t>(chunk)) * kKinds +
            static_cast<size_t>(kind);
   }
-  // A half of an overlapped pair shares its device with the other one: it is an F&B, and no measure for an F alone.
+  // One half of an overlapped pair shares its device with the other half, so its place is that of an F&B: it does not
+  // show what an F alone takes.
   size_t place_of(uint32_t op) const {
     const bool half = !overlapped_.empty() && overlapped_[op] != 0;
     return place(graph_.stage(op), chunks_ == 1 ? 0 : graph_.chunk[op],
                  half ? CellKind::kForwardBackward : graph_.kind[op]);
   }
 
-  // How much longer than the usual one of its step and replica an operation's micro-batch is; of an overlapped pair
-  // both micro-batches by their parts of it; 1 where it is not known.
+  // How much longer an operation's micro-batch is than the usual one of its step and replica; for an overlapped pair,
+  // both micro-batches weighted by their parts of it; 1 where it is unknown.
   double sequence_factor(uint32_t op) const { return factor_.empty() ? 1 : static_cast<double>(factor_[op]); }
-  // What an operation's time is divided by where long micro-batches become usual ones.
+  // What an operation's time is divided by so that long micro-batches become usual ones.
   double long_factor(uint32_t op) const { return without_long_.empty() ? 1 : static_cast<double>(without_long_[op]); }
   bool sequence_factor_known() const { return !factor_.empty(); }
   struct Sequences {
-    int64_t all = 0, long_ones = 0;  // micro-batches of a step and replica
-    double long_factor = 0;          // mean over the long ones
-    double correlation = 0;          // of forwards with backwards over micro-batches; 0: cannot be told
-    bool on_all_stages = false;      // where these go together: stages agree on what is long
+    int64_t all = 0, long_ones = 0;  // counts of micro-batches, each of one step and replica
+    double long_factor = 0;          // mean factor of the long ones
+    double correlation = 0;          // correlation of forwards with backwards over micro-batches; 0: unknown
+    bool on_all_stages = false;      // forwards and backwards go together, and stages agree on which are long
   };
   const Sequences& sequences() const { return sequences_; }
-  // What an operation's time becomes by when all micro-batches of its step, over all replicas, are equally long.
+  // Factor for an operation's time that makes all micro-batches of its step equally long, over all replicas.
   double even_factor(uint32_t op) const { return even_.empty() ? 1 : static_cast<double>(even_[op]); }
   // Cells that are long at the same place of every step.
   const CellPositions& positions() const { return positions_; }
   // Work that varies with the data from stage to stage, as where experts get unequal shares of the tokens: forward and
-  // backward of one micro-batch on one stage are long together, other stages are not.
+  // backward of a micro-batch are long together on one stage, and other stages are not.
   struct Routing {
-    double correlation = 0, deviation = 0;  // of forwards with backwards; standard deviation of a cell, relative
+    double correlation = 0, deviation = 0;  // of forwards with backwards; relative standard deviation of a cell's work
     int64_t cells = 0;
-    // All replicas have the same work at once, as where experts are spread over them and each waits for the one with
-    // most tokens: even work is less than what any of them is seen to take, by an estimate.
+    // True where all replicas have the same work at the same time, as where experts are spread over them and each waits
+    // for the one with most tokens. Even work is then less than any replica is seen to take, and has to be estimated.
     bool shared = false;
-    // By operation: its time ÷ what it takes where work is dealt evenly; empty: it does not vary. `own_factor`: where
-    // each worker keeps the mean of its own, though that differs by chance too.
+    // For each operation, its time ÷ what it would take if work were dealt evenly; empty: work does not vary. With
+    // `own_factor` each worker keeps the mean of its own work, though these means differ by chance too.
     std::vector<float> factor, own_factor;
     bool known() const { return !factor.empty(); }
   };
   const Routing& routing() const { return routing_; }
-  static constexpr double kLong = 1.1;  // factor of a long sequence
+  static constexpr double kLong = 1.1;  // least factor of a long sequence
 
-  // Divides the times of a worker's cells by `factor`, for all that is asked from now on.
+  // Divides the times of a worker's cells by `factor` in all answers from now on.
   void even_out(size_t worker, double factor) { worker_factor_[worker] *= factor; }
-  // A worker that is slow in some steps: no factor evens it out, and its stage's course is told without it.
+  // Marks a worker that is slow in some steps only: no single factor evens it out, so its stage's course is measured
+  // without it.
   void leave_out(size_t worker) { left_out_[worker] = 1; }
   bool left_out(uint32_t op) const { return left_out_[worker_of(op)] != 0; }
   double time_ns(uint32_t op) const {
     return graph_.dur_ns[op] / (position_factor(op) * sequence_factor(op) * worker_factor_[worker_of(op)]);
   }
 
-  // Mean time by place; NaN where there is none. O(operations).
+  // Mean time for each place; NaN where it has no cells. O(operations).
   std::vector<double> place_means() const;
-  // Sum over a worker's operations of their time ÷ the mean of their place, ÷ their number, by [worker][step of the
-  // graph]; NaN where it has none. O(operations).
+  // For each [worker][step of the graph]: the sum of its operations' times ÷ the sum of what their places usually take;
+  // NaN where it has none. O(operations).
   std::vector<std::vector<double>> worker_loads() const;
 
  private:
@@ -108,11 +110,11 @@ class CellTimes {
   const std::vector<bool>& counts_;
   int32_t stages_ = 1, chunks_ = 1;
   std::vector<Worker> workers_;
-  std::vector<uint32_t> of_part_;    // its worker; kNone
-  std::vector<uint8_t> overlapped_;  // by operation; empty: none is
+  std::vector<uint32_t> of_part_;    // for each part its worker, or kNone
+  std::vector<uint8_t> overlapped_;  // for each operation whether it is half of a pair; empty: none is
   std::vector<float> factor_, without_long_, even_;
   std::vector<double> worker_factor_;
-  std::vector<uint8_t> left_out_;  // by worker
+  std::vector<uint8_t> left_out_;  // for each worker
   Sequences sequences_;
   CellPositions positions_;
   Routing routing_;

@@ -1,4 +1,4 @@
-// Causes in when compute starts: ranks that are late, pauses, and late starts everywhere.
+// Causes in when compute starts: late ranks, pauses, and late starts everywhere.
 //
 //   own     ▐▐▐▐▐▐      ends                        delay: what passes after the last thing that a cell waits for;
 //   input       ────▶│  there     ▐▐▐▐ start        cells that wait for what was not read have none here
@@ -21,25 +21,30 @@
 namespace stageline {
 namespace {
 
-constexpr double kLateWorker = 0.05;  // the same for a whole worker's median
-constexpr double kRare = 0.1;         // of the cells: what is late more often is no pause
-constexpr double kLongPause = 0.5;    // of the median cell: a collector's pauses are no shorter
-constexpr double kFarLate = 10;      // times the median cell: a start that is as late is an event, were it the only one
-constexpr double kMostOneWay = 0.3;  // of a worker's cells of one direction: more of them are its message's doing
-constexpr double kStandsOut = 2;     // as long as the next: of another kind
+// Least delay of a late worker's median cell, as a share of the median cell's time.
+constexpr double kLateWorker = 0.05;
+constexpr double kRare = 0.1;       // most of the cells that pauses may hit; what is late more often is no pause
+constexpr double kLongPause = 0.5;  // least pause of a garbage collector, as a share of the median cell
+constexpr double kFarLate = 10;     // a single start that is this many median cells late is an event by itself
+// Least share of late cells of one direction of a worker from which its message is at fault.
+constexpr double kMostOneWay = 0.3;
+constexpr double kStandsOut = 2;  // delays that are this many times the next shorter one are of another kind
 constexpr size_t kLeastCells = 4;
-constexpr double kByMessage = 0.8;      // of what cells of one direction are late by: their messages were under way
-constexpr double kChanceOneWay = 0.01;  // that pauses of a host all hit cells of one direction
-constexpr double kEverywhere = 0.8;  // of the steps in which a cell is late, and of the late cells that such cells are
-constexpr int64_t kLeastCertain = 16;  // late cells of a rank: fewer may be chance
-constexpr size_t kLeastSteps = 3;      // fewer say nothing of every step
-constexpr double kWholeStep = 0.5;     // of a direction's cells in a step: more are late, and the link is slow in it
+// Share of the delays of one direction during which their messages must have been under way.
+constexpr double kByMessage = 0.8;
+constexpr double kChanceOneWay = 0.01;  // most chance that a host's pauses would all hit cells of one direction
+// Least share of the steps in which a place is late, and of all late cells that such places hold.
+constexpr double kEverywhere = 0.8;
+constexpr int64_t kLeastCertain = 16;  // late cells of a rank below which they may be chance
+constexpr size_t kLeastSteps = 3;      // with fewer steps, nothing can be said of every step
+// Least share of a direction's cells in a step that are late when the link is slow in that step.
+constexpr double kWholeStep = 0.5;
 
 using WorkerWay = std::pair<uint32_t, bool>;                     // worker, forward
 using Place = std::tuple<uint32_t, CellKind, int32_t, int32_t>;  // worker, kind, micro-batch, chunk
 
-// What of a start that is late by `more` than usual is its rank's late launching, whose median is `by`: all of it, for
-// launches differ; what is far more is a pause beside it.
+// How much of a start's delay beyond the usual one (`more`) is due to its rank's late launching, whose median is `by`.
+// Launches differ, so it is all of it up to kMostOfUsual × `by`; beyond that, only `by` is, and the rest is a pause.
 double launched_late(double by, double more) { return more <= kMostOfUsual * by ? std::max(0.0, more) : by; }
 
 size_t way_of(const WorkerWay& key) { return 2 * static_cast<size_t>(key.first) + (key.second ? 1 : 0); }
@@ -47,16 +52,18 @@ size_t way_of(const WorkerWay& key) { return 2 * static_cast<size_t>(key.first) 
 struct Late {
   int64_t count = 0, of = 0;
   double ns = 0, most_ns = 0;
-  double message_ns = 0;  // of it: its message was still under way, by its recorded receive
+  double message_ns = 0;  // the part of ns during which the message was still under way, by its recorded receive
   int64_t received = 0;   // late cells whose receive was recorded
 };
 
-// Of a message that nobody recorded and that lasts from the end of one worker's cell to the start of another's.
+// The two workers of a message that nobody recorded. Such a message lasts from the end of one's cell to the start of
+// the other's.
 using Pair = std::pair<uint32_t, uint32_t>;                        // from, to
-using WorkerAt = std::map<std::pair<int32_t, int32_t>, uint32_t>;  // by (replica, stage)
+using WorkerAt = std::map<std::pair<int32_t, int32_t>, uint32_t>;  // key: replica, stage
 constexpr uint32_t kNone = CellTimes::kNone;
 
-// Workers that an unrecorded message runs between; it waits for its sender's cell. kNone: none, or not known.
+// The workers between which an unrecorded message runs; it waits for its sender's cell. {kNone, kNone}: not such a
+// message; kNone as the second: unknown.
 Pair pair_of(const CauseScene& scene, const WorkerAt& worker_at, uint32_t op) {
   const StepGraph& g = scene.graph;
   if (!is_message(g.kind[op]) || g.cell[op] != kNoCell || g.waits(op).size() != 1) return {kNone, kNone};
@@ -105,7 +112,7 @@ class Delays {
 
   bool known() const { return cells_ >= kLeastCells; }
   const LateWorkers& late_workers() const { return late_; }
-  // Those that may be late for what messages bring: not one whose only late direction has none.
+  // Late workers whose messages may be at fault as well; without those whose only late direction receives no messages.
   LateWorkers late_receivers() const {
     LateWorkers late = late_;
     std::erase_if(late, [&](const auto& one) {
@@ -115,13 +122,13 @@ class Delays {
     return late;
   }
 
-  // Whether hosts start work late, by cells that wait for their own rank alone: no message can make these late.
+  // Whether hosts start work late, judged by cells that wait only for their own rank: no message can delay these.
   //
   //     F of stage 1, waits for stage 0    late            a host that stops hits both kinds alike; where only the
   //     B of stage 2, waits for its own F  never late      first kind is late, it is what comes from other ranks
   enum class Hosts : uint8_t { kUnknown, kLate, kPrompt };
 
-  // Late cells on most ranks, and too many for pauses.
+  // Whether cells are late on most ranks, and too often for pauses.
   bool everywhere() const {
     if (hosts_ == Hosts::kPrompt && few_links_are_late()) return false;
     int64_t count = 0, often = 0;
@@ -134,8 +141,9 @@ class Delays {
     return often > 1 && 2 * often >= worked_ && static_cast<double>(count) >= kRare * static_cast<double>(cells_);
   }
 
-  // Of late starts everywhere: above which they are another kind than the rest. A few cells, and half of all that is
-  // lost, with nothing between them and the next in a factor of two; ∞: there are none.
+  // For late starts everywhere: the delay above which delays are of another kind than the rest. These must be few cells
+  // that hold half of all that is lost, with a gap of a factor of two down to the next one. Returns ∞ where there are
+  // none.
   //
   //     cells  ▁▁▂▂▂▃▃                █ █    a busy host makes many cells a little late, a collector a few by much
   //     late by 1 … 12 ms       60 … 300 ms
@@ -158,7 +166,7 @@ class Delays {
     return INFINITY;
   }
 
-  // Pauses of which each is longer than `above_ns`, whose ranks start late by less elsewhere.
+  // Drafts a cause for the pauses longer than `above_ns`, on ranks whose other starts are late as well, but by less.
   void draft_standing_out(double above_ns, std::vector<CauseDraft>& out) const {
     CauseDraft draft;
     draft.cause.kind = CauseKind::kPauses;
@@ -183,7 +191,7 @@ class Delays {
     out.push_back(std::move(draft));
   }
 
-  // Late starts of at most `above_ns`.
+  // Drafts a cause for late starts of at most `above_ns`.
   void draft_everywhere(double above_ns, std::vector<CauseDraft>& out) const {
     CauseDraft draft;
     draft.cause.kind = CauseKind::kLateStarts;
@@ -205,7 +213,7 @@ class Delays {
       draft.cause.ranks += count > 0;
       const double share = static_cast<double>(count) / static_cast<double>(delays.size());
       if (share <= worst) continue;
-      worst = draft.cause.ratio = share;  // of the worst worker's cells
+      worst = draft.cause.ratio = share;  // that of the worst worker
       draft.cause.part = scene_.times.workers()[worker].part;
     }
     if (draft.cause.count == 0) return;
@@ -216,7 +224,7 @@ class Delays {
     out.push_back(std::move(draft));
   }
 
-  // `begins`: worlds in which those that begin their steps as late do not.
+  // `begins` holds, for workers that begin their steps just as late as other cells, the world without that.
   void draft_late_workers(const std::map<uint32_t, CauseWorld>& begins, std::vector<CauseDraft>& out) const {
     for (size_t i = 0; i < std::min(late_.size(), kMostWorkerCauses); ++i) {
       const auto [number, by] = late_[i];
@@ -257,7 +265,7 @@ class Delays {
     std::set<int32_t> parts;
     std::vector<WorkerWay> left;
     size_t told = 0;
-    // A link is slow in all replicas or in one: those of the same direction are one cause.
+    // A link is slow in all replicas or in one; workers that wait for the same link are one cause.
     using Links = std::map<std::pair<int32_t, bool>, std::vector<WorkerWay>>;
     const auto link_of = [&](const WorkerWay& key) {
       return std::pair(scene_.times.workers()[key.first].stage, key.second);
@@ -279,7 +287,7 @@ class Delays {
       if (++told <= kMostWorkerCauses) draft_link(keys, false, out);
     }
     std::erase_if(left, [&](const WorkerWay& key) { return linked.contains(key); });
-    // Now and then late messages of a link: in the same direction of all replicas, for one of them shows too few.
+    // Links whose messages are late now and then are looked for over all replicas, because one replica shows too few.
     Links links;
     for (const WorkerWay& key : left) links[link_of(key)].push_back(key);
     const auto tries = static_cast<double>(std::count_if(
@@ -289,17 +297,18 @@ class Delays {
       linked.insert(keys.begin(), keys.end());
       if (++told <= kMostWorkerCauses) draft_link(keys, !comes_by_steps(keys), out);
     }
-    // Neither often nor by chance, and hosts are prompt: in both directions of a link, or at the same places.
+    // Where hosts are prompt, a link's messages are at fault even if the tests above did not find it, as where both
+    // directions of a link are late now and then, or always the same places.
     if (hosts_ == Hosts::kPrompt && !messages_.any())
       for (const auto& [link, keys] : links) {
         if (linked.contains(keys.front()) || sum_of(keys).count < kLeastCertain || sender_of(keys.front()) == kUnknown)
           continue;
-        // Other ranks' hosts say nothing of one whose work is late whatever it waits for.
+        // A rank whose cells are late whatever they wait for is at fault itself, even if other ranks' hosts are prompt.
         if (5 * sum_of(other_ways(keys)).count > sum_of(keys).count) continue;
         linked.insert(keys.begin(), keys.end());
         if (++told <= kMostWorkerCauses) draft_link(keys, false, out);
       }
-    std::set<std::pair<int32_t, int32_t>> senders;  // (from, to) of what late cells wait for
+    std::set<std::pair<int32_t, int32_t>> senders;  // (from, to) of the inputs of late cells
     for (const WorkerWay& key : left) {
       if (linked.contains(key)) continue;
       const Late& late = by_way_[way_of(key)];
@@ -313,8 +322,8 @@ class Delays {
     if (pauses.cause.count == 0) return;
     pauses.cause.pause_ns /= static_cast<double>(pauses.cause.count);
     if (parts.size() == 1) pauses.cause.part = *parts.begin();
-    // Too few to tell, and nobody recorded messages: all late cells wait for the same stage, or each for the other one
-    // of two, whose messages may be it as well.
+    // There are too few late cells to tell host from message, and nobody recorded messages. Where all wait for the same
+    // stage, or two stages for each other, their messages may be at fault as well.
     const bool two_ways = senders.size() == 2 && senders.begin()->first == senders.rbegin()->second &&
                           senders.begin()->second == senders.rbegin()->first;
     if ((senders.size() == 1 || two_ways) && senders.begin()->first != kUnknown && !messages_.any()) {
@@ -330,7 +339,7 @@ class Delays {
     }
     const bool rare = static_cast<double>(pauses.cause.count) <= kRare * static_cast<double>(cells_);
     if (rare) pauses.cause.at = same_places(linked);
-    // Where micro-batches were not numbered, what a rank's first cell waits for is a guess.
+    // Where micro-batches were not numbered, it is a guess what a rank's first cell waits for.
     if (pauses.cause.part != kUnknown && scene_.trace.diagnostics.count("cells.schedule") == 0)
       find_what_comes_first(linked, pauses.cause);
     pauses.cause.collector = rare && parts.size() > 1 && (senders.size() > 2 || scene_.times.stages() == 1) &&
@@ -343,7 +352,8 @@ class Delays {
   }
 
  private:
-  // At most half of the links, by direction, or the only pair of stages: these can be named.
+  // Whether at most half of the links (by direction) are late, or there is only one pair of stages: then they can be
+  // named.
   bool few_links_are_late() const {
     if (scene_.times.stages() == 2) return true;
     std::map<std::pair<int32_t, bool>, std::vector<WorkerWay>> links;
@@ -359,13 +369,13 @@ class Delays {
     return 2 * late <= static_cast<int64_t>(links.size());
   }
 
-  // Whether nearly all cells of a worker start late by half of what its median one does, or more: that is no chance.
+  // Whether nearly all cells of a worker are late by at least half of its median delay; that is not chance.
   bool nearly_all_late(std::span<const double> delays, double by) const {
     const auto late = std::count_if(delays.begin(), delays.end(), [&](double ns) { return ns >= usual_ns_ + by / 2; });
     return late >= kLeastCertain && static_cast<double>(late) >= kEverywhere * static_cast<double>(delays.size());
   }
 
-  // Of late workers, what cells of a direction start late by.
+  // For each direction in which a worker is late: by how much its cells start late.
   std::map<WorkerWay, double> by_late_way() const {
     std::map<WorkerWay, double> by;
     for (const auto& [worker, ns] : late_)
@@ -375,14 +385,15 @@ class Delays {
     return by;
   }
 
-  // A rank is late beside the others, and in what it does late: forwards, backwards, or both. A message that nobody
-  // recorded lasts until its cell starts, so that the others' starts are told by what waits for its own rank alone:
+  // Drops late workers where the other ranks are late by half as much or more, and finds in which directions the
+  // remaining ones are late: forwards, backwards, or both. A message that nobody recorded lasts until its cell starts,
+  // so other ranks' lateness shows only in cells that wait for their own rank alone:
   //
   //     hosts are late by 4 ms everywhere     stage 3, B after its own F      4 ms: seen
   //                                           stage 1, B after stage 2's      in the message
   void compare_late_workers() {
     struct Starts {
-      std::vector<double> way[2], alone;  // all, by direction; what waits for its own rank alone
+      std::vector<double> way[2], alone;  // delays by direction; delays of cells that wait for their own rank alone
     };
     std::map<uint32_t, Starts> of;
     scene_.each_op([&](uint32_t op, size_t) {
@@ -408,14 +419,15 @@ class Delays {
     }
   }
 
-  // No message can make it late.
+  // Whether a cell waits for its own rank alone, so that no message can delay it.
   bool waits_alone(uint32_t op) const {
     const std::span<const uint32_t> waits = g_.waits(op);
     return std::all_of(waits.begin(), waits.end(),
                        [&](uint32_t on) { return g_.part[on] == g_.part[op] && !is_message(g_.kind[on]); });
   }
 
-  // What a cell starts later than usual on its rank; 0 below the limit, and beyond what usual steps know.
+  // Returns a function: how much later than usual for its rank a cell starts. It gives 0 below the limit, and for
+  // delays far beyond those of usual steps.
   std::function<double(uint32_t)> excess() const {
     return [&scene = scene_, late = by_late_way(), usual = usual_ns_, limit = usual_ns_ + kLateStart * cell_ns_,
             sends = sends_, most = kMostOfUsual * most_ns_](uint32_t op) {
@@ -442,8 +454,8 @@ class Delays {
     for (auto& [pair, durations] : all) message_ns_[pair] = median_of(std::move(durations));
   }
 
-  // A message that nobody recorded lasts until its cell starts, and so holds what its rank is late. Clocks that were
-  // tied by these very gaps deal that out to both directions, so what there and back take together tells it:
+  // A message that nobody recorded lasts until its cell starts, and so includes the delay of a late rank. Clocks that
+  // were aligned by these very gaps share that delay out to both directions, so it is taken from the sum of both:
   //
   //     as stamped    there 4.2 ms, back 0.2       rank late by 4: there and back take 4.4 − 4 without, 0.2 each way
   //     tied by gaps  there 2.2 ms, back 2.2
@@ -463,8 +475,8 @@ class Delays {
     return less;
   }
 
-  // Pauses of one rank that all stand at its first cell of a step lie between its steps: what it does there, by the
-  // rows of kind "other" that were recorded.
+  // Where nearly all pauses of one rank are at its first cell of a step, they lie between its steps. Rows of kind
+  // "other" that were recorded there say what it does.
   void find_what_comes_first(const std::set<WorkerWay>& but, Cause& cause) const {
     const Cells& cells = scene_.trace.cells;
     std::vector<int64_t> first(g_.steps.size(), INT64_MAX);
@@ -488,8 +500,8 @@ class Delays {
     name_what_comes_first(scene_, std::move(pauses), cause);
   }
 
-  // One late cell of each place, where nearly all late cells stand at places that are late in nearly every step; else
-  // empty. A garbage collector knows no places.
+  // Returns one late cell for each place, where nearly all late cells are at places that are late in nearly every step;
+  // otherwise empty. A garbage collector knows no places.
   std::vector<uint32_t> same_places(const std::set<WorkerWay>& but) const {
     size_t steps = 0;
     for (size_t s = 0; s < g_.steps.size(); ++s) steps += scene_.counts[s];
@@ -501,7 +513,7 @@ class Delays {
         late_at[{scene_.times.worker_of(op), g_.kind[op], g_.micro_batch[op], g_.chunk[op]}].push_back(g_.cell[op]);
     });
     size_t all = 0, fixed = 0;
-    std::vector<std::pair<size_t, uint32_t>> places;  // late steps, a cell
+    std::vector<std::pair<size_t, uint32_t>> places;  // number of late steps, a cell
     for (const auto& [place, cells] : late_at) {
       if (but.contains({std::get<0>(place), std::get<1>(place) == CellKind::kForward})) continue;
       all += cells.size();
@@ -517,7 +529,8 @@ class Delays {
   }
 
   void ask_hosts() {
-    constexpr double kPrompt = 0.25;  // of the share that is late of what waits for others: hosts are prompt
+    // Hosts are prompt if cells that wait for their own rank are late less than this share as often as others.
+    constexpr double kPrompt = 0.25;
     const double limit = usual_ns_ + kLateStart * cell_ns_;
     Late own, others;
     scene_.each_op([&](uint32_t op, size_t) {
@@ -544,7 +557,7 @@ class Delays {
       const size_t way = way_of({worker, g_.kind[op] == CellKind::kForward});
       Late& late = of_block[b * by_way_.size() + way];
       ++late.of;
-      double delay = delay_ns(op);  // as excess()
+      double delay = delay_ns(op);  // the same as in excess()
       if (late_by[way] > 0) delay -= launched_late(late_by[way], delay - usual_ns_);
       if (!(delay > limit)) return;
       ++late.count;
@@ -568,19 +581,20 @@ class Delays {
     return by_way_[way_of({worker, false})].count + by_way_[way_of({worker, true})].count;
   }
 
-  // Late in one direction alone, and often: the message, where nobody recorded it.
+  // Whether cells are late in one direction only, and often: then the message is late, where nobody recorded it.
   bool is_message_late(const WorkerWay& key, const Late& late) const {
     if (g_.source != GraphSource::kComputeCells || g_.messages_recorded) return false;
     const Late& other = by_way_[way_of({key.first, !key.second})];
     if (other.count * 5 > other.of || late.count < kLeastLateCells || sender_of(key) == kUnknown ||
         static_cast<double>(late.count) < kMostOneWay * static_cast<double>(late.of))
       return false;
-    // Of few micro-batches the first one alone is many: a slow link makes no difference between them.
+    // Where there are few micro-batches, the first one alone may be that many cells; a slow link delays all
+    // micro-batches alike.
     const Places places = places_of({key});
     return static_cast<double>(places.late.size()) >= kWholeStep * static_cast<double>(places.all.size());
   }
 
-  // The stage that cells of this direction get their input from; kUnknown where there is none.
+  // The stage that gives cells of this direction their input; kUnknown where there is none.
   int32_t sender_of(const WorkerWay& key) const {
     const int32_t from = scene_.times.workers()[key.first].stage + (key.second ? -1 : 1);
     return from >= 0 && from < scene_.times.stages() ? from : kUnknown;
@@ -598,7 +612,7 @@ class Delays {
     }
     return sum;
   }
-  // Of steps: where cells of these directions stand that tell their delay, and where those that are late do.
+  // The places at which cells of some directions tell their delay, and those at which they are late.
   struct Places {
     std::set<Place> all, late;
   };
@@ -634,13 +648,13 @@ class Delays {
     return steps;
   }
 
-  // Not often over the run, but in some steps most of them are, and hardly any in the others: the link is slow then.
-  // One by chance comes at any step.
+  // Whether the link is slow in some steps: most cells are late in these, and hardly any in others, though not many
+  // over the run. Single late messages would come in any step.
   bool is_message_late_in_whole_steps(const WorkerWay& key, const Late& late) const {
     if (g_.source != GraphSource::kComputeCells || late.count < kLeastLateCells) return false;
     if (sender_of(key) == kUnknown) return false;
     const Late& other = by_way_[way_of({key.first, !key.second})];
-    if (5 * other.count > late.count) return false;  // the host stops whatever comes
+    if (5 * other.count > late.count) return false;  // the host stops, whatever comes
     if (messages_.any() && late.received > 0 && late.message_ns < kByMessage * late.ns) return false;
     int64_t in_whole = 0, whole = 0;
     for (const StepLate& step : late_by_step(key)) {
@@ -651,7 +665,8 @@ class Delays {
     return whole > 0 && static_cast<double>(in_whole) >= kEverywhere * static_cast<double>(late.count);
   }
 
-  // Late cells come from a step on, or in every n-th one, and hardly ever in the others: chance knows no steps.
+  // Whether late cells come from a step on, or in every n-th step, and hardly ever in others; chance does not choose
+  // steps.
   bool comes_by_steps(const std::vector<WorkerWay>& keys) const {
     std::vector<double> counts(g_.steps.size(), 0);
     for (const WorkerWay& key : keys) {
@@ -665,21 +680,21 @@ class Delays {
     return (course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery) && low <= kNextToNothing * high;
   }
 
-  // Rarely late, and it is the message: its recorded receive was under way, or, where nobody recorded messages, only
-  // cells of the direction that it comes from are late, more often than pauses of a host would hit them alone.
-  // `tries`: as many links are asked.
+  // Whether the message is what is late now and then: its recorded receive was under way; or, where nobody recorded
+  // messages, only cells of its direction are late, which pauses of a host would hardly do. `tries` is the number of
+  // links that are tested.
   bool is_message_tail(const std::vector<WorkerWay>& keys, double tries) const {
     const Late late = sum_of(keys);
     if (g_.source != GraphSource::kComputeCells || late.count < kLeastLateCells) return false;
     if (sender_of(keys.front()) == kUnknown) return false;
-    // What is late at the same places of every step is the order of work, or the loop: a link knows no places.
+    // What is late at the same places of every step is caused by the order of work or the loop; a link knows no places.
     const Places places = places_of(keys);
     const auto steps = std::count(scene_.counts.begin(), scene_.counts.end(), true);
     if (2 * late.count >= steps * static_cast<int64_t>(places.late.size())) return false;
     if (messages_.any()) return late.received > 0 && late.message_ns >= kByMessage * late.ns;
     const Late other = sum_of(other_ways(keys));
     if (late.of == 0 || other.of == 0) return false;
-    // At least so many of all late cells in this direction, by a binomial distribution.
+    // The chance that at least this many of all late cells are of this direction, by a binomial distribution.
     const double own = static_cast<double>(late.of) / static_cast<double>(late.of + other.of);
     const int64_t all = late.count + other.count;
     double chance = 0;
@@ -691,7 +706,8 @@ class Delays {
     return chance * tries < kChanceOneWay;
   }
 
-  // The messages that cells of these directions wait for: the same two stages, in one replica or in several.
+  // Drafts the link whose messages cells of these directions wait for: the same two stages, in one replica or in
+  // several.
   void draft_link(const std::vector<WorkerWay>& keys, bool tail, std::vector<CauseDraft>& out) const {
     const Late late = sum_of(keys);
     WorkerWay worst = keys.front();
@@ -724,7 +740,7 @@ class Delays {
             step.of > 0 && static_cast<double>(step.count) >= kWholeStep * static_cast<double>(step.of);
         link.cause.steps += step.of > 0;
       }
-      // Slow in whole steps: how much that costs differs from step to step, that it is so does not.
+      // In steps in which it is slow, how much that costs may differ; that it is slow is certain.
       link.cause.certain = link.cause.slowest_in < link.cause.steps && late.count >= kLeastCertain;
     }
     link.without = [excess = excess(), ways = std::set<WorkerWay>(keys.begin(), keys.end()), &scene = scene_](
@@ -738,22 +754,22 @@ class Delays {
   const StepGraph& g_;
   ReceivedMessages messages_;
   std::vector<OpStretch> counted_;
-  OpValues delays_;  // by worker; none: none of its cells tells any
+  OpValues delays_;  // for each worker; none if none of its cells tells its delay
   Hosts hosts_ = Hosts::kUnknown;
-  int64_t worked_ = 0;        // workers that have some
-  std::vector<Late> by_way_;  // by way_of()
+  int64_t worked_ = 0;        // number of workers that have delays
+  std::vector<Late> by_way_;  // at way_of()
   LateWorkers late_;
   struct OneWay {
     bool forward = false;
-    std::vector<double> delays;  // of that direction
+    std::vector<double> delays;  // of that direction's cells
   };
-  std::map<uint32_t, OneWay> one_way_;  // late workers of which one direction alone is late
+  std::map<uint32_t, OneWay> one_way_;  // late workers of which only one direction is late
   size_t cells_ = 0;
-  double most_ns_ = 0;                               // the latest start, beyond usual_ns_
-  double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;  // median cell; lower quartile and median of delays
+  double most_ns_ = 0;                               // largest delay of a late cell, beyond usual_ns_
+  double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;  // time of the median cell; lower quartile and median of delays
   std::shared_ptr<WorkerAt> worker_at_ = std::make_shared<WorkerAt>();
-  std::map<Pair, double> message_ns_;      // medians
-  std::shared_ptr<const OwnSends> sends_;  // empty: ranks do not wait for them, or nobody recorded them
+  std::map<Pair, double> message_ns_;      // median for each pair
+  std::shared_ptr<const OwnSends> sends_;  // null where ranks do not wait for their sends, or sends were not recorded
 };
 
 }  // namespace

@@ -7,11 +7,11 @@ namespace stageline {
 namespace {
 
 struct Level {
-  double value = 1, variance = 0;  // to the mean of all; of chance
+  double value = 1, variance = 0;  // value: relative to the mean of all; variance: that of chance
   bool known = false;
 };
 
-// Draws the levels towards 1 as far as chance explains them; returns what each becomes ÷ what it is.
+// Draws levels towards 1 as far as chance explains their scatter; returns for each what it becomes ÷ what it is.
 std::vector<double> drawn_together(const std::vector<Level>& levels) {
   double squares = 0, chance = 0, count = 0;
   for (const Level& level : levels)
@@ -74,7 +74,7 @@ std::vector<std::vector<double>> even_levels(const std::vector<std::vector<WorkL
 
 Largest largest_of_normals(size_t count) {
   if (count < 2) return {};
-  // ∫ x n φ(x) Φ(x)^(n−1) dx, in steps that leave less than 1e-6.
+  // Integrates ∫ x n φ(x) Φ(x)^(n−1) dx in steps that leave an error below 1e-6.
   constexpr double kStep = 0.005, kEnd = 9;
   const auto n = static_cast<double>(count);
   double mean = 0, square = 0;

@@ -1,4 +1,4 @@
-// What findings and the headline are made of.
+// The facts that findings and the headline are made of.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,15 @@ struct FindingFacts {
   const PipelineSums& sums;
   std::vector<StageCost> costs;
   std::vector<StageLoad> loads;
-  double median_step_ns = 0;                    // what outliers are told by
-  double mean_step_ns = 0;                      // its work, outliers left out
-  double gap_ns = 0;                            // and what passes until the next one: "a step" is both
-  double compute = 0, bubble = 0, outside = 0;  // shares of all ranks' step time; add up to 1
-  EarlyLinks early = {};  // by more than stamps of one machine differ; none where work repeats or clocks are apart
-  // Cells begin before what they wait for has ended by more than a rank's whole step takes: what lies between stamps of
-  // different ranks means nothing, and neither does a sum of waits.
+  double median_step_ns = 0;  // the median step, by which outliers are recognised
+  double mean_step_ns = 0;    // mean time from start to end of a step, outliers left out
+  double gap_ns = 0;          // time between two steps; the two together are what a report calls a step
+  double compute = 0, bubble = 0, outside = 0;  // shares of all ranks' step time; they add up to 1
+  // Cells that begin before their input by more than stamps of one machine differ; none where work repeats or clocks
+  // are apart.
+  EarlyLinks early = {};
+  // Cells begin before their input has ended by more than a whole step of a rank. Then times between stamps of
+  // different ranks mean nothing, and neither do sums of waits.
   bool contradictory = false;
 };
 

@@ -19,16 +19,18 @@
 namespace stageline {
 namespace {
 
-constexpr double kSlowRatio = 1.1;     // stage against the median stage, rank against its peers
-constexpr double kSlowKind = 1.05;     // of a slow stage's median cell against the others', to be named
-constexpr double kComputeShare = 0.1;  // of the step, below which no stage's compute is what is waited for
-constexpr double kSavedShare = 0.01;   // of the step that a finding about compute must be worth
-constexpr double kSavedOfWait = 0.05;  // the same, of all that is not compute
+constexpr double kSlowRatio = 1.1;  // of a stage to the median of the others, of a rank to its peers
+// Of one kind: a slow stage's median cell to the others', from which the kind is named.
+constexpr double kSlowKind = 1.05;
+// Share of the step; if all compute takes less, no stage's compute is what others wait for.
+constexpr double kComputeShare = 0.1;
+constexpr double kSavedShare = 0.01;   // share of the step that a finding about compute must save
+constexpr double kSavedOfWait = 0.05;  // the same, as a share of all time that is not compute
 constexpr double kOutsideShare = 0.1;
 constexpr double kBubbleShare = 0.05;
 constexpr double kReplicaShare = 0.05;
-constexpr double kAbsurdSteps = 100;  // median steps that no cell takes
-constexpr size_t kMostFewSteps = 3;   // of more there is a usual one: PipelineSums::outliers
+constexpr double kAbsurdSteps = 100;  // a cell of more than this many median steps is absurd
+constexpr size_t kMostFewSteps = 3;   // with more steps, PipelineSums::outliers knows a usual one
 
 // A ratio that no run can have comes from a damaged stamp: it is shown as "> 1 000 000×" rather than in all its digits.
 std::string times(double ratio) {
@@ -79,7 +81,7 @@ const StageLoad* slowest(const FindingFacts& f) {
   return it == f.loads.end() ? nullptr : &*it;
 }
 
-// In how many steps a stage has the largest compute time per rank, and of how many.
+// In how many steps a stage has the largest compute time per rank, and out of how many.
 struct Persistence {
   int64_t slowest_in = 0, steps = 0;
 };
@@ -91,7 +93,7 @@ Persistence persistence_of(const FindingFacts& f, int32_t stage) {
       while (r < f.sums.ranks.size() && f.sums.ranks[r].step == step.step) ++r;
       continue;
     }
-    std::map<int32_t, std::pair<double, int>> busy;  // stage → (time, ranks)
+    std::map<int32_t, std::pair<double, int>> busy;  // stage → (time, number of ranks)
     for (; r < f.sums.ranks.size() && f.sums.ranks[r].step == step.step; ++r) {
       auto& [time, ranks] = busy[f.trace.parts[static_cast<size_t>(f.sums.ranks[r].part)].stage];
       time += static_cast<double>(f.sums.ranks[r].busy_ns);
@@ -110,7 +112,7 @@ Persistence persistence_of(const FindingFacts& f, int32_t stage) {
   return p;
 }
 
-// Median over the other stages; with two stages the median of all would hide half the difference.
+// The median over the other stages; with two stages, the median of both would hide half of the difference.
 double median_of_other_stages(const std::vector<StageLoad>& loads, int32_t stage) {
   std::vector<double> values;
   for (const StageLoad& load : loads)
@@ -127,10 +129,10 @@ double median_of_other_stages(const std::vector<StageCost>& costs, int32_t stage
 void add_slow_stage(const FindingFacts& f, std::vector<Finding>& out) {
   const StageLoad* slow = slowest(f);
   if (!slow || f.loads.size() < 2 || slow->stage == kUnknown) return;
-  // Two stages are judged against each other: their median would hide half of the difference.
+  // A stage is compared with the others only: with two stages, the median of both would hide half of the difference.
   const double others = median_of_other_stages(f.loads, slow->stage);
   if (!(others > 0 && slow->per_micro_batch_ns >= kSlowRatio * others)) return;
-  // One hiccup makes no slow stage: its usual cells must be slow too.
+  // One hiccup makes no slow stage, so its usual cells must be slow too.
   std::vector<double> usual;
   for (const StageLoad& load : f.loads)
     if (load.stage != slow->stage) usual.push_back(load.usual_ns);
@@ -139,7 +141,7 @@ void add_slow_stage(const FindingFacts& f, std::vector<Finding>& out) {
   if (p.slowest_in == 0) return;
   double mean = 0;
   for (const StageLoad& load : f.loads) mean += load.per_micro_batch_ns / static_cast<double>(f.loads.size());
-  // What evening the stages out would save; too little of the step, or of what is waited for, to send anyone moving
+  // What evening the stages out would save. Where it is too little of the step, or of the waiting, nobody should move
   // layers.
   const double saved = f.compute * (1 - mean / slow->per_micro_batch_ns);
   if (f.compute < kComputeShare || saved < kSavedShare || saved < kSavedOfWait * (1 - f.compute)) return;
@@ -184,8 +186,8 @@ void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vect
   out.push_back(std::move(finding));
 }
 
-// A rank that is slower than the others of its own stage: a straggler rather than an imbalance.
-// When it alone makes its stage the slowest, that stage's finding is withdrawn.
+// Finds a rank that is slower than the others of its own stage: a straggler, not an imbalance. Where this rank alone
+// makes its stage the slowest, the finding about the stage is withdrawn.
 void add_slow_rank(const FindingFacts& f, std::vector<Finding>& out) {
   const auto found = slow_rank(f.trace, f.sums, f.sums.outliers, kSlowRatio);
   if (!found) return;
@@ -211,7 +213,7 @@ void add_slow_rank(const FindingFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-// Too few steps to say which is usual, and they differ.
+// Says that steps differ, where there are too few to say which one is usual.
 void add_uneven_steps(const FindingFacts& f, std::vector<Finding>& out) {
   const std::vector<StepSums>& steps = f.sums.steps;
   if (steps.size() < 2 || steps.size() > kMostFewSteps) return;
@@ -231,7 +233,7 @@ void add_uneven_steps(const FindingFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-// A step that lasts longer than anything a step does gets a sentence on the cell that makes it so.
+// Where a step lasts longer than any step can, adds a sentence on the cell that makes it so long.
 void say_absurd_cell(const FindingFacts& f, const StepSums& step, Finding& finding) {
   const Cells& cells = f.trace.cells;
   if (static_cast<double>(step.span_ns()) < kAbsurdSteps * f.median_step_ns) return;
@@ -288,14 +290,14 @@ void add_outside(const FindingFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-// One early link in so many is no clock's doing: a clock that is off spoils all of a pair.
+// If only one in many links is early, no clock is at fault: a clock that is off spoils all links of a pair.
 bool few_are_early(const FindingFacts& f) {
   constexpr int64_t kFewOf = 20;
   return f.early.count * kFewOf <= static_cast<int64_t>(f.trace.links.size());
 }
 
 void see_early_links(FindingFacts& f) {
-  if (f.coverage.repeats() || !f.trace.comparable()) return;  // which of the same work waits for which nobody knows
+  if (f.coverage.repeats() || !f.trace.comparable()) return;  // nobody knows which repetition waits for which
   constexpr int64_t kToleranceNs = 50'000;                    // stamps of one machine differ by tens of microseconds
   f.early = early_links(f.trace, kToleranceNs);
   std::vector<double> own;
@@ -329,7 +331,7 @@ void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-// Replicas meet at the gradient exchange: those that finish early wait for the last one.
+// Replicas meet at the exchange of gradients: those that finish early wait for the last one.
 void add_replicas(const FindingFacts& f, std::vector<Finding>& out) {
   if (f.extent.dp_count < 2 || !f.trace.comparable()) return;
   double waited = 0, whole = 0;
@@ -353,7 +355,8 @@ void add_replicas(const FindingFacts& f, std::vector<Finding>& out) {
   finding.value = percent(waited / whole);
   set_note(finding, words("note.span"));
   Args args;
-  args.flag("replicas", f.trace.context_parallel <= 1);  // else one may be several pipelines
+  // With context parallelism, one replica may be several pipelines.
+  args.flag("replicas", f.trace.context_parallel <= 1);
   say(finding, "finding.replicas", args.set("share", finding.value));
   out.push_back(std::move(finding));
 }
@@ -379,8 +382,8 @@ Findings find_findings(const Run& run) {
   const Trace& trace = run.trace();
   const TheoryRun& theory = theory_of(run);
   const RunCoverage& coverage = coverage_of(run);
-  // What a replay of the steps can price, the causes tell: who is slow, what runs in another order, which steps are
-  // long.
+  // What a replay of the steps can price is told by the causes: who is slow, what runs in another order, which steps
+  // are long.
   const bool replayed = graph_of(run, LaunchRule::kInOrder).graph != nullptr;
   const bool steps_told = replayed && !causes_of(run).untold;
   FindingFacts facts = collect(run);
@@ -392,7 +395,7 @@ Findings find_findings(const Run& run) {
   }
   if (!replayed) add_slow_stage(facts, result.list);
   const Recognition& recognition = theory.recognition;
-  // That ranks wait, and not whose fault it is: beside priced causes that is none of the findings.
+  // Findings that ranks wait say nothing of whose fault it is; beside priced causes they are not listed.
   std::vector<Finding>& waits = replayed ? result.others : result.list;
   if (!facts.contradictory) add_bubble(facts, recognition, waits);
   if (!replayed) add_slow_rank(facts, result.list);
@@ -414,7 +417,7 @@ Findings find_findings(const Run& run) {
   by_weight(result.others);
   add_per_rank_clock(facts, result.list);
   if (result.list.empty() && result.others.empty()) result.list.push_back(nothing_found("finding.nothing"));
-  // On clocks of their own ranks are not replayed together, and the waterfall goes rank by rank.
+  // Ranks with separate clocks are not replayed together, and the waterfall takes each rank by itself.
   result.headline = headline_of(facts, recognition, waterfall_of(run), replayed || !trace.comparable());
   return result;
 }

@@ -11,7 +11,7 @@
 namespace stageline {
 namespace {
 
-// Shares of a step's work become shares of its period, with the time between steps beside them.
+// Turns shares of a step's work into shares of its period and adds the time between steps.
 std::vector<SpanPart> of_period(const FindingFacts& f, double span_ns, std::vector<SpanPart> parts) {
   if (!(f.gap_ns > 0) || !(span_ns > 0)) return parts;
   const double period_ns = span_ns + f.gap_ns;
@@ -23,7 +23,7 @@ std::vector<SpanPart> of_period(const FindingFacts& f, double span_ns, std::vect
 std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool replays) {
   const WaterfallStep mean = mean_of(w);
   const auto unknown = static_cast<double>(w.unnumbered + w.without_producer);
-  // Of a part of a run, or of work that is there several times, the sum says nothing.
+  // Where only a part of the run was read, or work repeats, the sum says nothing.
   if (!replays || f.coverage.by_warm_up() || f.coverage.untold() || !w.known() || !(mean.span_ns > 0) ||
       unknown > kMostUnknownWaits * static_cast<double>(w.units))
     return of_period(f, f.mean_step_ns,
@@ -37,7 +37,7 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool r
   add("imbalance", share(WaterfallPart::kImbalance));
   add("jitter", share(WaterfallPart::kJitter));
   add("message", share(WaterfallPart::kLatency));
-  // What the fastest replicas wait for is a cause of its own, and on some jobs the largest one.
+  // The wait of the fastest replicas is a cause of its own, and in some jobs the largest one.
   double tail = share(WaterfallPart::kTail), replicas = 0;
   if (!w.clock_free) replicas = mean.tail_ns[static_cast<size_t>(TailPart::kReplicas)] / mean.span_ns;
   if (replicas > 0) add("replicas", replicas);
@@ -57,7 +57,7 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   const bool unsure = !f.trace.comparable();
   Args args;
   args.set("step", step).flag("unsure", unsure).set("waiting", waiting_share);
-  // Of work that stands several times in a step nobody knows when that step began.
+  // Where work repeats within a step, nobody knows when that step began.
   set_title(h, words(f.coverage.repeats() ? "headline.repeats" : "headline.title", args));
   const auto number = [&](const std::string& name, int64_t n) { args.set(name, n).flag(name + ".one", n == 1); };
   Text part = f.coverage.part();
@@ -66,7 +66,7 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   args.set("pipelines", f.extent.dp_count > 1 ? pipelines_text(f.trace, f.extent.dp_count) : Text());
   args.flag("two_ways", recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional);
   number("stages", f.coverage.stages());
-  // Labels may be any; a schedule counts its own.
+  // Labels of micro-batches may be arbitrary; a schedule knows its own number.
   set_micro_batches(args, f.trace, recognition.recognised ? recognition.best().sizes.micro_batches : 0,
                     f.coverage.holed());
   number("steps", f.extent.step_count);

@@ -36,8 +36,8 @@ Finding edge_finding(const Trace& trace, const Links& links, const LinkEdge& edg
   return f;
 }
 
-// The rank that everything slow has in common; its saving is the sum of its links', which is at most what they are
-// worth together.
+// A finding for a rank whose links are all slow. Its saving is the sum of its links' savings, but at most what all slow
+// links save together.
 Finding endpoint_finding(const Trace& trace, const Links& links, const LinkEndpoint& endpoint) {
   const Part& part = trace.parts[static_cast<size_t>(endpoint.part)];
   double share = 0, worst = 0;
@@ -83,7 +83,7 @@ std::vector<Finding> link_findings(const Trace& trace, const Links& links) {
     if (endpoint.slow_sender || endpoint.slow_receiver) findings.push_back(endpoint_finding(trace, links, endpoint));
   for (const LinkEdge& edge : links.edges) {
     if (edge.reading != LinkReading::kCell) continue;
-    // There and back are one finding where the way is not known.
+    // Both directions are one finding where the slow direction is unknown.
     if (!edge.direction_known && edge.from_part > edge.to_part &&
         std::any_of(links.edges.begin(), links.edges.end(), [&](const LinkEdge& other) {
           return other.from_part == edge.to_part && other.to_part == edge.from_part && other.forward != edge.forward &&

@@ -14,8 +14,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostUsualSteps = 100;  // usual steps that no cell takes
-constexpr int64_t kMostListed = 6;       // steps that are long for one reason
+constexpr double kMostUsualSteps = 100;  // a cell of more than this many usual steps is absurd
+constexpr int64_t kMostListed = 6;       // most steps that are listed for one reason
 
 class LongStepWords {
  public:
@@ -78,7 +78,7 @@ class LongStepWords {
   }
 
  private:
-  // Who took so long, and what: their cells, or the time before these.
+  // Who took so long, and whether it was their cells or the time before these.
   static Text took(const std::string& who, Args args, const LongStep& step) {
     args.flag("host", step.by_host()).flag("several", step.parts.size() > 1);
     args.set("ratio", fixed(step.own_ns / step.others_ns, 2)).set("who", words("long_step.who." + who, args));
@@ -92,13 +92,14 @@ class LongStepWords {
           (i == 0 ? "" : std::string(between)) + std::to_string(trace_.parts[static_cast<size_t>(step.parts[i])].rank);
     return text + (step.parts.size() > kShown ? std::string(between) + "…" : "");
   }
-  // What was recorded on the rank while its cell could have started; "" of other reasons, and where nothing was.
+  // What was recorded on the rank while its cell could have started; "" for other reasons, and where nothing was
+  // recorded.
   std::string recorded_before(const LongStep& step) const {
     if ((step.by != LongBy::kPause && step.by != LongBy::kLate) || step.cell == kNoCell) return {};
     const int64_t start = trace_.cells.start_ns[step.cell];
     return name_that_fills(trace_, {{trace_.cells.part[step.cell], start - static_cast<int64_t>(step.own_ns), start}});
   }
-  // With one replica a slow rank and a heavy stage are the same.
+  // With one replica a slow rank and a heavy stage are the same thing, so the stage is a key too.
   std::string only_of_its_stage(const LongStep& step) const {
     const int32_t stage = trace_.parts[static_cast<size_t>(step.part)].stage;
     const auto alike =
@@ -119,7 +120,7 @@ class LongStepWords {
 
 std::string shared_places(std::string_view some, std::string_view others) {
   std::string shared;
-  bool rank_alone = true;  // a rank's device and its host are two
+  bool rank_alone = true;  // a rank's device and its host are different places
   const std::string all = " " + std::string(others) + " ";
   for (size_t at = 0; at < some.size();) {
     const size_t end = std::min(some.find(' ', at), some.size());
@@ -157,7 +158,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
       return g.reason.keys == reason.keys || !shared_places(g.reason.keys, reason.keys).empty();
     });
     if (group == groups.end()) group = groups.insert(groups.end(), Group{});
-    // What all of them may be: the same link, whoever waited for its message.
+    // The group keeps the keys that all its steps share: the same link, whichever cell waited for its message.
     const std::string keys = group->worst && group->reason.keys != reason.keys
                                  ? shared_places(group->reason.keys, reason.keys)
                                  : reason.keys;
@@ -220,7 +221,8 @@ void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_s
     const auto same = std::find_if(out.begin(), out.end(), [&](const Finding& f) {
       return (f.id == "message.tail" || f.id == "host.pauses") && !shared_places(f.cause, own.cause).empty();
     });
-    // One alone is a hang of its own, whatever its link does else, unless it is but the longest of its late messages.
+    // A single long step is a hang of its own, whatever else its link does, unless it may just be the longest of the
+    // link's late messages.
     const bool longest = same != out.end() && steps.late_ns > 0 &&
                          std::any_of(causes.causes.begin(), causes.causes.end(), [&](const Cause& cause) {
                            return cause.kind == CauseKind::kMessageTail && cause.lengths.may_hold(steps.late_ns) &&

@@ -1,4 +1,4 @@
-// Long steps as findings: one a reason.
+// Tells long steps as findings, one for each reason.
 #pragma once
 
 #include <string>
@@ -11,30 +11,31 @@
 
 namespace stageline {
 
-// Findings "step.outlier" that cost kLeastLost of the run's time or more; steps with the same reason (the same rank,
-// the same link) are one. What made a step long, a clause in both languages; empty where no one thing did. `keys`: as
-// Finding::cause.
+// What made a step long: a clause in both languages, empty where it was no single thing, and keys as in Finding::cause.
 struct LongReason {
   Text text;
   std::string keys;
 };
 LongReason long_reason(const Trace& trace, const LongStep& step);
 
-// Keys of a place (a link, a rank with its host, a replica) that two causes have in common, in the order of `some`; ""
-// where there are none, or a rank alone.
+// Keys of places (a link, a rank with its host, a replica) that two causes share, in the order of `some`. "" where they
+// share none, or only a rank without its host or device.
 std::string shared_places(std::string_view some, std::string_view others);
 
 struct LongStepFinding {
   Finding finding;
   Text reason;
-  int64_t count = 0;   // steps
-  double late_ns = 0;  // of a message or a start: what it was late by, of the longest
-  std::string steps;   // "3, 7": the first of them
+  int64_t count = 0;   // number of steps
+  double late_ns = 0;  // of a message or a start: how late the latest was
+  std::string steps;   // the first of the steps: "3, 7"
 };
+// Findings "step.outlier" that cost at least kLeastLost of the run's time. Steps with the same reason (the same rank,
+// the same link) are one finding.
 std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseList& causes);
 
-// Adds them to findings of causes. Several steps that are long for what pauses or late messages are told of already are
-// a part of these: one cause, one price. So is one whose message is as late as one of the link's late ones may be.
+// Adds long-step findings to findings of causes. Several long steps whose pauses or late messages are told already
+// become a part of that finding, so that one cause has one price. So does a single one whose message is no later than
+// the link's late messages may be.
 void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_steps, std::vector<Finding>& out);
 
 }  // namespace stageline

@@ -15,15 +15,17 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostSuspects = 12;    // operations, and ranks, that are tried by themselves
-constexpr double kLeastOfExcess = 0.1;  // of a step's excess, that an operation must have itself to be tried; of the
-                                        // worst rank's, that another one's must be to be none of chance
-constexpr double kMostOfExcess = 0.5;   // of the excess, that goes with what is named
-constexpr size_t kMostSteps = 16;       // long steps that are looked into
-constexpr double kMuchMore = 1.25;      // of what one operation explains: what it has to be in all replicas
-constexpr double kNearlyAll = 0.8;      // of what cells take longer and start later; of the ranks
-constexpr double kLateTime = 0.1;       // of a cell's usual time, that a start is late by to be counted
-constexpr double kLong = 1.1;           // of a rank's usual time, for it to be long
+constexpr size_t kMostSuspects = 12;  // most operations, and most ranks, that are tried one by one
+// Share of a step's excess that an operation must have to be tried; share of the worst rank's excess that another rank
+// must have so that it is more than chance.
+constexpr double kLeastOfExcess = 0.1;
+constexpr double kMostOfExcess = 0.5;  // least share of the excess that must go away with what is named
+constexpr size_t kMostSteps = 16;      // most long steps that are looked into
+constexpr double kMuchMore = 1.25;     // all replicas' operations must explain this many times what one operation does
+// Least share of all extra time that ranks must hold, and of the ranks that must be long.
+constexpr double kNearlyAll = 0.8;
+constexpr double kLateTime = 0.1;  // least delay of a late start, as a share of the cell's usual time
+constexpr double kLong = 1.1;      // least time of a long rank, to its usual one
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Finder {
@@ -54,7 +56,7 @@ class Finder {
       bool delay;
     };
     std::vector<Suspect> suspects;
-    std::map<Place, Suspect> places;  // of all replicas
+    std::map<Place, Suspect> places;  // by place, over all replicas
     Excesses excesses;
     for (size_t i = 0; i < n; ++i) {
       const auto op = step.begin + static_cast<uint32_t>(i);
@@ -91,7 +93,7 @@ class Finder {
     most_first(everywhere);
     const Suspect* best = nullptr;
     double most = 0;
-    // The same in several replicas explains more than one of them by much, or one of them is it.
+    // The same operation in several replicas must explain much more than one of them alone, or one of them is at fault.
     const auto try_all = [&](const std::vector<Suspect>& list, double least) {
       for (const Suspect& s : list) {
         OpTimes world = base;
@@ -121,8 +123,10 @@ class Finder {
 
  private:
   using Link = std::pair<int32_t, int32_t>;
-  using Place = std::tuple<int32_t, CellKind, int32_t, int32_t, bool>;  // stage, kind, micro-batch, chunk, its delay
-  struct PartExcess {  // of compute cells: what they take, usually take, and start late by
+  // Stage, kind, micro-batch, chunk, whether its delay is meant.
+  using Place = std::tuple<int32_t, CellKind, int32_t, int32_t, bool>;
+  // For the compute cells of one rank: what they take, what they usually take, and by how much they start late.
+  struct PartExcess {
     double own_ns = 0, usual_ns = 0, late_ns = 0;
     double excess_ns() const { return late_ns + std::max(0.0, own_ns - usual_ns); }
   };
@@ -148,7 +152,7 @@ class Finder {
       if (g_.closes(step.begin + i)) end = std::max(end, run.end_ns[i]);
     return end;
   }
-  // A send and its receive take the same time.
+  // The operations that take the same time as this one: a send and its receive; otherwise just itself.
   std::vector<uint32_t> members_of(uint32_t op) const {
     if (g_.group(op) == kNoGroup) return {op};
     std::vector<uint32_t> members;
@@ -190,17 +194,18 @@ class Finder {
                                                       : LongBy::kPause;
   }
 
-  // Messages of a link come one after another: those behind one that hangs end when it does.
+  // Whether the long messages of a link are one hang. Messages come one after another, and those behind one that hangs
+  // end when it ends.
   //
   //     the first   ├──────────────────────┤            a slow link ends them one by one
   //     the next         ├──────────────────┤
   bool is_one_hang(const std::vector<uint32_t>& ops) const {
-    constexpr double kSameEnd = 0.1;                 // of the longest of them
-    std::map<int32_t, std::array<int64_t, 2>> ends;  // by replica, the first and the last
+    constexpr double kSameEnd = 0.1;                 // of the longest message
+    std::map<int32_t, std::array<int64_t, 2>> ends;  // for each replica, the first and the last end
     double longest = 0;
     for (const uint32_t op : ops) longest = std::max(longest, g_.dur_ns[op]);
     for (const uint32_t op : ops) {
-      if (2 * g_.dur_ns[op] < longest) continue;  // a little late, by what came before
+      if (2 * g_.dur_ns[op] < longest) continue;  // a little late because of those before it
       auto& [first, last] = ends.try_emplace(g_.dp(op), std::array{INT64_MAX, INT64_MIN}).first->second;
       first = std::min(first, g_.end_ns[op]), last = std::max(last, g_.end_ns[op]);
     }
@@ -214,7 +219,7 @@ class Finder {
     for (const uint32_t op : ops) replicas.insert(g_.dp(op));
     return replicas.size();
   }
-  // (from, to) of a message's stages; kUnknown where nobody says.
+  // Stages (from, to) of a message; kUnknown where the other one is not known.
   Link link_of(uint32_t op) const {
     int32_t other = kUnknown;
     for (const uint32_t member : members_of(op))
@@ -225,11 +230,11 @@ class Finder {
     return sends ? Link{g_.stage(op), other} : Link{other, g_.stage(op)};
   }
 
-  // No single operation: ranks that belong together and hold nearly all that cells take longer and start later, the
-  // smallest such set first; else the messages of one link; else nearly all ranks.
+  // Used when it was no single operation. Looks for ranks that belong together and hold nearly all of the extra time,
+  // the smallest such set first; then for the messages of one link; then for nearly all ranks.
   void by_ranks(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses,
                 LongStep& found) const {
-    // Of many ranks what each is off by chance adds up: what is little beside the worst rank's is no part of it.
+    // Over many ranks, chance differences add up; so a rank with little beside the worst one does not count.
     double sum = 0, most_of_one = 0;
     for (const auto& [part, excess] : excesses.by_part) most_of_one = std::max(most_of_one, excess.excess_ns());
     for (const auto& [part, excess] : excesses.by_part)
@@ -256,7 +261,7 @@ class Finder {
         const double excess = excesses.by_part.at(part).excess_ns();
         held += excess, least = std::min(least, excess), all += 1;
       }
-      // Each of them has its share of it: else it is one of them, or another set.
+      // Each of the ranks must have its share; otherwise one of them, or another set, is at fault.
       if (held < kNearlyAll * sum || least < kMostOfExcess * held / all) continue;
       if (!choice.parts || parts.size() < choice.parts->size()) choice = {key.first, &parts, held};
     }
@@ -285,7 +290,7 @@ class Finder {
     }
     if (found.by == LongBy::kLink) {
       if (const auto& ops = excesses.by_link.at({found.from_stage, found.stage}); is_one_hang(ops)) {
-        // Any message may take a little longer than the median one: the first of those that hung.
+        // Any message may take a little longer than the median one, so the first of those that hung is named.
         const auto longest = *std::max_element(ops.begin(), ops.end(),
                                                [&](uint32_t a, uint32_t b) { return g_.dur_ns[a] < g_.dur_ns[b]; });
         uint32_t first = longest;
@@ -304,8 +309,8 @@ class Finder {
     if (take_ranks(step, base, whole, excesses, long_ones, found)) found.by = LongBy::kAll, found.stage = kUnknown;
   }
 
-  // Several stages, each as a whole: those that have half of what the worst one has or more, where they are at most
-  // half of all stages and hold nearly all of it.
+  // Tries several whole stages: those with at least half of what the worst stage has, if they are at most half of all
+  // stages and hold nearly all of the excess.
   bool take_stages(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses, double sum,
                    LongStep& found) const {
     std::map<int32_t, std::pair<double, std::vector<int32_t>>> stages;
@@ -328,7 +333,8 @@ class Finder {
     return true;
   }
 
-  // The step with all its work started as usual; false, and nothing said, where that is not nearly all of it.
+  // Tries the step with all work started as usual; returns false, and says nothing, where late starts are not nearly
+  // all of it.
   bool take_late_starts(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses, double sum,
                         LongStep& found) const {
     double late = 0;
@@ -354,7 +360,7 @@ class Finder {
     return true;
   }
 
-  // The step with the usual times of these ranks; false, and nothing said, where it is hardly shorter.
+  // Tries the step with the usual times of these ranks; returns false, and says nothing, where it gets hardly shorter.
   bool take_ranks(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses,
                   const std::vector<int32_t>& parts, LongStep& found) const {
     const std::set<int32_t> own(parts.begin(), parts.end());

@@ -17,13 +17,14 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kWays = 3;  // F, B or I, W: what tells the work of one micro-batch on one chunk apart
+constexpr size_t kWays = 3;  // F; B or I; W: these tell apart the work of one micro-batch on one chunk
 
 size_t way_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
 
-// The work of every stage in the whole run, and what of it the schedule splits.
+// Which stages lack the split that the schedule has there.
 struct StageSplits {
-  std::vector<bool> lacks;   // by stage: the schedule has weight gradients there, the run whole backwards and none
+  // For each stage: the schedule has weight gradients there, but the run has whole backwards and no weight gradients.
+  std::vector<bool> lacks;
   double input_share = 0.5;  // I ÷ (I + W) on the stages that split
   int64_t count() const { return std::count(lacks.begin(), lacks.end(), true); }
 };
@@ -52,7 +53,7 @@ StageSplits stage_splits(const StepGraph& g, const std::vector<bool>& counts, co
   return out;
 }
 
-// One latency for all messages: what a link takes is no matter of order.
+// One latency for all messages, since the time of single links has nothing to do with order.
 double usual_latency_ns(const StepGraph& g) {
   std::vector<double> transfers;
   for (uint32_t op = 0; op < g.size(); ++op)
@@ -61,7 +62,7 @@ double usual_latency_ns(const StepGraph& g) {
   return transfers.empty() ? 0 : median_of(std::move(transfers));
 }
 
-// The spans of one pipeline (a step of a replica) in the three orders; NaN where one cannot be told.
+// The spans of one pipeline (a step of a replica) in the three orders; NaN where a span is unknown.
 struct OrderSpans {
   double own_ns = kNaN, restored_ns = kNaN, split_ns = kNaN;
 };
@@ -75,7 +76,7 @@ class Orders {
         graphs_(trace, theory.lists, theory.recognition.best().layout),
         sequences_(theory) {}
 
-  // Of lists [first, last).
+  // For the pipeline of lists [first, last).
   OrderSpans spans(size_t first, size_t last) const {
     OrderSpans out;
     const OrderGraph graph = graphs_.graph(first, last);
@@ -92,7 +93,8 @@ class Orders {
     return order_span_ns(graph, order, [&](uint32_t u) { return graph.units[u].own_ns; }, latency_ns_);
   }
 
-  // The schedule's own cells, each with what its work took in this pipeline: of tensor-parallel peers the mean.
+  // The span with the schedule's own cells, each taking what its work took in this pipeline; tensor-parallel peers
+  // count by their mean.
   double split_span(const OrderGraph& graph, size_t first, size_t last) const {
     const Schedule& schedule = theory_.size(first)->schedule;
     const auto chunks = static_cast<size_t>(schedule.sizes.chunks);
@@ -114,7 +116,8 @@ class Orders {
             static_cast<size_t>(token.micro_batch) >= micro_batches)
           return kNaN;
         Slot& at = slots[slot(theory_.lists.lists[first + unit.list].stage, token.chunk, token.micro_batch)];
-        // Both halves of an overlapped pair have its interval: half of it each, so that the pair has it once.
+        // Both halves of an overlapped pair have the pair's interval; each counts half of it, so that the pair counts
+        // once.
         at.ns[way_of(token.kind)] += unit.own_ns / static_cast<double>(halves);
         ++at.count[way_of(token.kind)];
       }
@@ -129,7 +132,7 @@ class Orders {
         const auto taken = [&](size_t way) { return at.count[way] > 0 ? at.ns[way] / at.count[way] : 0; };
         const size_t way = way_of(action.kind);
         const bool half = action.kind == CellKind::kInputGrad || action.kind == CellKind::kWeightGrad;
-        if (half && at.count[2] == 0) {  // of a whole backward
+        if (half && at.count[2] == 0) {  // a part of a whole backward
           ns += taken(1) * (way == 1 ? splits_.input_share : 1 - splits_.input_share);
           whole = whole && at.count[1] > 0;
         } else {
@@ -150,7 +153,7 @@ class Orders {
   ScheduleSequences sequences_;
 };
 
-// Of a step its longest replica's; NaN where one cannot be told.
+// For each step the spans of its longest replica; NaN where one is unknown.
 std::vector<OrderSpans> step_spans(const StepGraph& g, const TheoryRun& theory, const std::vector<bool>& counts,
                                    const Orders& orders) {
   struct Pipeline {

@@ -1,4 +1,5 @@
-// Causes that are an order of work: left by mistake, or without the split that the schedule lives on. Part of causes.
+// Causes that lie in the order of work: an order left by mistake, or run without the split that the schedule is built
+// on. Part of causes.
 //
 //   as it ran             its own order, its own durations, one latency for all messages     T
 //   order restored        the same cells in the schedule's order                             T − what the order costs
@@ -14,10 +15,10 @@
 
 namespace stageline {
 
-// All orders are replayed by the same rules with each cell's own duration, so that nothing but the order differs; what
-// cells start late and what single links take is no matter of order. A step counts where all its replicas have every
-// cell that is compared. `counts`: by step of the graph. Nothing without a recognised schedule, or where its theory is
-// not known. O(cells log cells) where there is something to price.
+// All orders are replayed by the same rules with each cell's own duration, so that they differ only in order; late
+// starts and times of single links are left out. A step counts where all its replicas have every cell that is compared.
+// `counts` says for each step of the graph whether it counts. Adds nothing without a recognised schedule, or where its
+// theory is not known. O(cells log cells) where there is something to price.
 void add_order_causes(const Trace& trace, const StepGraph& graph, const TheoryRun& theory,
                       const std::vector<bool>& counts, std::vector<Cause>& out);
 

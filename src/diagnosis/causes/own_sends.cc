@@ -8,8 +8,9 @@
 namespace stageline {
 namespace {
 
-constexpr double kAtOnce = 0.05;    // of the median cell: a cell that starts so soon after a send waited for it
-constexpr double kByOwnSend = 0.8;  // of what starts late while an own send runs: that starts when it ends
+constexpr double kAtOnce = 0.05;  // share of the median cell; a cell that starts this soon after a send waited for it
+// Least share of the late time around own sends that must belong to cells that start when the send ends.
+constexpr double kByOwnSend = 0.8;
 
 struct Send {
   int32_t part, step;
@@ -17,7 +18,7 @@ struct Send {
   auto place() const { return std::pair(part, step); }
 };
 
-// By rank, step and end.
+// All sends, sorted by rank, step and end.
 std::vector<Send> sorted_sends(const Cells& cells) {
   std::vector<Send> sends;
   for (size_t i = 0; i < cells.size(); ++i)
@@ -31,8 +32,8 @@ std::vector<Send> sorted_sends(const Cells& cells) {
 
 }  // namespace
 
-// A send that does not block runs beside whatever the rank does: of cells that are late while one runs, few start just
-// when it ends. Where nearly all do, that is what they waited for.
+// A send that does not block runs beside whatever its rank does, so few of the cells that are late while one runs start
+// just when it ends. Where nearly all do, they waited for it.
 std::shared_ptr<const OwnSends> find_own_sends(const CauseScene& scene, double cell_ns) {
   const StepGraph& graph = scene.graph;
   if (graph.source != GraphSource::kComputeCells) return nullptr;
@@ -40,19 +41,19 @@ std::shared_ptr<const OwnSends> find_own_sends(const CauseScene& scene, double c
   if (sends.empty()) return nullptr;
   auto found = std::make_shared<OwnSends>();
   std::set<int32_t> ranks;
-  double late_ns = 0;  // of cells that started while an own send ran or when it ended
+  double late_ns = 0;  // delays of cells that started while an own send ran, or just after its end
   scene.each_op([&](uint32_t op, size_t) {
     const double delay = graph.delay_ns[op];
     if (!scene.tells_delay(op) || graph.cell[op] == kNoCell || !(delay > kLateStart * cell_ns)) return;
     const Cell cell = scene.trace.cells.at(graph.cell[op]);
     const auto begin = cell.start_ns - static_cast<int64_t>(delay);
     const auto slack = static_cast<int64_t>(kAtOnce * cell_ns);
-    // The last send that ends by the start, and any that still runs then.
+    // Finds the last send that ended by the cell's start, and whether one still ran then.
     auto at = std::partition_point(sends.begin(), sends.end(), [&](const Send& s) {
       return std::tuple(s.part, s.step, s.end_ns) <= std::tuple(cell.part, cell.step, cell.start_ns + slack);
     });
     if (at != sends.end() && at->place() == std::pair(cell.part, cell.step) && at->start_ns < cell.start_ns) {
-      late_ns += delay;  // one runs on: nothing waits for it
+      late_ns += delay;  // one runs on, so this cell did not wait for it
       return;
     }
     if (at == sends.begin() || (--at)->place() != std::pair(cell.part, cell.step) || at->end_ns <= begin) return;

@@ -1,4 +1,4 @@
-// Compute cells that began when a send of their own rank ended: the rank waits for its sends. Part of causes.
+// Compute cells that began when a send of their own rank ended, because the rank waits for its sends. Part of causes.
 //
 //   cell   ▐▐▐▐                ▐▐▐▐      both inputs were there at the first bar's end; the cell began with the send's
 //   end send       └──────────────┘          a send that does not block would end anywhere
@@ -14,7 +14,8 @@
 namespace stageline {
 
 struct OwnSends {
-  std::map<uint32_t, double> blocked_ns;  // by operation: of its delay, a send of its rank was under way
+  // For each operation, the part of its delay during which a send of its rank was under way.
+  std::map<uint32_t, double> blocked_ns;
   int64_t count = 0, ranks = 0;
   double ns = 0;
 
@@ -24,11 +25,11 @@ struct OwnSends {
   }
 };
 
-// Null where ranks do not wait for their sends, or where nobody recorded sends. `cell_ns`: the median compute cell.
-// O(cells log sends).
+// Null where ranks do not wait for their sends, or where nobody recorded sends. `cell_ns` is the time of the median
+// compute cell. O(cells log sends).
 std::shared_ptr<const OwnSends> find_own_sends(const CauseScene& scene, double cell_ns);
 
-// `cells`: how many cells tell their delay. Worlds without the cause share `sends`.
+// `cells` is the number of cells that tell their delay. Worlds without the cause share `sends`.
 void draft_blocking_sends(const std::shared_ptr<const OwnSends>& sends, size_t cells, std::vector<CauseDraft>& out);
 
 }  // namespace stageline

@@ -11,10 +11,11 @@
 namespace stageline {
 namespace {
 
-constexpr double kFarLonger = 2;    // times the other stages' longest: a tail that one stage alone has
-constexpr size_t kMostNames = 200;  // of collectives that are told apart; further ones are one
+// A tail is one stage's own if that stage takes this many times the longest of the others.
+constexpr double kFarLonger = 2;
+constexpr size_t kMostNames = 200;  // names of collectives that are told apart; further ones share one
 
-// What gaps hold under one name; "" of what nobody recorded.
+// What the gaps hold under one name; "" for time that nobody recorded.
 struct Held {
   double ns = 0;
   int32_t part = kUnknown;
@@ -54,7 +55,7 @@ std::vector<Cause> between_causes(const StepPeriods& periods) {
     const StepGap& gap = periods.gaps[i];
     double left = gap.ns, beyond = periods.beyond_ns(i);
     for (const GapPhase& phase : gap.phases) {
-      const double more = std::min(beyond, phase.ns);  // the longest phases make a gap long
+      const double more = std::min(beyond, phase.ns);  // the longest phases count first as what makes a gap long
       extra[phase.name].add(more, phase.part, gap.step);
       usual[phase.name].add(phase.ns - more, phase.part, gap.step);
       beyond -= more, left -= phase.ns;
@@ -78,8 +79,9 @@ namespace {
 
 using TailNames = std::map<std::pair<CellKind, std::string>, uint8_t>;
 
-// What is gathered was scattered before: where parameters are sharded both move the same bytes between the same ranks,
-// and links are as quick both ways. The one that takes far longer than the other on every stage has it as `twin`.
+// Where parameters are sharded, a gather and a scatter move the same bytes between the same ranks, and links are
+// equally quick both ways. If one of the two takes far longer than the other on every stage, it gets the other as
+// `twin`.
 void tell_twin(const TailNames& names, const std::map<uint8_t, std::map<int32_t, double>>& median_ns,
                const std::string& name, uint8_t number, Cause& cause) {
   const bool gathers = name.find("gather") != std::string::npos;
@@ -105,7 +107,8 @@ void tell_twin(const TailNames& names, const std::map<uint8_t, std::map<int32_t,
 
 void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out) {
   const StepGraph& g = scene.graph;
-  const auto of_op = std::make_shared<std::vector<uint8_t>>(g.size(), uint8_t{0});  // number of its name; 0: no tail
+  // For each operation the number of its name; 0: no tail.
+  const auto of_op = std::make_shared<std::vector<uint8_t>>(g.size(), uint8_t{0});
   std::map<std::pair<CellKind, std::string>, uint8_t> names;
   std::vector<int64_t> first(g.stage_of.size()), last(g.stage_of.size());
   for (const GraphStep& step : g.steps) {
@@ -127,7 +130,7 @@ void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out) {
       (*of_op)[op] = names.try_emplace({g.kind[op], name}, static_cast<uint8_t>(names.size() + 1)).first->second;
     }
   }
-  // What they take, by name and stage: its median, and where one stage's is far beyond the others' what these take.
+  // Median times for each name and stage. Where one stage takes far longer than all others, it is compared with them.
   std::map<uint8_t, std::map<int32_t, std::vector<double>>> taken;
   scene.each_op([&](uint32_t op, size_t) {
     if ((*of_op)[op] != 0 && g.stage(op) != kUnknown) taken[(*of_op)[op]][g.stage(op)].push_back(g.dur_ns[op]);
@@ -147,7 +150,7 @@ void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out) {
       for (const auto& [stage, ns] : medians)
         if (stage != longest) beside.push_back(ns);
       own = medians.at(longest);
-      others = *std::max_element(beside.begin(), beside.end());  // not even the next one takes half of it
+      others = *std::max_element(beside.begin(), beside.end());  // the next longest one
     }
     const bool one_stage = medians.size() > 1 && own > kFarLonger * others;
     if (one_stage) {
@@ -171,15 +174,15 @@ void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out) {
     if (key.first == CellKind::kCollective) tell_twin(names, median_ns, key.second, number, draft.cause);
     draft.without = [of_op, number = number, one_stage, &g, longest, others](uint32_t op, double& dur, double&) {
       if ((*of_op)[op] != number) return;
-      // What one stage takes longer is told by itself.
+      // The extra time of one stage is told by a cause of its own.
       dur = std::min(dur, one_stage && g.stage(op) == longest ? std::max(0.0, dur - others) : 0.0);
     };
     out.push_back(std::move(draft));
   }
   if (names.empty()) return;
-  // What passes before them though all they wait for has ended: what the least late of a type is late by
-  // (launch_delays), which no other rank explains; and what lies between the last of these and the optimizers, where
-  // all ranks wait for each other by an exchange that nobody recorded.
+  // Idle time before tails though everything that they wait for has ended. It is the delay that even the least late
+  // operation of a type has (launch_delays), which no other rank explains; and before optimizers also the time in which
+  // all ranks wait for each other in an exchange that nobody recorded.
   CauseDraft idle;
   idle.cause.kind = CauseKind::kTail;
   idle.cause.cell_kind = CellKind::kOther;

@@ -1,5 +1,5 @@
-// Causes outside the pipeline: what lies between steps, and what of collectives and optimizer no compute hides.
-// Part of causes.
+// Causes outside the pipeline: time between steps, and collectives and optimizers that no compute hides. Part of
+// causes.
 #pragma once
 
 #include <string>
@@ -10,15 +10,17 @@
 
 namespace stageline {
 
-inline constexpr double kLeastGap = 0.02;   // of a period: a shorter usual gap between steps is an account's line alone
-inline constexpr double kLeastTail = 0.05;  // likewise of one kind of collective, or the optimizer, at the step's end
+// Share of a period; a usual gap that is shorter is only a line of the account.
+inline constexpr double kLeastGap = 0.02;
+// The same for one kind of collective, or the optimizer, at the end of a step.
+inline constexpr double kLeastTail = 0.05;
 
-// Of every name in the gaps one cause for what each usual step waits, and one for what a few steps wait beyond that;
-// lost_ns is a mean over all periods. Prices are sums of what was recorded: nothing else runs there.
+// For every name in the gaps, one cause for what each usual step waits, and one for what a few steps wait beyond that;
+// lost_ns is a mean over all periods. Prices are sums of recorded times, since nothing else runs there.
 std::vector<Cause> between_causes(const StepPeriods& periods);
 
-// Collectives and optimizers that end after their rank's last compute cell of a step, or begin before its first one, by
-// name: worlds in which they take no time.
+// Drafts, for each name, a world without the time of collectives and optimizers that end after their rank's last
+// compute cell of a step or begin before its first one.
 void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// Recorded receives beside the cells that waited for them: was it the message that was late, or the host? Part of
+// Recorded receives beside the cells that waited for them tell whether the message was late or the host. Part of
 // causes.
 //
 //   producer  ▐▐▐▐|
@@ -21,10 +21,10 @@ class ReceivedMessages {
   // `trace` and `graph` must outlive it. O(cells).
   ReceivedMessages(const Trace& trace, const StepGraph& graph);
   bool any() const { return recorded_.any_received(); }
-  // How much of the time before a compute operation's start, at most `late_ns`, its message was still under way;
+  // For how much of the time before a compute operation's start, at most `late_ns`, its message was still under way;
   // nothing where no receive of its micro-batch was recorded.
   std::optional<double> under_way_ns(uint32_t op, double late_ns) const;
-  // The stage that an operation's input comes from over a message, recorded or not; kUnknown where it waits for none.
+  // The stage whose message, recorded or not, brings an operation's input; kUnknown where it waits for none.
   int32_t sender_of(uint32_t op) const;
 
  private:

@@ -12,14 +12,15 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostSteps = 0.8;     // of the steps in which a stage starts late
-constexpr size_t kLeastSteps = 2;      // that both stages are in
-constexpr double kFollowed = 0.9;      // score from which a run is said to leave a schedule rather than to have another
+constexpr double kMostSteps = 0.8;  // share of the steps in which a stage must start late
+constexpr size_t kLeastSteps = 2;   // steps that both stages must be in
+// Least score with which a run follows a schedule and only leaves its order here and there.
+constexpr double kFollowed = 0.9;
 constexpr double kOrderWeight = 0.01;  // an order has no price before it is replayed
-constexpr double kLeastLate = 0.05;    // of the span that a reason has to cost
-constexpr double kMostOfLate = 0.5;    // of all reasons, for one to be named
-constexpr int64_t kLeastWeights = 8;   // weight gradients of which something is said
-constexpr size_t kLookAhead = 16;      // later forwards of the stage before that are counted
+constexpr double kLeastLate = 0.05;    // share of the span that a reason must cost
+constexpr double kMostOfLate = 0.5;    // least share of all reasons that the named one must have
+constexpr int64_t kLeastWeights = 8;   // weight gradients that are needed to say something
+constexpr size_t kLookAhead = 16;      // most later forwards of the stage before that are looked at
 
 struct FirstForwards {
   int32_t part = 0;
@@ -33,7 +34,7 @@ struct Lateness {
   int32_t micro_batch = 0, later = 0;
 };
 
-// How far the stamps of two ranks may lie beside each other, once on common time; −1: nobody knows.
+// How far apart the stamps of two ranks may be for the same moment on common time; −1: unknown.
 int64_t apart_ns(const Trace& trace, const Part& a, const Part& b) {
   const bool mapped = trace.alignment != AlignState::kRaw;
   if (trace.clock == ClockState::kShared || (!mapped && a.machine != kUnknown && a.machine == b.machine)) return 0;
@@ -42,14 +43,14 @@ int64_t apart_ns(const Trace& trace, const Part& a, const Part& b) {
   for (const Part* part : {&a, &b})
     for (const ClockSegment& s : part->clock_map.segments)
       if (s.reference_rank != reference) return -1;
-  // One map for a whole machine: what is open is the same for both.
+  // One map serves the whole machine, so its uncertainty is the same for both.
   if (a.machine != kUnknown && a.machine == b.machine && a.clock_map.common_ns(0) == b.clock_map.common_ns(0)) return 0;
   const int64_t half_a = a.clock_map.offset_half_ns(), half_b = b.clock_map.offset_half_ns();
   return half_a < 0 || half_b < 0 ? -1 : sum_or_limit(half_a, half_b);
 }
 
-// Chunk 0 of the first forwards of each (replica, stage) of one step; of several ranks of a stage the first. `cells`
-// are on common time.
+// Looks at the first forwards of chunk 0 of each (replica, stage) in a step; where a stage has several ranks, at those
+// of the first one. Stamps are put on common time.
 void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
   const Cells& cells = trace.cells;
   if (r.best().layout == ChunkLayout::kBidirectional || !trace.comparable()) return;
@@ -58,7 +59,7 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
   for (const StepRange& step : step_ranges(cells)) {
     std::map<std::pair<int32_t, int32_t>, FirstForwards> first;
     int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
-    FirstForwards* of_rank = nullptr;  // of the rank at hand, from its first forward on
+    FirstForwards* of_rank = nullptr;  // of the current rank, from its first forward on
     for (size_t i = step.begin; i < step.end; ++i) {
       if (i > step.begin && cells.part[i] != cells.part[i - 1]) of_rank = nullptr;
       const int64_t own_start_ns = trace.common_start_ns(i), own_end_ns = trace.common_end_ns(i);
@@ -93,7 +94,7 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
       if (sent == before->second.forwards.end()) continue;
       Lateness& late = by_stage[place.second];
       ++late.steps;
-      // What the clocks leave open counts against it.
+      // The uncertainty of the clocks is counted against the finding.
       const int64_t starts_ns = sum_or_limit(times.first, -apart);
       if (own.free_at_ns > sum_or_limit(sent->second.second, -apart) || sent + 1 == before->second.forwards.end() ||
           (sent + 1)->second.second > starts_ns)
@@ -130,7 +131,7 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
   out.push_back(std::move(f));
 }
 
-// Whether a schedule means its weight gradients to run right behind their input gradients.
+// Whether a schedule itself runs all weight gradients right after their input gradients.
 bool delays_none(const Schedule& schedule) {
   bool any = false;
   for (const RankOrder& order : schedule.ranks)
@@ -152,7 +153,7 @@ bool on_one_clock(const Trace& trace) {
          std::all_of(trace.parts.begin(), trace.parts.end(), [&](const Part& p) { return p.machine == machine; });
 }
 
-// One reason why cells start late: its sentences, "finding.late.NAME".
+// One reason why cells start late; its sentences are "finding.late.NAME".
 struct LateReason {
   double ns;
   std::string name;
@@ -179,7 +180,7 @@ void add_late_reason(const Trace& trace, const TheoryRun& run, double pipeline_s
   const auto steps = static_cast<double>(c.steps);
   Finding f;
   f.id = "schedule.late";
-  f.weight = share * pipeline_share;  // of a step, as other findings'
+  f.weight = share * pipeline_share;  // relative to a step, as that of other findings
   f.value = percent(share);
   set_note(f, words("note.span"));
   Args args;
@@ -193,15 +194,16 @@ void add_late_reason(const Trace& trace, const TheoryRun& run, double pipeline_s
 
 }  // namespace
 
-// Weight gradients that were split off and always run right behind their input gradients, which is as good as whole.
+// Weight gradients that were split off but always run right after their input gradients gain nothing over whole
+// backwards.
 void add_undelayed(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
   if (!run.sizes.empty() && delays_none(run.sizes.front().schedule)) return;
   const Cells& cells = trace.cells;
   int64_t weights = 0;
-  std::map<int32_t, int64_t> stages;  // those with weight gradients
+  std::map<int32_t, int64_t> stages;  // stages that have weight gradients, with their number
   for (const StepRange& step : step_ranges(cells)) {
     int32_t part = -1;
-    size_t before = SIZE_MAX;  // the compute cell before, of the same rank
+    size_t before = SIZE_MAX;  // the compute cell before this one, on the same rank
     for (size_t i = step.begin; step.step != kUnknown && i < step.end; ++i) {
       if (!is_compute(cells.kind[i])) continue;
       if (cells.part[i] != part) part = cells.part[i], before = SIZE_MAX;

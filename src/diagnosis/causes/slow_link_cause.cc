@@ -1,4 +1,4 @@
-// Causes in what messages take: links that are slow beside the others.
+// Causes in how long messages take: links that are slow beside the others.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,14 +15,15 @@
 namespace stageline {
 namespace {
 
-constexpr double kAlike = 0.25;  // two directions that differ by less, where clocks were tied by their gaps, are one
+// Where clocks were aligned by gaps, two directions whose times differ by a smaller share are one cause.
+constexpr double kAlike = 0.25;
 
 using StagePair = std::pair<int32_t, int32_t>;       // from, to
 using Edge = std::tuple<int32_t, int32_t, int32_t>;  // replica, from, to
 
 bool receives(CellKind kind) { return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward; }
 
-// The stage on the other side of a message; kUnknown.
+// The stage on the other side of a message; kUnknown: not known.
 int32_t sender_of(const StepGraph& g, uint32_t op) {
   for (const uint32_t on : g.waits(op))
     if (g.stage(on) != g.stage(op)) return g.stage(on);
@@ -34,21 +35,22 @@ int32_t sender_of(const StepGraph& g, uint32_t op) {
   return kUnknown;
 }
 
-constexpr double kLongMessage = 0.1;  // of the median compute cell, beyond its link's median: such a message is late
-constexpr double kMostLate = 0.3;     // of a link's messages: where more are late, the link is slow
+// A message is late if it exceeds its link's median by this share of the median compute cell.
+constexpr double kLongMessage = 0.1;
+constexpr double kMostLate = 0.3;  // share of a link's messages; where more are late, the link is slow
 constexpr double kMostOfStepsMessages =
-    0.5;                               // of a link's messages in one step: where more are late, it is slow in that step
-constexpr double kInWholeSteps = 0.8;  // of its late messages, that such steps hold
+    0.5;  // share of a link's messages in one step; where at least as many are late, the link is slow in that step
+constexpr double kInWholeSteps = 0.8;          // least share of a link's late messages that such steps must hold
 constexpr int64_t kLeastCertainMessages = 16;  // fewer late ones may be chance
 
-// Transfers by link, each replica's median, and which link an operation belongs to.
+// Transfers of each link: the median of each replica, and the link that each operation belongs to.
 struct Transfers {
   std::map<StagePair, std::vector<std::pair<double, int32_t>>> links;  // (median, replica)
   std::map<Edge, uint32_t> index;
-  std::vector<double> median_ns;                 // by index; NaN: nobody received
-  std::vector<double> most_ns;                   // by index: the longest one, in steps that count
-  std::shared_ptr<RawValues<uint32_t>> edge_of;  // by operation: into index; kNone
-  bool recorded = false;                         // messages were
+  std::vector<double> median_ns;                 // for each index; NaN: nobody received
+  std::vector<double> most_ns;                   // for each index, the longest one in steps that count
+  std::shared_ptr<RawValues<uint32_t>> edge_of;  // for each operation an index, or kNone
+  bool recorded = false;                         // true where messages were recorded
 };
 
 Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
@@ -57,8 +59,7 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
   t.edge_of = std::make_shared<RawValues<uint32_t>>();
   RawValues<uint32_t>& edge_of = *t.edge_of;
   edge_of.resize(g.size());
-  // Blocks number the edges that they meet, by part: it has a few neighbours, so the last ones are looked at before
-  // all.
+  // Each block numbers the edges that it meets. A part has few neighbours, so the last ones met are tried before all.
   struct Known {
     int32_t other = kUnknown;
     bool in = false;
@@ -68,8 +69,8 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
     std::vector<std::array<Known, 4>> known;
     std::vector<uint8_t> oldest;
     std::map<Edge, uint32_t> index;
-    std::vector<uint32_t> edge;  // by own number: into Transfers::index
-    bool recorded = false;       // some message was
+    std::vector<uint32_t> edge;  // for each of the block's own numbers, an index of Transfers::index
+    bool recorded = false;       // some message was recorded
   };
   const OpBlocks blocks(g.size(), 4 * g.stage_of.size());
   std::vector<Block> of_block(blocks.size());
@@ -106,14 +107,14 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
   });
   of_block.clear();
   t.recorded = t.recorded || g.messages_recorded;
-  std::map<StagePair, double> late_of;  // (replica, stage)
+  std::map<StagePair, double> late_of;  // key: replica, stage
   for (const auto& [worker, ns] : late)
     late_of[{scene.times.workers()[worker].dp, scene.times.workers()[worker].stage}] = ns;
   OpValues received(
       {{0, static_cast<uint32_t>(g.size())}}, t.index.size(),
       [&](uint32_t op) { return receives(g.kind[op]) ? edge_of[op] : OpValues::kNone; },
       [&](uint32_t op) {
-        // A gap between cells holds what its rank starts late, which is no link's doing.
+        // A gap between cells includes the delay of a late rank, for which the link is not to blame.
         const auto by =
             !t.recorded && !late_of.empty() ? late_of.find({std::max(g.dp(op), 0), g.stage(op)}) : late_of.end();
         return std::max(0.0, g.dur_ns[op] - (by == late_of.end() ? 0 : by->second));
@@ -133,13 +134,13 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
 struct SlowLink {
   StagePair link;
   double own_ns = 0, others_ns = 0;
-  int32_t dp = kUnknown;               // slow in this replica alone
-  std::map<uint32_t, double> factors;  // by edge: what the others' time is to its own
+  int32_t dp = kUnknown;               // set where it is slow in this replica only
+  std::map<uint32_t, double> factors;  // for each edge, the others' time ÷ its own
 };
 
-// Whether a link runs between machines, in some replica.
+// Whether a link runs between machines in some replica.
 bool is_across(const Trace& trace, const StagePair& link) {
-  std::map<int32_t, std::array<int32_t, 2>> machines;  // by replica, of both stages
+  std::map<int32_t, std::array<int32_t, 2>> machines;  // for each replica the machines of both stages
   for (const Part& part : trace.parts)
     for (const int32_t stage : {link.first, link.second})
       if (part.stage == stage)
@@ -151,8 +152,8 @@ bool is_across(const Trace& trace, const StagePair& link) {
   });
 }
 
-// One pair of stages in all replicas is one link; each against the median of the other links. Where most are slow, that
-// is a slow one: then against the quick ones of its kind, within a machine or between two.
+// The same pair of stages in all replicas is one link. It is compared with the median of the other links; where that is
+// itself far slower than quick links of the same kind (within a machine, or between two), it is compared with these.
 std::vector<SlowLink> slow_links(const Trace& trace, const Transfers& t) {
   std::vector<double> medians;
   std::map<StagePair, double> median_link;
@@ -166,7 +167,8 @@ std::vector<SlowLink> slow_links(const Trace& trace, const Transfers& t) {
   std::sort(medians.begin(), medians.end());
   std::vector<SlowLink> found;
   for (const auto& [link, replicas] : t.links) {
-    SlowLink slow{link, 0, median_link[link], kUnknown, {}};  // one way alone: against the other replicas
+    // others_ns is the link's own median where there is no other link.
+    SlowLink slow{link, 0, median_link[link], kUnknown, {}};
     if (medians.size() > 1)
       slow.others_ns = median_of_others(
           medians,
@@ -193,8 +195,8 @@ std::vector<SlowLink> slow_links(const Trace& trace, const Transfers& t) {
   return found;
 }
 
-// What a link's messages take when they are quick, by edge: their median; where they are slower from a step on, with
-// every step or in every n-th one, what they take in the other steps.
+// How long each edge's messages take when they are quick: their median or, where times follow a shape (slower from a
+// step on, with every step, or in every n-th step), their time in the quick steps.
 struct Quick {
   std::vector<double> ns;
   std::set<StagePair> shaped;
@@ -203,9 +205,9 @@ Quick quick_times(const CauseScene& scene, const Transfers& t, const std::vector
   const StepGraph& g = scene.graph;
   Quick quick{t.median_ns, {}};
   std::map<StagePair, size_t> links;
-  std::vector<size_t> number;  // by edge: its link's
+  std::vector<size_t> number;  // for each edge the number of its link
   for (const StagePair& link : link_of) number.push_back(links.try_emplace(link, links.size()).first->second);
-  std::vector<std::vector<double>> all(links.size() * g.steps.size());  // by link and step of the graph
+  std::vector<std::vector<double>> all(links.size() * g.steps.size());  // by link, then step of the graph
   scene.each_op([&](uint32_t op, size_t step) {
     if (const uint32_t edge = (*t.edge_of)[op]; receives(g.kind[op]) && edge != CellTimes::kNone)
       all[number[edge] * g.steps.size() + step].push_back(g.dur_ns[op]);
@@ -226,8 +228,9 @@ Quick quick_times(const CauseScene& scene, const Transfers& t, const std::vector
   return quick;
 }
 
-// Recorded messages themselves say which of them were late. Nearly all of some steps: the link is slow then; else now
-// and then one is. `slow`: links that are slow by their median, of which only the latter is told.
+// Finds late messages by their recorded times. Where these are nearly all messages of some steps, the link is slow in
+// those steps; otherwise messages are late now and then. `slow` are links that are slow by their median; for them only
+// the latter is told.
 void draft_late_messages(const CauseScene& scene, const Transfers& t, const std::set<StagePair>& slow,
                          std::vector<CauseDraft>& out) {
   const StepGraph& g = scene.graph;
@@ -256,11 +259,11 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
     const double more = g.dur_ns[op] - quick.ns[edge];
     return more > least ? more : 0.0;
   };
-  std::map<StagePair, std::map<size_t, Late>> links;                       // by step of the graph
-  std::map<StagePair, std::map<std::pair<uint32_t, size_t>, Late>> edges;  // by edge and step
-  std::map<StagePair, std::vector<double>> lengths;                        // of late ones
+  std::map<StagePair, std::map<size_t, Late>> links;                       // key: step of the graph
+  std::map<StagePair, std::map<std::pair<uint32_t, size_t>, Late>> edges;  // key: edge and step
+  std::map<StagePair, std::vector<double>> lengths;                        // lengths of late ones
   using Place = std::tuple<int32_t, CellKind, int32_t, int32_t>;           // part, kind, micro-batch, chunk
-  std::map<StagePair, std::set<Place>> places;                             // where late ones stand
+  std::map<StagePair, std::set<Place>> places;                             // places of late ones
   scene.each_op([&](uint32_t op, size_t step) {
     if (!receives(g.kind[op]) || (*t.edge_of)[op] == CellTimes::kNone) return;
     Late& late = links[link_of[(*t.edge_of)[op]]][step];
@@ -279,7 +282,7 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
       all.count += late.count, all.of += late.of, all.ns += late.ns;
       if (late.count > 0) all.part = late.part;
     }
-    // Of all replicas, or of one alone.
+    // Steps in which the link is slow, in all replicas or in one.
     int64_t in_whole = 0;
     std::set<size_t> whole_steps;
     std::set<uint32_t> late_edges;
@@ -294,10 +297,10 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
     const bool often = static_cast<double>(all.count) > kMostLate * static_cast<double>(all.of);
     const bool in_steps = static_cast<double>(in_whole) >= kInWholeSteps * static_cast<double>(all.count);
     if ((often || in_steps) && slow.contains(link)) continue;
-    // Loss knows no places: what is late at the same ones of every step queues behind others.
+    // Loss of packets knows no places: messages that are late at the same places of every step queue behind others.
     const bool at_places = 2 * all.count >= static_cast<int64_t>(steps.size() * places[link].size());
     if (!often && !in_steps && at_places) continue;
-    std::vector<double> to_median(t.index.size(), kNaN), medians, own;  // the first by edge: of this link
+    std::vector<double> to_median(t.index.size(), kNaN), medians, own;  // to_median: for each edge of this link
     for (const auto& [edge, number] : t.index) {
       if (std::isnan(quick.ns[number])) continue;
       (link_of[number] == link ? own : medians).push_back(quick.ns[number]);
@@ -331,11 +334,13 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
   }
 }
 
-// Whether recorded messages say in nearly every step that a link is slow: how much that costs a step may differ.
+// Whether recorded messages show in nearly every step that a link is slow; how much that costs may differ between
+// steps.
 bool slow_in_nearly_every_step(const CauseScene& scene, const Transfers& t, const SlowLink& link) {
   if (!t.recorded) return false;
   int64_t steps = 0, slow_steps = 0, all = 0;
-  std::vector<std::pair<int64_t, int64_t>> late(scene.graph.steps.size());  // by step: slow messages, all
+  // For each step: slow messages, all messages.
+  std::vector<std::pair<int64_t, int64_t>> late(scene.graph.steps.size());
   scene.each_op([&](uint32_t op, size_t step) {
     const uint32_t edge = (*t.edge_of)[op];
     if (!receives(scene.graph.kind[op]) || edge == CellTimes::kNone || !link.factors.contains(edge)) return;
@@ -358,12 +363,12 @@ void draft_slow_links(const CauseScene& scene, const LateWorkers& late, std::vec
   std::set<StagePair> slow;
   for (const SlowLink& link : found) slow.insert(link.link);
   draft_late_messages(scene, t, slow, out);
-  // Clocks that were tied by the gaps of both directions deal what one of them takes more out to both.
+  // Clocks that were aligned by the gaps of both directions share out to both what one of them takes longer.
   const bool by_gaps = !t.recorded && scene.trace.alignment == AlignState::kMapped;
   size_t kept = 0;
   for (size_t i = 0; i < found.size() && kept < kMostWorkerCauses; ++i) {
     SlowLink& link = found[i];
-    if (link.factors.empty()) continue;  // told with its other direction
+    if (link.factors.empty()) continue;  // told together with its other direction
     CauseDraft draft;
     for (size_t j = i + 1; by_gaps && j < found.size(); ++j) {
       SlowLink& back = found[j];

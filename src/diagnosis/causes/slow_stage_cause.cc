@@ -1,4 +1,4 @@
-// Causes in what compute takes: stages, or single chunks, that are slow beside the others.
+// Causes in how long compute takes: stages, or single chunks, that are slow beside the others.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,12 +12,13 @@
 namespace stageline {
 namespace {
 
-constexpr double kSlowKind = 1.03;        // of one kind of cell of a slow stage, to be named
-constexpr double kSlowKindAlone = 1.1;    // of one kind of cell, where all of the stage's work is not slow
-constexpr double kMostOfStage = 2.0 / 3;  // of what a stage takes beyond the others, that one chunk of it holds
-constexpr int64_t kLeastSlowSteps = 3;    // it is slow in one step of so many, or in more
+constexpr double kSlowKind = 1.03;      // least ratio of one kind of cell of a slow stage at which that kind is named
+constexpr double kSlowKindAlone = 1.1;  // least ratio of one kind of cell where the stage's work as a whole is not slow
+constexpr double kMostOfStage = 2.0 / 3;  // least share of a stage's excess that one chunk must hold to be named
+constexpr int64_t kLeastSlowSteps = 3;    // it must be slow in at least one of this many steps
 
-// By place (stage, chunk, kind): its mean, how many cells, what others of the kind take, what all take when even.
+// For each place (stage, chunk, kind): its mean, its number of cells, what other places of the kind take, and what all
+// would take if evened out.
 struct PlaceTimes {
   std::vector<double> mean, count, others, even;
 };
@@ -33,7 +34,7 @@ PlaceTimes place_times(const CauseScene& scene) {
     if (scene.times.worker_of(op) != CellTimes::kNone) ++of_block[b * t.count.size() + scene.times.place_of(op)];
   });
   for (size_t i = 0; i < of_block.size(); ++i) t.count[i % t.count.size()] += of_block[i];
-  // Others of one (chunk, kind) are those of all chunks: the first and the last chunk hold what only they have.
+  // A place is compared with those of all chunks, since only one stage has the first chunk and only one the last.
   for (size_t kind = 0; kind < CellTimes::kKinds; ++kind) {
     std::vector<std::pair<double, size_t>> all;
     for (size_t p = kind; p < t.mean.size(); p += CellTimes::kKinds)
@@ -51,7 +52,7 @@ PlaceTimes place_times(const CauseScene& scene) {
   return t;
 }
 
-// What the cells of each stage and chunk take step by step of the graph, and what those of the other stages do on
+// For each step of the graph, what the cells of each stage and chunk take, and what those of other stages take on
 // average.
 class StageSteps {
  public:
@@ -71,14 +72,14 @@ class StageSteps {
     for (int32_t stage = 0; stage < stages_; ++stage) levels_.push_back(levels(stage));
   }
 
-  // By step (NaN: it does not count), what the cells of the stage, or of one chunk of it, take to what the others' do
-  // in that step: what all stages take longer in it is no stage's own.
+  // For each step, the time of the stage, or of one chunk of it, relative to what other stages' cells take in that
+  // step; NaN where the step does not count. What lengthens all stages in a step is no stage's own and is divided out.
   std::vector<double> ratios(int32_t stage, int32_t chunk) const {
     std::vector<double> ratios(steps_, std::nan("")), beside;
     for (size_t step = 0; step < steps_; ++step) {
       const Times times = of(stage, chunk, step);
       if (!(times.theirs > 0)) continue;
-      beside.clear();  // levels of the other stages
+      beside.clear();  // the levels of the other stages
       for (size_t other = 0; other < levels_.size(); ++other)
         if (static_cast<int32_t>(other) != stage && levels_[other][step] > 0) beside.push_back(levels_[other][step]);
       const auto middle = beside.begin() + static_cast<std::ptrdiff_t>(beside.empty() ? 0 : (beside.size() - 1) / 2);
@@ -93,13 +94,13 @@ class StageSteps {
     double own = 0, theirs = 0;
   };
 
-  // Cells whose chunk nobody said count as the first one's, as in CellTimes::place().
+  // Cells with an unknown chunk count as the first one's, as in CellTimes::place().
   size_t at(int32_t stage, int32_t chunk, size_t step) const {
     const auto row = static_cast<size_t>(stage * chunks_ + std::max(chunk, 0));
     return row * steps_ + step;
   }
 
-  // All chunks of the stage where none is named.
+  // Sums over all chunks of the stage where `chunk` is kUnknown.
   Times of(int32_t stage, int32_t chunk, size_t step) const {
     if (chunk != kUnknown) return times_[at(stage, chunk, step)];
     Times sum;
@@ -110,7 +111,7 @@ class StageSteps {
     return sum;
   }
 
-  // By step, how much longer than usual the stage takes then: to the lower quarter of its steps.
+  // For each step, how much longer than usual the stage takes, relative to the lower quartile of its steps.
   std::vector<double> levels(int32_t stage) const {
     std::vector<double> level(steps_, std::nan("")), known;
     for (size_t step = 0; step < steps_; ++step)
@@ -137,7 +138,7 @@ std::vector<double> known_ratios(const std::vector<double>& by_step) {
 
 bool is_overlapped(size_t kind) { return kind == static_cast<size_t>(CellKind::kForwardBackward); }
 
-// Whether some cell of the stage's chunk stands alone.
+// Whether some cells of the stage's chunk are no halves of overlapped pairs.
 bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, int32_t chunk) {
   for (size_t kind = 0; kind < CellTimes::kKinds; ++kind)
     if (!is_overlapped(kind) && !std::isnan(t.others[scene.times.place(stage, chunk, static_cast<CellKind>(kind))]))
@@ -145,17 +146,17 @@ bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, i
   return false;
 }
 
-// The stage as a cause, its time beyond the others' in `beyond_ns`; false where it is not slow.
+// Describes the stage as a cause, and its excess over the others in `beyond_ns`; returns false where it is not slow.
 bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& steps, int32_t stage, Cause& cause,
              double& beyond_ns) {
   double own = 0, theirs = 0, chunk_ratio = 0, chunk_beyond = 0;
   int32_t slow_chunks = 0, slowest = kUnknown;
-  using Kinds = std::map<size_t, std::array<double, 3>>;  // own and others' time, and cells
+  using Kinds = std::map<size_t, std::array<double, 3>>;  // own time, others' time, number of cells
   Kinds kinds, of_slowest;
   for (int32_t chunk = 0; chunk < scene.times.chunks(); ++chunk) {
     double of_chunk = 0, of_others = 0;
     Kinds in_chunk;
-    // An overlapped pair is of two chunks: which of them is heavy only cells that stand alone can tell.
+    // An overlapped pair belongs to two chunks, and only cells that stand alone can tell which of the two is heavy.
     const bool alone = stands_alone(scene, t, stage, chunk);
     for (size_t kind = 0; kind < CellTimes::kKinds; ++kind) {
       const size_t p = scene.times.place(stage, chunk, static_cast<CellKind>(kind));
@@ -176,19 +177,19 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
     chunk_ratio = of_chunk / of_others;
     of_slowest = std::move(in_chunk);
   }
-  // A chunk of its own may be heavy (embedding, head) in a stage that is not.
+  // One chunk may be heavy (embedding, head) in a stage that as a whole is not.
   const bool whole = theirs > 0 && own >= kSlowCause * theirs;
   const bool one_kind = !whole && slow_chunks == 0 && std::any_of(kinds.begin(), kinds.end(), [](const auto& kind) {
     return kind.second[0] >= kSlowKindAlone * kind.second[1];
   }) && own > theirs;
-  // On average it is not, and yet it may be in some steps.
+  // It is not slow on average, but may be in some steps.
   cause.sometimes =
       !whole && slow_chunks == 0 && !(one_kind && certainly_slow(known_ratios(steps.ratios(stage, kUnknown))));
   if (cause.sometimes && (!(theirs > 0) || !slow_course(course_of(steps.ratios(stage, kUnknown))))) return false;
   cause.kind = CauseKind::kSlowStage;
   cause.stage = stage;
   cause.ratio = own / theirs;
-  // Embedding and head are one chunk's: the others of the stage may be a little slow beside it.
+  // Embedding and head belong to one chunk. Beside it, the stage's other chunks may be a little slow and are not named.
   if (scene.times.chunks() > 1 && slowest != kUnknown &&
       (slow_chunks == 1 || chunk_beyond >= kMostOfStage * (own - theirs))) {
     cause.chunk = slowest;
@@ -196,13 +197,13 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
     kinds = std::move(of_slowest);
   }
   for (const auto& [kind, sums] : kinds)
-    if (!cause.sometimes && sums[0] >= kSlowKind * sums[1])  // means of all steps say nothing of some
+    if (!cause.sometimes && sums[0] >= kSlowKind * sums[1])  // means over all steps say nothing of some of them
       cause.times.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
   cause.one_kind = cause.times.size() == 1 && kinds.size() > 1;
   beyond_ns = own - theirs;
   const std::vector<double> by_step = steps.ratios(stage, cause.chunk);
   cause.course = course_of(by_step);
-  // Levels that hardly differ are no shape of a stage that is as slow in all steps.
+  // Levels that hardly differ beside the excess are no shape: the stage is about as slow in all steps.
   if (const auto [low, high] = std::minmax(cause.course.low, cause.course.high);
       high - low < kNextToNothing * (high - 1))
     cause.course = {};
@@ -217,18 +218,19 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
 }
 
 struct Slow {
-  double beyond_ns = 0;  // what it takes beyond the others
+  double beyond_ns = 0;  // its excess over the others
   Cause cause;
 };
 
-// Where micro-batches enter at both ends, stages s and p − 1 − s hold the same layers, each for one direction. Where
-// both are slow it is these layers: taken from one of them alone, the other one would hold the step up as before.
+// Where micro-batches enter at both ends, stages s and p − 1 − s hold the same layers, one for each direction. Where
+// both are slow, these layers are: if they were lightened on one of the two only, the other would still hold the step
+// up.
 void join_mirrors(int32_t stages, std::vector<Slow>& slow) {
   for (size_t i = 0; i < slow.size(); ++i)
     for (size_t j = i + 1; j < slow.size(); ++j) {
       Cause &own = slow[i].cause, &other = slow[j].cause;
       if (other.stage != stages - 1 - own.stage) continue;
-      if (own.chunk != kUnknown && own.chunk == other.chunk) continue;  // other layers
+      if (own.chunk != kUnknown && own.chunk == other.chunk) continue;  // they are slow in different layers
       if (own.chunk == kUnknown || other.chunk == kUnknown) own.chunk = kUnknown;
       own.mirror = other.stage;
       slow[i].beyond_ns += slow[j].beyond_ns;
@@ -239,7 +241,7 @@ void join_mirrors(int32_t stages, std::vector<Slow>& slow) {
 
 }  // namespace
 
-// A stage against the others, kind by kind; with chunks, chunk by chunk.
+// Compares each stage with the others kind by kind and, where there are chunks, chunk by chunk.
 void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out) {
   if (scene.times.stages() < 2) return;
   const PlaceTimes t = place_times(scene);
@@ -259,7 +261,8 @@ void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out) {
   for (const Slow& found : slow) {
     CauseDraft draft;
     draft.cause = found.cause;
-    // Slow in some steps only: as much faster as the step's level says, kind by kind in the proportion of the means.
+    // A stage that is slow in some steps only becomes faster by the step's level in all its kinds alike; otherwise each
+    // kind takes what the others' means say.
     const bool varies = slow_course(found.cause.course) && found.cause.mirror == kUnknown;
     draft.without = [&scene, stage = found.cause.stage, chunk = found.cause.chunk, mirror = found.cause.mirror,
                      to_others, course = varies ? found.cause.course : Course{}](uint32_t op, double& dur, double&) {
@@ -274,8 +277,8 @@ void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out) {
       const double factor = course_factor(course, step_of(scene.graph, op));
       if (factor > 1) dur /= factor;
     };
-    // Of part of a run nobody knows what even would be.
-    // What is slow in some steps is no question of layers.
+    // Evening out is unknown where only a part of the run was read, and moving layers does not help against what is
+    // slow in some steps only.
     if (scene.coverage.whole() && !varies)
       draft.evened = [&scene, to_even](uint32_t op, double& dur, double&) {
         if (scene.times.worker_of(op) != CellTimes::kNone) dur *= (*to_even)[scene.times.place_of(op)];

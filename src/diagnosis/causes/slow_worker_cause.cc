@@ -1,4 +1,4 @@
-// Causes in what compute takes: sequences that are long on every stage, and ranks that are slow beside their peers.
+// Causes in how long compute takes: sequences that are long on every stage, and ranks that are slow beside their peers.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostCells = 10'000'000;  // workers times steps
+constexpr size_t kMostCells = 10'000'000;  // most workers × steps that are looked at
 
 }  // namespace
 
@@ -33,26 +33,30 @@ void draft_sequences(const CauseScene& scene, std::vector<CauseDraft>& out) {
 
 namespace {
 
-constexpr double kScatters = 5;          // of ratios between workers alike, beyond which a step of one is slow
-constexpr double kAlikeSlow = 0.75;      // of the slower one's excess, that ranks slow together have
-constexpr double kSureShape = 4;         // of what single steps scatter by, that all become slower by
-constexpr double kNearlyAll = 0.9;       // of the workers, that become slower where all do
-constexpr double kQuarter = 0.3186;      // standard deviations that a quarter of all normal values are within
-constexpr int64_t kLeastSlowSteps = 3;   // fewer are an outlier each
-constexpr double kMostSlowSteps = 0.75;  // of all: more, and it is slow all the time
+// A worker's step is slow if its ratio exceeds 1 by this many times the scatter of ratios of equal workers.
+constexpr double kScatters = 5;
+// Least share of the slower one's excess that another must have so that both are slow together.
+constexpr double kAlikeSlow = 0.75;
+constexpr double kSureShape = 4;    // a shape that all follow must rise by this many times the scatter of single steps
+constexpr double kNearlyAll = 0.9;  // least share of the workers that must become slower where all do
+// A quarter of all normally distributed values lie within this many standard deviations.
+constexpr double kQuarter = 0.3186;
+constexpr int64_t kLeastSlowSteps = 3;   // fewer are single outliers
+constexpr double kMostSlowSteps = 0.75;  // share of all steps; if more are slow, the worker is slow all the time
 
-using Ratios = std::vector<std::vector<double>>;  // by worker and step of the graph: to its peers' median; NaN: unknown
+// [worker][step of the graph], ratio to the median of its peers; NaN: unknown.
+using Ratios = std::vector<std::vector<double>>;
 
 struct Slow {
   size_t worker = 0;
-  double ratio = 1, mean = 1;  // of the steps in which it is slow; of all
+  double ratio = 1, mean = 1;  // mean over the steps in which it is slow; over all steps
   int64_t slow_in = 0, steps = 0;
   bool certain = false, sometimes = false;
   Course course;
-  std::vector<bool> slow_at;  // where it is slow sometimes: by step of the graph
+  std::vector<bool> slow_at;  // where it is slow in some steps: whether it is, for each step of the graph
 };
 
-using ByStage = std::map<int32_t, std::vector<size_t>>;  // workers of a stage
+using ByStage = std::map<int32_t, std::vector<size_t>>;  // workers of each stage
 
 Ratios ratios_to_peers(const CauseScene& scene, const ByStage& by_stage) {
   const auto loads = scene.times.worker_loads();
@@ -82,8 +86,8 @@ std::vector<double> known(const std::vector<double>& ratios) {
   return values;
 }
 
-// What a ratio is above 1 by in a slow step: more than those of the stage's workers scatter by. The quarter that is
-// nearest to 1 tells how much that is, whoever is slow in how many steps.
+// By how much a ratio must exceed 1 in a slow step: more than ratios of the stage's workers scatter. The quarter of
+// them that is nearest to 1 tells that scatter, whoever is slow in however many steps.
 double slow_beyond(const Ratios& ratios, const std::vector<size_t>& workers) {
   std::vector<double> off;
   for (const size_t w : workers)
@@ -95,7 +99,7 @@ double slow_beyond(const Ratios& ratios, const std::vector<size_t>& workers) {
   return std::max(kSlowCause - 1, kScatters * *quarter / kQuarter);
 }
 
-// Workers of a replica that are slower than their peers, by step of the graph.
+// For each replica and step of the graph, the number of its workers that are slower than their peers.
 using SlowOnes = std::map<int32_t, std::vector<int32_t>>;
 
 bool rather_slow(double ratio) { return ratio - 1 >= (kSlowCause - 1) / 2; }
@@ -109,8 +113,8 @@ SlowOnes slow_ones(const CauseScene& scene, const Ratios& ratios) {
   return ones;
 }
 
-// Slow in some steps, as a device is that gets hot. Where most of the replica's stages are slow in these, it is its
-// micro-batches.
+// A worker that is slow in some steps, as a device is that gets hot. Where most of its replica's workers are slow in
+// these steps too, the reason is the micro-batches, and it counts as slow in none.
 Slow slow_sometimes(const std::vector<double>& ratios, const std::vector<int32_t>& slow_ones, int32_t of_replica,
                     size_t worker, double beyond) {
   Slow slow{.worker = worker,
@@ -128,17 +132,17 @@ Slow slow_sometimes(const std::vector<double>& ratios, const std::vector<int32_t
     ++slow.slow_in;
     slow.slow_at[s] = true;
     slow.ratio += ratios[s];
-    shared += 2 * slow_ones[s] > of_replica && slow_ones[s] > 1;  // it is one of them
+    shared += 2 * slow_ones[s] > of_replica && slow_ones[s] > 1;  // it is one of them itself
   }
   slow.ratio /= static_cast<double>(std::max<int64_t>(slow.slow_in, 1));
   if (2 * shared > slow.slow_in) slow.slow_in = 0;
   return slow;
 }
 
-// How many workers each replica has, and how many of these are slow all along.
+// How many workers a replica has, and how many of them are slow all the time.
 struct OfReplica {
   size_t workers = 0, slow = 0;
-  double beyond = 0;  // what its slow workers are above 1, in sum
+  double beyond = 0;  // sum of the excesses of its slow workers
   bool whole() const { return workers > 0 && slow == workers; }
 };
 std::map<int32_t, OfReplica> by_replica(const CauseScene& scene, const std::vector<Slow>& slow) {
@@ -152,7 +156,8 @@ std::map<int32_t, OfReplica> by_replica(const CauseScene& scene, const std::vect
   return replicas;
 }
 
-// Whether two are slow at the same times: one that becomes slow where the other one becomes quick is another cause.
+// Whether two workers are slow at the same times. If one becomes slow where the other becomes quick, they have
+// different causes.
 //
 //     rank 5    1.3 1.3 1.3 1.0 1.0 1.0        both change at step 3, and have nothing else in common
 //     rank 10   1.0 1.0 1.0 1.3 1.3 1.3
@@ -169,7 +174,7 @@ bool same_shape(const Course& a, const Course& b) {
   return both >= kAlikeSlow * any;
 }
 
-// How slow it is in the steps that its shape says are slow; without a shape, in those that are counted.
+// How slow a worker is in the steps that its shape calls slow; without a shape, in the steps that were found slow.
 double slow_ratio(const CauseScene& scene, const Slow& one) {
   if (!one.course.varies()) return one.ratio;
   double sum = 0, steps = 0;
@@ -178,13 +183,13 @@ double slow_ratio(const CauseScene& scene, const Slow& one) {
   return steps > 0 ? sum / steps : one.ratio;
 }
 
-// Slow workers that are one: all stages of a replica, those of one machine, or several that are slow by the same.
-// Joint, because one of them alone would change nothing while the others hold the step up.
+// Groups slow workers that are one cause: all stages of a replica, workers of one machine, or several with the same
+// excess. They must be joined, because one of them alone changes nothing while the others hold the step up.
 std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std::vector<Slow>& slow) {
   const auto machine = [&](const Slow& s) -> const std::string& {
     return scene.trace.parts[static_cast<size_t>(scene.times.workers()[s.worker].part)].machine_name;
   };
-  std::map<std::string, size_t> workers_of;  // by machine
+  std::map<std::string, size_t> workers_of;  // for each machine
   for (const CellTimes::Worker& w : scene.times.workers())
     ++workers_of[scene.trace.parts[static_cast<size_t>(w.part)].machine_name];
   const auto same_steps = [&](const Slow& a, const Slow& b) {
@@ -201,7 +206,7 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
     const bool same_machine = !machine(a).empty() && machine(a) == machine(b) && workers_of.size() > 1;
     return less >= kAlikeSlow * more || (less >= kAlikeSlow / 2 * more && (same_replica || same_machine));
   };
-  // Where all stages of a replica are slow it is the replica, as a whole: graded data, one machine each.
+  // Where all workers of a replica are slow, the cause is the replica as a whole: graded data, or a machine of its own.
   const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
   const auto whole_replica = [&](const Slow& s) {
     const OfReplica& own = replicas.at(scene.times.workers()[s.worker].dp);
@@ -225,10 +230,9 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
   return groups;
 }
 
-// Replicas as a whole, by the mean over their workers: where data are uneven, single workers scatter too much to be
-// told.
+// Levels of whole replicas, as means over their workers: where data are uneven, single workers scatter too much.
 struct ReplicaLevels {
-  std::map<int32_t, std::vector<double>> by_step;  // of a replica; NaN: unknown
+  std::map<int32_t, std::vector<double>> by_step;  // for each replica; NaN: unknown
   double mean(int32_t dp) const { return mean_of(known(by_step.at(dp))); }
   double error(int32_t dp) const {
     const std::vector<double> values = known(by_step.at(dp));
@@ -250,7 +254,7 @@ ReplicaLevels levels_of(const CauseScene& scene, const Ratios& values) {
   return levels;
 }
 
-// The other workers of a replica that is slow as a whole beyond chance, though not each of them is beyond its own.
+// Adds the other workers of a replica that as a whole is slow beyond chance, though not each worker is by itself.
 void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vector<Slow>& slow) {
   const ReplicaLevels levels = levels_of(scene, ratios);
   const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
@@ -267,7 +271,7 @@ void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vect
       const auto own = std::find_if(slow.begin(), slow.end(), [&](const Slow& s) { return s.worker == w; });
       const std::vector<double> of_worker = known(ratios[w]);
       const double mean = mean_of(of_worker);
-      // As slow as the replica, as far as anybody can tell, or no part of it.
+      // Each must be about as slow as the replica, as far as can be told; otherwise not the whole replica is slow.
       all = own != slow.end() ? !own->sometimes && !own->course.varies()
                               : !of_worker.empty() && mean - 1 >= kAlikeSlow / 2 * (levels.mean(dp) - 1);
       if (all && own == slow.end())
@@ -285,10 +289,10 @@ void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vect
   }
 }
 
-// Replicas that all differ: no half of them are alike, so that none is the usual one, and stages agree on which are
-// slower. All but the fastest are one cause, by what they take to the fastest; evened out of scene.times.
+// Drafts replicas that all differ: no half of them are alike, so none is the usual one, and stages agree on which are
+// slower. All except the fastest are one cause, priced against the fastest; they are divided out of scene.times.
 void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vector<CauseDraft>& out) {
-  constexpr double kErrors = 3;  // standard errors of two replicas' means, within which they may be alike
+  constexpr double kErrors = 3;  // standard errors within which two replicas' means may be equal
   const Ratios loads = scene.times.worker_loads();
   const ReplicaLevels levels = levels_of(scene, loads);
   const size_t replicas = levels.by_step.size();
@@ -308,7 +312,7 @@ void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vect
     most_alike = std::max(most_alike, alike);
   }
   if (2 * most_alike > replicas) return;
-  std::vector<double> ratios;  // of the slowest to the fastest, by step
+  std::vector<double> ratios;  // of the slowest replica to the fastest, by step
   for (size_t s = 0; s < scene.graph.steps.size(); ++s) {
     const double ratio = levels.by_step.at(slowest)[s] / levels.by_step.at(fastest)[s];
     if (!std::isnan(ratio)) ratios.push_back(ratio);
@@ -329,7 +333,7 @@ void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vect
       const int32_t dp = scene.times.workers()[w].dp;
       const double own = mean_of(known(loads[w])), beyond = levels.mean(dp) / levels.mean(fastest) - 1;
       if (dp == fastest) continue;
-      // One slow rank is no slow replica.
+      // One slow rank does not make a slow replica.
       if (!(own / best - 1 >= kAlikeSlow / 2 * beyond)) return;
       (*to_fastest)[w] = own / best;
       (*to_median)[w] = std::max(1.0, levels.mean(dp) / median);
@@ -358,7 +362,7 @@ void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vect
 
 }  // namespace
 
-// A worker against the same stage's other replicas.
+// Compares each worker with the same stage's workers in other replicas.
 void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
   if (scene.times.workers().size() * scene.graph.steps.size() > kMostCells) return;
   ByStage by_stage;
@@ -366,7 +370,7 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
   draft_graded_replicas(scene, by_stage, out);
   const auto ratios = std::make_shared<const Ratios>(ratios_to_peers(scene, by_stage));
   const SlowOnes ones = slow_ones(scene, *ratios);
-  std::map<int32_t, int32_t> workers_of;  // by replica, how many
+  std::map<int32_t, int32_t> workers_of;  // for each replica, the number of its workers
   for (const CellTimes::Worker& worker : scene.times.workers()) ++workers_of[worker.dp];
   std::vector<Slow> slow;
   for (const auto& [stage, workers] : by_stage) {
@@ -429,7 +433,7 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
     draft.cause.course = found.course;
     draft.cause.whole_replica = !found.sometimes && replicas.at(worker.dp).whole();
     draft.cause.ratio = 0;
-    if (found.course.varies()) {  // in which steps
+    if (found.course.varies()) {  // counts the steps in which it is slow
       draft.cause.slowest_in = 0;
       for (size_t s = 0; s < found.course.level.size(); ++s)
         draft.cause.slowest_in += scene.counts[s] && found.course.level[s] >= kSlowCause;
@@ -452,8 +456,8 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
   }
 }
 
-// Everything, on all ranks, from a step on, more and more, or in every n-th step: heat, a slower file system under a
-// lazy loader, longer data, an evaluation or a profiler that comes round.
+// All ranks become slower: from a step on, with every step, or in every n-th step. Possible reasons are heat, a slower
+// file system under a lazy loader, longer data, an evaluation or a profiler that runs now and then.
 void draft_all_slow(const CauseScene& scene, std::vector<CauseDraft>& out) {
   const auto loads = scene.times.worker_loads();
   std::vector<double> by_step(scene.graph.steps.size(), std::nan(""));
@@ -461,12 +465,14 @@ void draft_all_slow(const CauseScene& scene, std::vector<CauseDraft>& out) {
     std::vector<double> values;
     for (const auto& load : loads)
       if (scene.counts[s] && !std::isnan(load[s])) values.push_back(load[s]);
-    if (!values.empty()) by_step[s] = median_of(std::move(values));  // whatever one stage does
+    // The median does not depend on what one stage does.
+    if (!values.empty()) by_step[s] = median_of(std::move(values));
   }
   Course course = course_of(by_step);
   if (!course.varies() || course.kind == CourseKind::kSome) return;
   if (!(course.high >= kSlowCause * course.low) || course.high - course.low < kSureShape * course.noise) return;
-  // All of them: of hardly any worker did the later half of the shape rise by less than half of that.
+  // Nearly all workers must take part: in the slower half of the shape they must rise by at least half of what it rises
+  // by.
   const double middle = (course.low + course.high) / 2;
   size_t rose = 0, known_ones = 0;
   for (const auto& load : loads) {

@@ -8,20 +8,21 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostOfPauses = 0.5;  // of the time before work, that rows of one name fill
+constexpr double kMostOfPauses = 0.5;  // least share of the time before work that rows of one name must fill
 
 }  // namespace
 
-// The first cell of a rank that waits for nobody, beside the same stage's of the other replicas: one that begins its
-// steps late does something before them. What the others lose stays a line of the account.
+// Compares the first cell of a rank that waits for nobody with those of the same stage in other replicas: a rank that
+// begins its steps late does something before them. Delays common to all ranks stay a line of the account.
 std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const LateWorkers& late_workers,
                                                  double cell_ns, size_t cells, std::vector<CauseDraft>& out) {
-  constexpr double kAsLate = 2;  // times what a late worker's other cells are late by, and no less than half of it
+  // A late worker's beginnings may be up to this many times as late as its other cells, or that many times less.
+  constexpr double kAsLate = 2;
   const StepGraph& graph = scene.graph;
   const auto& workers = scene.times.workers();
   std::map<int32_t, std::vector<uint32_t>> by_stage;
   for (uint32_t w = 0; w < workers.size(); ++w) by_stage[workers[w].stage].push_back(w);
-  std::vector<uint32_t> first(workers.size(), UINT32_MAX);  // operation, in the step looked at
+  std::vector<uint32_t> first(workers.size(), UINT32_MAX);  // index of an operation in the current step
   struct Begin {
     uint32_t op;
     double late_ns;
@@ -51,8 +52,8 @@ std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const 
       }
     }
   }
-  // Each has a world of its own, and is looked for among all rows: those that lose most are told, as of other causes.
-  std::vector<std::pair<double, uint32_t>> worst;  // (what it is late by in all, worker)
+  // All ranks are looked at, and each has a world of its own; as for other causes, those that lose most are told.
+  std::vector<std::pair<double, uint32_t>> worst;  // (sum of its delays, negated; worker)
   for (uint32_t w = 0; w < workers.size(); ++w) {
     if (static_cast<int64_t>(late[w].size()) < kLeastLateCells) continue;
     double sum = 0;
