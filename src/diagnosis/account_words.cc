@@ -15,7 +15,7 @@ AccountPart part_of(const AccountLine& line, bool rows_missing = false) {
     name += line.kind == CellKind::kOptimizer    ? ".optimizer"
             : line.kind == CellKind::kCollective ? ".collective"
                                                  : ".idle";
-  // Before work whose row is missing a start cannot be late.
+  // Where the rows of work are missing, what follows them cannot be called late.
   if (line.id == "late" && rows_missing) name += ".missing";
   const Text label = words(name, Args().set("name", line.name));
   return {std::string(line.id), line.name, label.en, label.zh, line.ns};

@@ -1,4 +1,4 @@
-// The account of a step's period in words: what it is made of, and what of it no finding names.
+// The account of a step's period in words: what the period is made of, and what of it no finding names.
 #pragma once
 
 #include <set>
@@ -10,25 +10,26 @@
 
 namespace stageline {
 
-// A line of the account of a step's period: compute and the schedule's waiting, what causes lost together, and what is
-// left by kind. All lines of "schedule", "named" and the rest add up to step_ns.
+// A line of the account of a step's period: compute and the schedule's own waits ("schedule"), what causes lost
+// together ("named"), or one kind of what is left. All lines add up to step_ns.
 struct AccountPart {
   std::string id;                  // "schedule", "named", "tail", "between", "jitter", …
-  std::string name;                // of a tail or a gap
+  std::string name;                // of a tail or a gap: its recorded name
   std::string label_en, label_zh;  // "optimizer", "jitter"
   double ns = 0;
 };
 
 struct Account {
   std::vector<AccountPart> parts;  // schedule, named, then the others by size
-  std::string left_en, left_zh;    // what no finding names and is 1 % or more, a sentence; "" where nothing is
+  std::string left_en, left_zh;    // a sentence on what no finding names and takes at least 1 %; "" where nothing does
 };
-// `told`: ids of the lines that have a finding of their own.
+// Facts of the run that some lines need.
 struct AccountFacts {
   bool rows_missing = false;
-  // Of what the schedule waits: what replicas wait for those that are given more micro-batches.
+  // The part of the schedule's waits in which replicas wait for those that are given more micro-batches.
   double uneven_replicas_ns = 0;
 };
+// `told`: ids of the lines that have a finding of their own.
 Account account_of(const CauseList& causes, const std::set<std::string_view>& told, const AccountFacts& facts);
 
 // CauseList::left without what the price of long sequences holds already: dealt evenly they take jitter away too,

@@ -17,7 +17,7 @@ std::string n(int64_t count) { return grouped(count); }
 std::string ms(double ns) { return human_duration(ns); }
 Text times(double ratio) { return words("times", Args().set("ratio", fixed(ratio, 2))); }
 
-// "1, 2, 3, …": at most `most` of them.
+// "1, 2, 3, …": lists at most `most` of them.
 std::string some_of(const std::vector<std::string>& all, size_t most) {
   std::string text;
   for (size_t i = 0; i < std::min(all.size(), most); ++i) text += (i == 0 ? "" : ", ") + all[i];
@@ -62,7 +62,7 @@ class CauseWords {
     f.uncertainty_ns = std::isnan(c.error_ns) ? 0 : c.error_ns;
     f.weight = list_.step_ns > 0 ? c.lost_ns / list_.step_ns : 0;
     f.price.saving_ns = c.price_ns();
-    // What a few gaps alone take is no part of a usual step: one of 20 minutes would be thousands of per cent of it.
+    // What only a few gaps take is not part of a usual step: a gap of 20 minutes would be thousands of per cent of it.
     const bool of_period = c.kind == CauseKind::kBetweenSteps && c.sometimes && list_.wall_ns > 0;
     f.value = "−" + percent(f.price.saving_ns / (of_period ? list_.wall_ns : list_.step_ns));
     const Text note = words(of_period ? "cause.value.period" : "cause.value");
@@ -71,7 +71,7 @@ class CauseWords {
     return f;
   }
 
-  // Uneven data, and replicas that have more of them all along, are one finding with one price.
+  // Uneven data, and replicas that have more data all along, are one finding with one price.
   void add_replicas_with_more(const Cause& routing, Finding& f) const {
     if (!(routing.joint_ns > 0)) return;
     double alone = 0, ratio = 1;
@@ -88,7 +88,8 @@ class CauseWords {
     set_joint(routing, f);
   }
 
-  // Several slow stages, or links, are one finding, with one price: `all` of them, the one that costs most first.
+  // Several slow stages, or slow links, are one finding with one price; `all` are these causes, the most expensive
+  // first.
   void add_further(const std::vector<const Cause*>& all, Finding& f) const {
     const Cause& first = *all.front();
     if (is_one_direction(all) && !first.lost_course.varies()) {
@@ -107,7 +108,7 @@ class CauseWords {
     const double saving_ns = f.price.saving_ns;
     const std::string value = f.value;
     set_joint(first, f);
-    if (first.saving_ns > 0) f.price.saving_ns = saving_ns, f.value = value;  // evening out is of all stages already
+    if (first.saving_ns > 0) f.price.saving_ns = saving_ns, f.value = value;  // evening out already is about all stages
   }
 
  private:
@@ -123,7 +124,7 @@ class CauseWords {
     f.detail_zh += text.zh;
   }
 
-  // What sentences of any cause may say; "" where it does not hold of this one.
+  // Arguments that sentences of any cause may use; "" where one does not apply to this cause.
   Args common(const Cause& c) const {
     const std::string stage = c.stage == kUnknown ? "" : std::to_string(c.stage);
     const std::string replica = c.dp == kUnknown ? "" : std::to_string(c.dp);
@@ -157,7 +158,7 @@ class CauseWords {
     f.price.assumption_en = assumption.en, f.price.assumption_zh = assumption.zh;
   }
 
-  // Slow links that are all links between neighbours, one way.
+  // Whether the slow links are all links between neighbouring stages in one direction.
   bool is_one_direction(const std::vector<const Cause*>& all) const {
     if (stages_ < 3 || all.size() + 1 != static_cast<size_t>(stages_)) return false;
     const bool forward = all.front()->from_stage < all.front()->stage;
@@ -186,7 +187,7 @@ class CauseWords {
     return words("in_steps", Args().flag("one", all == 1).set("slow", n(slow)).set("all", n(all)));
   }
 
-  // Whether the stage, or its chunk, holds the end (or the start) of the model.
+  // Whether the stage, or its chunk, holds the end (or, with `end` false, the start) of the model.
   bool is_end(const Cause& c, bool end) const {
     const bool known = !recognition_.candidates.empty();
     const int32_t chunks = known ? recognition_.best().sizes.chunks : 1;
@@ -208,8 +209,8 @@ class CauseWords {
     args.set("steps", n(static_cast<int64_t>(c.high_count)));
     return args;
   }
-  // "from step 10 on (1.00× before, 1.31× after)"; "" where it is the same all along. `always`: it was so before too,
-  // and the step tells from when on it is more.
+  // "from step 10 on (1.00× before, 1.31× after)"; "" where it is always the same. `always`: it was slow before as
+  // well, and the step only says when it became slower.
   Text course(const Course& c, bool always) const {
     const Args args = course_args(c).flag("always", always);
     switch (c.kind) {
@@ -221,7 +222,7 @@ class CauseWords {
     }
     return {};
   }
-  // " It is so from step 10 on, hardly before."; "" where it is alike in all of them, or has no plain shape.
+  // " It is so from step 10 on, hardly before."; "" where all steps are alike, or without a plain shape.
   Text when(const Course& c) const {
     switch (c.kind) {
       case CourseKind::kOnset: return words("when.onset", course_args(c));
@@ -242,7 +243,8 @@ class CauseWords {
     args.set("mirror", int64_t{c.mirror}).flag("alone", replicas_ <= 1 && !two && !c.one_kind);
     if (c.one_kind && !c.sometimes) args.set("one", words("cell." + std::string(kind_code(c.times.front().kind))));
     const Text end = words("stage.slow.end", args);
-    // Of a stage whose end layers cannot lighten, that end comes first.
+    // Where moving layers helps little because those at the end of the model are heavy, the words on that end come
+    // first.
     args.set("end", end).flag("end_first", c.layers_bring_little() && !end.empty());
     Text kinds;
     for (const CauseTimes& t : c.times)
@@ -312,11 +314,11 @@ class CauseWords {
       f.rank = rank_number(c.part);
       f.cause += " between-steps" + (c.name.empty() ? "" : ":" + dashed(c.name));
       say(f, "host.pauses.first", args.set("late_in_steps", in_steps(c.count, c.steps)));
-    } else if (!c.at.empty()) {  // nor would it choose one place
+    } else if (!c.at.empty()) {  // a garbage collector would not choose one place either
       f.rank = rank_number(trace_.cells.at(c.at[0]).part);
       args.set("places", places(c)).flag("one_place", c.at.size() == 1);
       say(f, "host.pauses.place", args.flag("numbered", trace_.diagnostics.count("cells.schedule") > 0));
-    } else if (c.part != kUnknown) {  // one rank alone: no garbage collector would choose it
+    } else if (c.part != kUnknown) {  // one rank alone, which no garbage collector would choose
       say(f, "host.pauses.rank", args);
     } else {
       say(f, c.collector ? "host.pauses.collector" : "host.pauses.many", args);
@@ -341,7 +343,7 @@ class CauseWords {
   void order(Args& args, Finding& f) const {
     f.cause = "order";
     f.evidence = {"schedule", "divergence"};
-    if (recognition_.divergences.empty()) {  // of another recognition than the cause
+    if (recognition_.divergences.empty()) {  // the recognition is another one than the cause's
       say(f, "schedule.order.lists", args);
       return;
     }
@@ -476,7 +478,7 @@ class CauseWords {
   }
 
   void tail(const Cause& c, Args& args, Finding& f) const {
-    if (c.cell_kind == CellKind::kOther) {  // what passes before them
+    if (c.cell_kind == CellKind::kOther) {  // idle time before tails
       f.cause = "tail:idle host" + (c.name.empty() ? "" : " tail:" + dashed(c.name));
       say(f, "tail.exposed.idle", args.set("lost_time", ms(c.lost_ns)));
       f.evidence = {"waterfall", "waterfall"};
@@ -508,8 +510,9 @@ Finding cause_finding(const Trace& trace, const CauseList& causes, const Cause& 
 std::vector<Finding> cause_findings(const Trace& trace, const CauseList& causes, const Recognition& recognition) {
   const CauseWords words_of(trace, causes, recognition);
   std::vector<Finding> findings;
-  // Several stages out of balance are one cause, with one fix; so are several links.
-  std::map<CauseKind, std::pair<size_t, std::vector<const Cause*>>> joined;  // the finding, what it tells
+  // Several stages out of balance are one cause with one fix, and so are several links.
+  // values: index of the finding, and the causes that it tells.
+  std::map<CauseKind, std::pair<size_t, std::vector<const Cause*>>> joined;
   for (const Cause& cause : causes.causes) {
     if (cause.told_with_data) continue;
     const bool joins = cause.kind == CauseKind::kSlowStage || cause.kind == CauseKind::kSlowLink;

@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kManySteps = 20;  // more of them would tell no more
+constexpr int64_t kManySteps = 20;  // with this many steps, more would not help
 
 Text suspicion(const Cause& c) {
   return words("suspicion." + std::string(cause_info(c.kind).suspicion), Args().set("stage", int64_t{c.stage}));
@@ -27,7 +27,7 @@ Text doubt_words(const CauseList& causes) {
     args.set("what", suspicion(c)).set("share", percent(c.lost_ns / causes.step_ns));
     return words("doubt.cause", args);
   }
-  // An estimate that may be off by more than what is worth telling leaves room for what it hides.
+  // An estimate that may be off by more than the least cost worth telling could hide a cause.
   for (const Cause& c : causes.causes)
     if (c.kind == CauseKind::kRouting && c.guessed && 2 * c.error_ns >= kLeastLost * causes.step_ns)
       return words("doubt.estimate", args.set("share", percent(2 * c.error_ns / causes.step_ns)));

@@ -1,4 +1,4 @@
-// What a run is too short to tell: causes that may be chance, and jitter that nothing explains. And what it hides.
+// What a run is too short to tell (causes that may be chance, jitter that nothing explains), and what it hides.
 #pragma once
 
 #include "base/words.h"
@@ -7,11 +7,13 @@
 
 namespace stageline {
 
-// The largest of the causes that cost enough and may be chance (CauseList::doubtful); else how far an estimated price
-// may be off; else jitter of 5 % of a step or more that the account leaves. A sentence; "" where nothing is left open.
+// A sentence on the largest cause that costs enough but may be chance (CauseList::doubtful); else on how far an
+// estimated price may be off; else on jitter of at least 5 % of a step that the account leaves. "" where there is none
+// of these.
 Text doubt_words(const CauseList& causes);
 
-// What holds the step up once the causes that were found are gone (CauseList::hidden), the largest; "" where nothing.
+// The largest cause that holds the step up only after the found causes are gone (CauseList::hidden); "" where there is
+// none.
 Text hidden_words(const CauseList& causes);
 
 }  // namespace stageline

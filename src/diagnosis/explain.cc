@@ -29,7 +29,7 @@ namespace {
 void say_run(const Trace& trace, const Recognition& recognition, const RunCoverage& coverage, Explanation& e) {
   const Extent extent = extent_of(trace);
   Args args;
-  // The schedule of a part is no run's.
+  // The schedule of a part says nothing of the whole run's.
   args.set("schedule", recognition.recognised && !coverage.by_warm_up() ? recognition.best().name : "");
   args.set("part", coverage.part()).count("stages", coverage.stages());
   set_micro_batches(args, trace, recognition.recognised ? recognition.best().sizes.micro_batches : 0, coverage.holed());
@@ -49,7 +49,8 @@ void say_coverage(const RunCoverage& coverage, Explanation& e) {
   set_explanation_note(e, words("explain.untold", Args().set("why", why)));
 }
 
-// The best other schedule and the best other number of micro-batches, each by itself, from what-if's replays.
+// Offers the best other schedule and the best other number of micro-batches, each by itself, priced by what-if's
+// replays.
 void make_offers(WhatIf model, Explanation& e) {
   FixOptions orders;
   orders.only_orders = true;
@@ -61,7 +62,7 @@ void make_offers(WhatIf model, Explanation& e) {
     f.id = std::string("offer.") + id;
     f.weight = best->price.share();
     f.value = "−" + percent(best->price.share());
-    const bool other_size = best->id == "micro-batches";  // a step is longer then, and does more
+    const bool other_size = best->id == "micro-batches";  // a step then takes longer, and does more
     set_note(f, words("explain.offer", Args().flag("other_size", other_size)));
     f.price.per_token = other_size;
     set_title(f, best->name);
@@ -78,15 +79,16 @@ void make_offers(WhatIf model, Explanation& e) {
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
 }
 
-// "Stage 2 takes 1.40× the time of the other stages: move layers away": what is so, without what to do about it.
+// What is so, without the advice: the part before the colon of "Stage 2 takes 1.40× the time of the other stages: move
+// layers away".
 std::string first_clause(const std::string& title, const char* colon) { return title.substr(0, title.find(colon)); }
 
-// The first words of a page are the culprit and what it costs, or that the run is healthy; what a step takes, and how
-// much of it computes, stands below. Where nothing is sure the step's time stays the headline.
+// Makes the culprit and what it costs, or that the run is healthy, the first words of a page, above the step's time and
+// its share of computing. Where nothing is sure, the step's time stays the headline.
 void say_culprit(bool cells, bool cut_off, Explanation& e) {
-  constexpr double kMostlyComputing = 0.9;  // of a profile's devices, to be called healthy
+  constexpr double kMostlyComputing = 0.9;  // least share of a profile's devices at which it is called healthy
   Headline& h = e.headline;
-  // Of a recording that is cut off its own headline says so first.
+  // The headline of a recording that is cut off says so first, and stays.
   if (h.title_en.empty() || !e.why_not.empty() || cut_off) return;
   Text title;
   Args args;
@@ -106,12 +108,12 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     const auto computing =
         std::find_if(e.parts.begin(), e.parts.end(), [](const SpanPart& p) { return p.id == "compute"; });
     if (!e.doubt_en.empty() || computing == e.parts.end()) return;
-    // What no finding names may still be much.
+    // What no finding names may still be much of the step.
     const bool much_is_left = std::any_of(e.account.parts.begin(), e.account.parts.end(), [&](const AccountPart& part) {
       return part.id != "schedule" && part.id != "named" && part.ns >= kLargePart * e.step_ns;
     });
     if (much_is_left) return;
-    // Without device work (the headline has no step then) nobody knows whether devices computed.
+    // Without device work (then the headline has no step) nobody knows whether devices computed.
     if (!cells && (computing->share < kMostlyComputing || !(h.step_ns > 0))) return;
     title = words("explain.healthy", args.set("share", percent(computing->share)).flag("cells", cells));
   }
@@ -137,7 +139,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
     const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
     say_coverage(coverage, e);
     if (made.graph) {
-      CauseList causes = causes_of(run);  // price_in_layers() adds to it
+      CauseList causes = causes_of(run);  // price_in_layers() changes it
       e.step_ns = causes.step_ns;
       e.steps = causes.steps;
       e.lost_ns = causes.together_ns;
@@ -189,18 +191,18 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
     e.findings.push_back(std::move(f));
   }
   e.others = std::move(known.others);
-  // By the price that stands beside them; by what is lost where there is none.
+  // Sorted by the price shown beside them; those without one by what is lost.
   const auto price = [](const Finding& f) { return f.price.saving_ns > 0 ? f.price.saving_ns : f.lost_ns_per_step; };
   std::stable_sort(e.findings.begin(), e.findings.end(), [&](const Finding& a, const Finding& b) {
     return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
   });
   if (e.findings.size() > kMostFindings) e.findings.resize(kMostFindings);
   say_culprit(cells, trace.diagnostics.count("kineto.truncated") > 0, e);
-  if (e.run_en.empty() && !e.headline.sizes_en.empty()) {  // no line above says them
+  if (e.run_en.empty() && !e.headline.sizes_en.empty()) {  // no line above says the sizes
     begin_lead(e.headline, {e.headline.sizes_en, e.headline.sizes_zh});
     e.headline.sizes_en.clear(), e.headline.sizes_zh.clear();
   }
-  // What a profile's findings name may be the same time twice: no less than the largest of them is lost.
+  // Findings of a profile may be about the same time, so all that is certain is that the largest of them is lost.
   if (!cells)
     for (const Finding& f : e.findings) e.lost_ns = std::max(e.lost_ns, f.lost_ns_per_step);
   return e;

@@ -1,5 +1,5 @@
-// Where the time went and what it is worth, in words: at most a dozen findings, those whose fix brings most first, one
-// a cause.
+// Where the time went and what it is worth, in words: at most a dozen findings, one for each cause, those whose fix
+// saves most first.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 
 namespace stageline {
 
-// Of a trace with pipeline cells: causes found and priced by replays (diagnosis/causes/causes), then those
-// findings_of() has that are not about the same. Of others those of findings_of(), unpriced. `tables` as findings_of()
-// wants them. `with_offers`: price other schedules too. Definitions: docs/howto/explain.md. O(cells), and what
-// price_fixes() costs.
+// For a trace with pipeline cells: causes found and priced by replays (diagnosis/causes/causes), then those findings of
+// findings_of() that are about something else. For other traces: the findings of findings_of(), without prices.
+// `tables` are what findings_of() expects. `with_offers` also prices other schedules. Definitions:
+// docs/howto/explain.md. O(cells), and what price_fixes() costs.
 Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_offers = false);
 
-// The same as what the report and exporters print: the same findings in the same order, or one that says there is none.
+// The same findings in the same order, in the form that the report and exporters print; or one that says there is none.
 Findings explained_findings(const Explanation& explanation);
 
 }  // namespace stageline

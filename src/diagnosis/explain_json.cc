@@ -24,7 +24,7 @@ void parts_json(JsonWriter& json, const char* key, const std::vector<SpanPart>& 
 
 void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std::vector<std::string>& paths) {
   const auto whole = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
-  // A cause may have several names, parted by blanks: "tail:collective tail:all-reduce".
+  // A cause may have several names, separated by blanks: "tail:collective tail:all-reduce".
   json.begin_object().field("id", f.id).field("cause", f.cause.substr(0, f.cause.find(' ')));
   json.key("causes").begin_array();
   for (const std::string_view name : split(f.cause, ' '))
@@ -66,7 +66,7 @@ Text closing_words(const Explanation& e) {
   args.flag("any", any).set("doubt", Text{e.doubt_en, e.doubt_zh}).set("next", Text{e.next_en, e.next_zh});
   args.set("left", Text{e.account.left_en, e.account.left_zh});
   if (!e.doubt_en.empty()) return words("closing.unsure", args);
-  // What is left of the step is a sum: only where every line of it is small, nothing else costs anything.
+  // What is left of the step is a sum: only where each of its lines is small does nothing else cost anything.
   if (!e.account.left_en.empty()) return words("closing.left", args);
   return words(any ? "closing.small" : "closing.nothing", args);
 }

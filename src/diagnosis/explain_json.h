@@ -10,17 +10,17 @@
 
 namespace stageline {
 
-// What to type to see the numbers of a finding: its own command, else the analysis that has them, of `paths`; "": none.
+// The command that shows a finding's numbers: its own one, else the analysis that has them, for `paths`; "": none.
 std::string finding_command(const Finding& finding, const std::vector<std::string>& paths);
 
-// A finding as an object: what explain_json() has of each. `step_ns`: of the mean step.
+// Writes a finding as an object, as explain_json() has it. `step_ns` is the mean step.
 void write_finding(JsonWriter& json, const Finding& finding, double step_ns, const std::vector<std::string>& paths);
 
-// What the list ends with: that nothing stands out, or nothing else does; where causes were not looked for, that.
+// The last words of the list: that nothing stands out, or nothing else does, or that causes were not looked for.
 Text closing_words(const Explanation& explanation);
 
-// One object: the run in one line, step_ns and lost_ns, headline (title, lead, parts), findings, offers and the closing
-// words; sentences in both languages. Without a line end.
+// One object: the run in one line, step_ns and lost_ns, the headline (title, lead, parts), findings, offers and the
+// closing words, with sentences in both languages. Has no line end.
 std::string explain_json(const Explanation& explanation, const std::vector<std::string>& paths);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// What explain says of a run: where its time went, findings in order of what their fix brings.
+// What explain says of a run: where its time went, and findings in the order of what their fixes save.
 #pragma once
 
 #include <string>
@@ -12,22 +12,23 @@ namespace stageline {
 struct Explanation {
   Headline headline;
   std::string run_en, run_zh;     // "1f1b · 4 stages × 2 replicas · 4 micro-batches · 32 steps · 2.21 s a step"
-  std::vector<SpanPart> parts;    // of the step: the headline's
-  std::vector<Finding> findings;  // by price.saving_ns, else lost_ns_per_step. Empty: nothing is wrong
-  std::vector<Finding> offers;    // no faults: other schedules and sizes that would take less, the best of each; priced
-  std::vector<Finding> others;    // what ranks wait for, without a fault: the bubble, what lies outside the pipeline
+  std::vector<SpanPart> parts;    // of the step, as in the headline
+  std::vector<Finding> findings;  // by price.saving_ns, else by lost_ns_per_step. Empty: nothing is wrong
+  // No faults: the best other schedule and the best other size that would take less time; priced.
+  std::vector<Finding> offers;
+  std::vector<Finding> others;  // no faults either: what ranks wait for (the bubble, time outside the pipeline)
   int64_t steps = 0;
-  double step_ns = 0;  // mean step, outliers left out; 0 without pipeline cells
-  double lost_ns = 0;  // of it: to the priced causes together; of a profile: to the largest of its findings
+  double step_ns = 0;  // mean step without outliers; 0 without pipeline cells
+  double lost_ns = 0;  // the part that all priced causes lose together; for a profile, what its largest finding loses
   double lost_error_ns = 0;
-  // What the findings stand on where that is not the whole of a run on numbered steps; "" else.
+  // What the findings are about where that is not a whole run with numbered steps; "" otherwise.
   std::string note_en, note_zh;
-  std::string doubt_en, doubt_zh;  // what these steps are too few to tell, a sentence; "" where nothing is left open
-  std::string next_en, next_zh;    // what the findings hide and costs time once they are mended; "" where nothing
+  std::string doubt_en, doubt_zh;  // a sentence on what these steps are too few to tell; "" where nothing is left open
+  std::string next_en, next_zh;    // what will cost time once the found causes are gone; "" where nothing will
   Account account;                 // of the mean period; empty where causes have no price
-  double gap_ns = 0;               // of the step: between its work and the next one's
-  double wall_ns = 0;              // mean period of all steps, long ones too
-  std::string why_not;             // why causes were not looked for, in words; "" where they were
+  double gap_ns = 0;               // the part of the step between its work and the next step's
+  double wall_ns = 0;              // mean period of all steps, including long ones
+  std::string why_not;             // in words, why causes were not looked for; "" where they were
 
   double lost_share() const { return wall_ns > 0 ? lost_ns / wall_ns : 0; }
 };

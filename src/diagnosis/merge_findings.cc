@@ -20,7 +20,7 @@ double share_of_parts(const Headline& headline, std::string_view prefix) {
   return share;
 }
 
-// What ranks wait for within the pipeline, whatever the cause.
+// What ranks wait for within the pipeline, whatever the reason.
 double waiting_share(const Headline& headline) {
   double share = 0;
   for (const char* cause : {"bubble", "imbalance", "jitter", "message", "rest"})
@@ -37,15 +37,15 @@ bool takes(const std::vector<Finding>& list, std::string_view id) {
   return std::any_of(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
 }
 
-// Idle time that may be the waiting for a message: the host sits in it as well. Input, garbage collection and memory
-// are never that.
+// Whether a finding is about idle time that may be waiting for a message, since the host sits in it as well. Waits for
+// input, garbage collection and memory never are.
 bool is_idle(const Finding& x) {
   return x.id == "device.idle" || x.id == "host.sync" || x.id == "host.busy" || x.id == "host.blocked" ||
          x.id == "host.collective" || x.id == "launch.bound";
 }
 
-// A rank that waits for a message has a device that stands idle, or one that runs a receive kernel until it is there.
-// Where the pipeline's waiting is at least half of both, that is what they are.
+// While a rank waits for a message, its device stands idle or runs a receive kernel. So if the pipeline's waits are at
+// least half of idle time and exposed communication together, these are taken to be such waits.
 void explain_by_bubble(Findings& pipeline, Findings& devices) {
   Finding* bubble = find(pipeline.list, "bubble");
   if (!bubble) bubble = find(pipeline.others, "bubble");
@@ -65,7 +65,7 @@ void explain_by_bubble(Findings& pipeline, Findings& devices) {
 Findings merge_findings(Findings pipeline, Findings devices) {
   explain_by_bubble(pipeline, devices);
   pipeline.headline.device_parts = devices.headline.parts;
-  // Stages have different work, so ranks are compared within their stage, which is what the pipeline's findings do.
+  // Stages have different work, so ranks are compared within their stage; the pipeline's findings do that.
   const auto said = [&](const Finding& x) {
     return x.id == "none" || x.id == "rank.late" || x.id == "rank.slow" || x.id == "step.outlier" ||
            takes(pipeline.list, x.id);

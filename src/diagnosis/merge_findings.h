@@ -1,5 +1,5 @@
-// Findings of a profiler trace that holds a pipeline: of its cells and of its devices, with nothing said twice and
-// nothing that contradicts.
+// Joins findings of a profiler trace that contains a pipeline: those of its cells and those of its devices, so that
+// nothing is said twice or contradicts.
 #pragma once
 
 #include <vector>
@@ -9,15 +9,16 @@
 
 namespace stageline {
 
-// The pipeline's headline stands. Left out of `devices`: what the pipeline says of the same ranks and steps (who is
-// late or slow, long steps), and idle time and exposed communication that are mostly the pipeline's waiting; its
-// finding says so then. The rest is ordered by weight, who is slow first. Definitions: docs/analyses/findings.md.
+// The pipeline's headline stays. `devices` loses what the pipeline says of the same ranks and steps (who is late or
+// slow, long steps), and idle time and exposed communication that are mostly the pipeline's waits; the bubble's finding
+// then says so. The rest is ordered by weight, those of who is slow first. Definitions: docs/analyses/findings.md.
 Findings merge_findings(Findings pipeline, Findings devices);
 
-// Whether findings_of() reads tables of this trace: those of a profiler's rows. Of pipeline cells alone it does not.
+// Whether findings_of() reads tables of this trace: for a profiler's rows it does, for pipeline cells alone it does
+// not.
 bool findings_read_tables(const Trace& trace);
 
-// What is worth saying about the trace: of pipeline cells, or of a profiler trace from its `tables`.
+// The findings of the trace: of its pipeline cells, or of a profiler trace from its `tables`.
 Findings findings_of(const Run& run, const std::vector<Table>& tables);
 
 }  // namespace stageline

@@ -53,15 +53,15 @@ Finding of_share(const char* id, double share, double step_ns, double error_ns) 
   return f;
 }
 
-// The median of what messages take, in words ("" without any), and whether they take about the same into every stage.
+// The median time of messages in words ("" without any), and whether messages into every stage take about the same.
 struct UsualMessage {
   std::string words;
   bool alike = true;
 };
 UsualMessage usual_message(const StepGraph& graph) {
-  constexpr double kAlike = 1.5;  // of the quickest
+  constexpr double kAlike = 1.5;  // most ratio of the slowest link to the quickest
   std::vector<double> all;
-  std::map<std::pair<int32_t, bool>, std::vector<double>> links;  // stage that receives, forward
+  std::map<std::pair<int32_t, bool>, std::vector<double>> links;  // key: receiving stage, forward
   for (size_t i = 0; i < graph.size(); ++i) {
     const bool forward = graph.kind[i] == CellKind::kRecvForward;
     if (!forward && graph.kind[i] != CellKind::kRecvBackward) continue;
@@ -79,7 +79,7 @@ UsualMessage usual_message(const StepGraph& graph) {
 
 // Which replica the others wait for.
 struct LastReplica {
-  int32_t dp = kUnknown;  // that is last most often
+  int32_t dp = kUnknown;  // the replica that is last most often
   int64_t replicas = 0;
   int64_t last_in = 0, steps = 0, others = 0;  // steps in which it is; all; how many replicas are last in some step
   double median_wait_ns = 0;                   // of the median replica, a step
@@ -90,7 +90,7 @@ LastReplica last_replica(const StepGraph& graph) {
   LastReplica found;
   std::vector<double> median_waits;  // by step
   for (const GraphStep& step : graph.steps) {
-    std::map<int32_t, int64_t> ends;  // by replica
+    std::map<int32_t, int64_t> ends;  // for each replica
     for (uint32_t op = step.begin; op < step.end; ++op)
       if (is_compute(graph.kind[op]) && graph.dp(op) != kUnknown) {
         int64_t& end = ends.try_emplace(graph.dp(op), INT64_MIN).first->second;
@@ -114,7 +114,7 @@ LastReplica last_replica(const StepGraph& graph) {
   return found;
 }
 
-// Whether a cause may make one replica later than the others.
+// Whether a cause can make one replica later than the others.
 bool is_of_a_replica(const Cause& c) {
   switch (c.kind) {
     case CauseKind::kSlowWorker:
@@ -136,14 +136,14 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
   if (share < kLargePart || last.steps == 0) return;
   const bool same = 2 * last.last_in > last.steps && last.steps > 1;
   Args args;
-  args.flag("replicas", trace.context_parallel <= 1);  // else one may be several pipelines
+  args.flag("replicas", trace.context_parallel <= 1);  // with context parallelism, one replica may be several pipelines
   args.flag("same", same).flag("alone", last.steps == 1).set("replica", int64_t{last.dp}).set("share", percent(share));
   args.set("last", grouped(last.last_in)).set("steps", grouped(last.steps)).set("others", grouped(last.others));
   args.set("who", words("replicas.last", args));
   out.replicas = words("replicas.share", args);
-  // What is lost is what the usual replica waits; the mean over all of them counts the last one, which never does.
+  // What is lost is what the usual replica waits. The mean over all replicas includes the last one, which never waits.
   if (last.replicas > 2) share = std::max(share, last.median_wait_ns / causes.step_ns);
-  // What holds the last one up has a finding of its own; what holds all of them up is none of that.
+  // What holds the last replica up has a finding of its own; what holds all of them up is not part of this.
   for (const Cause& c : causes.causes)
     if (is_of_a_replica(c) && 2 * c.lost_ns >= share * causes.step_ns) return;
   Finding f = of_share("replicas.wait", share, causes.step_ns, last.error_ns);
@@ -160,11 +160,11 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
   std::vector<Finding>& findings = out.list;
   if (!(causes.step_ns > 0)) return out;
   add_replicas(trace, part_share(headline, "replicas"), causes, graph, out);
-  // What replays without every named cause leave to messages, and to starts that nothing held up; less what the closing
-  // sentence suspects and cannot tell from chance, or not before the causes above are mended.
+  // What replays without every named cause leave to messages, and to starts that nothing held up. What the closing
+  // sentence suspects is subtracted: it cannot be told from chance, or not before the causes above are fixed.
   double messages = left_share(causes, "message"), rest = left_share(causes, "late") + left_share(causes, "rest");
-  // Where recorded messages take as long on every link, a link that is suspected all the same takes nothing from what
-  // they cost.
+  // Where recorded messages take equally long on every link, a link that is suspected nevertheless does not reduce what
+  // messages cost.
   const UsualMessage usual = messages >= kLargePart ? usual_message(graph) : UsualMessage{};
   const bool alike = usual.alike && !usual.words.empty();
   for (const std::vector<Cause>* suspected : {&causes.doubtful, &causes.hidden})

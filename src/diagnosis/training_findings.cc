@@ -12,11 +12,11 @@
 namespace stageline {
 namespace {
 
-// A loss below is not worth a sentence; a rank is late when it is the last in this share of the steps; a step pauses
-// when its rank did its own part of it this much longer than usual.
+// A smaller loss is not worth a sentence; a rank is late when it is last in this share of the steps; a step pauses when
+// a rank's own part of it exceeds the usual by this share of the median step.
 constexpr double kLeast = 0.03, kMostlyLast = 0.6, kPause = 0.3;
 
-// Sentences of the parts: "training.part.NAME" is a label, "training.does.NAME" what a rank does then,
+// Sentences of the parts: "training.part.NAME" is a label, "training.does.NAME" says what one rank does, and
 // "training.do.NAME" what all of them do.
 constexpr const char* kParts[kTrainingParts] = {"collective", "input", "backward", "forward", "optimizer", "other"};
 
@@ -69,7 +69,7 @@ class Teller {
     part("compute", "backward", mean(TrainingPart::kBackward));
     part("optimizer", "optimizer", mean(TrainingPart::kOptimizer));
     part("idle-input", "input", mean(TrainingPart::kInput));
-    // Calls that overlap on a rank are one stretch of its time.
+    // Calls that overlap on a rank are one stretch of its time, so that stretch is shared out.
     const double both = transfer_ns_ + waiting_ns_, in_calls = mean(TrainingPart::kCollective);
     part("comm", "exposed", both > 0 ? in_calls * transfer_ns_ / both : 0);
     part("bubble", "waiting", both > 0 ? in_calls * waiting_ns_ / both : 0);
@@ -97,8 +97,9 @@ class Teller {
     return f;
   }
 
-  // Steps in which a rank did its own part much longer than it usually does: the others wait for it in the next
-  // collective. Where all ranks did, and did the same, nobody waits for anybody: what they share is one pause of all.
+  // Finds steps in which a rank did its own part much longer than usual, so that the others waited for it in the next
+  // collective. Where all ranks took longer, by the same part, nobody waited for anybody; what they have in common is
+  // one pause of all.
   void add_pauses() {
     struct Pauses {
       double ns = 0, longest_ns = 0;
@@ -124,7 +125,7 @@ class Teller {
       usual_own[r] = median_of(std::move(own));
     }
     const double long_ns = kPause * median_step();
-    std::map<std::pair<size_t, size_t>, Pauses> found;  // rank (or all of them), part
+    std::map<std::pair<size_t, size_t>, Pauses> found;  // key: rank (or kAll), part
     for (size_t s = 0; s < steps(); ++s) {
       std::vector<Worst> worst(ranks());
       for (size_t r = 0; r < ranks(); ++r) {
@@ -138,7 +139,7 @@ class Teller {
       const bool together = ranks() > 1 && std::all_of(worst.begin(), worst.end(), [&](const Worst& w) {
                               return w.part != 0 && w.part == worst[0].part;
                             });
-      double said = 0;  // ranks that stand still together hold the step up once
+      double said = 0;  // ranks that stand still together hold the step up only once
       if (together) found[{kAll, worst[0].part}].add(said = least->more, least->more, number);
       for (size_t r = 0; r < ranks(); ++r) {
         const double beyond_ns = worst[r].more - said;
@@ -148,7 +149,7 @@ class Teller {
       }
     }
     for (const auto& [at, p] : found) {
-      // In half of the steps it is no pause.
+      // What happens in more than half of the steps is no pause.
       if (p.ns < kLeast * step_ns_ * static_cast<double>(steps()) || 2 * p.steps.size() > steps()) continue;
       Finding f = finding("step.outlier", p.ns / static_cast<double>(steps()));
       std::string list;
@@ -180,7 +181,7 @@ class Teller {
     return median_of(std::move(all));
   }
 
-  // Whom the others wait for, and what it does longer than they.
+  // Finds whom the others wait for, and what it does longer than they do.
   void add_late_rank() {
     if (ranks() < 2) return;
     std::vector<double> lost, last(ranks(), 0);
@@ -195,7 +196,7 @@ class Teller {
       lost.push_back((sum - static_cast<double>(ranks()) * time_.ranks[least].steps[k].waiting_ns) /
                      static_cast<double>(ranks() - 1));
     }
-    const double price = median_of(std::move(lost));  // what single steps take longer, the pauses say
+    const double price = median_of(std::move(lost));  // the pauses tell what single steps take longer
     if (price < kLeast * step_ns_) return;
     const size_t who = static_cast<size_t>(std::max_element(last.begin(), last.end()) - last.begin());
     const double share = last[who] / static_cast<double>(steps());
@@ -230,7 +231,8 @@ class Teller {
     e_.findings.push_back(std::move(f));
   }
 
-  // Of the rank that waits least for it: where only some wait, the others wait for them, which is said above.
+  // Takes the rank that waits least for input: where only some ranks wait, the others wait for those, which is told
+  // above.
   void add_input() {
     double least = INFINITY;
     for (size_t r = 0; r < ranks(); ++r) least = std::min(least, median_over_steps(r, TrainingPart::kInput));
@@ -258,7 +260,7 @@ class Teller {
     e_.findings.push_back(std::move(f));
   }
 
-  // What every rank does beside its recorded work, step by step.
+  // Tells what every rank does beside its recorded work, step by step.
   void add_rest() {
     double least = INFINITY;
     for (size_t r = 0; r < ranks(); ++r) least = std::min(least, median_over_steps(r, TrainingPart::kOther));

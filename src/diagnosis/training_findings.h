@@ -1,5 +1,5 @@
-// What is said of a recorded training without a pipeline: where its steps go, and what holds them up: input, a rank
-// that the others wait for, collectives that nothing hides, pauses. Conditions: docs/analyses/findings.md.
+// What is said of a recorded training without a pipeline: where its steps go and what holds them up, which may be
+// input, a rank that others wait for, collectives that nothing hides, or pauses. Conditions: docs/analyses/findings.md.
 #pragma once
 
 #include "diagnosis/explanation.h"
@@ -7,7 +7,7 @@
 
 namespace stageline {
 
-// `time` must be told.
+// Expects time.told.
 Explanation explain_training(const TrainingTime& time);
 
 }  // namespace stageline

@@ -9,13 +9,13 @@
 namespace stageline {
 namespace {
 
-constexpr double kOneRank = 0.8;  // of a group's change, for its rank to be named
-// Pauses are few and hold nearly all of what starts became later by.
+constexpr double kOneRank = 0.8;  // least share of a group's change that one rank must hold to be named
+// Pauses are few, and hold nearly all of the delay that was added.
 constexpr double kPausesHold = 0.8, kMostPaused = 0.1, kMostLateMessages = 0.3;
 
 // cause, stage, from stage, kind, type
 using Key = std::tuple<DiffCause, int32_t, int32_t, CellKind, int32_t>;
-constexpr int32_t kFirstNamed = 1 << 20;  // of types: above all of a graph's
+constexpr int32_t kFirstNamed = 1 << 20;  // types from here on stand for named causes; those of a graph are all below
 
 struct Sums {
   DiffGroup group;
@@ -39,15 +39,16 @@ class Grouper {
   }
   Key delay_key(uint32_t op) const {
     const CellKind kind = g_.kind[op];
-    // What nobody recorded has no host that launches it: its delay is part of the way.
+    // A message that nobody recorded has no host that launches it, so its delay is part of the transfer.
     if (g_.cell[op] == kNoCell) return dur_key(op);
-    // Before a collective or the optimizer it is waiting of one kind, on whatever stage, and no work of it.
+    // Before a collective or the optimizer, delays of all stages are one kind of waiting, and no work of a stage.
     if (!is_compute(kind) && !is_message(kind)) return {DiffCause::kDelay, kUnknown, kUnknown, kind, g_.type[op]};
     return {DiffCause::kDelay, g_.stage(op), kUnknown, CellKind::kOther, -1};
   }
 
  private:
-  // From whom to whom: the partner of its group says, or what an unrecorded message waits for; else its neighbours.
+  // Stages (from, to) of a message: told by the partner in its group, or by what an unrecorded message waits for;
+  // otherwise the neighbouring stage.
   std::pair<int32_t, int32_t> edge_of(uint32_t op) const {
     const CellKind kind = g_.kind[op];
     const int32_t own = g_.stage(op);
@@ -103,7 +104,7 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
   std::map<Key, uint32_t> index;
   for (size_t i = 0; i < changed.size(); ++i) {
     const auto& [key, s] = *changed[i];
-    if (i >= most) {  // all others are one
+    if (i >= most) {  // all further groups are one
       if (i == most) {
         groups.list.emplace_back().cause = DiffCause::kMore;
         groups.named.push_back(kNoCause);

@@ -1,4 +1,4 @@
-// Sorts the times of run B's operations into the groups that run_diff explains a change by. Part of run_diff.
+// Sorts the times of run B's operations into the groups by which run_diff explains a change. Part of run_diff.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,25 @@
 namespace stageline {
 
 struct DiffGroups {
-  std::vector<DiffGroup> list;             // cause, place, count, means and part; effects are left open
-  std::vector<uint32_t> of_dur, of_delay;  // by operation; list.size() where nothing changes
-  std::vector<uint32_t> named;             // by group: of NamedWork, or kNoCause
+  std::vector<DiffGroup> list;             // cause, place, count, means and part; effects are not yet filled in
+  std::vector<uint32_t> of_dur, of_delay;  // for each operation an index into list; list.size() where nothing changes
+  std::vector<uint32_t> named;             // for each group its number of NamedWork, or kNoCause
 };
 
-// By compute operation, the number of a cause that tells its time wherever it ran; kNoCause where its stage does.
+// Gives for a compute operation the number of the cause that its time is told by wherever it ran; kNoCause where it is
+// told by its stage.
 using NamedWork = std::function<uint32_t(uint32_t op)>;
 inline constexpr uint32_t kNoCause = UINT32_MAX;
 
-// Groups whose times are all those of A are left out; beyond `most` those of least summed change are one, kMore, the
-// last. `usual`: by step, whether it counts. `named`: may be empty; DiffGroups::named tells which group is whose.
-// O(operations · log groups).
+// Groups whose times are all A's are left out. Beyond `most` groups, those with the least summed change are one, kMore,
+// which is the last. `usual` says for each step whether it counts. `named` may be empty; DiffGroups::named tells which
+// cause a group belongs to. O(operations · log groups).
 DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const std::vector<bool>& usual, size_t most,
                             const NamedWork& named);
 
-// Sets `paused` and `pause_ns` where a tenth of a group's starts, or three tenths of its messages, or fewer, became
-// later (longer) by four fifths or more of all that they changed by. `changes_ns`: B − A of each. O(n log n).
+// Sets `paused` and `pause_ns` of a group where few of its operations hold nearly all of the change: at most a tenth of
+// its starts, or three tenths of its messages, became later (or longer) by at least four fifths of what all of them
+// changed by. `changes_ns` is B − A of each operation. O(n log n).
 void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group);
 
 }  // namespace stageline

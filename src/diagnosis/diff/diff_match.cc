@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-// The place of an operation within its step, the same in both runs.
+// The place of an operation within its step, which means the same in both runs.
 struct Place {
   int32_t dp, stage, peer, what, chunk, micro_batch;
   auto operator<=>(const Place&) const = default;
@@ -23,7 +23,7 @@ struct PlacedOp {
   uint32_t op;
 };
 
-// How many ranks with a lower number share the part's replica and stage.
+// For each part, how many parts before it share its replica and stage.
 std::vector<int32_t> peers_of(const Trace& trace) {
   std::map<std::pair<int32_t, int32_t>, int32_t> seen;
   std::vector<int32_t> peer;
@@ -31,7 +31,8 @@ std::vector<int32_t> peers_of(const Trace& trace) {
   return peer;
 }
 
-// Kinds of both runs as numbers: compute and messages by kind, the rest by the name of its type.
+// Numbers kinds of operations in the same way for both runs: compute and messages by kind, others by the name of their
+// type.
 struct Whats {
   std::map<std::string, int32_t> names;
   std::vector<int32_t> of_types(const StepGraph& g) {
@@ -42,7 +43,7 @@ struct Whats {
   }
 };
 
-constexpr int32_t kOverlapped = -kCellKindCount;  // beside a kind's number: its halves of overlapped pairs
+constexpr int32_t kOverlapped = -kCellKindCount;  // added to a kind's number for halves of overlapped pairs
 
 bool by_kind(CellKind kind) { return is_compute(kind) || is_message(kind); }
 
@@ -55,15 +56,16 @@ struct Side {
     return by_kind(graph.kind[op]) ? static_cast<int32_t>(graph.kind[op]) : what_of_type[graph.type[op]];
   }
 
-  // What its time is a measure for: a half of an overlapped pair has the time of both, and is none for work alone.
+  // What an operation's time is a measure of: a half of an overlapped pair has the time of both, and says nothing of
+  // its kind alone.
   int32_t measures(uint32_t op) const {
     return is_compute(graph.kind[op]) && graph.types[graph.type[op]].overlapped ? what(op) + kOverlapped : what(op);
   }
 
-  // Operations of a step in order of place; equal ones keep their order in time.
+  // Operations of a step, sorted by place; equal ones keep their order in time.
   std::vector<PlacedOp> placed(const GraphStep& step) const {
-    // Labels of a chunk, by value: 100, 101, … is 0, 1, …, and a second chunk that counts on from the first counts
-    // from 0 too.
+    // Labels of each chunk by value, so that 100, 101, … count as 0, 1, …, and so do those of a second chunk that
+    // continue the numbers of the first.
     std::map<int32_t, std::vector<int32_t>> labels;
     for (uint32_t op = step.begin; numbered && op < step.end; ++op)
       if (is_compute(graph.kind[op])) labels[graph.chunk[op]].push_back(graph.micro_batch[op]);
@@ -82,7 +84,7 @@ struct Side {
     std::vector<PlacedOp> ops;
     ops.reserve(step.end - step.begin);
     for (uint32_t op = step.begin; op < step.end; ++op) {
-      // What stands for all ranks at once lies with whoever was last.
+      // An operation that stands for all ranks at once is attached to whichever rank was last, so its place is 0.
       const bool of_all = graph.cell[op] == kNoCell && !is_message(graph.kind[op]);
       Place place{0, 0, 0, what(op), std::max(graph.chunk[op], 0), number(op)};
       if (!of_all) {
@@ -127,7 +129,7 @@ struct Times {
   double dur_ns, delay_ns;
 };
 
-// Means of a run, from the finest that exists.
+// Mean times of a run: of place, else of (stage, kind), else of the kind.
 class Means {
  public:
   Means(const Side& side, const std::vector<bool>& usual) {
@@ -145,7 +147,7 @@ class Means {
   }
   double virtual_stages() const { return virtual_stages_; }
 
-  // `same_shape`: stages and chunks of this run are those asked for.
+  // `same_shape`: this run has the same stages and chunks as the one that asks.
   std::optional<Times> of(int32_t what, int32_t stage, int32_t chunk, bool same_shape) const {
     if (same_shape) {
       if (const auto t = mean({what, stage, chunk})) return t;
@@ -169,7 +171,8 @@ class Means {
 
 constexpr int32_t id(CellKind kind) { return static_cast<int32_t>(kind); }
 
-// A kind that A does not have, made of those that it has. `of_a`, `of_b`: means of the same stage and chunk.
+// Time of a kind that A does not have, composed of kinds that it has. `of_a` and `of_b` give means for the same stage
+// and chunk.
 template <class OfA, class OfB>
 std::optional<Times> composed(CellKind kind, const OfA& of_a, const OfB& of_b) {
   if (const auto same = of_a(kind)) return same;
@@ -196,7 +199,7 @@ std::optional<Times> composed(CellKind kind, const OfA& of_a, const OfB& of_b) {
   }
 }
 
-// The operation at a place, the first of equals; nullopt where there is none.
+// The first operation at a place; nullopt where there is none.
 std::optional<uint32_t> at_place(const std::vector<PlacedOp>& ops, Place place, CellKind kind) {
   place.what = id(kind);
   const auto at = std::lower_bound(ops.begin(), ops.end(), place,
@@ -204,8 +207,9 @@ std::optional<uint32_t> at_place(const std::vector<PlacedOp>& ops, Place place, 
   return at != ops.end() && at->place == place ? std::optional(at->op) : std::nullopt;
 }
 
-// A backward that is whole in one run and split in the other, of the same chunk and micro-batch: A's halves together,
-// or A's whole by the shares that the halves have in B. A weight gradient apart starts when its rank gets to it.
+// Time of a backward that is whole in one run and split in the other, for the same chunk and micro-batch: the sum of
+// A's halves, or A's whole shared out as the halves are in B. A weight gradient apart starts when its rank gets to it,
+// so its delay is 0.
 std::optional<Times> split_or_whole(const StepGraph& a, const std::vector<PlacedOp>& of_a, const StepGraph& b,
                                     const std::vector<PlacedOp>& of_b, const PlacedOp& own) {
   const CellKind kind = b.kind[own.op];
@@ -224,7 +228,7 @@ std::optional<Times> split_or_whole(const StepGraph& a, const std::vector<Placed
   return Times{a.dur_ns[*whole] * share, kind == CellKind::kInputGrad ? a.delay_ns[*whole] : 0};
 }
 
-// Of what has no counterpart.
+// Sets times of operations without a counterpart.
 void fill_unmatched(const Side& side_a, const Side& side_b, const std::vector<int64_t>& pair_of,
                     const std::vector<bool>& usual_a, DiffMatch& match) {
   const StepGraph& b = side_b.graph;
@@ -264,7 +268,7 @@ DiffMatch match_operations(const StepGraph& a, const StepGraph& b, const Trace& 
   const bool same_recording = a.source == b.source;
   const bool same_shape = a.stage_count == b.stage_count && chunk_count(a) == chunk_count(b);
   DiffMatch match{recorded_times(b), {}, 0, 0, 0};
-  std::vector<uint8_t> exact(b.size());  // written by several threads: no vector<bool>
+  std::vector<uint8_t> exact(b.size());  // not vector<bool>, because several threads write it
   std::vector<std::vector<PlacedOp>> placed_a(a.steps.size());
   parallel_for(a.steps.size(), [&](size_t s) {
     if (usual_a[s]) placed_a[s] = side_a.placed(a.steps[s]);
@@ -279,7 +283,7 @@ DiffMatch match_operations(const StepGraph& a, const StepGraph& b, const Trace& 
     size_t j = 0;
     for (const PlacedOp& own : ops) {
       while (j < others.size() && others[j].place < own.place) ++j;
-      // Of other numbers of stages or chunks a stage holds another part of the model.
+      // With other numbers of stages or chunks, a stage holds another part of the model.
       const bool same_part = same_shape || !by_kind(b.kind[own.op]);
       if (same_part && j < others.size() && others[j].place == own.place) {
         match.a_times.dur_ns[own.op] = a.dur_ns[others[j].op];
@@ -297,7 +301,7 @@ DiffMatch match_operations(const StepGraph& a, const StepGraph& b, const Trace& 
       match.a_times.delay_ns[own.op] = times->delay_ns;
       exact[own.op] = 1;
       ++matched;
-      // Two halves stand for one whole, one whole for two.
+      // Two halves of A stand for one whole of B, or one whole of A for two halves.
       unused -= b.kind[own.op] == CellKind::kBackward ? 2 : b.kind[own.op] == CellKind::kInputGrad ? 1 : 0;
     }
   });

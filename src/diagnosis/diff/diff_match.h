@@ -1,5 +1,5 @@
-// What every operation of run B would have taken in run A: of the operation that has the same place there, else of its
-// like. Part of run_diff.
+// What every operation of run B would have taken in run A: the time of the operation at the same place or, where there
+// is none, of similar ones. Part of run_diff.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,22 @@
 namespace stageline {
 
 struct DiffMatch {
-  OpTimes a_times;             // by operation of B
-  std::vector<bool> is_exact;  // by operation of B
+  OpTimes a_times;             // for each operation of B
+  std::vector<bool> is_exact;  // for each operation of B
   int64_t matched = 0, unmatched = 0, unused = 0;
 };
 
-// `pair_of`: by step of B, the step of A (indexes into StepGraph::steps) that it is compared with, or −1 (its own times
-// stay). `usual_a`: by step of A, whether it counts for means. Operations match by replica, stage, place among the
-// ranks of both, kind (collectives by type), chunk, and micro-batch in the order of labels of the chunk (by order of
-// time where one of the runs does not know micro-batches); equal ones by order. Others take A's mean of (stage, kind,
-// chunk), of (stage, kind), or of the kind, compute then in proportion to the number of virtual stages; a B is an I and
-// a W together, and apart as they are in B. Where one run recorded messages and the other did not, a message's transfer
-// is compared and B's own delay stays: a receive that is posted early is no part of a message that nobody recorded.
-// O(operations · log operations of a step).
+// `pair_of` gives for each step of B the step of A that it is compared with (both index StepGraph::steps), or −1, so
+// that its own times stay. `usual_a` says for each step of A whether it counts in means.
+//
+// Operations match by replica, stage, place among the ranks of both, kind (collectives by type), chunk, and
+// micro-batch. Micro-batches are numbered by the order of their labels within a chunk or, where one of the runs does
+// not know them, by order of time. Operations that are equal in all this match by order. Others take A's mean of
+// (stage, kind, chunk), of (stage, kind), or of the kind; compute times then scale with the number of virtual stages. A
+// B equals an I and a W together, which share a B's time as they do in B.
+//
+// Where only one run recorded messages, a message's transfer is compared and B's own delay stays: a receive that is
+// posted early is not part of a message that nobody recorded. O(operations · log operations of a step).
 DiffMatch match_operations(const StepGraph& a, const StepGraph& b, const Trace& trace_a, const Trace& trace_b,
                            const std::vector<int64_t>& pair_of, const std::vector<bool>& usual_a);
 

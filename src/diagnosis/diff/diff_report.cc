@@ -12,11 +12,12 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostOf = 0.6;  // of the change, to be called what most of it is
+constexpr double kMostOf = 0.6;  // least share of the change that is called most of it
 constexpr size_t kMostTold = 12;
-constexpr double kSameMean = 0.005;    // two means that differ by less are called the same
-constexpr double kLargeChange = 0.05;  // of A's step: worth more steps where these cannot tell it from chance
-constexpr int64_t kManySteps = 20;     // more of them would tell no more
+constexpr double kSameMean = 0.005;  // means that differ by a smaller share are called the same
+// Share of A's step; a change this large that may be chance is worth recording more steps.
+constexpr double kLargeChange = 0.05;
+constexpr int64_t kManySteps = 20;  // with this many steps, recording more would not help
 
 Text kind_words(CellKind kind) {
   const std::string name = "diff.kind." + std::string(kind_code(kind));
@@ -27,8 +28,9 @@ Text stage_words(int32_t stage) {
   return words("diff.stage", Args().set("stage", int64_t{stage}).flag("unknown", stage == kUnknown));
 }
 
-// ", 10.0 ms in A": what A had, or that the mean is the same. Operations of one rank that became longer by 0.2 ms each,
-// 32 in a step, cost it 6.4 ms at most: what costs twice that became longer in few of them, or elsewhere.
+// ", 10.0 ms in A": what A had, or that the mean is the same. If 32 operations of a rank's step became 0.2 ms longer
+// each, they can cost it 6.4 ms; where the effect is more than twice that, the change is in few of them, or comes from
+// elsewhere, and the words say so.
 Text against(const DiffGroup& g) {
   constexpr double kBeyondMean = 2;
   const double longer_ns = g.b_ns - g.a_ns;
@@ -60,7 +62,7 @@ std::string signed_duration(double ns) {
   return (ns < 0 ? "−" : "+") + human_duration(std::abs(ns));
 }
 std::string signed_percent(double share) {
-  if (!std::isfinite(share)) return "";  // of a step that took no time
+  if (!std::isfinite(share)) return "";  // the step took no time
   const std::string text = percent(std::abs(share)), none = percent(0);
   return text == none ? text : (share < 0 ? "−" : "+") + text;
 }
@@ -87,7 +89,7 @@ Text headline(const RunDiff& diff) {
   args.set("share", diff.a.step_ns > 0 ? percent(std::abs(diff.change_ns) / diff.a.step_ns) : "");
   args.flag("slower", diff.change_ns > 0).set("change", signed_duration(diff.change_ns) + noise);
   if (diff.sure) return words("diff.sure", args);
-  // A change as large as this may be one, and nobody should read that there is none.
+  // A change this large may be real, and nobody should read that there is none.
   if (std::abs(diff.change_ns) >= kLargeChange * diff.a.step_ns && diff.a.step_ns > 0)
     return words("diff.perhaps", args.count("steps", diff.independent).flag("few", diff.independent < kManySteps));
   const bool none = std::none_of(diff.groups.begin(), diff.groups.end(), [](const DiffGroup& g) { return g.sure; });
@@ -100,7 +102,7 @@ bool other_size(const RunDiff& diff) {
 }
 
 bool slower_by_more(const RunDiff& diff, double share) {
-  // What a step of A takes with B's micro-batches, which is what the noise is a part of too.
+  // B's step is scaled to A's number of micro-batches, and so is its noise.
   const double scale =
       other_size(diff) ? static_cast<double>(diff.a.micro_batches) / static_cast<double>(diff.b.micro_batches) : 1;
   const double change_ns = diff.b.step_ns * scale - diff.a.step_ns;
@@ -122,7 +124,7 @@ Text per_micro_batch(const RunDiff& diff) {
 Text main_cause(const RunDiff& diff) {
   if (!diff.sure) return {};
   std::map<int32_t, double> by_stage;
-  std::map<int32_t, std::pair<double, double>> totals;  // stage → all its compute with A's times, and with B's
+  std::map<int32_t, std::pair<double, double>> totals;  // stage → all its compute with A's times, and with B's times
   std::map<DiffCause, double> by_cause;
   const DiffGroup* top = nullptr;
   for (const DiffGroup& g : diff.groups) {
@@ -138,8 +140,8 @@ Text main_cause(const RunDiff& diff) {
   const auto most = [&](double ns) { return ns / diff.change_ns >= kMostOf; };
   if (!top) return {};
   if (top->cause == DiffCause::kSchedule && most(top->effect_ns)) return words("diff.cause.schedule");
-  // The stage that paces the pipeline carries most of a change that all have alike: it alone is named where the others
-  // changed by less than half as much.
+  // The stage that paces the pipeline carries most of a change that all stages share. It is named alone only where the
+  // others changed by at most half as much.
   const auto growth = [&](int32_t stage) {
     const auto it = totals.find(stage);
     return it == totals.end() || !(it->second.first > 0) ? 0.0 : it->second.second / it->second.first - 1;
@@ -151,7 +153,7 @@ Text main_cause(const RunDiff& diff) {
   };
   for (const auto& [stage, ns] : by_stage) {
     if (!most(ns) || diff.b.stages < 2 || !stands_out(stage)) continue;
-    // A stage's own: one kind of its work, or all of it; on one rank, or on all.
+    // Says whether one kind of the stage's work changed or all of it, and on one rank or on all.
     std::vector<const DiffGroup*> own;
     for (const DiffGroup& g : diff.groups)
       if (g.cause == DiffCause::kCompute && g.stage == stage && g.sure) own.push_back(&g);
@@ -270,7 +272,7 @@ std::vector<Table> diff_tables(const RunDiff& diff) {
        {"paused", "pauses", kInteger,
         "of launch delays: operations that hold nearly all of what starts became later by, where they are few"},
        {"pause_ns", "of", kDuration, "what their mean start is later by than in A"}});
-  // Rounded rows add up to the rounded change: the rest takes what rounding leaves.
+  // Rounded rows must add up to the rounded change, so the rest takes what rounding leaves.
   int64_t left = whole_ns(diff.change_ns);
   for (const DiffGroup& g : diff.groups) {
     const bool timed = g.cause != DiffCause::kSchedule && g.cause != DiffCause::kMore && g.cause != DiffCause::kRest;

@@ -10,35 +10,35 @@
 
 namespace stageline {
 
-// Lines are clauses without a full stop.
+// The lines below are clauses without a full stop.
 
 // "1f1b · 4 stages × 2 replicas · 8 micro-batches · 20 steps · 512 ms a step".
 Text run_line(const DiffRun& run);
-// "B takes 48.7 ms (9.5 %) longer a step, ± 0.4 ms": or that nothing differs beyond noise.
+// "B takes 48.7 ms (9.5 %) longer a step, ± 0.4 ms", or that nothing differs beyond noise.
 Text headline(const RunDiff& diff);
-// Where steps hold other numbers of micro-batches: the time of one; else empty.
+// The time of one micro-batch, where steps have different numbers of them; otherwise empty.
 Text per_micro_batch(const RunDiff& diff);
-// Whether steps hold other numbers of micro-batches, both known.
+// Whether both runs' numbers of micro-batches are known and differ.
 bool other_size(const RunDiff& diff);
-// B is slower by more than `share` of A's step, beyond noise; where steps hold other numbers of micro-batches, a
-// micro-batch of B is.
+// Whether B is slower by more than `share` of A's step, beyond noise. Where steps have different numbers of
+// micro-batches, times of one micro-batch are compared.
 bool slower_by_more(const RunDiff& diff, double share);
-// What most of the change is: one group, one stage, or one kind of cause; empty where no such thing is.
+// What most of the change is: one group, one stage, or one kind of cause; empty where it is none of these.
 Text main_cause(const RunDiff& diff);
 Text group_line(const RunDiff& diff, const DiffGroup& group);
-// "long-steps": how tables and JSON call it.
+// The name of a cause in tables and JSON, for example "long-steps".
 const char* cause_id(DiffCause cause);
 
-// Groups that text output lists: the first dozen that are sure, the rest with what is not added to it. They add up to
-// change_ns.
+// The groups that text output lists: the first dozen that are sure, then the rest, to which groups that are not listed
+// are added. They add up to change_ns.
 std::vector<DiffGroup> told_groups(const RunDiff& diff);
 
-// "runs" (A and B) and "groups" (all of them, kRest last; effects add up to the change of the mean step).
+// Tables "runs" (A and B) and "groups" (all of them, kRest last; the effects add up to the change of the mean step).
 std::vector<Table> diff_tables(const RunDiff& diff);
 
 // "+48.7 ms", "−3.0 µs".
 std::string signed_duration(double ns);
-// "+9.5 %"; empty where the share is of nothing.
+// "+9.5 %"; empty where the share is not finite.
 std::string signed_percent(double share);
 
 }  // namespace stageline

@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-constexpr double kOrderShare = 0.1;  // of the lists of work, that follow the schedule in one run alone
+constexpr double kOrderShare = 0.1;  // least share of the lists of work that must follow the schedule in one run only
 
 struct Shape {
   Recognition recognition;

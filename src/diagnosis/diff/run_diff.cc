@@ -28,11 +28,11 @@ namespace {
 struct Side {
   const Trace& trace;
   StepGraph graph;
-  std::vector<bool> usual;      // by step of the graph: no outlier
-  std::vector<size_t> steps;    // the usual ones
-  std::vector<double> step_ns;  // theirs
+  std::vector<bool> usual;      // for each step of the graph: it is no outlier
+  std::vector<size_t> steps;    // indexes of the usual steps
+  std::vector<double> step_ns;  // their times
   StepPeriods periods;
-  double long_ns = 0;  // what outliers take beyond the usual steps, a mean over all steps
+  double long_ns = 0;  // what outliers take beyond the usual steps, as a mean over all steps
 };
 
 Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes) {
@@ -62,15 +62,15 @@ Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes) {
   return side;
 }
 
-// Of the mean of what is measured once a step. That every third step is slow, or all from one on, is no chance: only
-// what such a shape leaves is.
+// Standard error of the mean of values that are measured once per step. That every third step is slow, or all from one
+// step on, is no chance; only what such a shape leaves unexplained is.
 double standard_error(const std::vector<double>& values, int64_t independent) {
   const Course course = course_of(values);
   const bool shaped = course.varies() && course.kind != CourseKind::kSome;
   return (shaped ? course.noise : sample_std(values)) / std::sqrt(static_cast<double>(independent));
 }
 
-// Worlds are replayed so many at a time: what they return is kept by pair of steps.
+// Pairs of steps (A's and B's), and mean changes over them.
 class Pairs {
  public:
   Pairs(const Side& a, const Side& b) : b_(b), pair_of_(b.graph.steps.size(), -1) {
@@ -79,10 +79,10 @@ class Pairs {
     independent_ = static_cast<int64_t>(std::min(a.steps.size(), b.steps.size()));
   }
   const std::vector<int64_t>& pair_of() const { return pair_of_; }
-  // Pairs that share no step: what a standard error may count.
+  // Number of pairs that share no step, which is what a standard error may count.
   int64_t independent() const { return independent_; }
 
-  // Mean of to[k] − from[k] over the steps of B that are compared, and its standard error.
+  // Mean of to(s) − from(s) over the compared steps of B, and its standard error.
   template <class From, class To>
   std::pair<double, double> change(const From& from, const To& to) const {
     std::vector<double> changes;
@@ -96,7 +96,7 @@ class Pairs {
   int64_t independent_ = 0;
 };
 
-// What the groups that `merged` names change a step by. `order`: the groups in the order of worlds.
+// How much the groups named by `merged` change a step together. `order` gives the groups in the order of worlds.
 auto merged_effect(const std::vector<uint32_t>& order, const std::vector<bool>& merged, const WorldTimes& summed) {
   return [&](size_t s) {
     double ns = 0;
@@ -106,16 +106,17 @@ auto merged_effect(const std::vector<uint32_t>& order, const std::vector<bool>& 
   };
 }
 
-constexpr double kSureChangeErrors = 3;  // standard errors of the change, beside groups that are sure of themselves
+// Standard errors by which the change must exceed 0 where sure groups make up half of it.
+constexpr double kSureChangeErrors = 3;
 
-// With few steps one pause hides what every cell of a stage says: the change is sure where the groups that are sure go
-// its way and make half of it.
+// With few steps, one pause can hide what every cell of a stage shows. So the change also counts as sure where the
+// groups that are sure have its sign and make up half of it.
 bool groups_are_sure(const RunDiff& diff) {
   double sure_ns = 0;
   for (const DiffGroup& group : diff.groups) sure_ns += group.sure ? group.effect_ns : 0;
   if (!(sure_ns / diff.change_ns >= 0.5)) return false;
-  // That pauses are there is no chance, only how many fall into a step: what they cost scatters, and with it the
-  // change. So it is with a device that is slow in some steps.
+  // That there are pauses is no chance; only their number per step is, so what they cost scatters, and with it the
+  // change. The same holds for a device that is slow in some steps.
   double paused_ns = 0;
   for (const DiffGroup& group : diff.groups)
     paused_ns += group.sure && (group.paused > 0 || group.certain) ? group.effect_ns : 0;
@@ -123,14 +124,14 @@ bool groups_are_sure(const RunDiff& diff) {
   return std::abs(diff.change_ns) >= errors * diff.error_ns;
 }
 
-constexpr double kScattered = 0.25;  // of what delays change, on stages where it is not sure
+constexpr double kScattered = 0.25;  // least share of the delays' change that must be on stages where it is not sure
 
 bool of_stage(const DiffGroup& group) { return group.cause == DiffCause::kDelay && group.type.empty(); }
 
-// Whether the starts that became later, on all stages, are pauses.
+// Whether the delays that were added, on all stages, are pauses.
 struct Pauses {
   bool any = false;
-  // Enough of them, and so long that no cell's own scatter makes them: only how many fall into a step is chance.
+  // They are enough, and so long that no scatter of cells makes them; only their number per step is chance.
   bool certain = false;
 };
 constexpr int64_t kLeastPauses = 3;
@@ -151,9 +152,10 @@ Pauses pauses_of(const StepGraph& g, const std::vector<size_t>& steps, const OpT
   return {all.paused > 0, all.paused >= kLeastPauses && all.pause_ns * computed >= kLongPause * compute_ns};
 }
 
-// By group: delays of stages that are told as one, since much of them is on stages where they are within chance and
-// only together beyond it. A pause hits a stage now and then: hardly one alone has enough of them, and what of pauses
-// is worth telling, `least_pauses_ns` (infinite where they are none), is told with the others.
+// For each group, whether it is one of the stages' delays that are told as one. They are where much of them is on
+// stages on which they are within chance, and only together beyond it. A pause hits a stage only now and then, so that
+// hardly one stage alone has enough of them. What unsure stages hold must reach `least_pauses_ns` or kScattered of all;
+// `least_pauses_ns` is infinite where delays are no pauses.
 template <class Sure, class SureTogether>
 std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<uint32_t>& order, const Pairs& pairs,
                                   const WorldTimes& summed, const Sure& sure, const SureTogether& sure_together,
@@ -179,7 +181,7 @@ std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<ui
   return scattered && sure_together(ns, error_ns) ? merged : none;
 }
 
-// What B's own causes are told of and A's are not: a cause names its operations here too, wherever they ran.
+// Causes that B has and A has not; each names its operations here too, wherever they ran.
 class NewCauses {
  public:
   NewCauses(const CauseList& b, const StepGraph& graph, const Trace& a_trace) : graph_(graph) {
@@ -190,7 +192,7 @@ class NewCauses {
       if (std::none_of(known.begin(), known.end(), [&](const Cause& c) { return is_same(c, cause); }))
         causes_.push_back(&cause);
     }
-    // What differs everywhere says nothing of where else work became longer.
+    // A cause that is everywhere does not say where work became longer, if there are other new causes.
     const bool alone = std::none_of(causes_.begin(), causes_.end(), [](const Cause* c) {
       return !c->told_with_data && (c->kind == CauseKind::kSlowStage || c->kind == CauseKind::kSlowWorker ||
                                     c->kind == CauseKind::kSlowGroup || c->kind == CauseKind::kPosition);
@@ -198,7 +200,7 @@ class NewCauses {
     for (uint32_t i = 0; i < causes_.size(); ++i) {
       const Cause& c = *causes_[i];
       if (c.kind == CauseKind::kPosition && c.stage == kUnknown) by_micro_batch_.emplace(c.micro_batch, i);
-      // Ranks of several stages are told stage by stage, which names them; a replica has all stages.
+      // Groups of ranks are told stage by stage, which names them; but a whole replica has all stages.
       if (c.kind == CauseKind::kSlowGroup && !c.told_with_data && (c.graded || c.whole_replica))
         for (const int32_t part : c.parts) by_part_.emplace(part, i);
       const bool everywhere =
@@ -278,7 +280,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   DiffGroups groups =
       group_operations(b.graph, match.a_times, b.usual, kMostDiffGroups, [&](uint32_t op) { return fresh.of(op); });
 
-  // One world a group: B's times in this group alone.
+  // World g + 1 has B's times in group g only, and A's in all others.
   const size_t count = groups.list.size();
   const auto world = [&](uint32_t op, bool dur_of_b, bool delay_of_b, double& dur, double& delay) {
     dur = dur_of_b ? b.graph.dur_ns[op] : match.a_times.dur_ns[op];
@@ -286,7 +288,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   };
   const WorldTimes alone =
       replay_worlds(b.graph, count + 1, [&](uint32_t op, size_t first, std::span<double> dur, std::span<double> delay) {
-        for (size_t i = 0; i < dur.size(); ++i) {  // world 0 has A's times alone
+        for (size_t i = 0; i < dur.size(); ++i) {  // world 0 has only A's times
           const auto w = first + i;
           world(op, w == groups.of_dur[op] + size_t{1}, w == groups.of_delay[op] + size_t{1}, dur[i], delay[i]);
         }
@@ -300,22 +302,23 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) { return by_itself[x] > by_itself[y]; });
-  std::vector<size_t> place(count + 1, count);  // of a group in that order; ops without a change have none
+  // Position of each group in that order; operations without a change have the last one.
+  std::vector<size_t> place(count + 1, count);
   for (size_t i = 0; i < count; ++i) place[order[i]] = i;
 
-  // Then one after the other: world i has B's times in the groups before place i.
+  // Then group after group: world i has B's times in the groups before position i.
   const WorldTimes summed =
       replay_worlds(b.graph, count + 1, [&](uint32_t op, size_t first, std::span<double> dur, std::span<double> delay) {
         const size_t dur_place = place[groups.of_dur[op]], delay_place = place[groups.of_delay[op]];
         for (size_t i = 0; i < dur.size(); ++i)
           world(op, first + i > dur_place, first + i > delay_place, dur[i], delay[i]);
       });
-  double told = 0, compute_ns = 0, computed = 0;  // the mean compute operation
+  double told = 0, compute_ns = 0, computed = 0;  // compute_ns: of the mean compute operation
   for (const size_t step : b.steps)
     for (uint32_t op = b.graph.steps[step].begin; op < b.graph.steps[step].end; ++op)
       if (is_compute(b.graph.kind[op])) compute_ns += b.graph.dur_ns[op], ++computed;
   compute_ns /= std::max(computed, 1.0);
-  // What B's own causes call a message's is one here too.
+  // Delays that B's own causes blame on a message are named after that link here too.
   const auto name_message = [&](DiffGroup& group) {
     if (group.cause != DiffCause::kDelay || group.stage == kUnknown || !group.type.empty()) return;
     for (const Cause& cause : b_causes.causes)
@@ -323,7 +326,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
           cause.stage == group.stage && group.effect_ns <= 2 * cause.lost_ns)
         group.from_stage = cause.from_stage, group.guessed = cause.guessed;
   };
-  // What a cause of B's is certain of, in some steps alone perhaps, is no chance here.
+  // What a cause of B is certain of is no chance here, even if it is in some steps only.
   const auto is_certain = [&](const DiffGroup& group, uint32_t named) {
     if (group.cause != DiffCause::kCompute || !(group.effect_ns > group.error_ns)) return false;
     return std::any_of(fresh.list().begin(), fresh.list().end(), [&](const Cause* cause) {
@@ -360,7 +363,8 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   };
   const std::vector<bool> merged = delays_together(groups, order, pairs, summed, sure, sure_pauses,
                                                    pauses.any ? least_ns : std::numeric_limits<double>::infinity());
-  // Of the starts of each group of delays (the last: of those told as one), and of messages what they take.
+  // Changes of the starts of each group of delays (the last entry: of those told as one), and of the durations of
+  // messages.
   std::vector<std::vector<double>> changes(count + 1);
   for (const size_t step : b.steps)
     for (uint32_t op = b.graph.steps[step].begin; op < b.graph.steps[step].end; ++op) {
@@ -390,8 +394,8 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
     DiffGroup& told_together = diff.groups.back();
     told_together.sure = sure_pauses(told_together.effect_ns, told_together.error_ns);
   }
-  // Between steps, and in long ones, nothing is replayed: what was recorded is the price.
-  std::map<std::pair<bool, std::string>, std::pair<double, double>> between;  // by sometimes and name: A, B
+  // Time between steps and long steps are not replayed; what was recorded is the price.
+  std::map<std::pair<bool, std::string>, std::pair<double, double>> between;  // by (sometimes, name): A's, B's
   for (const bool of_b : {false, true})
     for (const Cause& cause : between_causes((of_b ? b : a).periods))
       (of_b ? between[{cause.sometimes, cause.name}].second : between[{cause.sometimes, cause.name}].first) +=
@@ -435,7 +439,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
         group.part = longest->part;
         if (group.part != kUnknown) group.rank = b_trace.parts[static_cast<size_t>(group.part)].rank;
       } else if (!b_causes.causes.empty()) {
-        // All of them are long for what the causes tell of the other steps too.
+        // All long steps are long for what the causes tell of the other steps too.
         const Cause& most = *std::max_element(b_causes.causes.begin(), b_causes.causes.end(),
                                               [](const Cause& x, const Cause& y) { return x.lost_ns < y.lost_ns; });
         size_t longest_step = b.graph.steps.size();

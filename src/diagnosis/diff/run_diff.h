@@ -1,13 +1,13 @@
-// Two runs: how much longer a step became, and why, group by group, with a sum that closes.
+// Compares two runs: how much longer a step became, and why, group by group, with parts that add up.
 //
 //   step of A ── the shape of B, with A's times ──▶ schedule and sizes
 //             ── B's times put in, one group after the other, those of most effect first ──▶ stage 2's backward, …
 //             ── what replays do not explain ──▶ rest
 //   step of B
 //
-// Every step of B is paired with one of A, by order; the effect of a group is the mean over the pairs of what the step
-// graph's replay (pipeline/replay/step_graph.h) changes by when the group's times become B's, and its uncertainty the
-// standard error over the pairs. Definitions: docs/howto/diff.md.
+// Every step of B is paired with one of A, by order. A group's effect is how much the replay of the step graph
+// (pipeline/replay/step_graph.h) changes when the group's times become B's, as a mean over the pairs; its uncertainty
+// is the standard error over the pairs. Definitions: docs/howto/diff.md.
 #pragma once
 
 #include "base/result.h"
@@ -16,8 +16,8 @@
 
 namespace stageline {
 
-// Errors: kBadInput when one of the runs has no operations with steps, or clocks that cannot be compared (said with
-// "A" or "B"). O(operations · log operations + operations · groups).
+// Errors: kBadInput when one of the runs ("A" or "B", which the message says) has no operations with steps, or clocks
+// that cannot be compared. O(operations · log operations + operations · groups).
 Result<RunDiff> diff_runs(const Trace& a, const Trace& b);
 
 }  // namespace stageline

@@ -11,8 +11,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kWorthSaying = 0.2;                 // of what is reserved, free in pieces
-constexpr int64_t kWorthBytes = int64_t{256} << 20;  // and so many bytes at least
+constexpr double kWorthSaying = 0.2;                 // least share of the reserved memory that must be free in pieces
+constexpr int64_t kWorthBytes = int64_t{256} << 20;  // least bytes of it
 
 std::string bytes(int64_t count) { return human_bytes(static_cast<double>(count)); }
 
@@ -22,7 +22,7 @@ Text where(const Trace& trace, const Part& part, int32_t device) {
   return words("allocator.where", args.set("device", int64_t{device}));
 }
 
-// The innermost frame outside torch.
+// The innermost frame of a stack that is not torch's.
 std::string frame_of(std::string_view stack) {
   while (!stack.empty()) {
     const size_t end = stack.find(';');
@@ -104,7 +104,7 @@ Findings allocator_findings(const Run& run) {
       out.list.push_back(std::move(f));
     }
   }
-  // Weights only keep the order: a snapshot has no times that could be won back.
+  // Weights only keep the order: a snapshot has no times that a fix could win back.
   for (size_t i = 0; i < out.list.size(); ++i) out.list[i].weight = 1.0 / static_cast<double>(i + 1);
   Args args;
   args.count("snapshots", static_cast<int64_t>(trace.parts.size())).count("devices", devices);

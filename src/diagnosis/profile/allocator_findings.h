@@ -1,4 +1,4 @@
-// What snapshots of PyTorch's allocator say: why memory ran out, and how much of what is held nobody can use.
+// What snapshots of PyTorch's allocator say: why memory ran out, and how much of the held memory nobody can use.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace stageline {
 
-// The trace is of snapshots: its parts hold an allocator's memory and no times of work.
+// Whether the trace is made of snapshots: its parts hold an allocator's memory and no times of work.
 bool has_allocators(const Trace& trace);
 
-// Findings "memory.oom", one a device and reason, and "memory.fragmented". Definitions:
+// Findings "memory.oom", one for each device and reason, and "memory.fragmented". Definitions:
 // docs/analyses/allocator-snapshot.md.
 Findings allocator_findings(const Run& run);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostRanksNamed = 8;
 
-// "2026-11-23 04:21:07.123 UTC": the host's clock.
+// A time of the host's clock: "2026-11-23 04:21:07.123 UTC".
 Text clock_text(int64_t ns) {
   const std::time_t seconds = static_cast<std::time_t>(ns / 1'000'000'000);
   std::tm parts{};
@@ -28,7 +28,7 @@ Text clock_text(int64_t ns) {
   return {stamp, stamp};
 }
 
-// "rank 3", "ranks 3, 4 and 2 more"; with a capital at the start of a sentence.
+// "rank 3", "ranks 3, 4 and 2 more"; `start` begins with a capital, for the start of a sentence.
 Text ranks_text(const std::vector<int32_t>& ranks, bool start = false) {
   std::vector<Text> named;
   for (size_t i = 0; i < std::min(ranks.size(), kMostRanksNamed); ++i)
@@ -136,7 +136,7 @@ Findings flight_findings(const Run& run) {
   Findings out;
   Headline& h = out.headline;
   if (!report.cycle.empty()) out.list.push_back(cycle_finding(report, trace));
-  // One finding a group and kind: what comes after the first follows from it.
+  // One finding for each group and kind: later problems follow from the first one.
   std::set<std::tuple<int32_t, FlightVerdict, int32_t, int32_t>> said;
   int64_t unfinished = 0;
   for (const FlightProblem& problem : report.problems) {
@@ -147,7 +147,7 @@ Findings flight_findings(const Run& run) {
     if (said.insert({problem.group, problem.verdict, problem.src, problem.dst}).second)
       out.list.push_back(finding_of(trace, problem));
   }
-  // Weights only keep the order: a dump has no times that could be won back.
+  // Weights only keep the order: a dump has no times that a fix could win back.
   for (size_t i = 0; i < out.list.size(); ++i) out.list[i].weight = 1.0 / static_cast<double>(i + 1);
   const bool roots = !out.list.empty() && !report.roots.empty() && report.cycle.empty();
   Args args;

@@ -1,4 +1,4 @@
-// What a flight recorder's dumps say: which rank hangs, where, since when; which calls do not fit each other.
+// What dumps of the flight recorder say: which rank hangs, where and since when, and which calls do not fit each other.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace stageline {
 
-// Findings "collective.missing", "collective.mismatch", "collective.stuck" and "collective.cycle", the first of each
-// group and cause; none where all calls fit and are through. Definitions: docs/analyses/flight-recorder.md.
+// Findings "collective.missing", "collective.mismatch", "collective.stuck" and "collective.cycle", the first one for
+// each group and cause; none where all calls fit and have completed. Definitions: docs/analyses/flight-recorder.md.
 Findings flight_findings(const Run& run);
 
 }  // namespace stageline

@@ -12,11 +12,11 @@
 namespace stageline {
 namespace {
 
-constexpr double kLostShare = 0.01;  // of the longest span of a rank
+constexpr double kLostShare = 0.01;  // share of the longest span of a rank
 
 struct LinkCause {
   double lost_ns = 0, worst_ratio = 0;
-  int64_t links = 0, src = 0, dst = 0;  // of the slowest
+  int64_t links = 0, src = 0, dst = 0;  // src and dst: of the slowest link
   std::string link;
 };
 
@@ -24,7 +24,8 @@ struct LinkCause {
 
 void add_link_findings(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out) {
   const TableReader links(tables, "slow-links");
-  std::map<std::pair<std::string, int64_t>, LinkCause> causes;  // by reading, and the rank or the row that it means
+  // key: reading, and the rank or the row that it is about.
+  std::map<std::pair<std::string, int64_t>, LinkCause> causes;
   for (size_t i = 0; i < links.row_count(); ++i) {
     const std::string reading(links.text(i, "reading"));
     const int64_t of = reading.starts_with("source") ? links.integer(i, "src_rank")

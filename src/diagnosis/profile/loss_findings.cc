@@ -13,11 +13,11 @@
 namespace stageline {
 namespace {
 
-// Every program feeds its device, loads its input and now and then waits for a number: that is told where it takes a
-// twentieth. Python and operators between launches are told sooner, and what no healthy step holds soonest.
+// Every program feeds its device, loads its input and now and then waits for a number, so these are told from a
+// twentieth on. Python and operators between launches are told sooner, and what no healthy step has soonest of all.
 constexpr double kUsualShare = 0.05, kWorkShare = 0.03, kFaultShare = 0.02, kContentionShare = 0.03;
-constexpr double kOneRank = 2;  // a rank that loses this many times what the median of the others does is named
-constexpr double kOnce = 0.5;   // one piece that is this much of a loss is told as one
+constexpr double kOneRank = 2;  // a rank that loses this many times the median of the others is named
+constexpr double kOnce = 0.5;   // a piece that is this share of a loss is told as a single event
 constexpr double kMostOf = 0.5;
 
 double least_share(const RankLoss& x) {
@@ -33,13 +33,13 @@ double least_share(const RankLoss& x) {
   }
 }
 
-// The same loss on all ranks.
+// The same loss, joined over all ranks.
 struct JoinedLoss {
   RankLoss worst;  // of the rank that loses most by it
   double worst_share = 0, worst_window_ns = 0;
   int32_t rank = 0;
-  bool one_rank = false;  // far more than the others
-  double share = 0;       // of a step
+  bool one_rank = false;  // that rank loses far more than the others
+  double share = 0;       // share of a step
   double caused_share = 0;
   double recorded_share = 0;
 };
@@ -50,7 +50,7 @@ std::string join_key(const RankLoss& x) {
          "|" + c.op + "|" + c.range + "|" + c.frame + "|" + (x.kind == LossKind::kIdle ? "" : x.what);
 }
 
-// Ranks that meet in collectives wait for the worst of them; others lose what they lose on average.
+// Ranks that meet in collectives wait for the worst of them, so its loss counts; other ranks lose the mean.
 std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& account) {
   std::map<std::string, JoinedLoss> joined;
   std::map<std::string, std::vector<double>> shares;
@@ -73,7 +73,7 @@ std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& 
     std::vector<double>& all = shares[key];
     double sum = 0;
     for (const double share : all) sum += share;
-    all.resize(account.size(), 0);  // ranks without it
+    all.resize(account.size(), 0);  // ranks without this loss count as 0
     std::sort(all.begin(), all.end());
     all.pop_back();
     j.one_rank = !all.empty() && j.worst_share > kOneRank * median_of(all);
@@ -104,13 +104,13 @@ Told told_by(const RankLoss& x) {
   return {"device.idle", "profile.loss.unseen"};
 }
 
-// What helps and is not on already.
+// Adds what would help and is not already in use.
 void advise(const ProfileFacts& f, const RankLoss& loss, Finding& x) {
   if (loss.owner == IdleOwner::kInput)
     add_detail(x, words(f.loader_processes ? "profile.input.more" : "profile.input.processes"));
   if (loss.owner != IdleOwner::kDispatch) return;
   std::vector<Text> means;
-  // The range that torch puts around Optimizer.step() and zero_grad().
+  // This is the range that torch puts around Optimizer.step() and zero_grad().
   if (loss.at.range.starts_with("Optimizer.") && !f.fused_optimizer) means.push_back(words("profile.means.optimizer"));
   if (!f.compiled) means.push_back(words("profile.means.compile"));
   if (!f.graphs) means.push_back(device_graphs(f));
@@ -132,12 +132,13 @@ void say_place(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   add_detail(x, words("profile.loss.rank", args));
 }
 
-// The sentence, and where the loss is.
+// A title: the sentence, and where the loss is.
 Text titled(const char* sentence, const RankLoss& loss) {
   return words("profile.loss.title", Args().set("title", words(sentence)).set("at", loss.at.text()));
 }
 
-// Work in small pieces: the host cannot launch faster, or the devices pause between kernels that do next to nothing.
+// Explains work in small pieces: either the host cannot launch faster, or devices pause between kernels that do nearly
+// nothing.
 void say_short_kernels(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   const RankLoss& loss = j.worst;
   if (loss.owner != IdleOwner::kDispatch || loss.short_kernels == 0 || !(loss.fixed_ns > 0)) return;
@@ -194,7 +195,7 @@ Finding* find(std::vector<Finding>& list, std::string_view id) {
   return it == list.end() ? nullptr : &*it;
 }
 
-// Which findings a line of the bar is told by.
+// Whether a finding is about a line of the bar.
 bool tells(const Finding& x, std::string_view part) {
   struct Pair {
     std::string_view part, id;
@@ -220,7 +221,7 @@ bool tells(const Finding& x, std::string_view part) {
                      [&](const Pair& pair) { return pair.part == part && pair.id == x.id; });
 }
 
-// The largest of a kind over all ranks.
+// The largest loss of a kind over all ranks.
 const RankLoss* largest(const ProfileAccount& account, LossKind kind, std::string_view part = {}) {
   const RankLoss* best = nullptr;
   for (const RankAccount& rank : account)
@@ -253,7 +254,7 @@ void name_exposed(const ProfileAccount& account, LossKind kind, std::string_view
 }  // namespace
 
 void take_account(const ProfileAccount& account, ProfileFacts& f) {
-  // Where launches are not linked nobody knows what a gap waited for.
+  // Where launches are not linked, nobody knows what a gap waited for.
   const bool linked = std::all_of(account.begin(), account.end(), [](const RankAccount& a) { return a.linked; });
   if (account.empty() || !linked || account.size() != f.ranks.size()) return;
   const double comm_ns = f.whole.comm_ns;
@@ -313,7 +314,7 @@ void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std
 void name_culprits(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& out) {
   if (Finding* x = find(out, "comm.exposed")) name_exposed(account, LossKind::kCollective, {}, *x);
   if (Finding* x = find(out, "copies.pageable")) {
-    double exposed = 0;  // what lies under other work costs nothing
+    double exposed = 0;  // what is hidden under other work costs nothing
     for (const RankAccount& rank : account)
       for (const RankLoss& loss : rank.losses)
         if (loss.kind == LossKind::kCopy && loss.what.find("Pageable") != std::string::npos) exposed += loss.price_ns;
@@ -324,13 +325,13 @@ void name_culprits(const ProfileFacts& f, const ProfileAccount& account, std::ve
   }
   if (Finding* x = find(out, "memory.exposed")) {
     name_exposed(account, LossKind::kCopy, {}, *x);
-    // The same copies are one finding, the one that says what is wrong with them.
+    // The same copies make one finding, the one that says what is wrong with them.
     const Finding* pageable = find(out, "copies.pageable");
     if (pageable && pageable->weight > kMostOf * x->weight)
       std::erase_if(out, [](const Finding& y) { return y.id == "memory.exposed"; });
   }
-  // A long step whose cause is known is told by that. The devices' steps end with their last work, so a pause at the
-  // end of a step makes the next one longer.
+  // A long step with a known cause is told by that cause. The devices' steps end with their last work, so a pause at
+  // the end of a step lengthens the next one.
   if (const Finding* step = find(out, "step.outlier")) {
     const auto cause = std::find_if(out.begin(), out.end(), [&](const Finding& x) {
       return x.id != "step.outlier" && x.step && step->step && (*x.step == *step->step || *x.step + 1 == *step->step) &&

@@ -1,4 +1,4 @@
-// What the findings of a profiler trace stand on: sums over ranks, read once from the analyses' tables.
+// The facts that findings of a profiler trace are made of: sums over ranks, read once from the analyses' tables.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace stageline {
 
-// A table with its columns by name; a table or a column that is missing reads as nothing.
+// Reads a table's columns by name; a table or column that is missing reads as empty.
 class TableReader {
  public:
   TableReader(const std::vector<Table>& tables, std::string_view name);
@@ -19,7 +19,7 @@ class TableReader {
   int64_t integer(size_t row, std::string_view column) const;  // 0 when unknown
   double real(size_t row, std::string_view column) const;      // 0 when unknown
   std::string_view text(size_t row, std::string_view column) const;
-  bool has(size_t row, std::string_view column) const;  // known at all
+  bool has(size_t row, std::string_view column) const;  // the value is known
 
  private:
   enum Storage : uint8_t { kInteger, kReal, kText };
@@ -41,13 +41,13 @@ struct IdleCause {
 };
 
 struct ProfileFacts {
-  std::vector<RankFacts> ranks;  // those with device work
+  std::vector<RankFacts> ranks;  // ranks with device work
   RankFacts whole;               // their sum
-  bool splits_other = false;     // the breakdown tells communication and copies apart
+  bool splits_other = false;     // the breakdown has communication and copies apart
   IdleCause host_wait, kernel_wait, other, outside;
-  double recorded_ns = 0;  // device time recorded, with what lies before the first and after the last work
+  double recorded_ns = 0;  // device time recorded, including what lies before the first and after the last work
   bool idle_known = false;
-  bool launches_unknown = false;  // no device work is linked to a call: nobody knows what a gap waited for
+  bool launches_unknown = false;  // no device work is linked to a call, so nobody knows what a gap waited for
   double comm_overlap_ns = 0;
   // Profiler steps. Their lengths are the devices' (device_ns of profiler-steps), the host's only where no device
   // worked.
@@ -64,27 +64,27 @@ struct ProfileFacts {
   double call_ns = 0;
   double pageable_ns = 0;
   std::string pageable_name;
-  // The rank that most waiting is owed to, where collectives could be matched over ranks.
+  // The rank that causes most waiting, where collectives could be matched over ranks.
   bool stragglers_known = false;
   int32_t straggler = 0;
-  double caused_wait_ns = 0;  // of the other ranks, summed
+  double caused_wait_ns = 0;  // summed over the other ranks
   int64_t came_last = 0, collectives = 0;
   double full_queue_share = 0;
   int32_t full_queue_rank = 0;
-  // What is looked at, and what shares are of: the longest rank's span of device work. Without device work the host's
-  // steps, without steps all slices.
+  // The window that shares refer to: the longest rank's span of device work; without device work, the host's steps;
+  // without steps, all slices.
   double window_ns = 0;
-  // Of the accounts of the ranks (rank_losses.h): the sums above are theirs then.
+  // True when the sums above were replaced by those of the ranks' accounts (rank_losses.h).
   bool accounted = false;
-  bool npu = false;  // Ascend's devices: what helps has other names there
-  // What is on already, and need not be advised.
+  bool npu = false;  // Ascend devices, where some remedies have other names
+  // What is in use already and need not be advised.
   bool graphs = false, compiled = false, fused_optimizer = false, loader_processes = false;
   double step_ns = 0;  // mean step, or the whole window where the profile has no steps; 0: not accounted
 };
 
 ProfileFacts profile_facts(const std::vector<Table>& tables);
 
-// What most idle time waits for: host_wait, kernel_wait or other of the facts; nullptr where nobody knows.
+// What most idle time waits for: host_wait, kernel_wait or other of the facts; nullptr where it is not known.
 const IdleCause* main_idle_cause(const ProfileFacts& facts);
 
 // "CUDA graphs", or what the devices have instead.

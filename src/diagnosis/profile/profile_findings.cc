@@ -19,8 +19,8 @@ namespace {
 
 constexpr double kIdleShare = 0.05, kExposedShare = 0.05, kPageableShare = 0.01, kShortWorkShare = 0.3;
 constexpr double kOutsideShare = 0.2, kFullQueueShare = 0.01;
-constexpr double kSlowRankRatio = 1.1;  // computing of a rank against the median of the others
-// The last to arrive at collectives spends the least time in them, for they end together.
+constexpr double kSlowRankRatio = 1.1;  // compute time of a rank to the median of the others
+// The last to arrive at collectives spends the least time in them, because all leave together.
 constexpr double kLateCommRatio = 0.7, kLateShare = 0.05;
 constexpr size_t kMinStepsForOutliers = 4;
 
@@ -40,7 +40,7 @@ void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
   const double idle = share_or_zero(f.whole.idle_ns, f.whole.span_ns);
   if (idle < kIdleShare) return;
   set_note(x, words("profile.note.devices"));
-  // What the title names is what the number says: the cause's own share, as in the bar.
+  // The number belongs to what the title names: the cause's own share, as in the bar.
   const IdleCause* top = main_idle_cause(f);
   x.weight = top ? share_or_zero(top->ns, f.whole.span_ns) : idle;
   x.value = percent(x.weight);
@@ -62,8 +62,8 @@ void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(x));
 }
 
-// Whether most exposed communication is waiting of collectives for late ranks, or messages, nearly all of whose exposed
-// time is a pipeline's bubble.
+// Whether most exposed communication is waiting: collectives that wait for late ranks, or messages, whose exposed time
+// is nearly all a pipeline's bubble.
 bool mostly_waits(const std::vector<Table>& tables) {
   const TableReader ranks(tables, "cluster-time-ranks");
   double waits = 0, exposed = 0;
@@ -111,7 +111,8 @@ void add_pageable(const ProfileFacts& f, std::vector<Finding>& out) {
   if (share < kPageableShare) return;
   Finding x;
   x.id = "copies.pageable";
-  // What lies under other work costs nothing; how much of the exposed copies these are, nobody wrote down.
+  // What is hidden under other work costs nothing. How much of the exposed copies are these was not recorded, so it is
+  // at most all.
   x.weight = std::min(share, share_or_zero(f.whole.exposed_memory_ns, f.whole.span_ns));
   x.value = percent(share);
   set_note(x, words("profile.note.devices"));
@@ -134,7 +135,8 @@ Text reason_for(const ProfileFacts& f, const RankFacts& late) {
   return {};
 }
 
-// Of collectives matched over ranks, who came last; without such a match, the rank that spends least time in them.
+// The rank that came last to most collectives that were matched over ranks; without such a match, the rank that spends
+// least time in them.
 const RankFacts* latest(const ProfileFacts& f, double& waiting_ns) {
   if (f.stragglers_known) {
     const auto it =
@@ -154,12 +156,12 @@ void add_late_rank(const ProfileFacts& f, std::vector<Finding>& out) {
   double waiting = 0;
   const RankFacts* late = latest(f, waiting);
   if (!late) return;
-  // Of the spans of those who wait: the late rank's own may be shorter.
+  // The share is of the waiting ranks' spans; the late rank's own may be shorter.
   const double span = median_of_other_ranks(f, late->rank, [](const RankFacts& r) { return r.span_ns; });
   if (waiting < kLateShare * span) return;
   Finding x;
   x.id = "rank.late";
-  // Waiting that something is computed under costs nothing.
+  // Waiting that is hidden under computation costs nothing.
   const double exposed = median_of_other_ranks(f, late->rank, [](const RankFacts& r) { return r.exposed_comm_ns; });
   x.weight = share_or_zero(std::clamp(exposed - late->exposed_comm_ns, 0.0, waiting), span);
   x.value = percent(x.weight);
@@ -191,7 +193,7 @@ void add_slow_rank(const ProfileFacts& f, std::vector<Finding>& out) {
 
 void add_launch_bound(const ProfileFacts& f, std::vector<Finding>& out) {
   const double share = share_or_zero(static_cast<double>(f.short_work), static_cast<double>(f.launches));
-  // Idle devices are all that fewer launches could fill.
+  // Fewer launches can at most fill the devices' idle time.
   const double at_most = share_or_zero(std::min(f.whole.idle_ns, f.call_ns), f.whole.span_ns);
   if (share < kShortWorkShare || at_most * share < kLeastLoss) return;
   Finding x;
@@ -223,7 +225,7 @@ void add_full_queue(const ProfileFacts& f, std::vector<Finding>& out) {
   if (f.full_queue_share < kFullQueueShare) return;
   Finding x;
   x.id = "queue.full";
-  x.weight = 0;  // the devices are busy meanwhile: it is the host that waits
+  x.weight = 0;  // devices are busy meanwhile; only the host waits
   x.value = percent(f.full_queue_share);
   say(x, "profile.queue", Args().set("rank", int64_t{f.full_queue_rank}));
   out.push_back(std::move(x));
@@ -234,7 +236,7 @@ void add_outside(const ProfileFacts& f, std::vector<Finding>& out) {
   if (share < kOutsideShare) return;
   Finding x;
   x.id = "device.unused";
-  x.weight = 0;  // where a recording begins is a choice
+  x.weight = 0;  // where a recording begins is the user's choice
   x.value = percent(share);
   say(x, "profile.outside", Args().set("time", human_duration(f.outside.ns)).flag("several", f.ranks.size() > 1));
   out.push_back(std::move(x));
@@ -251,8 +253,8 @@ void see_what_is_on(const Trace& trace, ProfileFacts& f) {
   }
 }
 
-// Whether some ranks were recorded days after others had ended: they ran other steps, perhaps of other runs, and none
-// of them can have waited for another.
+// Whether some ranks were recorded long after others had ended. They ran other steps, perhaps of other runs, and cannot
+// have waited for each other.
 bool recorded_apart(const Trace& trace) {
   if (trace.parts.size() < 2 || trace.diagnostics.count("kineto.far_apart") == 0) return false;
   int64_t last_start = INT64_MIN, first_end = INT64_MAX;
@@ -307,8 +309,8 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
   std::stable_sort(list.begin(), list.end(), [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   add_full_queue(facts, list);
   add_outside(facts, list);
-  // Who is late or slow comes before the waiting that follows from it.
-  if (!facts.accounted)  // else all are prices, and stand by them
+  // A rank that is late or slow comes before the waiting that follows from it.
+  if (!facts.accounted)  // with accounts, weights are prices and decide the order
     std::stable_partition(list.begin(), list.end(),
                           [](const Finding& x) { return x.id == "rank.late" || x.id == "rank.slow"; });
   if (facts.accounted) speak_in_time(facts, list);

@@ -1,4 +1,4 @@
-// Findings of profiler traces: headline, the span as a bar, and what to do, read off the analyses' tables.
+// Findings of profiler traces: the headline, the span as a bar, and what to do, read from the analyses' tables.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace stageline {
 
-// `tables` are those of all_tables, in the default mode; what needs a table that is missing is not said. `account`: of
-// the ranks with device work; without, idle time has the causes of the tables and no owners.
-// Definitions and thresholds: docs/analyses/findings.md.
+// `tables` are those of all_tables in the default mode; what needs a missing table is not said. `account` is of the
+// ranks with device work; without it, idle time has the tables' causes and no owners. Definitions and thresholds:
+// docs/analyses/findings.md.
 Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, const ProfileAccount& account = {});
 
 }  // namespace stageline

@@ -11,7 +11,7 @@
 namespace stageline {
 namespace {
 
-constexpr double kNamedShare = 0.01;  // of the span: a part of the loss that is smaller is not worth a sentence
+constexpr double kNamedShare = 0.01;  // share of the span; a smaller part of the loss gets no sentence
 
 void add_span_parts(const ProfileFacts& f, const ProfileAccount& account, Headline& h) {
   const double span = f.whole.span_ns;
@@ -38,7 +38,7 @@ void add_span_parts(const ProfileFacts& f, const ProfileAccount& account, Headli
   }
 }
 
-// "3 steps": of a number above zero.
+// "3 steps", for a number above zero.
 Text counted(std::string_view sentence, size_t count) {
   const Text number{grouped(static_cast<int64_t>(count)), std::to_string(count)};
   return words(sentence, Args().set("count", number).flag("one", count == 1));
@@ -49,7 +49,7 @@ void say(Headline& h, const Text& title, const Text& lead) {
   h.lead_en = lead.en, h.lead_zh = lead.zh;
 }
 
-// Where devices should be seen, and why they may not be.
+// Says where devices should be visible and why they may not be.
 void say_no_devices(const Trace& trace, const Args& window, Headline& h) {
   const Text title = words("profile.title.no_devices", window);
   if (trace.device_family == DeviceFamily::kNpu) {

@@ -8,12 +8,12 @@
 
 namespace stageline {
 
-// Shares are of `f.whole.span_ns`; without ranks that have device work there is no bar. What a cause is to blame for is
-// put before it by profile_findings().
+// Shares are of `f.whole.span_ns`; without ranks that have device work there is no bar. profile_findings() puts the
+// culprit in front of this headline.
 Headline profile_headline(const ProfileFacts& f, const Trace& trace, const ProfileAccount& account);
 
-// A headline over several runs at once is about none of them, and one over part of a file is about that part: it says
-// so.
+// Warns where the trace holds several runs, so that the headline is about none of them, or only a part of a file, so
+// that it is about that part.
 void warn_of_runs(const Trace& trace, Headline& headline);
 
 }  // namespace stageline

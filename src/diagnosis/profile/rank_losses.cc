@@ -15,17 +15,17 @@
 namespace stageline {
 namespace {
 
-// A child that holds this much of its node's time is what the node's time is about.
+// A node's time is about that child which holds this share of it, if one does.
 constexpr double kMostly = 0.7;
 constexpr size_t kMostCandidates = 10;
-// Kernels count as beside communication when most of them is, and as alone when next to nothing is.
+// Kernels count as beside communication when at least half of their time is, and as alone when next to nothing is.
 constexpr double kBeside = 0.5, kAlone = 0.05, kSlowed = 1.15;
 constexpr size_t kFewestTwins = 3;
-constexpr double kSteadyTwins = 1.15;  // a tenth of them may take longer than this times their median
+constexpr double kSteadyTwins = 1.15;  // most that a tenth of the twins may exceed, times their median
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// "train.py(57): load_batch" of the program, not of torch or Python's own library.
+// Whether a frame is of the program ("train.py(57): load_batch"), not of torch or Python's own library.
 bool is_own_frame(std::string_view name) {
   return contains(name, ".py(") && !name.starts_with("torch/") && !contains(name, "/torch/") &&
          !contains(name, "site-packages") && !contains(name, "dist-packages") && !contains(name, "lib/python") &&
@@ -104,7 +104,7 @@ class LossFinder {
 
   // ---- idle time by owner -----------------------------------------------------------------------------------------
 
-  // Of each owner the smallest subtrees of the host's slices that hold most of its time.
+  // Finds for each owner the smallest subtrees of the host's slices that hold most of its idle time.
   void find_idle() {
     std::vector<std::vector<uint32_t>> children(t_.nodes.size());
     for (uint32_t n = 1; n < t_.nodes.size(); ++n) children[t_.nodes[n].parent].push_back(n);
@@ -122,10 +122,10 @@ class LossFinder {
 
   void split(uint32_t node, IdleOwner owner, const std::vector<int64_t>& held,
              const std::vector<std::vector<uint32_t>>& children) {
-    // These are told whole, whatever it is within them.
+    // Idle time of the other owners is told as a whole, whatever it consists of.
     const bool whole = owner != IdleOwner::kBlocked && owner != IdleOwner::kWork && owner != IdleOwner::kUnseen;
     const uint32_t top = node;
-    for (;;) {  // down to where it is, without recursion as long as there is one way
+    for (;;) {  // goes down to where the time is, without recursion while there is a single way
       uint32_t most = kHostRoot;
       for (const uint32_t child : children[node])
         if (most == kHostRoot || held[child] > held[most]) most = child;
@@ -153,7 +153,7 @@ class LossFinder {
   struct Candidate {
     uint32_t named, node;
     IdleOwner owner;
-    std::vector<uint32_t> without;  // subtrees told apart
+    std::vector<uint32_t> without;  // subtrees that are told apart
     int64_t idle_ns;
   };
 
@@ -175,7 +175,7 @@ class LossFinder {
     TakenOut out;
     out.keys.assign(t_.idle_of_key.size(), false);
     const std::vector<bool> in = below(c);
-    double pauses = 0, fixed = 0;  // fewer, longer kernels have none of these pauses
+    double pauses = 0, fixed = 0;  // pauses would go away with fewer, longer kernels
     int64_t longest_end = 0;
     for (uint32_t n = 0; n < t_.nodes.size(); ++n) {
       if (!in[n]) continue;
@@ -198,10 +198,10 @@ class LossFinder {
       });
       if (next != t_.host.end() && next->slice != kNoSliceIndex) x.next = culprit_of(next->node);
     }
-    // Work that could then run earlier beside other work is another gain, and not of this gap.
+    // Work that could then run earlier, beside other work, is another gain and does not belong to this gap.
     x.recorded_ns -= fixed;
     x.price_ns = std::min(won(out) + pauses, x.recorded_ns);
-    // Of what kernels take whatever they do, fused ones save something between nothing and all.
+    // Fused kernels would save between none and all of the fixed time that kernels take whatever they do.
     x.pauses_ns = pauses;
     x.fixed_ns = fixed;
     x.uncertainty_ns = fixed / 2;
@@ -213,7 +213,7 @@ class LossFinder {
   // ---- waits that run the devices dry -----------------------------------------------------------------------------
 
   void find_drains() {
-    std::map<std::string, std::vector<size_t>> by_wait;  // what waits, as rows of `drained`
+    std::map<std::string, std::vector<size_t>> by_wait;  // key: what waits; values: indexes of `drained`
     for (size_t i = 0; i < t_.drained.size(); ++i) {
       const Culprit c = culprit_of(t_.drained[i].wait_node);
       by_wait[c.call + "\n" + c.op + "\n" + c.frame].push_back(i);
@@ -244,8 +244,8 @@ class LossFinder {
   }
 
   // A gap after a wait has two owners: the wait, without which work would have been queued, and what the host did
-  // before it launched again. Told is the one whose absence wins more, with the other beside it; the work itself where
-  // the two are near, for who finds it done faster needs the wait no less.
+  // before it launched again. The one whose absence saves more is told, with the other beside it. Where they are nearly
+  // equal the work is told, because whoever makes the work faster does not need to remove the wait.
   void settle_drains() {
     constexpr double kClearlyMore = 1.15, kNearly = 0.8;
     std::vector<bool> gone(losses_.size(), false);
@@ -264,7 +264,8 @@ class LossFinder {
         best = std::max(best, losses_[k].price_ns);
       }
       if (works.empty()) continue;
-      // Launches are never quick enough for a queue that a wait has emptied: of those two it is the wait.
+      // Launches are never quick enough to refill a queue that a wait has emptied, so of those two the wait is to
+      // blame.
       const bool launches =
           std::all_of(works.begin(), works.end(), [&](size_t k) { return losses_[k].owner == IdleOwner::kDispatch; });
       if (wait.price_ns > (launches ? kNearly : kClearlyMore) * contested) {
@@ -350,7 +351,7 @@ class LossFinder {
       if (item.kernel == KernelClass::kCommunication) comm.push_back({item.start_ns, item.end_ns});
     if (comm.empty()) return;
     const CoveredTime under_comm(union_of(std::move(comm)));
-    // Twins are kernels of one name launched by one place of the program.
+    // Twins are kernels with one name that are launched by one place of the program.
     struct Twins {
       std::vector<double> alone;
       std::vector<size_t> beside;
@@ -394,7 +395,7 @@ class LossFinder {
     x.recorded_ns = slower;
     x.what = short_kernel_name(worst);
     x.price_ns = won(out);
-    // Without that communication at all: moved to where it slows nothing, it may be exposed instead.
+    // Also tries the window without that communication: moved to where it slows nothing, it may become exposed instead.
     std::vector<Interval> slowed;
     for (size_t j = 0; j < t_.device.size(); ++j)
       if (out.device_ns[j] >= 0) slowed.push_back({t_.device[j].start_ns, t_.device[j].end_ns});
@@ -418,7 +419,7 @@ class LossFinder {
   int64_t recorded_ns_ = 0;
   std::vector<Candidate> candidates_;
   std::vector<RankLoss> losses_;
-  std::vector<std::vector<bool>> keys_;  // by loss, while there are only those of idle time
+  std::vector<std::vector<bool>> keys_;  // for each loss, while there are only those of idle time
   std::vector<Drain> drains_;
   std::unique_ptr<PythonStacks> stacks_;
 };
@@ -438,7 +439,7 @@ RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
   a.stream_wait_ns = static_cast<double>(t.stream_wait_ns);
   a.all_idle_ns = static_cast<double>(t.all_idle_ns());
   a.steps = t.step_count;
-  int64_t first = t.start_ns, last = t.end_ns;  // of a file cut off nobody knows what came after
+  int64_t first = t.start_ns, last = t.end_ns;  // after the end of a file that is cut off, nothing is known
   for (size_t i = 0; i < part.slices.size(); ++i) {
     const Category c = trace.categories[part.slices.category_id[i]].kind;
     if (!is_host(c) && !is_device_work(c)) continue;
@@ -483,7 +484,7 @@ std::string Culprit::key() const {
                      : !op.empty()                        ? "op:" + op
                      : !range.empty()                     ? "range:" + range
                                                           : std::string();
-  for (char& c : text)  // keys are parted by these
+  for (char& c : text)  // keys are separated by these
     if (c == ' ' || c == ',' || c == ';' || c == '/') c = '_';
   return text;
 }

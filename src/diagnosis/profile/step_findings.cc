@@ -21,7 +21,7 @@ Finding* find(std::vector<Finding>& list, std::string_view id) {
   return it == list.end() ? nullptr : &*it;
 }
 
-// The mean step by category, summed over ranks; and who loses most to one of them.
+// Times of the mean step by category, summed over ranks, and the rank that loses most to loading.
 struct StepShares {
   double total = 0;
   std::map<std::string, double, std::less<>> by_category;
@@ -51,7 +51,7 @@ StepShares step_shares(const std::vector<Table>& tables) {
   return s;
 }
 
-// The device waits for a host that waits for its input: one cause, said once.
+// The device waits for a host that waits for its input; this is one cause and is told once.
 void tell_idle_from_loading(const ProfileFacts& facts, double loading, std::vector<Finding>& out) {
   Finding* idle = find(out, "device.idle");
   if (!idle || main_idle_cause(facts) != &facts.host_wait) return;
@@ -88,7 +88,7 @@ Waits read_waits(const std::vector<Table>& tables) {
   Waits w;
   const TableReader waits(tables, "waits"), overlap(tables, "overlap");
   for (size_t i = 0; i < waits.row_count(); ++i) {
-    // Sends and receives are a pipeline's, no collectives: what they wait is its bubble.
+    // Sends and receives belong to a pipeline and are no collectives; their waits are its bubble.
     const auto waited = static_cast<double>(waits.integer(i, "synchronizing_ns") - waits.integer(i, "message_wait_ns"));
     w.transfer += static_cast<double>(waits.integer(i, "transfer_ns") - waits.integer(i, "message_transfer_ns"));
     w.waiting += waited;
@@ -107,7 +107,7 @@ void add_waiting(const std::vector<Table>& tables, std::vector<Finding>& out) {
   const double known = w.transfer + w.waiting;
   if (w.by_rank.size() < 2 || known < kMostlyKnown * (known + w.unknown)) return;
   const double share = share_or_zero(w.waiting, known);
-  // What lies under computation costs nothing; of the exposed part, waiting has at most its own length.
+  // What is hidden under computation costs nothing; of the exposed part, waiting is at most its own length.
   const double weight = share_or_zero(std::min(w.waiting, w.exposed), w.step);
   if (share < kMostlyWaiting || weight < kWaitingShare) return;
   if (Finding* late = find(out, "rank.late")) {
@@ -135,20 +135,21 @@ void add_tensor_cores(const TableReader& advice, size_t row, std::vector<Finding
   if (eligible < kEligibleShare) return;
   Finding x;
   x.id = "tensor_cores.unused";
-  x.weight = 0;  // how much faster they would be, no recording says
+  x.weight = 0;  // no recording says how much faster they would be
   x.value = percent(eligible);
   say(x, "profile.tensor_cores");
   out.push_back(std::move(x));
 }
 
-// What most of the peak is, where it was sorted; by guess, so only what is most by far is named.
+// What most of the memory's peak is, where blocks were sorted into classes. The sorting guesses, so only a class that
+// is at least half is named.
 Text largest_class(const std::vector<Table>& tables, int64_t rank) {
   static constexpr const char* kClasses[] = {"activation_bytes", "gradient_bytes", "optimizer_state_bytes",
                                              "parameter_bytes", "temporary_bytes"};
   const TableReader peaks(tables, "memory-category-peaks"), allocated(tables, "memory-peaks");
   for (size_t i = 0; i < peaks.row_count(); ++i) {
     if (peaks.integer(i, "rank") != rank || peaks.text(i, "device") == "CPU") continue;
-    // Blocks whose frees were not recorded pile up: then the sum is above what was ever allocated, and tells nothing.
+    // Blocks whose frees were not recorded pile up; then the sum exceeds what was ever allocated and says nothing.
     bool followed = false;
     for (size_t k = 0; k < allocated.row_count(); ++k)
       followed |= allocated.integer(k, "rank") == rank && allocated.text(k, "device") == peaks.text(i, "device") &&
@@ -169,7 +170,7 @@ Text largest_class(const std::vector<Table>& tables, int64_t rank) {
 void add_full_memory(const std::vector<Table>& tables, double share, int64_t rank, std::vector<Finding>& out) {
   Finding x;
   x.id = "memory.full";
-  x.weight = 0;  // room, not time
+  x.weight = 0;  // about room, not time
   x.value = percent(share);
   say(x, "profile.memory", Args().set("rank", rank).set("most", largest_class(tables, rank)));
   out.push_back(std::move(x));
@@ -178,7 +179,7 @@ void add_full_memory(const std::vector<Table>& tables, double share, int64_t ran
 void add_data_parallel(const TableReader& advice, size_t row, std::vector<Finding>& out) {
   Finding x;
   x.id = "data_parallel.one_process";
-  x.weight = 0;  // whose idle time it is, other findings say
+  x.weight = 0;  // other findings say whose idle time it is
   say(x, "profile.data_parallel", Args().set("rank", advice.integer(row, "rank")));
   out.push_back(std::move(x));
 }
@@ -186,10 +187,10 @@ void add_data_parallel(const TableReader& advice, size_t row, std::vector<Findin
 }  // namespace
 
 void add_step_findings(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out) {
-  if (!facts.accounted) add_input_loading(facts, tables, out);  // else its owner is known, gap by gap
+  if (!facts.accounted) add_input_loading(facts, tables, out);  // with an account, the owner is known gap by gap
   add_waiting(tables, out);
   const TableReader advice(tables, "recommendations");
-  size_t eligible = SIZE_MAX, parallel = SIZE_MAX, full = SIZE_MAX;  // the worst rank speaks for all
+  size_t eligible = SIZE_MAX, parallel = SIZE_MAX, full = SIZE_MAX;  // the worst rank stands for all
   const auto worse = [&](size_t row, size_t best) {
     return best == SIZE_MAX || advice.real(row, "value_share") > advice.real(best, "value_share");
   };
@@ -216,7 +217,7 @@ void add_host_parts(const std::vector<Table>& tables, Headline& h) {
   part("comm", "profile.host.communication", communication);
   part("idle-input", "profile.part.idle-input", loading);
   part("rest", "profile.host.other", std::max(0.0, 1 - communication - operators - loading));
-  // Rows are in order of self device time, else of self host time; there is no device here.
+  // Rows are sorted by self device time, else by self host time; here is no device.
   const TableReader table(tables, "operators");
   size_t longest = SIZE_MAX;
   for (size_t i = 0; i < table.row_count(); ++i)

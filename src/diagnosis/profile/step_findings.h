@@ -1,5 +1,5 @@
-// Findings of profiler traces about steps, input, collectives, tensor cores and memory, read off the tables of the tb-
-// analyses. Part of profile_findings. Definitions and thresholds: docs/analyses/findings.md.
+// Findings of profiler traces about steps, input, collectives, tensor cores and memory, read from the tables of the
+// tb-analyses. Part of profile_findings. Definitions and thresholds: docs/analyses/findings.md.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@
 
 namespace stageline {
 
-// Adds input.loading, comm.waiting, tensor_cores.unused, memory.full and data_parallel.one_process. Findings already in
-// `out` that one of these explains are told so (rank.late, device.idle), or taken out where nothing else is left of
-// them.
+// Adds input.loading, comm.waiting, tensor_cores.unused, memory.full and data_parallel.one_process. Where one of these
+// explains a finding that is already in `out` (rank.late, device.idle), that finding says so, or is removed where
+// nothing else is left of it.
 void add_step_findings(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out);
 
-// Of a run without device work: the host's steps as parts that add up, and its longest operator in the lead.
+// For a run without device work: the host's steps as parts that add up, with its longest operator in the lead.
 void add_host_parts(const std::vector<Table>& tables, Headline& headline);
 
 }  // namespace stageline

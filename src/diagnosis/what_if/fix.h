@@ -1,4 +1,4 @@
-// A fix: a change of the run with its price, the assumption it rests on and how to make it.
+// A fix: a change of the run with its price, the assumption on which the price rests, and how to make the change.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-// The layers of a virtual stage where nobody says any.
+// Layers that each virtual stage is assumed to have when nobody says how many.
 inline constexpr int32_t kAssumedLayers = 8;
 
 struct Fix {
@@ -18,7 +18,7 @@ struct Fix {
   Changes changes;
   Price price;
   Text name, assumes, how;
-  bool bound = false;  // no fix but a bound: nobody can switch jitter off
+  bool bound = false;  // it is only a bound on what fixes may gain: nobody can switch jitter off
 };
 
 }  // namespace stageline

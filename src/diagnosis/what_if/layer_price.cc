@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostQuoted = 16;  // virtual stages: longer layouts are what-if's
+constexpr size_t kMostQuoted = 16;  // most virtual stages whose layout is quoted; longer ones are shown by what-if only
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// A replayed order as cells, for those who draw it.
+// A replayed order as cells, for drawing.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace stageline {
 
-// A cell of a replayed order, from its step's start; of an overlapped pair two.
+// A cell of a replayed order, in time from its step's start; an overlapped pair is two cells.
 struct OrderCell {
   int32_t dp = 0, stage = 0, chunk = 0, micro_batch = 0;
   CellKind kind = CellKind::kForward;
   double start_ns = 0, end_ns = 0;
 };
 
-// The plan's cells of one replica, by rank and place in its order; `start` and `end` by cell of the plan.
-// Tensor-parallel peers do the same: the first speaks for its replica.
+// Adds the plan's cells of one replica, by rank and place in its order; `start` and `end` are indexed by cell of the
+// plan. Tensor-parallel peers do the same work, so the first stands for its replica.
 void add_order_cells(const OrderPlan& plan, int32_t dp, const std::vector<double>& start,
                      const std::vector<double>& end, std::vector<OrderCell>& out);
 

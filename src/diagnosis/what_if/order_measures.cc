@@ -1,4 +1,4 @@
-// What the run's cells usually take, by virtual stage of its schedule, and its messages by link.
+// What the run's cells usually take, for each virtual stage of its schedule, and its messages for each link.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -17,7 +17,7 @@ void OrderModel::measure(const StepGraph& graph) {
     DirectionCost ns = {};
     std::array<int64_t, kDirections> count = {};
   };
-  std::map<int32_t, std::vector<Sum>> replicas;  // by dp, virtual stage
+  std::map<int32_t, std::vector<Sum>> replicas;  // key: dp; index: virtual stage
   double fused_ns = 0, apart_ns[2] = {}, input_ns = 0, weight_ns = 0;
   int64_t fused_count = 0, apart_count[2] = {};
   for (const Pipeline& pipeline : pipelines_) {
@@ -27,20 +27,20 @@ void OrderModel::measure(const StepGraph& graph) {
       const Slot& slot = slots_[pipeline.slots + s];
       const auto stage = static_cast<int32_t>(s / m / v), chunk = static_cast<int32_t>(s / m % v);
       const auto vs = static_cast<size_t>(virtual_stage_of(stage, chunk));
-      // Both ends of two directions have the same layers: the first direction's owner stands for them.
+      // With two directions, both ends have the same layers, so the first direction's owner stands for them.
       if (layout_ != ChunkLayout::kBidirectional || chunk == 0) stages_.owner[vs] = stage;
       for (size_t d = 0; d < kDirections; ++d) {
         if (slot.op[d] == kNoCell) continue;
         const double dur = graph.dur_ns[slot.op[d]];
         const bool fused = d < 2 && slot.fused_with[d];
         if (fused) {
-          fused_ns += dur / 2;  // two halves of one interval
+          fused_ns += dur / 2;  // the two halves share one interval
           ++fused_count;
           continue;
         }
         sums[vs].ns[d] += dur;
         ++sums[vs].count[d];
-        apart_ns[d == 0 ? 0 : 1] += dur;  // a backward that was split is whole again
+        apart_ns[d == 0 ? 0 : 1] += dur;  // a backward that was split counts as a whole one
         if (d < 2) ++apart_count[d];
       }
       if (slot.op[1] != kNoCell && slot.op[2] != kNoCell) {
@@ -62,10 +62,10 @@ void OrderModel::measure(const StepGraph& graph) {
     for (size_t d = 0; d < kDirections; ++d) {
       std::vector<double> means;
       for (const auto& [dp, sums] : replicas) {
-        const auto count = sums[vs].count[d == 2 ? 1 : d];  // weight gradients per backward
+        const auto count = sums[vs].count[d == 2 ? 1 : d];  // weight gradients are divided by the number of backwards
         if (count > 0) means.push_back(sums[vs].ns[d] / static_cast<double>(count));
       }
-      // Of two replicas the faster one: one slow device is no slow stage.
+      // Of two replicas the faster one counts: one slow device does not make a slow stage.
       const auto middle = means.begin() + static_cast<std::ptrdiff_t>(means.empty() ? 0 : (means.size() - 1) / 2);
       if (!means.empty()) std::nth_element(means.begin(), middle, means.end());
       stages_.cost_ns[vs][d] = means.empty() ? 0 : *middle;
@@ -74,7 +74,7 @@ void OrderModel::measure(const StepGraph& graph) {
 
 std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimesView& times) const {
   const auto p = static_cast<size_t>(sizes_.stages);
-  // Numbers of replicas beyond the operations are a damaged source's: they share the last place.
+  // A replica number beyond the number of operations comes from a damaged source; such replicas share the last place.
   const size_t replicas = std::clamp<size_t>(static_cast<size_t>(std::max(1, graph.dp_count)), 1, graph.size() / p + 1);
   std::vector<double> sum(replicas * p * 2, 0);
   std::vector<int64_t> count(sum.size(), 0);
@@ -88,7 +88,7 @@ std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimesV
     double ns = times.dur_ns[op];
     if (graph.group(op) == kNoGroup) {
       ns += times.delay(graph, op);
-    } else {  // the sender may be late; a receive is posted when its rank has time
+    } else {  // the sender may be late; the receive is posted when its rank has time
       const GraphGroup& group = graph.groups[graph.group(op)];
       for (uint32_t other = group.begin; other < group.end; ++other)
         if (graph.kind[other] == CellKind::kSendForward || graph.kind[other] == CellKind::kSendBackward)

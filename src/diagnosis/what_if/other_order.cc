@@ -18,8 +18,9 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostConstant = 0.95;  // of one cell: where it was made faster, its layers keep something
-enum : uint8_t { kF, kB, kI, kW };      // columns of what a plan's slot costs
+// Most of one cell's cost that embedding or head may take: however fast the cell becomes, its layers keep something.
+constexpr double kMostConstant = 0.95;
+enum : uint8_t { kF, kB, kI, kW };  // columns of a plan's slot costs
 
 uint8_t column_of(CellKind kind) {
   switch (kind) {
@@ -32,7 +33,7 @@ uint8_t column_of(CellKind kind) {
 
 size_t direction_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
 
-// Whether a chunk of a micro-batch runs on a rank: of two directions each takes one.
+// Whether a chunk of a micro-batch runs on a rank: with two directions, each micro-batch takes one of the two chunks.
 bool runs_here(const Schedule& schedule, int32_t chunk, int32_t micro_batch) {
   if (schedule.layout != ChunkLayout::kBidirectional) return true;
   return chunk == (micro_batch < schedule.sizes.micro_batches / 2 ? 0 : 1);
@@ -44,8 +45,8 @@ namespace {
 
 Result<OrderPlan> compile(Schedule schedule);
 
-// The schedule with the list that most steps and replicas ran on every stage; nothing where some stage has no whole
-// one, or they cannot run together.
+// The schedule with the most frequent list of every stage; nothing where a stage has no whole list, or where the lists
+// cannot run together.
 std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
   std::vector<const WorkList*> most(schedule.ranks.size(), nullptr);
   const WorkLists work = work_lists(lists);
@@ -79,7 +80,8 @@ std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
 }  // namespace
 
 Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes) {
-  // Checked before the order is made: a forward and a backward for every chunk of every micro-batch.
+  // The size is checked before the order is made: there are a forward and a backward for every chunk of every
+  // micro-batch.
   const double least = 2.0 * sizes.stages * sizes.micro_batches * (name == "dualpipe" ? 1 : sizes.chunks);
   if (least > static_cast<double>(kMostPlanCells))
     return Error{ErrorCode::kLimit,
@@ -107,7 +109,8 @@ Result<OrderPlan> compile(Schedule schedule) {
     return static_cast<size_t>(stage) * static_cast<size_t>(m) + static_cast<size_t>(mb);
   };
   ReplayCosts costs;
-  // A replay asks for the cost of a cell when everything that it waits for has run: the order that plans need.
+  // A replay asks for a cell's cost when everything that the cell waits for has run, which is the order that plans
+  // need.
   costs.cell_ns = [&](int32_t rank, const ScheduleCell& cell) -> int64_t {
     const auto r = static_cast<size_t>(rank);
     const auto index = static_cast<uint32_t>(plan.cells.size());
@@ -221,9 +224,9 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
     first = last;
     const auto step = step_index.find(lists.lists[begin].step);
     if (step == step_index.end()) continue;
-    // Tensor-parallel ranks of a stage: the k-th of every stage make a pipeline.
+    // Where a stage has several tensor-parallel ranks, the k-th ranks of all stages make a pipeline.
     std::fill(peer.begin(), peer.end(), 0);
-    std::map<int32_t, size_t> pipelines;  // by peer: first slot
+    std::map<int32_t, size_t> pipelines;  // key: peer; value: first slot
     const size_t tokens = lists.lists[last - 1].end - lists.lists[begin].begin;
     bool whole = true;
     const size_t slots_before = slots_.size();
@@ -235,7 +238,7 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
       }
       const auto [pipeline, fresh] = pipelines.try_emplace(peer[static_cast<size_t>(list.stage)]++, slots_.size());
       if (fresh) {
-        // A step of few cells does not make a table for many.
+        // A step of few cells must not make a table for many.
         whole = slots_.size() - slots_before + per <= tokens * 4 + 64;
         if (!whole) break;
         slots_.resize(slots_.size() + per);
@@ -344,7 +347,7 @@ class OrderModel::PlanCosts {
     for (size_t s = 0; s < cost.size(); ++s) {
       const size_t rank = s / new_m_ / new_v_, chunk = s / new_m_ % new_v_;
       size_t mb = s % new_m_ % m;
-      if (model_.layout_ == ChunkLayout::kBidirectional)  // within its direction
+      if (model_.layout_ == ChunkLayout::kBidirectional)  // mb stays within its direction
         mb = (s % new_m_) % (new_m_ / 2) % (m / 2) + (s % new_m_ >= new_m_ / 2 ? m / 2 : 0);
       std::array<double, kDirections> ns = {};
       if (same_chunks_) {
@@ -366,7 +369,7 @@ class OrderModel::PlanCosts {
   }
 
  private:
-  struct End {  // what of a rank's cost is embedding or head, which another order may hold elsewhere
+  struct End {  // the part of a rank's cost that is embedding or head, which another rank may hold in another order
     size_t owner = 0;
     DirectionCost ns = {};
   };
@@ -374,7 +377,7 @@ class OrderModel::PlanCosts {
   const OrderPlan& plan_;
   size_t new_v_, new_m_;
   bool same_chunks_;
-  std::vector<End> ends_;  // first and last virtual stage
+  std::vector<End> ends_;  // those of the first and the last virtual stage
 };
 
 std::vector<std::vector<double>> OrderModel::replay(const StepGraph& graph, const OpTimesView& times,

@@ -10,9 +10,9 @@ namespace stageline {
 namespace {
 
 constexpr double kMostWhole =
-    4'503'599'627'370'496;  // 2^52: whole numbers up to here are told exactly, with a bit to spare
+    4'503'599'627'370'496;  // 2^52: whole numbers up to here are exact in a double, with one bit to spare
 
-// Packing and restoring walk the same fields in the same order: each is told to a writer or to a reader.
+// Packing and restoring walk the same fields in the same order; each field is handed to a writer or to a reader.
 class PackWriter {
  public:
   static constexpr bool kReads = false;
@@ -57,7 +57,7 @@ class PackWriter {
     for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
     out += static_cast<char>(value);
   }
-  // Twice the zigzag of a whole number; or 1, and the eight bytes.
+  // A whole number as twice its zigzag code; any other number as 1 and its eight bytes.
   static void put_real(std::string& out, double value) {
     if (std::abs(value) < kMostWhole && value == std::floor(value) && !(value == 0 && std::signbit(value)))
       return put(out, zigzag(static_cast<int64_t>(value)) << 1);
@@ -129,7 +129,7 @@ class PackReader {
     rest_.remove_prefix(own.size());
     return own;
   }
-  // Every value takes a byte or more: a count beyond what is left is none.
+  // Every value takes at least one byte, so a count beyond the remaining bytes is wrong.
   size_t counted(uint64_t count) {
     if (count <= rest_.size()) return static_cast<size_t>(count);
     broken_ = true;
@@ -142,7 +142,7 @@ class PackReader {
 
 }  // namespace
 
-// Of writers every argument is const, of readers none.
+// Every argument is const for writers, and not for readers.
 class PackedModel {
  public:
   template <class Pack, class Model>
@@ -154,7 +154,7 @@ class PackedModel {
     p.column(with.stage);
   }
 
-  // Of a model that is whole.
+  // Computes what is not stored; needs the whole model.
   static void measure(WhatIf& model) {
     model.measure_others();
     model.measure_usual();
@@ -180,7 +180,8 @@ class PackedModel {
     for (auto* column : {&m.fair_ns_, &m.graph_step_ns_, &m.order_step_ns_}) p.column(*column);
   }
 
-  // A link's factor stands at each of its messages: the different ones, and which of them an operation has.
+  // An operation's link factor is stored as the list of different factors and, for each operation, which of them it
+  // has.
   template <class Pack, class Model>
   static void links(Pack& p, Model& m) {
     std::vector<float> different;
@@ -232,7 +233,7 @@ class PackedModel {
     p.column(g.dur_ns);
     p.column(g.delay_ns);
     p.column(g.wait_begin);
-    // What is waited for stands shortly before: its distance is a short number.
+    // Operations wait for others shortly before them, so distances are short numbers.
     std::vector<uint32_t> back;
     if constexpr (!Pack::kReads)
       for (uint32_t op = 0; op < g.size(); ++op)
@@ -240,7 +241,7 @@ class PackedModel {
     p.column(back);
     if constexpr (Pack::kReads) {
       if (g.wait_begin.size() != g.size() + 1 || g.wait_begin.back() != back.size())
-        return;  // not whole: nobody asks it
+        return;  // not whole, so nobody will ask it
       for (uint32_t op = 0; op < g.size(); ++op)
         for (uint32_t w = g.wait_begin[op]; w < std::min<size_t>(g.wait_begin[op + 1], back.size()); ++w)
           g.wait_on.push_back(op - back[w]);

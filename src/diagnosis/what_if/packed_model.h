@@ -1,10 +1,10 @@
-// A what-if model as bytes: what a report carries, so that its page replays the run's steps without the program
-// (src/wasm). Both ends are built of this source, and what a restored model says of any change is what the model said,
-// to the last bit.
+// A what-if model packed into bytes. A report carries it, so that its page can replay the run's steps without the
+// program (src/wasm). Both ends are built from this source, and a restored model answers every question as the original
+// does, to the last bit.
 //
-// Whole numbers are varints, zigzag; of a column each value, or each one's distance to the one before, whichever is
-// shorter. Real numbers are mostly whole nanoseconds: those go the same way, others as eight bytes. What follows from
-// the rest (the same cells of other replicas, the usual duration) is worked out again.
+// Whole numbers are varints in zigzag coding. A column stores its values or their distances from the value before,
+// whichever is shorter. Real numbers are mostly whole nanoseconds and are stored in the same way; others take eight
+// bytes. What can be computed from the rest (the same cells of other replicas, the usual durations) is not stored.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@
 
 namespace stageline {
 
-// A model with what its page may ask for by number: the changes of the fixes that were priced.
+// A model, and what its page may ask for by number: the changes of the fixes that were priced.
 struct AskedModel {
   const WhatIf* model = nullptr;
   std::vector<Changes> fixes;
-  int64_t zero_ns = 0;             // the axis: what cells' times are told from
-  std::vector<int32_t> dp, stage;  // by part; kUnknown
+  int64_t zero_ns = 0;             // time from which the page's axis counts cells' times
+  std::vector<int32_t> dp, stage;  // for each part; kUnknown: none
 };
 
 // O(operations).
@@ -29,10 +29,10 @@ std::string packed_model(const AskedModel& asked);
 
 struct RestoredModel {
   WhatIf model;
-  AskedModel asked;  // its `model` is for the owner to set, once this stands where it stays
+  AskedModel asked;  // the owner sets its `model` once this object stands where it stays
 };
-// nullopt: these are not whole bytes of packed_model(). What the numbers say is not checked: who packed them is
-// trusted.
+// nullopt: these are not the whole bytes of packed_model(). The numbers themselves are not checked, since whoever
+// packed them is trusted.
 std::optional<RestoredModel> restored_model(std::string_view bytes);
 
 }  // namespace stageline

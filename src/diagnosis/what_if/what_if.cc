@@ -46,11 +46,11 @@ Changes combined(const Changes& a, const Changes& b) {
   return both;
 }
 
-// Replaced workers as a table, so that an operation finds its own in one look.
+// Replaced workers stand in a table, so that each operation finds its own at once.
 struct WhatIf::World {
   const Changes* changes = nullptr;
   std::vector<uint8_t> replaced;  // [dp · stages + stage]
-  bool plain = false;             // nothing but the order changes
+  bool plain = false;             // only the order changes
 };
 
 WhatIf::World WhatIf::world_of(const Changes& changes) const {
@@ -70,7 +70,7 @@ WhatIf::World WhatIf::world_of(const Changes& changes) const {
   return world;
 }
 
-// Rule after rule, each over the whole stretch: hardly any world has more than one, and what a rule does not look at is
+// Applies rule after rule to the whole stretch: few worlds have more than one rule, and columns that no rule uses are
 // not read.
 void WhatIf::apply(const World& world, uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) const {
   const auto each = [&](auto&& rule) {
@@ -220,7 +220,7 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
     w.error_.recorded_ns /= count;
     w.error_.graph_ns /= count;
   }
-  // Of steps that are not whole there is no order replay: the error is that of the others.
+  // Steps that are not whole have no order replay, so this error is that of the whole ones.
   w.error_.order_ns = whole > 0 ? w.error_.recorded_ns + (w.error_.order_ns - whole_recorded) / whole : kNaN;
   return w;
 }
@@ -252,7 +252,7 @@ Price WhatIf::price_of(const std::vector<double>& before, const std::vector<doub
   return price;
 }
 
-// The order that a world asks for; of the present schedule where it names none.
+// The order that a world asks for; the present schedule's where the world names none.
 Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
   if (!order_.known())
     return Error{ErrorCode::kUnavailable,
@@ -278,7 +278,7 @@ Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
   return compile_order(name, sizes);
 }
 
-// Step times of another order, in those of as many micro-batches as the run has.
+// Scales step times of another order to the run's number of micro-batches.
 void WhatIf::to_present_size(const OrderPlan& plan, std::vector<double>& step_ns) const {
   const double scale =
       static_cast<double>(order_.sizes().micro_batches) / static_cast<double>(plan.schedule.sizes.micro_batches);
@@ -294,9 +294,9 @@ std::vector<double> WhatIf::order_times(const World& world, const OrderPlan& pla
 
 std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
   std::vector<Price> prices(worlds.size());
-  std::vector<World> kept;  // those that keep the order
+  std::vector<World> kept;  // worlds that keep the order
   std::vector<size_t> index, plain_index;
-  std::vector<OrderPlan> plain;  // of those in which nothing but the order changes
+  std::vector<OrderPlan> plain;  // plans of worlds in which only the order changes
   for (size_t i = 0; i < worlds.size(); ++i) {
     if (!worlds[i].changes_order()) {
       kept.push_back(world_of(worlds[i]));

@@ -1,4 +1,4 @@
-// `stageline what-if`: the user's own changes from text, and the answer as tables.
+// `stageline what-if`: parses the user's own changes and writes the answer as tables.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace stageline {
 
-// "stage=3,kind=F,by=0.9": keys stage, rank, dp, kind, chunk, micro-batch (mb), step, and by=FACTOR or set=TIME
-// (without a unit in milliseconds). Errors: kUsage with the forms.
+// Parses "stage=3,kind=F,by=0.9": keys stage, rank, dp, kind, chunk, micro-batch (mb), step, and by=FACTOR or set=TIME
+// (in milliseconds where it has no unit). Errors: kUsage, which shows the forms.
 Result<CellScale> parse_scale(std::string_view text);
 
-// "what-if-base", "fixes", and with known layers "layers".
+// Tables "what-if-base" and "fixes", and "layers" where layers are known.
 std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list);
 
 }  // namespace stageline

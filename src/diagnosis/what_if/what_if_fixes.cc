@@ -11,18 +11,18 @@
 namespace stageline {
 namespace {
 
-constexpr double kSlowWorker = 1.05, kSlowStage = 1.05;  // of the others' time
-constexpr double kSureWorker = 3;                        // standard errors over steps
+constexpr double kSlowWorker = 1.05, kSlowStage = 1.05;  // least ratio to the others
+constexpr double kSureWorker = 3;                        // standard errors over steps by which a worker must be slow
 constexpr size_t kMostWorkers = 3;
 constexpr double kMoreHeld = 1e-6;
-constexpr size_t kMostParts = 3;   // of a combination
-constexpr size_t kMostSplits = 8;  // that are replayed to find the best
+constexpr size_t kMostParts = 3;   // most fixes in a combination
+constexpr size_t kMostSplits = 8;  // most splits that are replayed to find the best one
 
 struct OrderChoice {
   const char* name;
   int32_t chunks;
 };
-// From the plain ones to those that ask more of a framework.
+// From plain schedules to those that ask more of a framework.
 constexpr OrderChoice kOrders[] = {{"1f1b", 1},           {"eager-1f1b", 1}, {"vpp", 2},  {"vpp", 4},
                                    {"interleaved-zb", 2}, {"zb-h1", 1},      {"zb-v", 2}, {"dualpipe-v", 2}};
 
@@ -66,7 +66,7 @@ class Finder {
   }
 
  private:
-  // In the order that ran, other times.
+  // Fixes that keep the order and change times.
   void times() {
     workers();
     if (model_.whole()) {
@@ -107,7 +107,8 @@ class Finder {
     add("balance", worlds[best], balance_words(list_.layers, splits[best], list_.layers_assumed, model_.layers()));
   }
 
-  // What explain's slow stages are priced with: whole layers may not divide so, and without layers nobody knows.
+  // A bound: the spread that explain uses to price slow stages. Whole layers may not divide that way, and how many
+  // there are may be unknown.
   void spread_evenly(const StageCosts& stages) {
     Changes changes;
     changes.stage_factor.assign(stages.cost_ns.size(), {1, 1, 1});
@@ -121,7 +122,7 @@ class Finder {
     add("even", std::move(changes), even_words(), true);
   }
 
-  // The one stage that stands out most, as the straggler study has it.
+  // A bound for the one stage that stands out most, as in the straggler study.
   void fair_stage() {
     const std::vector<double> loads = rank_loads(model_.order().stages(), model_.order().sizes().stages);
     if (loads.size() < 2) return;
@@ -153,7 +154,7 @@ class Finder {
           order_words(present, lists, order.recognition().lists));
     }
     if (sizes.stages < 2 || order.layout() == ChunkLayout::kBidirectional) return;
-    std::vector<int32_t> held(static_cast<size_t>(sizes.stages), 0);  // layers of a rank
+    std::vector<int32_t> held(static_cast<size_t>(sizes.stages), 0);  // for each rank the number of its layers
     for (size_t s = 0; s < list_.layers.size(); ++s)
       held[static_cast<size_t>(order.stages().owner[s])] += list_.layers[s];
     const int32_t fewest = *std::min_element(held.begin(), held.end());
@@ -215,7 +216,8 @@ class Finder {
     }
   }
 
-  // Of one replica: a stage between the ends whose layers cost more than those of its neighbours.
+  // Finds a slow rank in a run of one replica: a stage between the ends whose layers cost more than those of its
+  // neighbours.
   void slow_rank() {
     const OrderModel& order = model_.order();
     if (!order.known() || order.layout() != ChunkLayout::kLoop || order.sizes().chunks != 1) return;
@@ -224,7 +226,7 @@ class Finder {
     size_t slowest = 0;
     double most = 0;
     for (size_t s = 1; s + 1 < stages; ++s) {
-      // Layers at the ends cost what is usual: the rest of them is embedding and head.
+      // Layers of the end stages are taken to cost what is usual; the rest of these stages is embedding and head.
       const double usual = (load_of(layers.per_layer_ns[s - 1]) + load_of(layers.per_layer_ns[s + 1])) / 2;
       const double ratio = usual > 0 ? load_of(layers.per_layer_ns[s]) / usual : 0;
       if (ratio > most) most = ratio, slowest = s;
@@ -271,8 +273,8 @@ class Finder {
     for (const Fix& fix : list_.fixes)
       if (fix.id == "balance") balance = &fix;
     if (!list_.layers.empty())
-      list_.new_layers = balance ? balanced_ : list_.layers;  // what gains nothing moves nothing
-    // Replicas that differ may gain more from whole layers than from means: then the mean bounds nothing.
+      list_.new_layers = balance ? balanced_ : list_.layers;  // a split that gains nothing moves nothing
+    // Where replicas differ, whole layers may gain more than means do; then the mean is no bound.
     std::erase_if(list_.fixes, [&](const Fix& fix) {
       const bool beaten = fix.bound && fix.id != "jitter" && balance && fix.price.saving_ns < balance->price.saving_ns;
       list_.no_gain += beaten ? 1 : 0;
@@ -282,7 +284,8 @@ class Finder {
       if (fix.id == "even" || fix.id == "fair-stage") add_layout(balance ? &balanced_ : nullptr, fix);
   }
 
-  // The best fix, then with each turn the one that adds most to it: replayed together, for savings do not add up.
+  // Takes the best fix and adds, one at a time, the one that gains most beside it. They are replayed together, since
+  // savings do not add up.
   void combine() {
     std::vector<size_t> singles;
     for (size_t i = options_.own.size(); i < list_.fixes.size(); ++i)
@@ -334,7 +337,8 @@ class Finder {
     return plan && plan->most_held() <= model_.order().present().most_held() + kMoreHeld;
   }
 
-  // Two of one family are one or the other; a replaced worker is many, but once each.
+  // Whether two fixes exclude each other: those of one family do, except that different workers may be replaced
+  // together.
   static bool excludes(const Fix& a, const Fix& b) {
     if (a.id != b.id) return false;
     return a.id != "worker" || a.changes == b.changes || a.changes.replaced.empty();
@@ -343,7 +347,7 @@ class Finder {
   WhatIf& model_;
   const FixOptions& options_;
   FixList list_;
-  std::vector<int32_t> balanced_;  // the best split that was replayed; empty without
+  std::vector<int32_t> balanced_;  // the best split that was replayed; empty: none
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What a run's operations take elsewhere and usually: the numbers that the worlds of what-if are made of.
+// What a run's operations take in other replicas and what they usually take: the numbers that worlds of what-if are
+// made of.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,17 +14,17 @@
 namespace stageline {
 namespace {
 
-// What a device does alone: a faster one does it faster.
+// Kinds of work that a device does alone, so that a faster device does them faster.
 bool works(CellKind kind) { return is_compute(kind) || kind == CellKind::kOptimizer; }
 
-// An operation beside what it is sorted by: a comparison that looked all of it up in the graph would read ten columns
-// in no order, some twenty times for each of the operations of ten thousand ranks.
+// An operation together with its sort keys. A comparison that looked them up in the graph would read ten columns in
+// random order, some twenty times for each operation of ten thousand ranks.
 struct PlacedOp {
   int32_t stage, chunk, micro_batch;
   uint16_t type;
   int32_t dp;
   uint32_t op;
-  bool is_like(const PlacedOp& other) const {  // the same work of another replica, or of the same one
+  bool is_like(const PlacedOp& other) const {  // whether it is the same work, of any replica
     return stage == other.stage && type == other.type && chunk == other.chunk && micro_batch == other.micro_batch;
   }
   bool operator<(const PlacedOp& other) const {
@@ -34,7 +35,7 @@ struct PlacedOp {
 
 }  // namespace
 
-// The same cells of other replicas: same step, stage, type, chunk and micro-batch.
+// Compares cells with the same cells of other replicas: same step, stage, type, chunk and micro-batch.
 void WhatIf::measure_others() {
   others_ns_.assign(graph_->size(), kNaN);
   if (graph_->dp_count < 2) return;
@@ -42,14 +43,14 @@ void WhatIf::measure_others() {
     std::vector<PlacedOp> ops;
     for (uint32_t op = graph_->steps[s].begin; op < graph_->steps[s].end; ++op)
       if (works(graph_->kind[op]) && graph_->stage(op) >= 0 && graph_->dp(op) >= 0)
-        ops.push_back({graph_->stage(op), graph_->chunk[op], graph_->micro_batch[op], graph_->type[op], graph_->dp(op),
-                       op});
+        ops.push_back(
+            {graph_->stage(op), graph_->chunk[op], graph_->micro_batch[op], graph_->type[op], graph_->dp(op), op});
     std::sort(ops.begin(), ops.end());
     for (size_t begin = 0; begin < ops.size();) {
       size_t end = begin;
       double sum = 0;
       for (; end < ops.size() && ops[end].is_like(ops[begin]); ++end) sum += graph_->dur_ns[ops[end].op];
-      for (size_t i = begin; i < end;) {  // one replica: its tensor-parallel ranks leave together
+      for (size_t i = begin; i < end;) {  // a replica's tensor-parallel ranks are left out of its mean together
         size_t last = i;
         double own = 0;
         for (; last < end && ops[last].dp == ops[i].dp; ++last) own += graph_->dur_ns[ops[last].op];
@@ -87,7 +88,7 @@ void WhatIf::measure_usual() {
     if (sum_of[op] && sum_of[op]->count > 0) usual_ns_[op] = sum_of[op]->ns / static_cast<double>(sum_of[op]->count);
 }
 
-// A link is who receives from whom, in one direction; its class is whether both are on one machine.
+// A link is a receiver and a sender in one direction; its class is whether both are on one machine.
 void WhatIf::measure_links(const Trace& trace) {
   struct OneLink {
     double ns = 0;
@@ -98,7 +99,7 @@ void WhatIf::measure_links(const Trace& trace) {
   const auto is_receive = [](CellKind kind) {
     return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward;
   };
-  // Sender and receiver of a message; an end that nobody recorded is the neighbouring stage of the same replica.
+  // The sender and receiver of a message; an end that was not recorded is the neighbouring stage of the same replica.
   std::map<std::pair<int32_t, int32_t>, int32_t> part_of;
   int32_t last_stage = 0;
   for (size_t p = 0; p < trace.parts.size(); ++p) {
@@ -149,8 +150,8 @@ void WhatIf::measure_links(const Trace& trace) {
   for (const OneLink& link : links)
     if (link.count > 0) means[link.across].push_back(link.mean());
   const double median[2] = {median_of(means[0]), median_of(means[1])};
-  // A message that nobody recorded holds what its rank starts late: what those from all of several senders are longer
-  // by is the rank's, and no link's.
+  // A message that nobody recorded includes the delay of a late receiver. If messages from several senders are all
+  // longer, the least excess among them is the receiver's and not a link's.
   struct Receiver {
     int32_t sender = kUnknown;
     bool several = false;

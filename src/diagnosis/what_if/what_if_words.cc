@@ -11,7 +11,7 @@ namespace {
 std::string number(int64_t n) { return std::to_string(n); }
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 
-// Where the frameworks take a schedule.
+// How frameworks are told to use a schedule.
 Text schedule_flags(const std::string& name, int32_t chunks, int32_t layers, int32_t stages, int32_t m) {
   const std::string v = number(chunks);
   const std::string csv = "torch: stageline schedule " + name + " --stages " + number(stages) + " --micro-batches " +
@@ -33,8 +33,8 @@ Text schedule_flags(const std::string& name, int32_t chunks, int32_t layers, int
   return words("fix.torch_csv", Args().set("command", csv));
 }
 
-// "NAME: what it assumes. NAME: …", of every part. A split of the layers is for the present chunks: with another
-// schedule it says what becomes of it instead.
+// "NAME: what it assumes. NAME: …" for every part. A split of the layers is made for the present chunks; with another
+// schedule, a sentence says what becomes of it instead.
 Text named_parts(const std::vector<const Fix*>& parts, Text Fix::* field) {
   const bool other_order =
       std::any_of(parts.begin(), parts.end(), [](const Fix* fix) { return fix->id == "schedule"; });
@@ -47,14 +47,14 @@ Text named_parts(const std::vector<const Fix*>& parts, Text Fix::* field) {
   return joined(all, words("fix.parts.between"));
 }
 
-// A split of the layers as the frameworks take it.
+// A split of the layers in the forms that the frameworks take.
 Text layout_text(const std::vector<int32_t>& split) {
   Args args;
   args.set("megatron", megatron_layout(split)).set("torchtitan", torchtitan_split(split));
   return words("fix.layout", args.set("paddle", paddle_seg_method(split)));
 }
 
-// NAME.name, NAME.assumes and NAME.how.
+// The words NAME.name, NAME.assumes and NAME.how.
 FixWords words_of(const std::string& name, const Args& args = {}) {
   return {words(name + ".name", args), words(name + ".assumes", args), words(name + ".how", args)};
 }

@@ -1,5 +1,5 @@
-// What a fix is called, what its price assumes and how to make it, in English and Chinese. `how` is in the words of the
-// frameworks, the same in both languages where it is a flag.
+// What a fix is called, what its price assumes and how to make it, in both languages. `how` uses the frameworks' own
+// words; where it is a flag it is the same in both.
 #pragma once
 
 #include <string>
@@ -18,9 +18,9 @@ FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_
                        const LayerCosts& costs);
 FixWords even_words();
 FixWords fair_stage_words(int32_t stage, double ratio);
-// `lists` of `of` leave the order.
+// `lists` of `of` lists leave the order.
 FixWords order_words(const std::string& name, int64_t lists, int64_t of);
-// Adds to `how` the split in whole layers that comes nearest, for the frameworks; null: none gains.
+// Adds to `how` the nearest split in whole layers, as frameworks take it; null: no split gains.
 void add_layout(const std::vector<int32_t>* split, Fix& fix);
 FixWords schedule_words(const std::string& name, int32_t chunks, const OrderModel& order, int32_t layers_of_a_rank);
 FixWords micro_batch_words(int32_t now, int32_t then);
