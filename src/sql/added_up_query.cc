@@ -1,12 +1,13 @@
-// Which SELECTs may ask sums (slice_sums.h): read word by word, and given up at the first that is not known to mean the
-// same over sums. What is let pass:
+// Decides which SELECTs may use sums (slice_sums.h). A statement is read word by word, and left as it is at the first
+// word that is not known to mean the same over sums. What is accepted:
 //
 //   SELECT terms FROM slices|kernels [[AS] alias] [WHERE …] [GROUP BY …] [HAVING …] [ORDER BY …] [LIMIT …]
 //     sums        count(*), and count, sum, avg, min, max of a number or of a column that groups can be made by
 //     else        columns that are grouped by, or terms that GROUP BY itself has, in functions of one row and operators
 //     conditions  of such columns any; of numbers and ids "column op whole number" and BETWEEN, joined by AND alone
 //
-// The same statement with its aggregates told over sums is returned; names of its columns stay as they would be.
+// The result is the same statement with its aggregates written over sums; the names of its columns stay what they would
+// be.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -29,7 +30,7 @@ const std::set<std::string, std::less<>>& clauses() {
   static const std::set<std::string, std::less<>> words = {"where", "group", "having", "order", "limit"};
   return words;
 }
-// Of one row's values alone.
+// Functions that use the values of one row only.
 const std::set<std::string, std::less<>>& plain_functions() {
   static const std::set<std::string, std::less<>> names = {
       "ms",    "pretty", "short_name", "round", "coalesce", "ifnull", "nullif",  "abs",    "upper",
@@ -37,15 +38,17 @@ const std::set<std::string, std::less<>>& plain_functions() {
   return names;
 }
 
-struct Range {  // of tokens
+// A range of tokens, [begin, end).
+struct Range {
   size_t begin, end;
 };
-struct Edit {  // of the text
+// A change of the text: [begin, end) is replaced.
+struct Edit {
   size_t begin, end;
   std::string text;
 };
 
-// One SELECT, from its word on; every step is false where it has to be left to SQLite.
+// One SELECT, from that word on. Every step returns false where the SELECT has to be left to SQLite.
 class Block {
  public:
   Block(std::string_view sql, const std::vector<Token>& tokens, Range range, bool is_leg)
@@ -82,7 +85,7 @@ class Block {
       if (spec.column.name == name) return &spec;
     return nullptr;
   }
-  // The column that begins at a token, with or without the table before it; `end`: after it.
+  // The column that begins at token `i`, with or without its table before it; sets `end` to the token after it.
   const SliceColumnSpec* column_at(size_t i, size_t last, size_t& end) const {
     if (i >= last || at(i).kind != Kind::kWord) return nullptr;
     if (i + 2 < last && is(i + 1, ".")) {
@@ -170,7 +173,7 @@ class Block {
     }
     const Token& name = at(item.end - 1);
     if (name.kind != Kind::kWord || keywords().count(name.text)) return false;
-    // A name that hides a column would be told from it by rules of SQLite's that are not told here.
+    // A name that also is a column would be resolved by rules of SQLite that are not followed here.
     size_t after = 0;
     const SliceColumnSpec* same = column_at(item.begin, end, after);
     if (column(name.text) && !(same && after == end && same->column.name == name.text)) return false;
@@ -233,7 +236,7 @@ class Block {
         grouped_.insert(one->column.name);
         continue;
       }
-      // Its columns make groups; nothing is added up in it.
+      // Its columns make the groups; nothing in it is added up.
       reading_groups_ = true;
       const bool fine = named ? walk(term, false) : walk(term, true);
       reading_groups_ = false;
@@ -255,7 +258,7 @@ class Block {
     return walk(range, edit);
   }
 
-  // An expression outside WHERE.
+  // Reads an expression outside WHERE.
   bool walk(Range range, bool edit) {
     for (size_t i = range.begin; i < range.end;) {
       const Token& token = at(i);
@@ -297,7 +300,7 @@ class Block {
     return last;
   }
 
-  // A function that is read as it stands: of one row, or over the rows that come out.
+  // Whether a function may stay as it is: it works on one row, or over the rows of the result.
   bool may_call(size_t i, size_t last) const {
     const size_t close = close_of(i + 1, last);
     if (is_word(close + 1, "over")) return !reading_groups_;
@@ -307,7 +310,7 @@ class Block {
     return parted({i + 2, close}).size() > 1;
   }
 
-  // count(*), sum(dur_ns) …: told over sums.
+  // Whether count(*), sum(dur_ns) … stands here; with `edit` it is rewritten over sums.
   bool is_sum(size_t i, size_t last, size_t& after, bool edit) {
     const std::string& name = at(i).text;
     const size_t close = close_of(i + 1, last);
@@ -351,7 +354,8 @@ class Block {
     return true;
   }
 
-  bool is_whole(size_t& i) const {  // a number or a parameter; moved behind it
+  // Whether a number or a parameter stands at `i`; moves `i` behind it.
+  bool is_whole(size_t& i) const {
     if (is(i, "-")) ++i;
     if (i >= where_->end) return false;
     const Token& token = at(i++);
@@ -406,7 +410,7 @@ class Block {
     return only_and || !any_plain;
   }
 
-  // What SQLite would call a column: the words that stand there.
+  // Names each rewritten column as SQLite would have named it: by the words that stood there.
   void name_sums() {
     for (const Range& item : items_) {
       const Range expression = expression_of(item);
@@ -436,16 +440,16 @@ class Block {
   const std::string_view sql_;
   const std::vector<Token>& tokens_;
   const Range range_;
-  const bool is_leg_;  // of UNION and its like: what orders it orders all of them
+  const bool is_leg_;  // a leg of UNION and the like, where ORDER BY orders all legs
   const std::vector<SliceColumnSpec>* specs_ = nullptr;
   std::string table_, alias_;
   size_t table_token_ = 0;
   bool has_alias_ = false, any_sum_ = false, reading_groups_ = false;
   std::vector<Range> items_;
-  std::map<size_t, size_t> expressions_;  // of items: begin to end, without names
-  std::map<std::string, Range> names_;    // what AS calls an item
+  std::map<size_t, size_t> expressions_;  // of items: from begin to end, without their names
+  std::map<std::string, Range> names_;    // names that AS gives to items
   std::optional<Range> where_, group_, having_, order_, limit_;
-  std::set<std::string> grouped_, terms_;  // columns and other terms of GROUP BY
+  std::set<std::string> grouped_, terms_;  // columns, and other terms, of GROUP BY
   std::set<std::string> keys_, numbers_;
   std::vector<Edit> edits_;
 };
@@ -458,11 +462,11 @@ bool joins_selects(const Token& token) {
 }  // namespace
 
 std::string added_up_query(std::string_view statement) {
-  // Nested calls and SELECTs are looked through once each: what nobody writes by hand is SQLite's.
+  // Nested calls and SELECTs are each searched once; a longer text was not written by hand and is left to SQLite.
   constexpr size_t kMostBytes = 20'000;
   if (statement.size() > kMostBytes) return {};
   const std::vector<Token> tokens = tokens_of(statement);
-  // A table of that name which the statement itself makes.
+  // The statement itself may make a table of that name.
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].kind == Kind::kWord && tokens[i].text == "with") return {};
     if (tokens[i].kind == Kind::kWord && tokens[i].text == "create") return {};

@@ -17,7 +17,7 @@ std::string underscored(std::string_view name) {
   return out;
 }
 
-// Answers of one analysis for a set of options: all its tables as rows, one after the other.
+// All tables of one analysis for one set of options.
 struct AnswerRows : Rows {
   std::vector<Table> tables;
   size_t size() const override { return 0; }
@@ -82,7 +82,7 @@ class AnalysisSource : public TableSource {
     if (names_.size() < analysis_.options.size() + 2) names_.emplace_back(name);
   }
 
-  // What options may give a table that is not among the answers to none: each switch, each choice, each rival.
+  // Options that may add a table which is missing without options: each switch, each choice, each rival.
   Options single_options() const {
     Options out;
     for (const AnalysisOption& option : analysis_.options) {
@@ -102,7 +102,7 @@ class AnalysisSource : public TableSource {
             "it was read as " + data_->trace().format + "; SELECT * FROM tables says what there is"};
   }
 
-  // Of the analysis with these options, name and value by turns.
+  // The table of the analysis with these options (pairs of name and value).
   Result<std::shared_ptr<const Table>> answer(const Options& options) const {
     if (std::string why = this->why(); !why.empty()) return no_answer(std::move(why));
     std::string key = std::string(analysis_.name);
@@ -160,7 +160,7 @@ class AnalysisSource : public TableSource {
       options.emplace_back(names_[i], std::move(value));
     }
     Result<std::shared_ptr<const Table>> table = answer(options);
-    // A table of some options alone takes as given the first that gives it.
+    // A table that exists only with some option takes the first option that gives it.
     for (const Option& option : single_options()) {
       if (table || table.error().code != ErrorCode::kUnavailable) break;
       if (std::any_of(options.begin(), options.end(), [&](const Option& given) { return given.first == option.first; }))
@@ -176,7 +176,8 @@ class AnalysisSource : public TableSource {
     std::string key = name();
     for (const auto& [name, value] : options) key += std::string("\0", 1) + name + "=" + value;
     return data_->made(key, [&]() -> RunData::Made {
-      // Columns as the descriptor has them: options may have added others, and a rival's may be all others.
+      // Columns follow the descriptor: options may have added others, and a rival's table may have entirely different
+      // ones.
       std::vector<int> places;
       for (const SqlColumn& column : columns_)
         if (!options.empty() && !column.is_option) places.push_back((*table)->column_index(column.name));
@@ -187,8 +188,8 @@ class AnalysisSource : public TableSource {
   std::shared_ptr<const RunData> data_;
   const Analysis& analysis_;
   const AnalysisTable& table_;
-  mutable std::vector<SqlColumn> columns_;  // of one connection's, by one thread
-  mutable std::vector<std::string> names_;  // of options, as the analysis calls them
+  mutable std::vector<SqlColumn> columns_;  // of one connection, so used by one thread
+  mutable std::vector<std::string> names_;  // the options' names in the analysis
 };
 
 }  // namespace

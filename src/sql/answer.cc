@@ -37,7 +37,7 @@ bool AnswerTable::row(const std::vector<SqlValue>& values) {
 void AnswerTable::add(Column& column, const SqlValue& value) {
   const bool is_null = value.index() == 0;
   const SqlType type = value.index() == 3 ? SqlType::kText : value.index() == 2 ? SqlType::kReal : SqlType::kInteger;
-  if (!is_null && type > column.type) {  // what came before becomes the wider type
+  if (!is_null && type > column.type) {  // earlier values become the wider type
     if (type == SqlType::kText) {
       for (size_t i = 0; i < rows_; ++i) {
         if (column.valid[i])
@@ -81,7 +81,7 @@ std::string AnswerTable::shown(size_t row, size_t column) const {
   switch (c.type) {
     case SqlType::kInteger: return std::to_string(c.integers[row]);
     case SqlType::kReal: {
-      // Six digits that count, without an exponent where people read none.
+      // Six significant digits, and no exponent for numbers of a usual size.
       const double value = c.reals[row], size = std::abs(value);
       if (!std::isfinite(value) || (size > 0 && (size < 1e-6 || size >= 1e15))) return repr_double(value);
       int decimals = 6;
@@ -179,7 +179,7 @@ std::string answer_text(const AnswerTable& answer, size_t widest, bool colour) {
   const auto cut = [&](std::string text) {
     text = terminal_text(text);
     if (widest == 0 || width_of(text) <= widest) return text;
-    // Letters of several bytes are kept whole: from both ends as many as fit.
+    // Letters of several bytes are kept whole; as many as fit are taken from both ends.
     size_t head = 0, tail = text.size();
     const auto is_inside = [&](size_t at) {
       return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;

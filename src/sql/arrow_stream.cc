@@ -1,12 +1,12 @@
 // Arrow's IPC stream, written by hand: a schema, batches of rows, an end. Each message is a length, a flatbuffer that
-// says what follows, and the columns' own memory.
+// describes what follows, and the columns' own memory.
 //
 //   ffffffff  length  [Message: Schema]
 //   ffffffff  length  [Message: RecordBatch: nodes, places of buffers]  validity, values, validity, offsets, bytes …
 //   ffffffff  00000000
 //
-// Source: https://arrow.apache.org/docs/format/Columnar.html, Message.fbs and Schema.fbs of the same. Flatbuffers are
-// written back to front: what is pointed at stands behind the pointer, and all of it ends up in order.
+// Source: https://arrow.apache.org/docs/format/Columnar.html, with Message.fbs and Schema.fbs of the same project.
+// Flatbuffers are written from back to front, because what is pointed at stands behind the pointer.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little);
 
 class Flatbuffer {
  public:
-  using Place = uint32_t;  // bytes from the end
+  using Place = uint32_t;  // in bytes from the end
 
   Place text(std::string_view text) {
     align(4, text.size() + 1 + 4);
@@ -35,7 +35,7 @@ class Flatbuffer {
     push<uint32_t>(static_cast<uint32_t>(all.size()));
     return place();
   }
-  // A vector of structs of 64-bit numbers, `per` numbers each.
+  // A vector of structs, each of `per` 64-bit numbers.
   Place numbers(const std::vector<int64_t>& all, size_t per) {
     align(4, 8 * all.size() + 4);
     align(8, 8 * all.size());
@@ -44,7 +44,7 @@ class Flatbuffer {
     return place();
   }
 
-  // A table: fields by their numbers in the schema, in any order.
+  // Begins a table; its fields then come with their numbers in the schema, in any order.
   void begin_table() {
     fields_.clear();
     table_end_ = place();
@@ -62,7 +62,7 @@ class Flatbuffer {
   }
   Place end_table() {
     align(4, 4);
-    push<int32_t>(0);  // where the list of fields stands; known below
+    push<int32_t>(0);  // where the list of fields is; filled in below
     const Place table = place();
     for (size_t i = fields_.size(); i > 0; --i)
       push<uint16_t>(fields_[i - 1] == 0 ? uint16_t{0} : static_cast<uint16_t>(table - fields_[i - 1]));
@@ -72,7 +72,7 @@ class Flatbuffer {
     std::memcpy(bytes_.data() + (bytes_.size() - table), &back, sizeof back);
     return table;
   }
-  // The whole, `root` first, padded to 8 bytes in front of nothing: the reader adds the length.
+  // The whole buffer with `root` first, padded to a multiple of 8 bytes; message() puts its length before it.
   std::string finish(Place root) {
     align(8, 4);
     push_offset(root);
@@ -90,7 +90,7 @@ class Flatbuffer {
     push_bytes(raw, sizeof(T));
   }
   void push_offset(Place at) { push<uint32_t>(place() + 4 - at); }
-  // After `coming` more bytes the place is a multiple of `size`.
+  // Pads so that after `coming` more bytes the place is a multiple of `size`.
   void align(size_t size, size_t coming) {
     while ((bytes_.size() + coming) % size != 0) push_bytes("\0", 1);
   }
@@ -104,7 +104,7 @@ class Flatbuffer {
   Place table_end_ = 0;
 };
 
-// Numbers of Message.fbs and Schema.fbs.
+// Numbers defined in Message.fbs and Schema.fbs.
 constexpr int16_t kMetadataV5 = 4;
 constexpr uint8_t kHeaderSchema = 1, kHeaderRecordBatch = 3;
 constexpr uint8_t kTypeInt = 2, kTypeFloat = 3, kTypeUtf8 = 5;

@@ -11,7 +11,7 @@
 namespace stageline::sql {
 namespace {
 
-// SQLite's own functions that neither reach out of the query nor make values of any size; ours.
+// SQLite's functions that do not reach out of the query and make no values of unlimited size, and our own.
 constexpr std::string_view kFunctions[] = {"->",
                                            "->>",
                                            "abs",
@@ -160,7 +160,7 @@ int authorize(void* stopped, int action, const char* first, const char* second, 
       if (!static_cast<Stopped*>(stopped)->adding_up &&
           (same(first, "slices_added_up") || same(first, "kernels_added_up")))
         return refuse(stopped, "no such table: " + what);
-      // SQLite's own pages and statistics say nothing of the run.
+      // SQLite's own pages and statistics say nothing about the run.
       if (sqlite3_strnicmp(what.c_str(), "sqlite_", 7) == 0 && !same(first, "sqlite_master") &&
           !same(first, "sqlite_schema") && !same(first, "sqlite_temp_master") && !same(first, "sqlite_temp_schema"))
         return refuse(stopped, "table " + what + " is SQLite's own");
@@ -172,11 +172,11 @@ int authorize(void* stopped, int action, const char* first, const char* second, 
     case SQLITE_UPDATE:
     case SQLITE_DELETE:
       if (same(database, "temp")) return SQLITE_OK;
-      // What it writes of a temporary table's name.
+      // SQLite records the name of a temporary table there.
       if (same(first, "sqlite_temp_master") || same(first, "sqlite_temp_schema")) return SQLITE_OK;
       if (!same(first, "sqlite_master") && !same(first, "sqlite_schema"))
         return refuse(stopped, what + " is the run itself and cannot be changed");
-      [[fallthrough]];  // the name of a new table
+      [[fallthrough]];  // SQLite records the name of a new table
     case SQLITE_CREATE_TABLE:
     case SQLITE_CREATE_VIEW:
     case SQLITE_CREATE_INDEX:

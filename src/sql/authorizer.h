@@ -1,12 +1,12 @@
-// What a query may do: read, call functions of a list, keep temporary tables and views. Everything else is refused,
-// with words.
+// What a query may do: read, call functions of a list, and keep temporary tables and views. Everything else is refused,
+// and the refusal says why.
 #pragma once
 
 #include <string>
 
 namespace stageline::sql {
 
-// sqlite3_set_authorizer()'s callback; `stopped` (a Stopped) gets why, where it says no.
+// The callback for sqlite3_set_authorizer(). `stopped` is a Stopped, which gets the reason of a refusal.
 int authorize(void* stopped, int action, const char* first, const char* second, const char* database,
               const char* trigger);
 

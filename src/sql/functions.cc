@@ -14,7 +14,7 @@
 namespace stageline::sql {
 namespace {
 
-// Intervals as they come; merged now and then, so that memory is that of the union and a constant.
+// Collects intervals and merges them now and then, so that memory is bounded by the size of their union.
 class Cover {
  public:
   void add(int64_t start, int64_t dur) {
@@ -45,7 +45,7 @@ struct QuantileState {
   double q = 0.5;
 };
 
-// SQLite keeps a pointer's room for an aggregate; what it points at is ours.
+// SQLite reserves room for one pointer per aggregate; what it points at is ours.
 template <class State>
 State* state_of(sqlite3_context* context, bool make) {
   auto** place = static_cast<State**>(sqlite3_aggregate_context(context, make ? sizeof(State*) : 0));
@@ -55,7 +55,7 @@ State* state_of(sqlite3_context* context, bool make) {
   return *place;
 }
 
-// What is thrown must not pass through SQLite's C.
+// Runs `body` and catches what it throws, which must not pass through SQLite's C code.
 template <class Body>
 void guarded(sqlite3_context* context, const Body& body) {
   try {
@@ -110,7 +110,7 @@ void quantile_final(sqlite3_context* context) {
   guarded(context, [&] {
     const std::unique_ptr<QuantileState> state(state_of<QuantileState>(context, false));
     if (!state || state->values.empty()) return sqlite3_result_null(context);
-    // Between two order statistics, both found without sorting the rest.
+    // Interpolates between two order statistics, both found without sorting the rest.
     std::vector<double>& v = state->values;
     const double at = static_cast<double>(v.size() - 1) * state->q;
     const auto low = v.begin() + static_cast<ptrdiff_t>(at);
@@ -124,7 +124,7 @@ void quantile_final(sqlite3_context* context) {
 
 void free_pattern(void* pattern) { delete static_cast<NamePattern*>(pattern); }
 
-// matches(text, expression); SQLite writes "text REGEXP expression" as regexp(expression, text).
+// Answers matches(text, expression). SQLite writes "text REGEXP expression" as regexp(expression, text).
 void match(sqlite3_context* context, sqlite3_value* text, sqlite3_value* expression, int place) {
   guarded(context, [&] {
     if (sqlite3_value_type(text) == SQLITE_NULL || sqlite3_value_type(expression) == SQLITE_NULL)

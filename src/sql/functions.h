@@ -1,12 +1,12 @@
-// SQL functions over a run's columns, beside SQLite's own:
+// SQL functions over a run's columns, besides SQLite's own:
 //
 //   union_ns(start, dur)        aggregate: the time that intervals cover, each nanosecond once
 //   both_ns(start, dur, side)   aggregate: the time that intervals of side 0 and of side 1 both cover
-//   quantile(x, q)              aggregate: linear between order statistics, as numpy has it; median(x) is quantile(x,
-//   0.5) matches(text, expression)   also text REGEXP expression: base/name_pattern.h short_name(name), ms(ns),
-//   pretty(ns)
+//   quantile(x, q)              aggregate: linear between order statistics, as in numpy; median(x) is quantile(x, 0.5)
+//   matches(text, expression)   also written text REGEXP expression; expressions are those of base/name_pattern.h
+//   short_name(name), ms(ns), pretty(ns)
 //
-// An interval whose start or duration is NULL does not count. Aggregates of nothing are NULL.
+// An interval whose start or duration is NULL does not count. Aggregates without values are NULL.
 #pragma once
 
 #include <sqlite3.h>
@@ -22,9 +22,9 @@ struct FunctionHelp {
 };
 const std::vector<FunctionHelp>& function_helps();
 
-// Values that quantile() keeps, 8 B each: more is an error.
+// Most values that quantile() keeps, at 8 bytes each; more are an error.
 inline constexpr size_t kMostQuantileValues = 50'000'000;
 
-int add_functions(sqlite3* db);  // SQLITE_OK, or what went wrong
+int add_functions(sqlite3* db);  // returns SQLITE_OK, or SQLite's code of what went wrong
 
 }  // namespace stageline::sql

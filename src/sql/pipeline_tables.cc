@@ -52,7 +52,7 @@ int64_t cell_number(const RunData& data, size_t row, int column) {
 
 void show_cell(const RunData& data, sqlite3_context* out, size_t row, int column) {
   const Cells& c = data.trace().cells;
-  if (column == 5) return show_text(out, kind_code(c.kind[row]));  // a constant
+  if (column == 5) return show_text(out, kind_code(c.kind[row]));  // kind codes are constants and need no copy
   if (column == 12) return show_text_or_null(out, data.trace().slice_name(c.at(row)));
   show_known(out, cell_number(data, row, column));
 }
@@ -167,7 +167,7 @@ void add_pipeline_tables(const std::shared_ptr<const RunData>& data,
             [number](sqlite3_context* to, size_t row, int column) { show_known(to, number(row, column)); }, number));
       }));
   const auto made_table = [&](const char* name, const char* help, Table (*make)(const RunData&)) {
-    // The columns are those of the table as an empty run has it.
+    // The columns are those that the table has for an empty run.
     static const Trace kEmpty;
     static const auto kNothing =
         std::make_shared<const RunData>(std::make_shared<const Run>(kEmpty), nullptr, std::vector<std::string>());

@@ -15,7 +15,7 @@ int64_t stamp_or_null(const RunData& data, size_t part, bool known, int64_t stam
   return known ? data.time_ns(part, stamp) : kNullInteger;
 }
 
-// Collectives as devices ran them; of ranks whose devices say nothing of theirs as the host called them.
+// Collectives as devices ran them; for ranks whose devices recorded none, as the host called them.
 struct CollectiveRow {
   size_t part;
   const CollectiveFact* fact;
@@ -61,7 +61,7 @@ Table collectives_of(const RunData& data) {
   struct Latest {
     int64_t start_ns = INT64_MIN, ranks = 0;
   };
-  // The name too: groups of sends and receives number each kind by itself.
+  // The name is part of the key because groups of sends and receives number each kind separately.
   std::map<std::tuple<StringId, int64_t, StringId>, Latest> latest;
   const auto key = [](const CollectiveFact& f) { return std::tuple(f.group, f.seq, f.name); };
   const auto start = [&](const CollectiveRow& row) {
@@ -116,7 +116,7 @@ Table lanes_of(const RunData& data) {
   return table;
 }
 
-// The operator that was open on the record's thread, else the innermost slice; kNoSliceIndex: none.
+// The operator that was open on the record's thread, else the innermost open slice; kNoSliceIndex: none was open.
 uint32_t open_at(const RunData& data, size_t p, const MemoryRecord& record) {
   const Part& part = data.trace().parts[p];
   if (record.lane >= part.lanes.size()) return kNoSliceIndex;
@@ -203,14 +203,13 @@ Table marks_of(const RunData& data) {
   return table;
 }
 
-// ---- counters: of a rank and name by time, so that "the last value before t" is found, not searched
-// ----------------------
+// ---- counters: sorted by time within a rank and name, so that "the last value before t" is found by binary search ---
 
 enum CounterColumn : int { kCounterRank, kCounterName, kCounterTime, kCounterValue };
 
 class CounterCursor : public Cursor {
  public:
-  // `sorted`: by part and series, whether its samples are in the order of time.
+  // `sorted` says for each part and series whether its samples are in the order of time.
   CounterCursor(std::shared_ptr<const RunData> data, const std::vector<std::vector<bool>>& sorted)
       : data_(std::move(data)), sorted_(sorted) {}
 
@@ -250,7 +249,7 @@ class CounterCursor : public Cursor {
     }
     backwards_ = mode == 2;
     end_ = count;
-    if (mode != 0 && (stretches_.size() > 1 || !all_sorted)) {  // several by time: sorted together
+    if (mode != 0 && (stretches_.size() > 1 || !all_sorted)) {  // several series by time are sorted together
       for (size_t k = 0; k < stretches_.size(); ++k)
         for (size_t i = stretches_[k].begin; i < stretches_[k].end; ++i) rows_.emplace_back(k, i);
       std::stable_sort(rows_.begin(), rows_.end(), [&](const auto& a, const auto& b) { return time(a) < time(b); });
@@ -298,7 +297,7 @@ class CounterCursor : public Cursor {
   std::shared_ptr<const RunData> data_;
   const std::vector<std::vector<bool>>& sorted_;
   std::vector<Stretch> stretches_;
-  std::vector<std::pair<size_t, size_t>> rows_;  // by time, where there are several stretches
+  std::vector<std::pair<size_t, size_t>> rows_;  // sorted by time; used where there are several stretches
   size_t at_ = 0, end_ = 0, stretch_ = 0, within_ = 0;
   bool backwards_ = false;
 };
@@ -324,7 +323,7 @@ class CounterTable : public TableSource {
     plan.rows = static_cast<int64_t>(rows);
     plan.cost = rows;
     if (plan.order.size() != 1 || plan.order[0].first != kCounterTime) return;
-    // Maps of clocks keep the order within a segment only.
+    // Clock maps keep the order of time only within a segment.
     plan.ordered = !data_->is_mapped();
     plan.mode = plan.ordered ? (plan.order[0].second ? 2 : 1) : 0;
   }

@@ -28,7 +28,7 @@ class RowCursor : public Cursor {
         default: argument = std::string(text_of(p.value));
       }
     }
-    // The same list serves all rows of a join: it is asked for anew only where the arguments differ.
+    // The same list serves all rows of a join; it is made anew only where the arguments differ.
     if (!rows_ || arguments != arguments_) {
       Result<std::shared_ptr<const Rows>> made = make_(arguments);
       if (!made) return std::move(made).error();
@@ -36,7 +36,7 @@ class RowCursor : public Cursor {
       arguments_ = std::move(arguments);
     }
     end_ = rows_->size();
-    if (mode > 0) {  // the value at mode − 1 is looked up
+    if (mode > 0) {  // mode − 1 is the index of the value that is looked up
       const Pushed& key = given[static_cast<size_t>(mode) - 1];
       const std::optional<int64_t> wanted = integer_of(key.value);
       if (!wanted || *wanted == kNullInteger) {
@@ -142,12 +142,12 @@ void plan_rows(const std::vector<SqlColumn>& columns, Plan& plan) {
     if (w.op != SQLITE_INDEX_CONSTRAINT_EQ || w.column < 0) continue;
     const SqlColumn& column = columns[static_cast<size_t>(w.column)];
     if (column.is_option) {
-      // An argument that is the value of another table's row: that one has to be read first.
+      // The argument comes from a row of another table, so that table must be read first.
       if (!w.usable) plan.impossible = true;
       w.taken = w.exact = w.usable;
       continue;
     }
-    // An id finds one row, a rank or step many.
+    // An id finds one row, while a rank or step finds many.
     const bool better = !key || (columns[static_cast<size_t>(key->column)].name != "id" && column.name == "id");
     if (w.usable && column.type == SqlType::kInteger && better) key = &w;
   }

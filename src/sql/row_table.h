@@ -1,5 +1,6 @@
-// Tables whose rows stand in a list: cells, steps, answers of analyses. "column = value" on whole numbers is looked up,
-// by an order of the rows that is made when it is first asked for (4 B a row), so joins over them take no pass each.
+// Tables whose rows stand in a list: cells, steps, answers of analyses. For "column = value" on whole numbers an order
+// of the rows by that column is made when first asked for (4 bytes a row), so that joins do not pass over the whole
+// list.
 #pragma once
 
 #include <functional>
@@ -20,10 +21,10 @@ class Rows {
   virtual ~Rows() = default;
   virtual size_t size() const = 0;
   virtual void show(sqlite3_context* out, size_t row, int column) const = 0;
-  // Of kInteger columns; kNullInteger: unknown.
+  // The value of a kInteger column; kNullInteger: unknown.
   virtual int64_t integer(size_t row, int column) const = 0;
 
-  // The rows whose `column` is `value`, ascending: [first, second) of the list.
+  // The rows whose `column` equals `value`: entries [begin, end) of `list`, ascending.
   struct Found {
     const std::vector<uint32_t>* list;
     size_t begin, end;
@@ -32,18 +33,18 @@ class Rows {
 
  private:
   mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<std::vector<uint32_t>>> orders_;  // by column
+  mutable std::vector<std::unique_ptr<std::vector<uint32_t>>> orders_;  // for each column
 };
 
-// An argument of a table-valued function, or an option of an analysis: nothing, a whole number or a text.
+// An argument of a table-valued function, or an option of an analysis: not given, a whole number, or a text.
 using Argument = std::variant<std::monostate, int64_t, std::string>;
-std::string argument_text(const Argument& argument);  // "" for none
+std::string argument_text(const Argument& argument);  // "" where it is not given
 
 class RowTable : public TableSource {
  public:
-  // Errors stop the query.
+  // Makes the rows; an error stops the query.
   using Make = std::function<Result<std::shared_ptr<const Rows>>(const std::vector<Argument>& arguments)>;
-  // The arguments are the columns that are options, in their order.
+  // `make` gets as arguments the values of the columns that are options, in their order.
   RowTable(std::string name, std::string help, std::vector<SqlColumn> columns, Make make);
   Result<std::vector<SqlColumn>> columns() const override { return columns_; }
   void plan(Plan& plan) const override;
@@ -54,11 +55,11 @@ class RowTable : public TableSource {
   Make make_;
 };
 
-// What both kinds of list tables plan.
+// The plan of both kinds of list tables.
 void plan_rows(const std::vector<SqlColumn>& columns, Plan& plan);
 std::unique_ptr<Cursor> row_cursor(const std::vector<SqlColumn>& columns, RowTable::Make make);
 
-// Rows [0, size) whose values two functions give.
+// Rows [0, size) whose values are given by two functions.
 class MadeRows : public Rows {
  public:
   using Show = std::function<void(sqlite3_context* out, size_t row, int column)>;
@@ -75,8 +76,8 @@ class MadeRows : public Rows {
   Integer integer_;
 };
 
-// A Table as rows. `columns`: those of SQL by those of the table, −1: it is not there, and asking for it is an error.
-// Empty: as they stand.
+// A Table as rows. `columns` gives for each SQL column its index in the table; −1 means that it is missing, and reading
+// it is an error. Empty: the table's own columns in their order.
 std::shared_ptr<const Rows> table_rows(Table table, std::vector<int> columns = {});
 std::vector<SqlColumn> columns_of(const Table& table);
 

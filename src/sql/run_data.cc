@@ -24,7 +24,7 @@ RunData::RunData(std::shared_ptr<const Run> run, std::shared_ptr<const void> own
       if (lane.begin < lane.end)
         first[p] = std::min(first[p], t.common_ns(static_cast<int32_t>(p), t.parts[p].slices.start_ns[lane.begin]));
   }
-  // A run of cells alone, or ranks without slices: their first cell.
+  // In a run of cells only, and for ranks without slices, the first cell counts.
   for (size_t i = 0; i < t.cells.size(); ++i) {
     const auto p = static_cast<size_t>(t.cells.part[i]);
     if (t.parts[p].slices.size() == 0) first[p] = std::min(first[p], t.common_ns(t.cells.part[i], t.cells.start_ns[i]));
@@ -88,7 +88,7 @@ const RunData::Bounds& RunData::bounds(size_t part) const {
 
 size_t RunData::lane_of(size_t part, size_t slice) const {
   const std::vector<Lane>& lanes = trace().parts[part].lanes;
-  size_t lane = 0;  // lanes stand one after the other
+  size_t lane = 0;  // lanes stand one after another
   for (size_t left = lanes.size(); left > 0;) {
     const size_t half = left / 2;
     if (lanes[lane + half].end <= slice) {
@@ -105,7 +105,8 @@ uint32_t RunData::enclosing(size_t part, size_t slice) const {
   const Part& p = trace().parts[part];
   if (p.slices.parent.empty()) return kNoSliceIndex;
   const uint32_t parent = p.slices.parent[slice];
-  if (parent == kNoSliceIndex || is_device(part, slice)) return kNoSliceIndex;  // of device work it is its operator
+  // The parent of device work is its operator.
+  if (parent == kNoSliceIndex || is_device(part, slice)) return kNoSliceIndex;
   const Lane& lane = p.lanes[lane_of(part, slice)];
   return parent >= lane.begin && parent < lane.end ? parent : kNoSliceIndex;
 }
@@ -125,7 +126,7 @@ RunData::Made RunData::made(const std::string& key, const std::function<Made()>&
   std::shared_ptr<Slot> slot;
   {
     const std::lock_guard lock(mutex_);
-    // Answers to ever other options would add up; what nobody reads just now is made again when it is asked.
+    // Answers to ever new options would pile up; one that nobody is reading is made again when it is asked for.
     if (slots_.size() >= kMostMade) std::erase_if(slots_, [](const auto& one) { return one.second.use_count() == 1; });
     std::shared_ptr<Slot>& known = slots_[key];
     if (!known) known = std::make_shared<Slot>();

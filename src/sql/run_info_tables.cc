@@ -1,4 +1,4 @@
-// Tables of the run as a whole: ranks, findings, flaws, and what it says of itself.
+// Tables of the run as a whole: ranks, findings, flaws, and facts about the run.
 #include <cmath>
 
 #include "base/number.h"

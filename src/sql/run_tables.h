@@ -9,14 +9,14 @@
 
 namespace stageline::sql {
 
-// Each of its part of the list; the whole list is that of sql/tables.h.
+// Each function adds its part of the list; sql/tables.h has the whole list.
 void add_pipeline_tables(const std::shared_ptr<const RunData>& data,
                          std::vector<std::shared_ptr<const TableSource>>& out);
 void add_profile_tables(const std::shared_ptr<const RunData>& data,
                         std::vector<std::shared_ptr<const TableSource>>& out);
 void add_run_tables(const std::shared_ptr<const RunData>& data, std::vector<std::shared_ptr<const TableSource>>& out);
 
-// A list table whose rows are made once for the run.
+// A list table whose rows are made once per run.
 std::shared_ptr<const TableSource> made_once(const std::shared_ptr<const RunData>& data, const char* name,
                                              const char* help, std::vector<SqlColumn> columns,
                                              std::function<RunData::Made()> make);

@@ -16,17 +16,17 @@ namespace {
 constexpr size_t kMostSqlBytes = 1'000'000;
 constexpr int kStepsBetweenLooks = 10'000;
 
-// The word before `end` in a message: "no such column: durns" → "durns".
+// The word after `what` in a message: "no such column: durns" → "durns".
 std::string word_after(std::string_view message, std::string_view what) {
   const size_t at = message.find(what);
   if (at == std::string_view::npos) return {};
   std::string_view word = message.substr(at + what.size());
   std::string name(trim(word.substr(0, word.find(' '))));
-  std::erase(name, '"');  // newer versions of SQLite quote what was quoted
+  std::erase(name, '"');  // newer versions of SQLite keep the quotes
   return name;
 }
 
-// What a wrong name may have meant: near in letters, else those that share its beginning or hold it.
+// What a wrong name may have meant: the nearest known name, else those that share its first letters or contain it.
 std::string meant(std::string_view word, const std::vector<std::string>& known) {
   const std::string near = nearest(word, known);
   if (!near.empty()) return "did you mean " + near + "?";
@@ -82,7 +82,7 @@ SqlValue value_of(sqlite3_stmt* statement, int column, std::string& blob) {
     }
     default: {
       const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
-      if (!text) return std::monostate();  // no memory for it: the next step says so
+      if (!text) return std::monostate();  // no memory for it; the next step reports that
       return std::string_view(text, static_cast<size_t>(sqlite3_column_bytes(statement, column)));
     }
   }
@@ -90,7 +90,8 @@ SqlValue value_of(sqlite3_stmt* statement, int column, std::string& blob) {
 
 }  // namespace
 
-// Looked at every so many steps of SQLite, and from within what the tables work out.
+// Decides whether a query stops. It is asked every kStepsBetweenLooks steps of SQLite, and from within the tables'
+// work.
 struct Session::Watch {
   const Limits& limits;
   std::chrono::steady_clock::time_point until;
@@ -133,7 +134,7 @@ std::string unit_of(std::string_view column) {
 std::vector<std::string_view> statements_of(std::string_view text) {
   std::vector<std::string_view> out;
   size_t begin = 0;
-  bool any = false;  // something else than blanks and comments
+  bool any = false;  // there is something other than blanks and comments
   const auto end_at = [&](size_t end) {
     if (any) out.push_back(text.substr(begin, end - begin));
     begin = end + 1;
@@ -146,7 +147,7 @@ std::vector<std::string_view> statements_of(std::string_view text) {
     } else if (c == '\'' || c == '"' || c == '`' || c == '[') {
       any = true;
       const size_t close = text.find(c == '[' ? ']' : c, i + 1);
-      i = close == std::string_view::npos ? text.size() : close;  // a doubled quote is two texts beside each other
+      i = close == std::string_view::npos ? text.size() : close;  // a doubled quote reads as two adjacent texts
     } else if (c == '-' && text.substr(i, 2) == "--") {
       const size_t close = text.find('\n', i);
       i = close == std::string_view::npos ? text.size() : close;
@@ -180,8 +181,8 @@ Status Session::start() {
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX,
                       nullptr) != SQLITE_OK)
     return failed("open a database in memory");
-  // Sorting in memory is a linked list there and 2.5 to 3 times as slow as its runs in temporary files, which have no
-  // name any more while they are open; 32 MiB of them stay in memory.
+  // SQLite sorts in memory with a linked list, which is 2.5 to 3 times as slow as its sorted runs in temporary files.
+  // These have no name any more while they are open; 32 MiB of them are cached in memory.
   if (sqlite3_exec(db_, "PRAGMA temp_store = file; PRAGMA cache_size = -32768;", nullptr, nullptr, nullptr) !=
       SQLITE_OK)
     return failed("be set up");
@@ -189,7 +190,7 @@ Status Session::start() {
   sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, nullptr);
   sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-  sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);  // "a b" is a name, never a text
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);  // "a b" is always a name, never a text
   sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);
   const std::pair<int, int> limits[] = {{SQLITE_LIMIT_SQL_LENGTH, static_cast<int>(kMostSqlBytes)},
                                         {SQLITE_LIMIT_LENGTH, 64 << 20},
@@ -232,7 +233,7 @@ std::string Session::hint_for(std::string_view message, std::string_view text) c
   if (std::string name = word_after(message, "no such column: "); !name.empty()) {
     if (const size_t dot = name.rfind('.'); dot != std::string::npos) name.erase(0, dot + 1);
     std::vector<std::string> names;
-    std::string asked;  // the tables that the text names
+    std::string asked;  // the last table that the text names
     for (const auto& source : sources_) {
       if (!names_word(text, source->name())) continue;
       asked = source->name();
@@ -254,16 +255,16 @@ std::string Session::hint_for(std::string_view message, std::string_view text) c
   return "";
 }
 
-// The last error of SQLite, with the place in the text where it is known.
+// The last error of SQLite, with its place in the text where that is known.
 Error Session::error_at(const std::string& statement, size_t begin, std::string_view text) const {
   const std::string message = sqlite3_errmsg(db_);
   Error error = {ErrorCode::kUsage, message, {}, hint_for(message, text)};
 #if SQLITE_VERSION_NUMBER >= 3038000
   if (const int at = sqlite3_error_offset(db_); at >= 0 && static_cast<size_t>(at) <= statement.size()) {
     const size_t place = begin + static_cast<size_t>(at);
-    const size_t line_begin = text.rfind('\n', place == 0 ? 0 : place - 1) + 1;  // 0 where there is none before
+    const size_t line_begin = text.rfind('\n', place == 0 ? 0 : place - 1) + 1;  // 0 where there is no line before
     const size_t line_end = std::min(text.size(), text.find('\n', place));
-    constexpr size_t kMostShown = 60;  // letters before the place
+    constexpr size_t kMostShown = 60;  // most letters shown before the place
     const size_t from = place > line_begin + kMostShown ? place - kMostShown : line_begin;
     const std::string_view shown = text.substr(from, std::min<size_t>(line_end - from, 2 * kMostShown));
     error.what +=
@@ -295,9 +296,9 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
     ~Unwatch() { sqlite3_progress_handler(db, 0, nullptr, nullptr); }
   } const unwatch = {db_};
   Outcome outcome;
-  // `told`: not in the asker's words, so there is no place in the text to show.
+  // `told`: the statement is not in the asker's words, so there is no place in their text to show.
   const auto failed = [&](const std::string& statement, size_t begin, bool told) -> Error {
-    // A question around this one may be given up too.
+    // A question that contains this one may be given up too.
     if (watch.why != Watch::Why::kNothing || given_up.is_over()) return watch.error();
     if (stopped_.problem) return *stopped_.problem;
     if (!stopped_.refused.empty())
@@ -314,7 +315,7 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
     if (told) return {ErrorCode::kUnavailable, sqlite3_errmsg(db_), {}, ""};
     return error_at(statement, begin, text);
   };
-  // One statement, `begin` bytes into the text; `told`: as added_up_query() tells it.
+  // Runs one statement that stands `begin` bytes into the text; `told`: as rewritten by added_up_query().
   const auto run = [&](const std::string& statement, size_t begin, bool is_last, bool told) -> Status {
     stopped_.problem.reset();
     stopped_.refused.clear();
@@ -373,12 +374,13 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
   for (const std::string_view& view : statements) {
     const bool is_last = &view == &statements.back();
     const auto begin = static_cast<size_t>(view.data() - text.data());
-    // A session that has made tables of its own may have one called slices.
+    // A session that has made its own tables may have one called slices, so its queries are not rewritten.
     const std::string added_up = stopped_.spent ? std::string() : added_up_query(view);
     if (!added_up.empty()) {
       Status s = run(added_up, begin, is_last, true);
       if (s) continue;
-      // What sums cannot tell is asked of the slices themselves; so are errors, in the asker's own words.
+      // What sums cannot answer is asked of the slices themselves. So is a query with an error, so that the error is in
+      // the asker's own words.
       if (outcome.rows > 0 || watch.why != Watch::Why::kNothing) return std::move(s).error();
     }
     if (Status s = run(std::string(view), begin, is_last, false); !s) return std::move(s).error();

@@ -3,9 +3,9 @@
 //   RunData (shared by all who ask) ◀── Session: an SQLite database without a file, whose tables are the run
 //                                         ask("CREATE TEMP VIEW …; SELECT …", limits, sink)
 //
-// Nothing can be changed, and nothing outside the run is reached: an authorizer lets SELECT, functions of a list and
-// temporary tables and views pass, and nothing else. Limits stop what takes too long, too much or too deep; Ctrl-C and
-// timeouts are looked for every 10 000 steps of SQLite (an analysis that a query asks for runs to its end).
+// Nothing can be changed, and nothing outside the run is reached: an authorizer allows only SELECT, functions of a
+// list, and temporary tables and views. Limits stop what takes too long, too much memory or nests too deep. Ctrl-C and
+// timeouts are checked every 10 000 steps of SQLite and within the tables' own work.
 #pragma once
 
 #include <atomic>
@@ -27,37 +27,37 @@
 
 namespace stageline::sql {
 
-// A value of a row: NULL, a whole number, a real, a text. Texts live until the next row.
+// A value of a row: NULL, a whole number, a real or a text. Texts are valid until the next row.
 using SqlValue = std::variant<std::monostate, int64_t, double, std::string_view>;
 
 struct ResultColumn {
   std::string name;
-  std::string unit;  // by the ending of its name: "ns", "bytes", ""
+  std::string unit;  // from the ending of its name: "ns", "bytes", ""
 };
 
 class RowSink {
  public:
   virtual ~RowSink() = default;
   virtual void begin(const std::vector<ResultColumn>& columns) = 0;
-  // False: enough.
+  // Takes a row; false stops the query.
   virtual bool row(const std::vector<SqlValue>& values) = 0;
 };
 
 struct Limits {
-  int64_t most_rows = INT64_MAX;           // rows handed out; Outcome says whether there were more
+  int64_t most_rows = INT64_MAX;           // rows that are handed out; Outcome says whether there were more
   std::chrono::milliseconds timeout{};     // 0: none
-  int64_t most_memory = int64_t{1} << 30;  // of SQLite, over what it had: sorters, texts that grow
+  int64_t most_memory = int64_t{1} << 30;  // that SQLite may take beyond what it had: for sorting, growing texts
   const std::atomic<bool>* cancelled = nullptr;
-  const Progress* progress = nullptr;  // cancelled too where this is
+  const Progress* progress = nullptr;  // the query is also cancelled when this is
 };
 
 struct Outcome {
   int64_t rows = 0;
   bool truncated = false;  // there were more than Limits::most_rows
-  bool is_query = false;   // the last statement has rows to give, be it none
+  bool is_query = false;   // the last statement returns rows, even if there are none
 };
 
-// Values of ?, ?2, :name in a text; by place where the name is empty.
+// Values of ?, ?2 and :name in a text; those with an empty name are bound by position.
 struct Parameter {
   std::string name;  // without the colon
   std::variant<std::monostate, int64_t, double, std::string> value;
@@ -71,15 +71,17 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // Errors: kUsage for SQL that cannot be run, with its place in the text and the nearest name; kLimit; kUnavailable
-  // when it was cancelled; those of the tables it asks.
+  // when it was cancelled; and those of the tables that it reads.
   Result<Outcome> ask(std::string_view text, const Limits& limits, RowSink& sink,
                       const std::vector<Parameter>& parameters = {});
 
-  // The tables in the order of their listing.
+  // All tables, in the order in which they are listed.
   const std::vector<std::shared_ptr<const TableSource>>& tables() const { return sources_; }
-  // The columns of one; runs an analysis for its own. Errors: kUsage with the nearest name, those of the analysis.
+  // The columns of a table; where the run adds columns to an analysis, this runs it. Errors: kUsage with the nearest
+  // name, and those of the analysis.
   Result<std::vector<SqlColumn>> columns(std::string_view table) const;
-  // Its queries left something behind: another one may not go on with it.
+  // A query left something behind (temporary tables, a count of fetched arguments), so nobody else may go on with this
+  // session.
   bool is_spent() const { return stopped_.spent; }
 
  private:
@@ -95,12 +97,12 @@ class Session {
   sqlite3* db_ = nullptr;
 };
 
-// Connections to one run for whoever asks often: a connection costs as much as a hundred small queries. One that is
-// spent is not lent again. Any thread.
+// Connections to one run, for callers who ask often: making one costs as much as a hundred small queries. A spent one
+// is not lent again. Any thread.
 class SessionPool {
  public:
   explicit SessionPool(std::shared_ptr<const RunData> data) : data_(std::move(data)) {}
-  // Gives itself back when it goes. It must not outlive the pool.
+  // Returns itself to the pool at its end, so it must not outlive the pool.
   class Lent {
    public:
     Lent(SessionPool* pool, std::unique_ptr<Session> session) : pool_(pool), session_(std::move(session)) {}
@@ -125,7 +127,7 @@ class SessionPool {
 
 std::string unit_of(std::string_view column);
 
-// Statements of a text, parted at semicolons outside quotes and comments; blank ones are left out.
+// The statements of a text, split at semicolons outside quotes and comments, without blank ones.
 std::vector<std::string_view> statements_of(std::string_view text);
 
 }  // namespace stageline::sql

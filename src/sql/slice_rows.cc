@@ -28,7 +28,7 @@ const SqlColumn kDevice = {"device", Type::kInteger, "",
 const SqlColumn kStep = {"step", Type::kInteger, "", "Number of the profiler's step; NULL outside of all."};
 const SqlColumn kOp = {"op_id", Type::kInteger, "", "Of device work: id of the operator that owns it."};
 
-// The launch of device work; kNoSliceIndex: unknown.
+// The launch call of device work; kNoSliceIndex: unknown.
 uint32_t launch_of(const RunData& data, size_t part, size_t slice) {
   const Slices& s = data.trace().parts[part].slices;
   return s.partner.empty() || !data.is_device(part, slice) ? kNoSliceIndex : s.partner[slice];
@@ -47,7 +47,7 @@ void show_id(sqlite3_context* out, size_t part, uint32_t slice) {
 int64_t depth_of(const RunData& data, size_t part, size_t slice) {
   int64_t depth = 0;
   for (uint32_t at = data.enclosing(part, slice); at != kNoSliceIndex && at < slice; ++depth) {
-    slice = at;  // what encloses stands before: a damaged file makes no circle
+    slice = at;  // enclosing slices must stand before, so that a damaged file makes no circle
     at = data.enclosing(part, slice);
   }
   return depth;

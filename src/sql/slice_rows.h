@@ -1,4 +1,4 @@
-// The values of one slice, a column at a time.
+// The values of one slice, column by column.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ enum class SliceColumn : uint8_t {
   kOp,
   kCorrelation,
   kFileIndex,
-  // Of kernels.
+  // Columns that only kernels have.
   kCall,
   kCallStart,
   kCallDur,
@@ -56,14 +56,14 @@ const std::vector<SliceColumnSpec>& kernel_column_specs();
 
 inline int64_t slice_id(size_t part, size_t slice) { return static_cast<int64_t>(part << 32 | slice); }
 
-// Of times, durations and bytes; kNullInteger: unknown. `lane`: of the slice, looked at for kSelf alone.
+// The value of a time, duration or byte count; kNullInteger: unknown. `lane` is the slice's, used for kSelf only.
 int64_t number_of(const RunData& data, size_t part, size_t lane, size_t slice, SliceColumn field);
 constexpr bool is_number(SliceColumn field) {
   return field == SliceColumn::kStart || field == SliceColumn::kDur || field == SliceColumn::kEnd ||
          field == SliceColumn::kSelf || field == SliceColumn::kBytes || field == SliceColumn::kCallStart ||
          field == SliceColumn::kCallDur || field == SliceColumn::kLaunchDelay;
 }
-// `lane`: of the slice.
+// Writes the value of a column; `lane` is the slice's.
 void show_slice(const RunData& data, size_t part, size_t lane, size_t slice, SliceColumn field, sqlite3_context* out);
 
 }  // namespace stageline::sql

@@ -72,7 +72,7 @@ bool SliceScan::wants_part(size_t p) const {
   const Part& part = trace_->parts[p];
   if (!data_->has_part(p) || part.rank < test_.rank_low || part.rank > test_.rank_high) return false;
   if (test_.device && (part.device == kUnknown || part.device != *test_.device)) return false;
-  for (const auto& id : {test_.parent, test_.launch, test_.op})  // lie in the same rank
+  for (const auto& id : {test_.parent, test_.launch, test_.op})  // these must be in the same rank
     if (id && static_cast<size_t>(*id >> 32) != p) return false;
   return true;
 }
@@ -104,7 +104,7 @@ void SliceScan::find_one(int64_t id) {
   if (wants_lane(trace_->parts[p].lanes[lane])) stretches_.push_back({p, lane, place, place + 1, rows});
 }
 
-// The lanes of a part, each as far as the window of time reaches.
+// Adds the lanes of a part, each as far as the wanted window of time reaches.
 void SliceScan::add_lanes(size_t p) {
   const Part& part = trace_->parts[p];
   const std::vector<uint32_t>* const rows = rows_of(p);
@@ -126,11 +126,11 @@ void SliceScan::add_lanes(size_t p) {
 void SliceScan::narrow_stretch(Stretch& s) const {
   const Slices& slices = trace_->parts[s.part].slices;
   const int64_t zero = data_->zero_ns(s.part);
-  const auto stamp = [&](int64_t ns) {  // of SQL's time; the open ends stay open
+  const auto stamp = [&](int64_t ns) {  // from SQL's time to a stamp; open ends stay open
     return ns == INT64_MIN || ns == INT64_MAX ? ns : sum_or_limit(ns, zero);
   };
   int64_t low = stamp(test_.low_ns);
-  const int64_t high = stamp(test_.high_ns);  // an end says nothing of the start where a duration is negative
+  const int64_t high = stamp(test_.high_ns);  // an end says nothing about the start where a duration is negative
   if (test_.end_low_ns != INT64_MIN)
     low = std::max(low, between_ns(data_->bounds(s.part).longest_ns[s.lane], stamp(test_.end_low_ns)));
   const auto start = [&](size_t place) { return slices.start_ns[s.rows ? (*s.rows)[place] : place]; };
@@ -152,7 +152,7 @@ void SliceScan::narrow_stretch(Stretch& s) const {
   s.begin = begin;
   s.end = std::max(begin, end);
 }
-// Rows of all parts by the text of their names: a permutation of each part, 4 B a row.
+// Orders the rows of all parts by the text of their names: one permutation per part, 4 bytes a row.
 void SliceScan::order_by_name(const std::vector<size_t>& parts, bool backwards) {
   std::vector<StringId> names(trace_->names.size());
   std::iota(names.begin(), names.end(), StringId{0});
@@ -177,13 +177,14 @@ void SliceScan::order_by_name(const std::vector<size_t>& parts, bool backwards) 
   }
   for (const StringId name : names)
     for (size_t k = 0; k < parts.size(); ++k) {
-      const uint32_t begin = name == 0 ? 0 : ends[k][name - 1u];  // counting moved each end to where the next begins
+      // Counting has moved each end to where the next name begins.
+      const uint32_t begin = name == 0 ? 0 : ends[k][name - 1u];
       if (begin < ends[k][name]) stretches_.push_back({parts[k], SIZE_MAX, begin, ends[k][name], by_name_[k].get()});
     }
-  test_.names.clear();  // looked at already
+  test_.names.clear();  // the order already leaves the others out
 }
 
-// What of a part does not change from row to row.
+// Prepares what does not change from row to row within a part.
 void SliceScan::enter(const Stretch& s) {
   const Part& part = trace_->parts[s.part];
   if (test_.any_step()) {
@@ -223,7 +224,7 @@ bool SliceScan::fill() {
   return false;
 }
 
-// Of the batch's first `count` rows those that pass, moved to its front; a condition at a time.
+// Keeps those of the batch's first `count` rows that pass, moved to its front; conditions are applied one at a time.
 size_t SliceScan::passing(const Stretch& stretch, size_t count) {
   const Slices& s = trace_->parts[stretch.part].slices;
   const auto only = [&](const auto& fits) {
@@ -237,7 +238,7 @@ size_t SliceScan::passing(const Stretch& stretch, size_t count) {
   };
   const bool facts = !s.category_id.empty();
   if (test_.end_low_ns != INT64_MIN && !stretch.rows && !data_->is_mapped() && count > 0) {
-    // A whole block that ended before the window.
+    // The whole block ended before the window.
     const std::vector<int64_t>& latest = data_->bounds(stretch.part).latest_end_ns;
     const size_t first = batch_rows_[0] / RunData::kBlock, last = batch_rows_[count - 1] / RunData::kBlock;
     const int64_t wanted = sum_or_limit(test_.end_low_ns, data_->zero_ns(stretch.part));
@@ -286,7 +287,7 @@ size_t SliceScan::passing(const Stretch& stretch, size_t count) {
     const int64_t wanted = sum_or_limit(test_.end_low_ns, data_->zero_ns(stretch.part));
     only([&](uint32_t i) { return sum_or_limit(s.start_ns[i], s.dur_ns[i]) >= wanted; });
   }
-  // By lane, where stretches are no lanes.
+  // Tests the lane here where stretches are not lanes.
   if (stretch.lane == SIZE_MAX && (test_.lane || test_.tid || test_.lane_kind)) {
     only([&](uint32_t i) { return wants_lane(trace_->parts[stretch.part].lanes[data_->lane_of(stretch.part, i)]); });
   }

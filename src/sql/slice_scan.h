@@ -1,4 +1,4 @@
-// A walk over the slices that a query wants: conditions first, then batches of rows that pass, lane by lane.
+// Walks over the slices that a query wants: first the conditions, then batches of the rows that pass, lane by lane.
 //
 //   SliceScan scan(data, kernels);
 //   scan.ask(columns, pushed);          what is wanted
@@ -21,27 +21,27 @@ namespace stageline::sql {
 
 class SliceScan {
  public:
-  static constexpr int kByName = 1, kBackwards = 2;  // of start()
+  static constexpr int kByName = 1, kBackwards = 2;  // modes of start()
 
   SliceScan(std::shared_ptr<const RunData> data, bool kernels);
-  // Errors: those of add_test().
+  // Sets what is wanted. Errors: those of add_test().
   Status ask(const std::vector<SliceColumnSpec>& columns, const std::vector<Pushed>& given);
   void start(int mode);
-  // The same walk in pieces of about so many looked at, in order: each may be walked by a thread of its own.
+  // The same walk in pieces of about `rows` slices each, in order; each piece may be walked by its own thread.
   std::vector<SliceScan> pieces(size_t rows) const;
 
-  // The next rows that pass; false: there are no more.
+  // Finds the next rows that pass; false where there are no more.
   bool fill();
   std::span<const uint32_t> rows() const { return {batch_rows_.data(), found_count_}; }
   size_t part() const { return stretches_[row_stretch_].part; }
-  size_t lane() const { return stretches_[row_stretch_].lane; }  // SIZE_MAX: of any
+  size_t lane() const { return stretches_[row_stretch_].lane; }  // SIZE_MAX: rows may be of any lane
 
  private:
-  static constexpr size_t kLargestBatch = RunData::kBlock;  // rows looked at together
+  static constexpr size_t kLargestBatch = RunData::kBlock;  // rows that are looked at together
 
-  // Slices of one lane, or of one name in one rank: places [begin, end) of `rows`, or of the part itself (null).
+  // Slices of one lane, or of one name in one rank: entries [begin, end) of `rows`, or of the part itself (null).
   struct Stretch {
-    size_t part = 0, lane = SIZE_MAX, begin = 0, end = 0;  // lane: SIZE_MAX: of any
+    size_t part = 0, lane = SIZE_MAX, begin = 0, end = 0;  // lane: SIZE_MAX: any
     const std::vector<uint32_t>* rows = nullptr;
   };
 
@@ -61,7 +61,7 @@ class SliceScan {
   SliceTest test_;
   std::vector<Stretch> stretches_;
   std::vector<std::shared_ptr<const std::vector<uint32_t>>> by_name_;
-  std::vector<uint8_t> steps_, streams_;  // of the part: those wanted
+  std::vector<uint8_t> steps_, streams_;  // of the current part: whether each is wanted
   size_t stretch_ = 0, at_ = 0, batch_ = 64;
   size_t found_count_ = 0, row_stretch_ = 0;
   std::array<uint32_t, kLargestBatch> batch_rows_ = {};

@@ -13,10 +13,11 @@ namespace stageline::sql {
 namespace {
 
 using Field = SliceColumn;
-constexpr size_t kRowsOfAPiece = size_t{1} << 20;   // one thread's at a time
-constexpr uint64_t kMostDense = uint64_t{1} << 21;  // combinations that a table of all of them has room for
+constexpr size_t kRowsOfAPiece = size_t{1} << 20;  // most rows that one thread takes at a time
+// Most combinations for which a table with room for all of them is made.
+constexpr uint64_t kMostDense = uint64_t{1} << 21;
 
-// What of a slice tells its group; columns that follow from the same are one axis.
+// The property of a slice that determines its group; columns that follow from the same property share one axis.
 enum class Axis : uint8_t { kNone, kName, kCategory, kClass, kStream, kStep, kLane, kOpName };
 
 Axis axis_of(Field field) {
@@ -32,11 +33,12 @@ Axis axis_of(Field field) {
     case Field::kPid:
     case Field::kTid: return Axis::kLane;
     case Field::kOpName: return Axis::kOpName;
-    default: return Axis::kNone;  // of the rank: rows of two ranks never share a group
+    default: return Axis::kNone;  // these are the same within a rank, and slices of two ranks never share a group
   }
 }
 
-struct Number {  // of a group
+// Sums of one number over a group.
+struct Number {
   int64_t known = 0, sum = 0, least = INT64_MAX, most = INT64_MIN;
   bool overflows = false;
   void add(int64_t value) {
@@ -49,22 +51,22 @@ struct Number {  // of a group
 
 struct Group {
   size_t part, lane;
-  uint32_t slice;  // one of them: it shows what all share
+  uint32_t slice;  // one of its slices, which shows what all of them share
   int64_t count;
 };
 
 struct PieceSums {
   std::vector<Group> groups;
-  std::vector<Number> numbers;  // group · asked numbers + number
+  std::vector<Number> numbers;  // at group · asked numbers + number
 };
 
-// The rows of one piece. A rank's groups begin anew, so that a piece may hold many ranks.
+// Adds up the rows of one piece. Groups start anew with each rank, so a piece may hold many ranks.
 class Adder {
  public:
   Adder(const RunData& data, const std::vector<Axis>& axes, const std::vector<Field>& numbers)
       : data_(data), axes_(axes), numbers_(numbers) {}
 
-  // False: there are more combinations than can be told apart.
+  // Returns false where there are more combinations than can be told apart.
   bool add(SliceScan& scan, PieceSums& sums) {
     size_t part = SIZE_MAX;
     while (scan.fill()) {
@@ -149,7 +151,7 @@ class Adder {
       }
     }
     for (size_t i = 0; i < rows.size(); ++i) {
-      uint32_t& place = dense_.empty() ? sparse_[codes_[i]] : dense_[codes_[i]];  // one more than its number
+      uint32_t& place = dense_.empty() ? sparse_[codes_[i]] : dense_[codes_[i]];  // one more than the group's number
       if (place == 0) {
         sums.groups.push_back({p, scan.lane(), rows[i], 0});
         sums.numbers.resize(sums.numbers.size() + numbers_.size());
@@ -189,15 +191,15 @@ class Adder {
   std::array<uint32_t, RunData::kBlock> places_ = {};
 };
 
-// Columns: those of the table, the count, and of each number how many are known, their sum, least and most; then which
-// keys and numbers are asked for, by name with commas between.
+// Columns: those of the table; the count; for each number how many are known, their sum, least and most; then which
+// keys and which numbers are wanted, as names with commas between.
 constexpr int kOfANumber = 4;
 // EXPLAIN QUERY PLAN shows the alias and this number: "SCAN slices VIRTUAL TABLE INDEX 64:".
 constexpr int kShownMode = 64;
 
 struct Layout {
   const std::vector<SliceColumnSpec>& specs;
-  std::vector<Field> numbers;  // all that there are
+  std::vector<Field> numbers;  // all numbers that the table has
   explicit Layout(const std::vector<SliceColumnSpec>& of) : specs(of) {
     for (const SliceColumnSpec& spec : specs)
       if (is_number(spec.field)) numbers.push_back(spec.field);
@@ -335,7 +337,7 @@ class SumsTable : public TableSource {
       } else if (w.usable && w.column >= 0 && w.column < layout_.count_column()) {
         const Push push = push_of(layout_.specs[static_cast<size_t>(w.column)].field, w.op, w.binary);
         w.taken = push.taken;
-        // A second look would need the slices' own values: where there has to be one, the query is asked without sums.
+        // A second check would need the slices' own values; where one is necessary, the query is asked without sums.
         const Field field = layout_.specs[static_cast<size_t>(w.column)].field;
         w.exact = push.taken && (push.exact || field == Field::kDur || (field == Field::kStart && !data_->is_mapped()));
       }

@@ -10,11 +10,11 @@ namespace stageline::sql {
 namespace {
 
 using Field = SliceColumn;
-// Plan::mode: those of SliceScan; the first by a number, as many as LIMIT says, with the number's column above the
-// bits.
+// Values of Plan::mode: those of SliceScan; kFirst: the first rows by a number, as many as LIMIT says, with that
+// number's column in the bits from kColumnShift on.
 constexpr int kByName = SliceScan::kByName, kBackwards = SliceScan::kBackwards, kFirst = 8, kColumnShift = 4;
 
-// Ranges of these are taken to the letter where the value is a whole number; SQLite looks again in any case.
+// Ranges of these columns are exact where the value is a whole number; SQLite checks again where it is not.
 bool is_exact_of_integers(Field field) {
   return field == Field::kRank || field == Field::kStep || field == Field::kStart || field == Field::kDur;
 }
@@ -26,8 +26,8 @@ class SliceCursor : public Cursor {
 
   Status filter(int mode, const std::vector<Pushed>& given) override {
     std::vector<Pushed> conditions;
-    int64_t limit = -1;        // less than 0: none
-    bool looks_again = false;  // SQLite does, and may leave rows out
+    int64_t limit = -1;        // below 0: none
+    bool looks_again = false;  // SQLite checks again and may leave rows out
     for (const Pushed& p : given) {
       if (p.op == SQLITE_INDEX_CONSTRAINT_LIMIT) {
         limit = integer_of(p.value).value_or(-1);
@@ -60,7 +60,7 @@ class SliceCursor : public Cursor {
   void column(sqlite3_context* out, int column) const override {
     const uint32_t slice = rows_[found_];
     const Field field = specs_[static_cast<size_t>(column)].field;
-    // What whole passes read, without a call more.
+    // These two are read in passes over all rows, so they are spared a further call.
     const Slices& s = data_->trace().parts[part_].slices;
     if (field == Field::kDur) return show_known(out, s.dur_ns[slice]);
     if (field == Field::kName) return show_text(out, data_->trace().names.text(s.name_id[slice]));
@@ -81,7 +81,7 @@ class SliceCursor : public Cursor {
     lane_ = scan_.lane();
   }
 
-  // The first `most` rows by a number, and by id where it is equal: a heap of no more than these.
+  // Finds the first `most` rows by a number, and by id among equal ones, with a heap of at most `most` rows.
   void find_first(Field field, bool backwards, size_t most) {
     const auto before = [backwards](const Ranked& a, const Ranked& b) {
       if (a.value != b.value) return backwards ? a.value > b.value : a.value < b.value;
@@ -126,7 +126,7 @@ class SliceCursor : public Cursor {
   std::shared_ptr<const RunData> data_;
   const std::vector<SliceColumnSpec>& specs_;
   SliceScan scan_;
-  std::span<const uint32_t> rows_;  // of the batch, or one of the first
+  std::span<const uint32_t> rows_;  // of the batch, or one of first_
   size_t found_ = 0, part_ = 0, lane_ = SIZE_MAX;
   std::vector<Ranked> first_;
   size_t shown_ = 0;
@@ -148,7 +148,7 @@ class SliceTable : public TableSource {
   void plan(Plan& plan) const override {
     const double count = static_cast<double>(std::max<size_t>(1, data_->trace().slice_count()));
     double left = kernels_ ? count / 4 : count;  // rows that come out
-    double looked_at = left;                     // and that are looked at
+    double looked_at = left;                     // rows that are looked at
     bool one = false, all_taken = true, skips = false;
     Wanted* limit = nullptr;
     for (Wanted& w : plan.wanted) {
@@ -195,7 +195,7 @@ class SliceTable : public TableSource {
     };
     if ((field == Field::kDur || field == Field::kStart) && limit && !skips && all_taken && !data_->is_mapped() &&
         (plan.order.size() == 1 || (plan.order.size() == 2 && is_id(plan.order[1])))) {
-      // SQLite cuts off by itself too: this only says how many it will take.
+      // SQLite applies the limit itself as well; this only tells how many rows it will take.
       limit->taken = true;
       plan.ordered = true;
       plan.mode = kFirst | (backwards ? kBackwards : 0) | column << kColumnShift;

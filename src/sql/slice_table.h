@@ -1,9 +1,10 @@
-// `slices` and `kernels`: the slices of every rank, or the work of devices alone, straight from their columns.
+// Tables `slices` (slices of every rank) and `kernels` (only the work of devices), read directly from the columns.
 //
-// What is pushed down: id, rank, name (also LIKE, GLOB, REGEXP, asked once of each different name), class, category,
-// step, stream, lane, tid, parent, launch, correlation, and ranges of start, end and duration. A window of time is
-// found by binary search in each lane; what reaches into it from before by the latest end of every 1024 slices.
-// Rows come by rank and lane; in the order of names where that is asked for, so that GROUP BY name sorts nothing.
+// These conditions are pushed down: id, rank, name (also LIKE, GLOB and REGEXP, tested once for each different name),
+// class, category, step, stream, lane, tid, parent, launch, correlation, and ranges of start, end and duration. A
+// window of time is found by binary search in each lane; slices that reach into it from before are found by the latest
+// end of every 1024 slices. Rows come by rank and lane or, where that is asked for, in the order of names, so that
+// GROUP BY name sorts nothing.
 #pragma once
 
 #include <memory>

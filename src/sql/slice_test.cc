@@ -8,7 +8,7 @@ namespace stageline::sql {
 namespace {
 
 using Field = SliceColumn;
-constexpr size_t kMostPatternBytes = 1000;  // as Session limits SQLite's own
+constexpr size_t kMostPatternBytes = 1000;  // the same limit as Session sets for SQLite's own patterns
 
 void keep(std::optional<int64_t>& wanted, sqlite3_value* value, bool& nothing) {
   const std::optional<int64_t> number = integer_of(value);
@@ -86,7 +86,7 @@ Status add_test(SliceTest& test, const Trace& trace, Field field, uint8_t op, sq
     case Field::kName: return add_name_test(test, trace, op, value);
     case Field::kCategory: {
       const std::string_view wanted = text_of(value);
-      if (wanted.empty()) test.nothing = true;  // NULL there
+      if (wanted.empty()) test.nothing = true;  // SQL shows it as NULL, which equals nothing
       keep_texts(
           test.categories, trace.categories.size(),
           [&](size_t i) { return std::string_view(trace.categories[i].text); },

@@ -36,10 +36,9 @@ Error no_number(const char* function, const char* what, const Argument& argument
           ""};
 }
 
-// ---- gaps: when no device of a rank (or one of its streams) worked
-// -------------------------------------------------------
+// ---- gaps: when no device of a rank, or one of its streams, worked ----
 
-// Short gaps before work that was launched in time are the device's own; as idle-time-breakdown has it.
+// Short gaps before work that was launched in time are caused by the device itself, as in idle-time-breakdown.
 constexpr int64_t kDelayNs = 30'000;
 
 Table empty_gaps() {
@@ -109,8 +108,7 @@ RunData::Made gaps(const RunData& data, const std::vector<Argument>& arguments) 
   return table_rows(std::move(table));
 }
 
-// ---- busy: how long a device worked
-// -------------------------------------------------------------------------------------------
+// ---- busy: how long a device worked ----
 
 Table empty_busy() {
   return Table("busy", "Busy",
@@ -176,10 +174,9 @@ RunData::Made busy(const RunData& data, const std::vector<Argument>& arguments) 
   return table_rows(std::move(table));
 }
 
-// ---- below and path: the tree of calls
-// -----------------------------------------------------------------------------------
+// ---- below and path: the tree of calls ----
 
-// The slice that an argument names. Errors: kUsage.
+// The slice whose id an argument gives. Errors: kUsage.
 struct Place {
   size_t part;
   uint32_t slice;
@@ -218,14 +215,14 @@ void add_tree_row(const RunData& data, Table& table, size_t p, uint32_t slice, i
                  data.time_ns(p, s.start_ns[slice]), s.dur_ns[slice]});
 }
 
-// From a slice outwards: of device work its operator, then what is around that.
+// Goes outwards from a slice: for device work first to its operator, then to the slices around that.
 RunData::Made path(const RunData& data, const std::vector<Argument>& arguments) {
   const Result<Place> place = place_of(data, "path", arguments[0]);
   if (!place) return place.error();
   Table table = empty_tree("path", "Path");
   const Slices& s = data.trace().parts[place->part].slices;
   uint32_t at = place->slice;
-  constexpr int64_t kDeepest = 100'000;  // a damaged file may lead in a circle
+  constexpr int64_t kDeepest = 100'000;  // a damaged file may make a circle
   for (int64_t distance = 0; at != kNoSliceIndex && distance < kDeepest; ++distance) {
     add_tree_row(data, table, place->part, at, distance);
     at = s.parent.empty() ? kNoSliceIndex : s.parent[at];
@@ -233,14 +230,14 @@ RunData::Made path(const RunData& data, const std::vector<Argument>& arguments) 
   return table_rows(std::move(table));
 }
 
-// A slice, what it called on its thread, and the device work of all of these.
+// A slice, what it called on its thread, and the device work of all these.
 RunData::Made below(const RunData& data, const std::vector<Argument>& arguments) {
   const Result<Place> place = place_of(data, "below", arguments[0]);
   if (!place) return place.error();
   Table table = empty_tree("below", "Below");
   const size_t p = place->part;
   const Slices& s = data.trace().parts[p].slices;
-  std::vector<std::pair<uint32_t, int64_t>> inside = {{place->slice, 0}};  // ascending
+  std::vector<std::pair<uint32_t, int64_t>> inside = {{place->slice, 0}};  // ascending by slice
   if (!s.parent.empty() && !data.is_device(p, place->slice)) {
     const Lane& lane = data.trace().parts[p].lanes[data.lane_of(p, place->slice)];
     const int64_t end = sum_or_limit(s.start_ns[place->slice], s.dur_ns[place->slice]);
@@ -261,8 +258,7 @@ RunData::Made below(const RunData& data, const std::vector<Argument>& arguments)
   return table_rows(std::move(table));
 }
 
-// ---- args: what the source says of one slice, fetched from its file
-// ------------------------------------------------------
+// ---- args: what the source says of one slice, fetched from its file ----
 
 Table empty_args() {
   return Table("args", "Arguments",
@@ -271,7 +267,7 @@ Table empty_args() {
                 {"type", "type", Type::kText, "string, number, true, false, null, array or object."}});
 }
 
-// Fetched through one set of restart points, by one connection.
+// Fetches arguments for one connection, through one set of restart points.
 struct ArgumentFetcher {
   EventTexts texts;
   int64_t fetched = 0;

@@ -1,4 +1,5 @@
-// gaps(rank, stream, least_ns), path(id), below(id), args(slice_id).
+// Functions gaps(of_rank, of_stream, least_ns), busy(of_rank, from_ns, to_ns, of_class), path(id), below(id),
+// args(slice_id).
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@
 
 namespace stageline::sql {
 
-// Arguments of slices are read from their files: of so many a connection.
+// Most slices whose arguments one connection reads from their files.
 inline constexpr int64_t kMostArgumentSlices = 10'000;
 
 void add_table_functions(const std::shared_ptr<const RunData>& data,

@@ -26,7 +26,7 @@ struct VirtualCursor : sqlite3_vtab_cursor {
   std::vector<Pushed> given;
 };
 
-// SQLite calls from C: what runs out of memory here, or is given up, must not pass through it.
+// SQLite calls from C, so exceptions (no memory, a question given up) must not pass through it.
 template <class Body>
 int guarded(const Body& body) {
   try {
@@ -66,7 +66,7 @@ int connect(sqlite3* db, void* aux, int, const char* const*, sqlite3_vtab** out,
     const int code = sqlite3_declare_vtab(db, (sql + ")").c_str());
     module->stopped->declaring = false;
     if (code != SQLITE_OK) return code;
-    // Views of the asker's own may use it; there is no schema of anybody else's.
+    // This lets the asker's own views use it; no other schema exists.
     sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
     auto* table = new VirtualTable();
     table->module = module;
@@ -80,7 +80,7 @@ int disconnect(sqlite3_vtab* table) {
   return SQLITE_OK;
 }
 
-// Which constraints filter() will get, and as what: a number and an operator each, in the order of its values.
+// Tells SQLite which constraints filter() will get: a column and an operator each, in the order of its values.
 int best_index(sqlite3_vtab* table, sqlite3_index_info* info) {
   return guarded([&] {
     Plan plan;
@@ -170,7 +170,7 @@ int row_id(sqlite3_vtab_cursor* cursor, sqlite3_int64* out) {
   return SQLITE_OK;
 }
 
-// No xCreate: the tables are there by their names alone. No xUpdate: nothing can be written.
+// There is no xCreate, since the tables exist by their names alone, and no xUpdate, since nothing can be written.
 const sqlite3_module& module_calls() {
   static const sqlite3_module calls = [] {
     sqlite3_module m = {};
@@ -199,7 +199,7 @@ std::string_view type_name(SqlType type) {
 Status add_table(sqlite3* db, std::shared_ptr<const TableSource> source, Stopped* stopped) {
   const std::string name = source->name();
   auto module = std::make_unique<Module>(Module{std::move(source), stopped});
-  // SQLite calls the destructor also where it fails.
+  // SQLite calls the destructor even where this fails.
   if (sqlite3_create_module_v2(db, name.c_str(), &module_calls(), module.release(),
                                [](void* gone) { delete static_cast<Module*>(gone); }) != SQLITE_OK)
     return Error{ErrorCode::kUnavailable, "SQLite takes no table " + name + ": " + sqlite3_errmsg(db), {}, ""};
@@ -232,12 +232,12 @@ std::string_view text_of(sqlite3_value* value) {
 
 void narrow(uint8_t op, sqlite3_value* value, int64_t& low, int64_t& high) {
   const int type = sqlite3_value_numeric_type(value);
-  if (type == SQLITE_NULL) {  // compares with nothing
+  if (type == SQLITE_NULL) {  // NULL compares with nothing
     low = 1;
     high = 0;
     return;
   }
-  if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) return;  // a text stands after all numbers: SQLite sorts it out
+  if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) return;  // texts sort after all numbers; SQLite handles them
   int64_t from = INT64_MIN, to = INT64_MAX;
   if (type == SQLITE_INTEGER) {
     from = to = sqlite3_value_int64(value);

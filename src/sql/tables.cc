@@ -48,7 +48,8 @@ void add_columns(Table& table, const TableSource& source, const std::vector<SqlC
     table.add_row({source.name(), c.name, std::string(type_name(c.type)), c.unit, int64_t{c.is_option}, c.help});
 }
 
-// Of one table, analyses too; of none asked of all but those, which have more than a thousand.
+// The columns of one table, analyses included. Without a name, those of all tables except analyses, which have more
+// than a thousand.
 RunData::Made column_list(const Sources& sources, const std::vector<Argument>& arguments) {
   Table table = empty_columns();
   const std::string wanted = argument_text(arguments[0]);
@@ -80,7 +81,8 @@ Sources tables_of(const std::shared_ptr<const RunData>& data) {
   add_totals(data, out);
   add_table_functions(data, out);
   add_analysis_tables(data, out);
-  const auto all = std::make_shared<const Sources>(out);  // without the two that list them, which would own themselves
+  // Without the two tables that list them, which would own themselves.
+  const auto all = std::make_shared<const Sources>(out);
   static const Trace kEmpty;
   std::vector<SqlColumn> columns = columns_of(empty_columns());
   columns.push_back({"of_table", SqlType::kText, "", "Only this table; analyses are listed only so.", true});

@@ -1,4 +1,4 @@
-// All tables of a run, in the order of their listing: slices first, what lists them last.
+// All tables of a run, in the order of their listing: slices come first, and the tables that list tables last.
 #pragma once
 
 #include <memory>

@@ -39,7 +39,7 @@ std::vector<Token> tokens_of(std::string_view sql) {
       ++i;
     } else if (std::isdigit(static_cast<unsigned char>(c))) {
       kind = Kind::kNumber;
-      while (i < sql.size() && (is_word_byte(sql[i]) || sql[i] == '.')) ++i;  // with what follows, for whatever it is
+      while (i < sql.size() && (is_word_byte(sql[i]) || sql[i] == '.')) ++i;  // takes whatever letters follow
     } else if (is_word_byte(c)) {
       kind = Kind::kWord;
       while (i < sql.size() && (is_word_byte(sql[i]) || static_cast<unsigned char>(sql[i]) >= 0x80)) ++i;

@@ -1,4 +1,4 @@
-// A statement as words and signs, for who looks at it before SQLite does.
+// Splits a statement into words and signs, for those who look at it before SQLite does.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace stageline::sql {
 
-// kWord: a name or a keyword without quotes; kNumber: with whatever letters follow; kText: '…'; kParameter: ?, ?2,
-// :name, @name; kSign: of known signs, comparisons whole; kOther: anything else, quoted names among it.
+// kWord: a name or keyword without quotes; kNumber: digits with whatever letters follow; kText: '…'; kParameter: ?, ?2,
+// :name, @name; kSign: a known sign, comparisons as a whole; kOther: anything else, such as quoted names.
 enum class Kind : uint8_t { kWord, kNumber, kText, kParameter, kSign, kOther };
 struct Token {
   Kind kind;
-  size_t begin, end;  // in the statement
-  std::string text;   // of words in small letters
+  size_t begin, end;  // places in the statement
+  std::string text;   // words in lower case
 };
 
-// Without blanks and comments.
+// The tokens without blanks and comments.
 std::vector<Token> tokens_of(std::string_view sql);
 
 }  // namespace stageline::sql

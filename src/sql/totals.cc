@@ -16,7 +16,7 @@ namespace stageline::sql {
 namespace {
 
 struct Sums {
-  // `nested_ns`: of what is nested in them.
+  // `nested_ns`: time of the slices nested in them.
   int64_t count = 0, total_ns = 0, nested_ns = 0, min_ns = INT64_MAX, max_ns = INT64_MIN;
   void add(int64_t ns) {
     ++count;
@@ -48,18 +48,18 @@ struct Asked {
   int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;
 };
 
-// Slices are added up in pieces of ranks, each by a thread of its own, and the pieces' sums after them.
+// Slices are added up in pieces of ranks, each by its own thread; then the pieces' sums are joined.
 constexpr size_t kRowsOfAPiece = size_t{1} << 20;
 constexpr int64_t kNoKey = INT64_MIN;
 
-// A key is what the asker sees: a name, a step's number … By name it bears the class too: name · 8 + class.
+// The key is what the asker sees: a name, a step's number … With names it also contains the class: name · 8 + class.
 struct KeySums {
   int64_t key = kNoKey;
   Sums sums;
 };
 
-// One rank's slices, or rows of it, added up. What a slice is added to has a small number, its code: its name, category
-// and the like, which are numbered densely in every rank; so a group is found by a look into a table.
+// Adds up one rank's slices, or some rows of it. What a slice is added to has a small number, its code: names,
+// categories and the like are numbered densely in every rank, so its group is found in a table.
 class Adder {
  public:
   Adder(const RunData& data, size_t p, const Asked& asked)
@@ -78,7 +78,7 @@ class Adder {
     }
   }
 
-  // Places [begin, end) of the rows that are chosen, or of all.
+  // Adds up entries [begin, end) of the chosen rows, or of all.
   std::vector<KeySums> add(size_t begin, size_t end) {
     first_.assign(codes(), kNone);
     if (const std::vector<uint32_t>* rows = data_.chosen_rows(p_))
@@ -103,7 +103,7 @@ class Adder {
     }
   }
   bool is_device(size_t i) const { return facts_ && device_[s_.category_id[i]]; }
-  // Waits for a device have a class of their own, and are no work of it.
+  // Host waits for a device have a class of their own, but are no device work.
   KernelClass class_of(size_t i) const { return is_device(i) ? s_.class_of(i) : KernelClass::kNone; }
 
   size_t code_of(size_t i) const {
@@ -130,7 +130,7 @@ class Adder {
       case By::kStep: return code == 0 ? kNoKey : part_.steps[code - 1].number;
       case By::kStream: return code == 0 ? kNoKey : part_.streams[code];
       case By::kStage:
-      case By::kKind: break;  // of cells
+      case By::kKind: break;  // keys of cells, not of slices
     }
     return kNoKey;
   }
@@ -147,7 +147,7 @@ class Adder {
     return true;
   }
 
-  // A name nearly always has one class: that group stands in the table, others behind it in a map.
+  // A name nearly always has one class, whose group is found through the table; groups of further classes are in a map.
   template <By by>
   Sums& group(size_t i) {
     const size_t code = by == By::kName ? s_.name_id[i] : code_of(i);
@@ -186,7 +186,7 @@ class Adder {
       const int64_t dur = s_.dur_ns[i];
       if (!filtered || passes(i)) group<by>(i).add(dur);
       if (!nests) continue;
-      // Its time is not its parent's own.
+      // A slice's time is not its parent's own time.
       const uint32_t parent = s_.parent[i];
       if (parent == kNoSliceIndex || is_device(i)) continue;
       while (lane + 1 < lanes.size() && i >= lanes[lane].end) ++lane;
@@ -202,8 +202,8 @@ class Adder {
   const Asked& asked_;
   const bool facts_, filtered_;
   std::array<bool, 256> device_{}, wanted_{};
-  std::vector<uint32_t> first_;                   // by code: its place in sums_
-  std::unordered_map<int64_t, uint32_t> others_;  // by key: of a name with a second class
+  std::vector<uint32_t> first_;                   // for each code its place in sums_
+  std::unordered_map<int64_t, uint32_t> others_;  // by key; for names with a second class
   std::vector<KeySums> sums_;
 };
 
@@ -212,7 +212,7 @@ struct Total {
   KernelClass kernel_class;
   Sums sums;
 };
-// Cells nest in nothing: their time is their own.
+// Cells do not nest: all their time is their own.
 std::vector<Total> totals_of_cells(const RunData& data, const Asked& asked) {
   const Trace& trace = data.trace();
   const Cells& cells = trace.cells;
@@ -266,7 +266,7 @@ std::vector<Total> totals_of(const RunData& data, const Asked& asked) {
   return out;
 }
 
-// The key as SQL shows it: a text, or a number as text.
+// The totals with keys as SQL shows them: a text, or a number as text.
 Table totals_table(const RunData& data, const Asked& asked) {
   using Type = ColumnType;
   Table table("totals", "Totals",

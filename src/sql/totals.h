@@ -1,5 +1,5 @@
-// totals(by, …): counts, sums and extremes of slices by one of their columns, added up natively by all threads: what
-// GROUP BY over ten million rows takes seconds for. names: the same by name, for the whole run.
+// totals(by, …): counts, sums and extremes of slices by one of their columns, added up natively by all threads, where
+// GROUP BY over ten million rows takes seconds. names: the same by name, for the whole run.
 #pragma once
 
 #include <memory>
