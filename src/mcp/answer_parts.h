@@ -1,4 +1,4 @@
-// What answers are made of: rows until they are full, whole numbers or null, the columns of a table.
+// Parts that answers are made of: rows until an answer is full, whole numbers or null, columns of a table.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace stageline::mcp {
 
-// Rows as JSON arrays, until an answer is full.
+// Rows as JSON arrays, until the answer is full.
 struct CappedRows : sql::RowSink {
   explicit CappedRows(int64_t most) : most_chars(most) {}
   void begin(const std::vector<sql::ResultColumn>& all) override;
@@ -21,10 +21,10 @@ struct CappedRows : sql::RowSink {
   JsonWriter columns, rows;
   int64_t count = 0;
   bool full = false;
-  bool any_value = false;  // something but NULL came
+  bool any_value = false;  // some value other than NULL came
 };
 
-// Rows as objects by the columns' names, of which `most` are kept and all are counted.
+// Rows as objects with the columns' names as keys. The first `most` are kept, and all are counted.
 struct ObjectRows : sql::RowSink {
   ObjectRows(int64_t most_rows, int64_t most_bytes) : most(most_rows), most_chars(most_bytes) { rows.begin_array(); }
   void begin(const std::vector<sql::ResultColumn>& all) override;
@@ -32,11 +32,11 @@ struct ObjectRows : sql::RowSink {
 
   int64_t most, most_chars, count = 0;
   std::vector<std::string> names;
-  JsonWriter rows;  // an open array
+  JsonWriter rows;  // an array that is still open
 };
 
 void append_cell(JsonWriter& json, const sql::SqlValue& value);
-// A number of nanoseconds, whole; null where it is not known.
+// Adds a time as whole nanoseconds; null where it is unknown.
 void append_ns(JsonWriter& json, const char* name, double ns);
 void append_share(JsonWriter& json, const char* name, double share);
 

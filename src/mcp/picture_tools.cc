@@ -24,7 +24,8 @@ struct RankSums {
   int64_t cells = 0, busy_ns = 0, first_ns = INT64_MAX, last_ns = INT64_MIN;
 };
 
-// Device work as the timeline shows it, by KernelClass from 1; what is told of each is without those before it.
+// Kinds of device work as the timeline shows them, in the order of KernelClass from 1. The time of each is without
+// moments in which an earlier kind runs as well.
 struct Work {
   const char *name, *shown;
 };
@@ -52,7 +53,7 @@ Result<std::string> Tools::chart(const Value& arguments) {
 Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
   const sql::RunData& data = *run.data;
   const Trace& trace = run.trace;
-  // From the first slice to the last, or the step, or the time asked for.
+  // The time from the first slice to the last, or of the step, or as asked for.
   int64_t from = INT64_MAX, to = INT64_MIN;
   const auto step = arguments["step"].integer();
   std::vector<size_t> parts;
@@ -104,7 +105,7 @@ Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
         const int64_t end = std::min(to, sum_or_limit(data.time_ns(p, part.slices.start_ns[i]), part.slices.dur_ns[i]));
         if (start < end) by_kind[is_device ? kind - 1 : kHost].push_back({start, end});
       }
-    // Each nanosecond once: what runs beside something that stands before it in the key is that's.
+    // Each nanosecond counts once: where several kinds of work run, it belongs to the one that comes first in the key.
     std::vector<CoveredTime> upto;
     std::vector<Interval> all;
     for (size_t c = 0; c < kHost; ++c) {
@@ -184,7 +185,7 @@ Result<std::string> Tools::span_chart(Opened& run, const Value& arguments) {
     list.field("share", part.share).end_object();
     before += part.share;
   }
-  // A column of pixels holds of each part as much as lies in it.
+  // Each column of pixels holds as much of each part as lies within it.
   for (int x = 0; x < columns; ++x) {
     const double begin = before * x / columns, end = before * (x + 1) / columns;
     std::vector<double> shares;
@@ -230,7 +231,7 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   const DrawnRun drawn(std::make_shared<const Run>(*trace));
   const Result<ChartPicture> picture = chart_picture(drawn, drawing);
   if (!picture) return picture.error();
-  // The numbers that the picture shows, so that nobody reads them off pixels.
+  // The answer also gives the numbers that the picture shows, so that nobody has to read them off pixels.
   const Cells& cells = drawn.trace().cells;
   std::map<int32_t, RankSums> ranks;
   int64_t first = INT64_MAX, last = INT64_MIN;

@@ -87,7 +87,7 @@ const Reason* reason_of(const Error& error, const Trace& trace, const Analysis* 
     case ErrorCode::kBadInput: break;
     default: return nullptr;
   }
-  // Sentences of those who refuse; tests/cli/mcp_test.py has a run for each.
+  // These are words from the sentences of those who refuse; tests/cli/mcp_test.py has a run for each.
   if (says("memory records")) return &reason("not_recorded:memory");
   if (says("nn.Module")) return &reason("not_recorded:modules");
   if (says("its own zero")) return &reason("clocks_not_comparable");

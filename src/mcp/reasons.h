@@ -1,4 +1,4 @@
-// Why a run cannot say something: a closed list, the same in answers, in the page and in the skill.
+// Reasons why a run cannot say something: a closed list, the same in answers, on the page and in the skill.
 #pragma once
 
 #include <string_view>
@@ -16,13 +16,13 @@ struct Reason {
   const char* help;     // what would make it answerable
 };
 const std::vector<Reason>& reasons();
-const Reason& reason(std::string_view name);  // of the list
+const Reason& reason(std::string_view name);  // `name` must be in the list
 
-// Why an analysis cannot be asked of this run at all; nullptr: it can.
+// Why an analysis cannot be asked of this run at all; nullptr where it can.
 const Reason* reason_against(const Analysis& analysis, const Trace& trace);
-// Why an answer was refused; nullptr: who asks made a mistake. `analysis` may be nullptr.
+// Why an answer was refused; nullptr where the asker made a mistake. `analysis` may be nullptr.
 const Reason* reason_of(const Error& error, const Trace& trace, const Analysis* analysis);
-// What a table of SQL holds nothing of in this run; nullptr: something, or it is no such table.
+// Why a table of SQL is empty in this run; nullptr where it is not, or where there is no such table.
 const Reason* reason_empty(std::string_view table, const Trace& trace);
 
 }  // namespace stageline::mcp

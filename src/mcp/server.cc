@@ -12,7 +12,9 @@ namespace {
 
 constexpr const char* kEnvelope = "2026-07-28";
 constexpr const char* kHandshakes[] = {"2025-11-25", "2025-06-18", "2025-03-26",
-                                       "2024-11-05"};  // the newest is offered
+                                       // The first one is the newest, and is offered to clients that ask for an unknown
+                                       // one.
+                                       "2024-11-05"};
 constexpr int kParseError = -32700, kInvalidRequest = -32600, kNoMethod = -32601, kInvalidParams = -32602,
               kNoVersion = -32022, kNoResource = -32002;
 constexpr std::string_view kScheme = "stageline://", kSkill = "skill/", kWorkflows = "skill/workflows/";
@@ -39,12 +41,12 @@ std::string error_line(const std::string& id, int code, std::string_view message
   return json.take();
 }
 
-// A result with what requests of the envelope's era are told beside: of lists and pages how long they hold.
+// A result, with what the envelope's clients are told besides; for lists and pages that is how long they stay valid.
 enum class Holds : uint8_t { kUnsaid, kNow, kLong };
 std::string result_line(const std::string& id, bool envelope, JsonWriter& members, Holds holds = Holds::kUnsaid) {
   JsonWriter json;
   json.begin_object().field("jsonrpc", "2.0").key("id").raw(id).key("result");
-  std::string body = members.take();  // "{…", open
+  std::string body = members.take();  // "{…", not yet closed
   if (envelope) {
     if (body.size() > 1) body += ',';
     body += "\"resultType\":\"complete\",";
@@ -63,7 +65,7 @@ void append_capabilities(JsonWriter& json) {
   json.end_object();
 }
 
-// The first line of a page without its marks: "# First look" is "First look".
+// The first line of a page without its mark: "First look" for "# First look".
 std::string title_of(const std::string& page) {
   size_t at = page.starts_with("---\n") ? page.find("\n---\n", 4) : std::string::npos;
   at = at == std::string::npos ? 0 : at + 5;
@@ -158,7 +160,7 @@ std::string Server::answer(std::string_view line, Progress* progress) {
       (has_id && id == "null"))
     return error_line(id, kInvalidRequest, "a message is one JSON-RPC 2.0 request; batches are not taken");
   const std::string method(method_value.text());
-  if (!has_id) return {};  // notifications: nothing here waits for one
+  if (!has_id) return {};  // a notification; nothing here waits for one
   const Value params = request["params"];
   if (!params.is_none() && !params.is_dict()) return error_line(id, kInvalidParams, "params is an object");
   const Value version = params["_meta"]["io.modelcontextprotocol/protocolVersion"];

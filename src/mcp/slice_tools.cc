@@ -11,7 +11,7 @@
 namespace stageline::mcp {
 namespace {
 
-// "name = 'x'"; with a star anywhere a pattern of SQLite's GLOB in which the star alone is special.
+// A condition on a name: "name = 'x'", or with a star in it a GLOB pattern of SQLite in which only the star is special.
 std::string name_is(std::string_view name) {
   if (name.find('*') == std::string_view::npos) return "name = " + sql_text(name);
   std::string pattern;
@@ -19,7 +19,7 @@ std::string name_is(std::string_view name) {
   return "name GLOB " + sql_text(pattern);
 }
 
-// Words of a query outside quotes and comments, in small letters.
+// The words of a query outside quotes and comments, in lower case.
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -59,7 +59,7 @@ std::vector<std::pair<std::string, std::string>> Tools::empty_tables(const Opene
     const Reason* const why = reason_empty(word, run.trace);
     if (!why) continue;
     CappedRows sink(limits_.most_chars);
-    const std::string of = word == "gaps" ? "kernels" : word;  // gaps() is asked of one rank
+    const std::string of = word == "gaps" ? "kernels" : word;  // gaps() needs a rank, so its source is asked instead
     const Result<sql::Outcome> outcome = rows_of(run, "SELECT 1 FROM " + of + " LIMIT 1", 1, sink);
     if (!outcome || outcome->rows > 0) continue;
     *reason = why->name;
@@ -68,7 +68,7 @@ std::vector<std::pair<std::string, std::string>> Tools::empty_tables(const Opene
   return out;
 }
 
-// Rows of a query with their handle.
+// The rows of a query, with a handle.
 Result<std::string> Tools::query(const Opened& run, std::string_view text, int64_t rows,
                                  const std::string& handle) const {
   CappedRows sink(limits_.most_chars);
@@ -168,7 +168,7 @@ Result<std::string> Tools::slice(const Value& arguments) {
   std::vector<std::string> notes;
   if (Status s = asked("SELECT * FROM kernels WHERE id = " + id, device); !s) return std::move(s).error();
   if (Status s = asked("SELECT key, value, type FROM args WHERE slice_id = " + id, arguments_rows); !s)
-    notes.push_back(s.error().what);  // a source that is gone still has columns
+    notes.push_back(s.error().what);  // the source file may be gone; the columns are there all the same
   if (Status s = asked("SELECT id, name, start_ns, dur_ns FROM path(" + id + ") ORDER BY distance", path); !s)
     return std::move(s).error();
   if (Status s = asked(
@@ -189,7 +189,7 @@ Result<std::string> Tools::slice(const Value& arguments) {
   cut("kernels", kernels);
   cut("path", path);
   JsonWriter json;
-  json.begin_object().key("slice").raw(own.rows.text().substr(1));  // after "["
+  json.begin_object().key("slice").raw(own.rows.text().substr(1));  // without the "[" before it
   if (device.count > 0) json.key("device_work").raw(device.rows.text().substr(1));
   json.key("arguments").raw(arguments_rows.rows.end_array().text());
   json.key("path").raw(path.rows.end_array().text()).key("children").raw(children.rows.end_array().text());

@@ -1,4 +1,5 @@
-// The tools and what they take: declared once, checked and published from here.
+// The tools and their arguments, declared once; requests are checked against this table, and schemas are written from
+// it.
 #pragma once
 
 #include <cstdint>
@@ -12,32 +13,33 @@
 
 namespace stageline::mcp {
 
-// An argument of a tool: what is sent is checked by it, and the schema is written from it.
+// An argument of a tool: values that are sent are checked against it, and its schema is written from it.
 struct Argument {
   const char* name;
-  char type;  // 't' text, 'i' whole number, 'b' truth, 'a' list of texts, 'o' object, 'c' list of claims
+  char type;  // 't' text, 'i' whole number, 'b' true or false, 'a' list of texts, 'o' object, 'c' list of claims
   bool required;
-  int64_t most;         // bytes of a text, the number itself, entries of a list
-  const char* choices;  // comma list, or ""
+  int64_t most;         // most bytes of a text, most value of a number, most entries of a list
+  const char* choices;  // separated by commas, or ""
   const char* help;
-  int64_t least = 1;  // of a number, and entries of a list
+  int64_t least = 1;  // least value of a number, least entries of a list
 };
 struct Tool {
   const char* name;
   const char* description;
   std::vector<Argument> arguments;
-  const char* answer;  // members of its answer with their types (tool_table.cc): "cells:whole"; with ~ not always there
-  bool writes = false;  // listed only where a folder may be written to
+  // Members of its answer with their types (tool_table.cc): "cells:whole"; a type with ~ is not always there.
+  const char* answer;
+  bool writes = false;  // the tool is listed only where some folder may be written to
 };
 
 const std::vector<Tool>& tool_table();
 const Tool* find_tool(std::string_view name);  // nullptr: there is none
 
-// What the tool takes, as JSON Schema.
+// Writes the JSON Schema of what the tool takes.
 void append_schema(JsonWriter& json, const Tool& tool);
-// What it says: its answer, that a run cannot say it, or an error.
+// Writes the JSON Schema of what it returns: its answer, or that the run cannot say it, or an error.
 void append_answer_schema(JsonWriter& json, const Tool& tool);
-// The arguments as the tool has declared them. Errors: kUsage naming the first that is not.
+// Checks that the arguments are as the tool declares them. Errors: kUsage, which names the first that is not.
 Status check_arguments(const Tool& tool, const Value& given);
 
 inline Error wrong(std::string what, std::string hint = "") {

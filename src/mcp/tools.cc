@@ -22,7 +22,7 @@
 namespace stageline::mcp {
 namespace {
 
-// The memory that this process holds; 0: the system does not say.
+// The memory that this process holds; 0 where the system does not say.
 int64_t resident_bytes() {
   const Result<std::string> text = read_all("/proc/self/statm", 1000);
   if (!text) return 0;
@@ -31,7 +31,7 @@ int64_t resident_bytes() {
   return pages ? *pages * sysconf(_SC_PAGESIZE) : 0;
 }
 
-// What lies at paths: a line a file with its size and the time of its last change, in order.
+// What is at `paths`: one line for each file with its size and the time of its last change, sorted.
 std::string files_at(const std::vector<std::string>& paths) {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& path) {
@@ -105,7 +105,7 @@ Tools::Answer Tools::call(std::string_view name, const Value& arguments, Progres
   try {
     made = checked ? (this->*call->second)(arguments) : Result<std::string>(checked.error());
   } catch (const GivenUp&) {
-    // The client does not wait for the answer any more; the run stays open, and what was whole is kept.
+    // The client no longer waits for the answer. The run stays open, and results that were finished are kept.
   }
   progress_ = nullptr;
   if (made) return {std::move(*made), false, std::move(png_)};
@@ -129,7 +129,7 @@ Result<std::string> Tools::confined(std::string_view path) const {
                "folders that may be read are named when the server is started: --root");
 }
 
-// The whole path of a page to be written. Its folder has to be there, below one that may be written to.
+// The full path of a page to be written. Its folder must exist, below one that may be written to.
 Result<std::string> Tools::writable(std::string_view path) const {
   const std::string asked(path);
   const auto refused = [&](const char* why) {
@@ -205,7 +205,7 @@ Result<Trace> Tools::read_again(const Opened& run, OpenOptions options) const {
   return open_trace(run.paths, options);
 }
 
-// Closes runs until there is room for one more; says which.
+// Closes runs until one more fits; returns the ids of the closed ones.
 std::vector<std::string> Tools::make_room() {
   std::vector<std::string> closed;
   const auto close_last = [&] {
@@ -251,7 +251,8 @@ Result<std::string> Tools::open(const Value& arguments) {
     options.align.mode = *mode;
   }
   options.progress = progress_;
-  std::string files = files_at(paths);  // before they are read: what changes meanwhile has changed since
+  // Taken before the files are read, so that a change while they are read counts as a change.
+  std::string files = files_at(paths);
   Result<Trace> trace = open_trace(paths, options);
   if (!trace) return std::move(trace).error();
   options.progress = nullptr;
@@ -324,7 +325,7 @@ Result<std::string> Tools::analyses(const Value& arguments) {
     ranked.emplace_back(-hits, analysis);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  // With words those that have one of them; all where none has.
+  // With words, only analyses that have one of them are listed; all are where none has.
   const bool asked = !ranked.empty() && ranked.front().first < 0;
   JsonWriter json;
   json.begin_object().key("analyses").begin_array();

@@ -1,6 +1,7 @@
-// What agents can ask: tools over opened runs. Each answer is one JSON object with a handle: a name for this question
-// to this run, under which `verify` and resources/read ask it again. Rows, texts and whole answers are capped, and what
-// was cut is said; texts of a trace are data, without control characters or marks that turn the direction of writing.
+// What agents can ask: tools over opened runs. Each answer is one JSON object with a handle, which names this question
+// to this run, so that `verify` and resources/read can ask it again. Rows, texts and whole answers are capped, and
+// answers say what was cut. Texts from a trace are data; control characters and marks that turn the direction of
+// writing are replaced in them.
 #pragma once
 
 #include <chrono>
@@ -27,13 +28,14 @@
 namespace stageline::mcp {
 
 struct ToolLimits {
-  std::vector<std::string> roots;   // real paths of folders; runs are opened below these alone
-  std::vector<std::string> writes;  // likewise; reports are written below these alone. Empty: the tool is not there
+  std::vector<std::string> roots;   // real paths of folders; only runs below these are opened
+  std::vector<std::string> writes;  // likewise; reports are written only below these. Empty: there is no such tool
   int64_t most_rows = 200;
-  int64_t most_chars = 24'000;  // of an answer
-  int64_t most_bytes = 0;       // of this process with its runs; 0: no limit. The run asked longest ago is closed
+  int64_t most_chars = 24'000;  // most characters of an answer
+  // Most memory of this process with its runs; 0: no limit. Beyond it, the run that was asked longest ago is closed.
+  int64_t most_bytes = 0;
   std::chrono::milliseconds timeout{60'000};
-  // Writes a run as a page: `stageline report`, which stands above this room.
+  // Writes a run as a page. This is `stageline report`, which belongs to a room above this one.
   std::function<Status(Trace trace, const std::vector<std::string>& paths, const std::string& output)> report;
 };
 
@@ -41,24 +43,25 @@ class Tools {
  public:
   explicit Tools(ToolLimits limits) : limits_(std::move(limits)) {}
 
-  // {"tools": [{name, description, inputSchema, outputSchema, annotations}]}, without braces around it.
+  // Adds "tools": [{name, description, inputSchema, outputSchema, annotations}] to an open object.
   void append_list(JsonWriter& json) const;
   bool has(std::string_view name) const;
   struct Answer {
-    std::string json;  // an object
+    std::string json;  // one object
     bool is_error = false;
-    std::string png;  // a picture beside it, as base64
+    std::string png;  // a picture that comes with the answer, as base64
   };
-  // Of a tool that there is. `progress`: of a run that is read; cancelling it gives the question up.
+  // Calls a tool, which must exist. `progress` reports on a run that is being read; cancelling it gives the question
+  // up.
   Answer call(std::string_view name, const Value& arguments, Progress* progress = nullptr);
 
-  // What a handle names, asked again. Errors: kUsage when no answer had it.
+  // Asks again the question that a handle names. Errors: kUsage where no answer had that handle.
   Result<std::string> recompute(const std::string& handle);
-  // Of opened runs: id and description, the one asked last first.
+  // Id and description of each opened run, the one that was asked last first.
   std::vector<std::pair<std::string, std::string>> opened_runs() const;
 
   static constexpr size_t kMostTraces = 16;
-  // Of a run: answers of analyses that are kept, each of at most so many rows.
+  // Answers of analyses that are kept for each run, and the most rows that a kept one may have.
   static constexpr size_t kMostKept = 32, kMostKeptRows = 100'000;
 
  private:
@@ -69,14 +72,14 @@ class Tools {
     std::shared_ptr<const sql::RunData> data;
     std::unique_ptr<sql::SessionPool> sessions;
     std::vector<std::string> paths;
-    OpenOptions options;  // as it was opened
-    std::string files;    // what lay there then: a line a file with its size and time
-    // What took long to find out and does not change: made when first asked.
+    OpenOptions options;  // the options with which it was opened
+    std::string files;    // the files that were there then: a line for each, with its size and time
+    // Results that took long to compute and do not change; made when first asked for.
     std::shared_ptr<const Explanation> explanation;
-    std::map<std::string, std::shared_ptr<const AnalysisResult>> answers;  // by analysis and options
+    std::map<std::string, std::shared_ptr<const AnalysisResult>> answers;  // key: analysis and options
   };
   struct Asked {
-    std::string tool, arguments;  // as JSON, its keys in order
+    std::string tool, arguments;  // JSON with its keys in order
   };
 
   Result<std::string> open(const Value& arguments);
@@ -98,7 +101,7 @@ class Tools {
   Result<std::string> verify(const Value& arguments);
 
   static const Explanation& explanation_of(Opened& run);
-  // The run as it was opened, read again: a file that changed since is refused.
+  // Reads the run again as it was opened; a file that has changed since is refused.
   Result<Trace> read_again(const Opened& run, OpenOptions options) const;
   Status unchanged(const Opened& run) const;
   Result<std::string> confined(std::string_view path) const;
@@ -108,26 +111,27 @@ class Tools {
   std::string handle_of(const Opened& run, std::string_view tool, const Value& arguments);
   Result<sql::Outcome> rows_of(const Opened& run, std::string_view text, int64_t rows, sql::RowSink& sink) const;
   Result<std::string> query(const Opened& run, std::string_view text, int64_t rows, const std::string& handle) const;
-  // Tables that a query names and this run has nothing of, each with why.
+  // Tables that a query names and that are empty in this run, each with the reason.
   std::vector<std::pair<std::string, std::string>> empty_tables(const Opened& run, std::string_view text,
                                                                 const char** reason) const;
-  // Its columns (left out by the caller otherwise), rows, truncated, more.
+  // Adds the columns of a table, up to `rows` of its rows in the order that `sort` names, whether there are more, and
+  // how to get them.
   void append_table(JsonWriter& json, const Table& table, int64_t rows, std::string_view sort) const;
 
   ToolLimits limits_;
-  std::list<Opened> runs_;  // the one asked last first
+  std::list<Opened> runs_;  // the one that was asked last first
   std::map<std::string, Asked> handles_;
   int64_t next_id_ = 1;
-  Progress* progress_ = nullptr;  // of the call that is answered
+  Progress* progress_ = nullptr;  // of the call that is being answered
   std::string png_;               // likewise
 };
 
-// What explain says of the span: parts that add up to 1.
+// How explain divides the span: parts that add up to 1.
 inline const std::vector<SpanPart>& parts_of(const Explanation& e) {
   return e.parts.empty() ? e.headline.parts : e.parts;
 }
 
-// {"cannot_answer": true, …}: an answer of its own, not a mistake of who asks.
+// {"cannot_answer": true, …}: a proper answer, which is not the asker's mistake.
 std::string cannot_answer(std::string_view reason, std::string_view why, std::string_view help);
 
 }  // namespace stageline::mcp

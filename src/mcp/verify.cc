@@ -1,4 +1,4 @@
-// The tool that holds claims to what they rest on.
+// The tool that checks claims against the answers that they rest on.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -12,7 +12,7 @@
 namespace stageline::mcp {
 namespace {
 
-// What a unit counts, and how many of the raw ones it is: "ms" is 1e6 of "ns".
+// A unit, the raw unit that it counts, and how many of these it is: "ms" is 1e6 of "ns".
 struct Unit {
   const char* name;
   const char* raw;
@@ -31,7 +31,7 @@ const Unit* find_unit(std::string_view name) {
   return nullptr;
 }
 
-// A place in an answer, the value there and its unit where the answer says one.
+// A place in an answer, the value there, and its unit where the answer says one.
 struct Found {
   std::string at;
   Value value;
@@ -48,7 +48,7 @@ double number_of(const Value& value, double otherwise) {
   return static_cast<double>(value.integer().value_or(0));
 }
 
-// The raw unit of what stands at a place: of a row's value that of its column, of a member that of its name.
+// The raw unit of a value: in a row, that of its column; for a member, the one in its name.
 std::string unit_at(const Value& answer, std::string_view at) {
   const auto parts = split(at, '/');
   if (parts.size() == 4 && parts[1] == "rows")
@@ -60,7 +60,7 @@ std::string unit_at(const Value& answer, std::string_view at) {
   return name.ends_with("_ns") ? "ns" : name.ends_with("_share") ? "share" : name.ends_with("bytes") ? "bytes" : "";
 }
 
-// RFC 6901.
+// Follows a JSON pointer (RFC 6901).
 std::optional<Value> at_pointer(Value value, std::string_view pointer) {
   if (pointer.empty() || pointer[0] != '/') return std::nullopt;
   for (const std::string_view part : split(pointer.substr(1), '/')) {
@@ -85,8 +85,8 @@ std::optional<Value> at_pointer(Value value, std::string_view pointer) {
   return value;
 }
 
-// Of an answer the number nearest to `wanted`, in its own unit, or the text that is equal. What says columns and how
-// much was left out is no answer.
+// Finds in an answer the number nearest to `wanted`, in the answer's unit, or the text that is equal. Members that
+// describe columns and the question are not searched.
 struct Search {
   const Value answer, expect;
   double wanted, factor;
@@ -187,7 +187,7 @@ Result<std::string> Tools::verify(const Value& arguments) {
         why = "the claim is in " + unit_name + ", the answer in " + found->unit;
       } else {
         const double off = std::abs(number_of(found->value, 0) - wanted * factor);
-        // Decimal claims in larger units are not exact in binary: 1.1 ms is 1 100 000.0000000001 ns.
+        // Decimal claims in larger units are not exact in binary: 1.1 ms comes out as 1 100 000.0000000001 ns.
         verdict = off <= tolerance + std::abs(wanted * factor) * 1e-12 ? "holds" : "does_not";
       }
     }

@@ -61,7 +61,7 @@ std::string clean_text(std::string_view text, size_t most) {
     }
   }
   if (out.size() <= most) return out;
-  const auto whole = [&](size_t at) {  // not within a letter
+  const auto whole = [&](size_t at) {  // moves out of a letter of several bytes
     while (at > 0 && (static_cast<unsigned char>(out[at]) & 0xc0) == 0x80) --at;
     return at;
   };
@@ -70,7 +70,7 @@ std::string clean_text(std::string_view text, size_t most) {
 }
 
 std::string digest(std::string_view text) {
-  uint64_t hash = 14695981039346656037ull;  // FNV-1a: a name, not a secret
+  uint64_t hash = 14695981039346656037ull;  // FNV-1a; the digits are a name, not a secret
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
   std::string out;
   for (int shift = 44; shift >= 0; shift -= 4) out += "0123456789abcdef"[hash >> shift & 15];

@@ -8,14 +8,15 @@
 
 namespace stageline::mcp {
 
-// A value as JSON, keys of objects in order: equal for equal values. Deeper than 64 it ends in null.
+// A value as JSON with the keys of objects sorted, so that equal values give equal texts. Below a depth of 64 it is
+// null.
 std::string canonical_json(const Value& value, int depth = 0);
 
-// A text of a trace: control characters and marks of direction replaced, cut in the middle to `most` bytes.
+// A text of a trace with control characters and marks of direction replaced, cut in the middle to `most` bytes.
 inline constexpr size_t kMostTextBytes = 300;
 std::string clean_text(std::string_view text, size_t most = kMostTextBytes);
 
-// Twelve hexadecimal digits of a text.
+// Twelve hexadecimal digits that identify a text.
 std::string digest(std::string_view text);
 
 }  // namespace stageline::mcp
