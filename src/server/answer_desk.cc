@@ -10,7 +10,7 @@ constexpr size_t kMostThreads = 2;
 
 size_t answer_bytes(const Result<std::string>& done) { return done ? done->size() : 0; }
 
-// An answer that does not fit is an error like others; the program goes on.
+// Running out of memory is an error of this answer only; the program goes on.
 Result<std::string> made_by(const AnswerDesk::Work& work) {
   try {
     return work();
@@ -46,11 +46,11 @@ AnswerDesk::Answer AnswerDesk::ask(const std::string& key, Work work, std::chron
     waiting_.push_front(key);
     if (idle_ == 0 && threads_.size() < kMostThreads) threads_.emplace_back([this] { make_answers(); });
     changed_.notify_all();
-  } else if (!it->second.begun) {  // asked for again: to the front
+  } else if (!it->second.begun) {  // asked for again: it moves to the front
     const auto place = std::find(waiting_.begin(), waiting_.end(), key);
     if (place != waiting_.end()) waiting_.splice(waiting_.begin(), waiting_, place);
   }
-  const auto is_done = [&] {  // while others ask, entries move and may be forgotten
+  const auto is_done = [&] {  // while others ask, entries move and may be dropped
     it = entries_.find(key);
     return it == entries_.end() || it->second.done != nullptr;
   };
@@ -89,7 +89,7 @@ void AnswerDesk::make_answers() {
     lock.unlock();
     auto done = std::make_shared<const Result<std::string>>(made_by(work));
     lock.lock();
-    Entry& entry = entries_.at(key);  // what is being made is not forgotten
+    Entry& entry = entries_.at(key);  // what is being made is never dropped
     entry.ended = Clock::now();
     entry.used = ++uses_;
     kept_bytes_ += answer_bytes(*done);

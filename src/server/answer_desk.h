@@ -1,9 +1,11 @@
-// Answers that take time: each is made once, on a thread of its own, and kept. Whoever asks gets it, or hears how long
-// it has been worked on and asks again; nobody has to wait, and what is left is still made.
+// Answers that take time: each is made once, on a thread of its own, and kept. Whoever asks gets the answer, or hears
+// how long it has been worked on and asks again. Nobody has to wait, and an answer is finished even if the asker has
+// left.
 //
-// Two answers are made at a time, of those that wait the one asked last first: who went on to another page is not held
-// up by what was left behind. Bounds: kMostWaiting that wait (the oldest is forgotten, and made when it is asked
-// again), kMostKeptBytes that are kept (what nobody asked for longest goes first; a single larger answer stays).
+// Two answers are made at a time; of the waiting ones, the one asked for last comes first, so that whoever went on to
+// another page is not held up by what was left behind. At most kMostWaiting answers wait (the oldest is dropped, and
+// made when it is asked for again) and at most kMostKeptBytes are kept (the one not asked for longest goes first, but a
+// single larger answer stays).
 #pragma once
 
 #include <chrono>
@@ -26,9 +28,9 @@ class AnswerDesk {
  public:
   using Work = std::function<Result<std::string>()>;
   struct Answer {
-    std::shared_ptr<const Result<std::string>> done;  // null: it is being made
+    std::shared_ptr<const Result<std::string>> done;  // null: it is being made or waits
     double seconds = 0;                               // that it took, or has taken so far
-    bool begun = false;                               // of one that is not done: others are made before it
+    bool begun = false;  // of one that is not done: it is being made; false: others are made first
   };
   static constexpr size_t kMostWaiting = 64;
   static constexpr size_t kMostKeptBytes = size_t{256} << 20;
@@ -38,7 +40,7 @@ class AnswerDesk {
   AnswerDesk(const AnswerDesk&) = delete;
   AnswerDesk& operator=(const AnswerDesk&) = delete;
 
-  // Starts `work` when nothing is known of `key` yet. Waits up to `patience` for it. Any thread.
+  // Starts `work` where nothing is known of `key` yet, and waits up to `patience` for it. Any thread.
   Answer ask(const std::string& key, Work work, std::chrono::milliseconds patience = {});
   bool busy() const;
 
@@ -57,7 +59,7 @@ class AnswerDesk {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::unordered_map<std::string, Entry> entries_;
-  std::list<std::string> waiting_;  // the one asked last first
+  std::list<std::string> waiting_;  // the one asked for last comes first
   std::vector<std::thread> threads_;
   uint64_t uses_ = 0;
   size_t idle_ = 0, kept_bytes_ = 0;

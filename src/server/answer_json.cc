@@ -19,8 +19,8 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostSentenceRows = 100'000;  // of a table, looked through for words that have a Chinese form
-constexpr size_t kMostEventRows = 2'000'000;   // as in all_tables(): above, no row per event
+constexpr size_t kMostSentenceRows = 100'000;  // most rows of a table that are searched for words with a Chinese form
+constexpr size_t kMostEventRows = 2'000'000;   // as in all_tables(): with more slices, no table has a row per event
 
 bool is_dump(const Analysis& analysis) { return std::string_view(analysis.name) == "events"; }
 
@@ -46,7 +46,7 @@ void write_descriptor(JsonWriter& json, const Analysis& analysis) {
   json.end_array().end_object();
 }
 
-// Numbers of a page hold 53 bits, stamps of most runs need more: times count from what axes call 0.
+// Numbers of a page have 53 bits, and stamps of most runs need more, so times count from what axes call 0.
 int64_t origin_of(const Trace& trace) { return trace.clock == ClockState::kPerRank ? 0 : axis_zero_ns(trace); }
 
 std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns, RowLimit limit,
@@ -110,7 +110,8 @@ std::string offers_json(const Trace& trace, const std::vector<std::string>& path
 
 namespace {
 
-// `first`: the run that notes and times are of. What the analysis notes, or fails by, goes to `told` where asked.
+// `first` is the run that notes and times belong to. What the analysis notes or fails by goes to `told`, if it is
+// given.
 Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, const Trace& first, RowLimit limit,
                               const TablePart& part, AnswerForm form, NotesOfRun* told = nullptr) {
   const bool huge = first.slice_count() > kMostEventRows;
@@ -167,7 +168,7 @@ std::string joined_answer(std::string_view apart) {
   std::memcpy(&length, apart.data(), sizeof length);
   const std::string_view json = apart.substr(sizeof length, length),
                          rows = apart.substr((sizeof length + length + 7) / 8 * 8);
-  uint64_t count = 0;  // the places stand last, and after them how many they are
+  uint64_t count = 0;  // the places come last, followed by their number
   std::memcpy(&count, apart.data() + apart.size() - sizeof count, sizeof count);
   std::vector<RowsApart::Place> places(count);
   const size_t bytes = count * sizeof(RowsApart::Place);

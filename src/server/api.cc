@@ -31,25 +31,26 @@
 namespace stageline {
 namespace {
 
-// Scripts and styles come from files of ours only: the page sets styles through the CSSOM, which needs no exception.
+// Scripts and styles come only from our own files; the page sets styles through the CSSOM, which needs no exception.
 constexpr std::string_view kPageHead =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta name=\"color-scheme\" content=\"light dark\">\n"
     "<title>Stageline</title>\n<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"viewer.css\">\n";
-// Where a run can be asked for, the browser asks while it still reads the script (web/src/viewer/main.tsx).
+// Where there is a run, the browser requests it while it still reads the script (web/src/viewer/main.tsx).
 constexpr std::string_view kPageRun = "<link rel=\"preload\" href=\"api/run\" as=\"fetch\" crossorigin>\n";
-// Who has no script cannot choose a language either: both stand there.
+// Without scripts the reader cannot choose a language either, so both are shown.
 constexpr std::string_view kPageWithout = "</head>\n<body>\n<div id=\"app\"></div>\n<noscript>";
 constexpr std::string_view kPageBody = "</noscript>\n<script src=\"viewer.js\"></script>\n</body>\n</html>\n";
 
-constexpr size_t kMostExportBytes = size_t{2} << 30;  // more is for stageline export
+constexpr size_t kMostExportBytes = size_t{2} << 30;  // larger files are made by `stageline export`
 constexpr const char* kBinary = "application/octet-stream";
 constexpr const char* kJson = "application/json; charset=utf-8";
-constexpr const char* kApart = "application/x-stageline-rows";  // text enough to be compressed on its way
+constexpr const char* kApart = "application/x-stageline-rows";  // a text type, so that it is compressed on its way
 
 using Answer = Result<std::string> (*)(const Timeline& timeline, const Query& query);
-// One line each. `early`: answers also while the run is read, of a trace that has slices with names and classes only.
+// One line for each route. `early`: it also answers while the run is being read, from a trace whose slices have only
+// names and classes.
 struct Route {
   std::string_view path;
   Answer answer;
@@ -68,14 +69,15 @@ constexpr Route kRoutes[] = {
     {"/api/counter", counter_answer, kBinary, kEarly},  //
 };
 
-// Reading needs as much again as it keeps; the program holds on to what it freed, and a server lives long.
+// Reading needs as much memory again as it keeps, and the allocator holds on to what was freed. A server lives long, so
+// it is given back.
 void return_freed_memory() {
 #if defined(__GLIBC__)
   malloc_trim(0);
 #endif
 }
 
-// The pipeline page's, of runs with cells.
+// Routes of the pipeline page, for runs with cells.
 using PipelineAnswer = Result<std::string> (*)(const PipelineView& view, const Query& query);
 struct PipelineRoute {
   std::string_view path;
@@ -93,7 +95,7 @@ ApiAnswer made_answer(Result<std::string> body, const char* type) {
   return {200, type, std::move(*body), {}};
 }
 
-// Routes whose answers are made once and kept, by threads of their own.
+// Routes whose answers are made once and kept, on threads of their own.
 using LongAnswer = Result<RunAnswers::Answer> (*)(RunAnswers& answers, const Query& query);
 struct LongRoute {
   std::string_view path;
@@ -154,7 +156,7 @@ std::shared_ptr<const ServedRun> ViewRun::make_served(Trace trace, bool is_whole
 
 void ViewRun::publish(std::shared_ptr<const ServedRun> made) {
   const std::lock_guard lock(served_mutex_);
-  served_.swap(made);  // what it held goes after the lock
+  served_.swap(made);  // what it held is destroyed after the lock is released
 }
 
 std::shared_ptr<const ServedRun> ViewRun::served() const {
@@ -163,7 +165,7 @@ std::shared_ptr<const ServedRun> ViewRun::served() const {
 }
 
 const Timeline* ViewRun::timeline() const {
-  const auto now = served();  // what is whole stays
+  const auto now = served();  // a whole run stays as it is
   return now && now->is_whole ? now->timeline.get() : nullptr;
 }
 
@@ -174,7 +176,7 @@ Result<std::string> ViewRun::perfetto_bytes() const {
   if (trace.cells.size() == 0 && trace.slice_count() == 0)
     return Error{ErrorCode::kUnavailable, "this run has neither cells nor slices to draw", {}, ""};
   if (trace.cells.size() == 0 && trace.parts.size() == 1 && trace.parts[0].files.size() == 1) {
-    // Chrome's JSON is a format of Perfetto's: the file that was read is the best there is.
+    // Perfetto reads Chrome's JSON, so the file that was read is the best that there is.
     const SourceRef& file = trace.parts[0].files[0];
     if (Status s = check_unchanged(file); !s) return std::move(s).error();
     return read_all(file.path, kMostExportBytes);
@@ -202,7 +204,7 @@ void ViewRun::set_error(const Error& error) {
 
 std::string ViewRun::status_json() const {
   const bool ready = ready_.load(std::memory_order_acquire), failed = failed_.load(std::memory_order_acquire);
-  const auto now = served();  // whole, once that is said
+  const auto now = served();  // it is whole once `ready` is true
   JsonWriter json;
   json.begin_object();
   json.field("state", failed ? "failed" : ready ? "ready" : preparing_.load() ? "preparing" : "reading");

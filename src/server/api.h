@@ -1,5 +1,5 @@
-// The viewer's API: one target in, one answer out. Knows nothing of sockets, so that routes can be fuzzed and tested.
-// docs/viewer-protocol.md is the contract with the page.
+// The viewer's API: one target in, one answer out. It knows nothing of sockets, so that routes can be fuzzed and
+// tested. docs/viewer-protocol.md is the contract with the page.
 #pragma once
 
 #include <atomic>
@@ -24,48 +24,50 @@ namespace stageline {
 class LiveRun;
 class PipelineView;
 
-// What can be asked at one time: the run, or while it is read what of it is known so far.
+// What can be asked at one moment: the run or, while it is being read, what of it is known so far.
 struct ServedRun {
   Trace trace;                          // as recorded
   std::shared_ptr<const Run> recorded;  // of `trace`
   std::unique_ptr<DrawnRun> drawn;
   std::unique_ptr<Timeline> timeline;
-  std::shared_ptr<const PipelineView> pipeline;  // of its timeline; of the whole run alone
+  std::shared_ptr<const PipelineView> pipeline;  // of its timeline; only where the run is whole
   std::string run_json;                          // the answer to /api/run
-  int64_t revision = 0;  // from 1 on: lanes, slices and names keep their numbers as long as this one stays
+  int64_t revision = 0;  // counts from 1; lanes, slices and names keep their numbers while it stays the same
   bool is_whole = false;
 };
 
-// What is served: nothing yet, a run, or why there is none. Filled by one thread while others answer.
+// What is served: nothing yet, a run, or the reason why there is none. One thread fills it while others answer.
 class ViewRun {
  public:
   ViewRun(std::string title, std::vector<std::string> paths) : title_(std::move(title)), paths_(std::move(paths)) {}
 
   Progress* progress() { return &progress_; }
-  // How a second run is read, to compare with. Before set_trace().
+  // Sets how a second run is read, for comparison. Call it before set_trace().
   void set_other(std::string title, std::vector<std::string> paths, RunAnswers::Read read);
-  // The run goes on: it is read once that is over. Before the server listens; outlives this.
+  // The run is still going on; it is read once that is over. Call it before the server listens; `live` must outlive
+  // this.
   void set_live(const LiveRun* live) { live_ = live; }
   const LiveRun* live() const { return live_; }
-  // Where its files lie, whole paths, for a browser to remember. Before set_trace() and set_early().
+  // The full paths of its files, for a browser to remember. Call it before set_trace() and set_early().
   void set_places(std::vector<std::string> places) { places_ = std::move(places); }
-  // The notes beside it. Before the server listens; others have none.
+  // The notes kept beside the run. Call it before the server listens; without it there are none.
   void set_notes(std::unique_ptr<RunNotes> notes) { notes_ = std::move(notes); }
   RunNotes* notes() const { return notes_.get(); }
-  // What of the run is read so far: profiler slices with names and classes, and nothing else of them.
+  // Shows what has been read so far: profiler slices with their names and classes, and no other facts about them.
   void set_early(Trace trace);
-  // Makes the run ready for questions: drawn on one clock, and as recorded.
+  // Makes the run ready for questions, both drawn on one clock and as recorded.
   void set_trace(Trace trace);
   void set_error(const Error& error);
 
-  std::shared_ptr<const ServedRun> served() const;              // nullptr: nothing can be asked yet
-  const Timeline* timeline() const;                             // of the whole run: nullptr before it is read
-  RunAnswers& answers() const { return *answers_; }             // once timeline() is there
-  bool busy() const { return timeline() && answers_->busy(); }  // an answer is being made: destroying this waits for it
+  std::shared_ptr<const ServedRun> served() const;   // nullptr: nothing can be asked yet
+  const Timeline* timeline() const;                  // of the whole run; nullptr before it is read
+  RunAnswers& answers() const { return *answers_; }  // valid once timeline() is not nullptr
+  // An answer is being made, and destroying this waits for it.
+  bool busy() const { return timeline() && answers_->busy(); }
   // {"state": "reading"|"preparing"|"ready"|"failed", …}: the answer to /api/status.
   std::string status_json() const;
-  // The run for Perfetto; once timeline() is there. Errors: kUnavailable for what Perfetto's exporter does not draw,
-  // kIo.
+  // The run as a file for Perfetto; valid once timeline() is not nullptr. Errors: kUnavailable for what Perfetto's
+  // exporter does not draw, kIo.
   Result<std::string> perfetto_bytes() const;
   bool failed() const { return failed_.load(); }
   bool settled() const { return ready_.load() || failed_.load(); }
@@ -90,13 +92,13 @@ class ViewRun {
   std::atomic<bool> preparing_{false}, ready_{false}, failed_{false};
 };
 
-// Every path but /api/events, which never ends and is the server's own. HEAD is the caller's.
+// Answers every path except /api/events, which never ends and belongs to the server. HEAD is handled by the caller.
 ApiAnswer api_answer(const ViewRun& run, std::string_view target);
 
-// Takes a body into a run: /api/notes. What is not taken at this path is refused.
+// Takes a body into a run, at /api/notes; a body at any other path is refused.
 ApiAnswer api_take(const ViewRun& run, std::string_view target, std::string_view body);
 
-// The page itself, its script and its style; nothing for other paths. `asks_run`: the page's head asks for the run.
+// The page itself, its script and its style; nothing for other paths. `asks_run`: the page's head requests the run.
 std::optional<ApiAnswer> page_answer(std::string_view path, bool asks_run);
 
 }  // namespace stageline

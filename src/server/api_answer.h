@@ -12,14 +12,14 @@ struct ApiAnswer {
   int status = 200;
   std::string type = "application/json; charset=utf-8";
   std::string body;
-  std::string etag;  // of assets: they never change while the program runs
+  std::string etag;  // of assets, which never change while the program runs
 };
 
 // {"error": …, "hint": …}
 ApiAnswer error_answer(int status, std::string_view what, std::string_view hint);
-ApiAnswer refused_answer(const Error& error);  // the same, with the status that the error has
+ApiAnswer refused_answer(const Error& error);  // the same, with the status that suits the error
 
-// A file of the page, by the hash of its text.
+// A file of the page; its ETag is the hash of its text.
 ApiAnswer asset_answer(std::string_view text, const char* type, std::string_view hash);
 
 }  // namespace stageline

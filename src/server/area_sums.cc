@@ -9,8 +9,8 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kSample = 256;  // of a group's slices every so manyth start is looked at
-constexpr size_t kStep = 8;      // samples between two looks at how full a block is
+constexpr size_t kSample = 256;  // one of this many slices' starts is sampled
+constexpr size_t kStep = 8;      // samples between two checks of how full a block is
 constexpr uint32_t kNone = UINT32_MAX;
 
 // The sums of one block while it grows.
@@ -54,7 +54,7 @@ class Growing {
   size_t slices = 0;
 
  private:
-  std::vector<uint32_t> at_;  // by place
+  std::vector<uint32_t> at_;  // for each place
   std::vector<NameSum> sums_;
 };
 
@@ -82,7 +82,7 @@ class GroupSums {
   }
 
  private:
-  // Times at which a block may end, ascending: the last is behind all.
+  // Times at which a block may end, ascending; the last one is after all slices.
   std::vector<int64_t> ends() const {
     std::vector<int64_t> samples, out;
     size_t skip = kSample - 1;
@@ -116,7 +116,7 @@ class GroupSums {
     growing_.clear();
     from_ns_ = seen_to_ns_;
   }
-  // What is left at the end joins the block before it where it is too little for one of its own.
+  // The rest at the end joins the block before it where it is too small for a block of its own.
   void take_rest() {
     if (growing_.is_worth() && growing_.slices >= AreaSums::kLeastSlices) return close();
     if (group_.blocks.empty()) return;
@@ -133,7 +133,7 @@ class GroupSums {
   const NameKinds& kinds_;
   Growing& growing_;
   LaneGroup& group_;
-  int64_t from_ns_ = 0, seen_to_ns_ = 0;  // of the block that grows
+  int64_t from_ns_ = 0, seen_to_ns_ = 0;  // of the block that is growing
 };
 
 }  // namespace

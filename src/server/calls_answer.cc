@@ -23,7 +23,7 @@ void add_columns(const Run& run, bool is_other, std::vector<Column>& columns) {
     if (trees[p].nodes.size() > 1) columns.push_back({&trees[p], run.trace().parts[p].rank, is_other});
 }
 
-// A column of the answer for all ranks, one after the other.
+// One column of the answer: the values of all ranks, one rank after another.
 std::vector<double> joined(const std::vector<std::vector<int64_t>>& values) {
   std::vector<double> out;
   for (const std::vector<int64_t>& column : values) out.insert(out.end(), column.begin(), column.end());

@@ -9,14 +9,16 @@
 
 namespace stageline {
 
-// How much an answer may hold: nodes times ranks, but of few ranks no more nodes, and of many no fewer.
+// How much an answer may contain: most values (nodes × ranks); but with few ranks at most `most_nodes` nodes, and with
+// many ranks at least `least_nodes`.
 struct CallsBudget {
   size_t most_values, most_nodes, least_nodes;
 };
 inline constexpr CallsBudget kServedCalls{4'000'000, 100'000, 4'000};
-inline constexpr CallsBudget kPageCalls{60'000, 10'000, 1'000};  // of a report: some 5 B of a compressed file each
+// For a report; a value takes some 5 bytes of the compressed file.
+inline constexpr CallsBudget kPageCalls{60'000, 10'000, 1'000};
 
-// `other`: a second run, whose ranks are columns too; nullptr: none. Errors: kUnavailable where `run` has no calls.
+// `other` is a second run whose ranks become columns too; nullptr: none. Errors: kUnavailable where `run` has no calls.
 Result<std::string> calls_answer(const Run& run, const Run* other, const CallsBudget& budget);
 
 }  // namespace stageline

@@ -21,7 +21,7 @@ void append_column(CellPayload& payload, const char* name, const char* type, con
 
 std::vector<int64_t> part_zeros(const Trace& trace) {
   std::vector<int64_t> zeros(trace.parts.size(), 0);
-  // Steps laid end to end stand on one axis already, whatever clocks their ranks had.
+  // Steps that were laid end to end are on one axis already, whatever clocks their ranks had.
   if (trace.clock != ClockState::kPerRank || trace.steps_laid_end_to_end) {
     std::fill(zeros.begin(), zeros.end(), extent_of(trace).start_ns);
     return zeros;
@@ -41,7 +41,7 @@ void for_embedded(const CellPayload& payload, const Body& body) {
     for (size_t i = range.begin; i < range.end; ++i) body(i);
 }
 
-// The row in the payload of a row of the trace's cells; UINT32_MAX: it is not embedded.
+// The payload's row for a row of the trace's cells; UINT32_MAX: it is not included.
 class EmbeddedRows {
  public:
   explicit EmbeddedRows(const std::vector<StepRange>& steps) : steps_(steps) {
@@ -63,7 +63,7 @@ class EmbeddedRows {
   std::vector<size_t> first_;
 };
 
-// Names get dense ids in order of first use, so the page carries only texts that cells need.
+// Names get dense ids in the order of first use, so that the page carries only texts that cells need.
 std::vector<uint32_t> name_ids(const Trace& trace, CellPayload& payload) {
   std::vector<uint32_t> dense(trace.names.size(), UINT32_MAX);
   dense[0] = 0;
@@ -84,7 +84,7 @@ std::vector<uint32_t> name_ids(const Trace& trace, CellPayload& payload) {
   return ids;
 }
 
-// Sorted and as differences: numbers near zero, which gzip likes.
+// Links are sorted and stored as differences, which are numbers near zero and compress well.
 void append_links(const Trace& trace, CellPayload& payload) {
   std::vector<Link> links;
   const EmbeddedRows rows(payload.steps);
@@ -108,7 +108,7 @@ void append_links(const Trace& trace, CellPayload& payload) {
   append_column(payload, "link_distance", "i32", distance);
 }
 
-// Where theory has each cell; NaN where it has none.
+// Where theory places each cell; NaN where it does not.
 void append_theory(const Trace& trace, const Theory& theory, CellPayload& payload) {
   std::vector<double> start(payload.cell_count, kNaN), dur(payload.cell_count, kNaN);
   size_t row = 0;
@@ -138,7 +138,7 @@ std::vector<StepRange> embedded_steps(const Cells& cells, size_t max_cells, cons
       if (all[i].step == step) wanted.push_back(i);
   std::vector<uint8_t> chosen(all.size(), 0);
   size_t left = max_cells;
-  // Whether the step is among the chosen ones now.
+  // Chooses a step if it fits; returns whether it is among the chosen ones.
   const auto choose = [&](size_t i) {
     const size_t count = all[i].end - all[i].begin;
     if (!chosen[i] && count <= left) {
@@ -167,7 +167,7 @@ CellPayload make_cell_payload(const Trace& trace, std::vector<StepRange> steps, 
   payload.part_zero_ns = part_zeros(trace);
   const size_t count = payload.cell_count;
 
-  // Exact: int64 differences below 2^53 ns (104 days) are whole doubles.
+  // This is exact: differences below 2^53 ns (104 days) are whole numbers as doubles.
   std::vector<double> start, dur;
   std::vector<uint8_t> kind;
   start.reserve(count);

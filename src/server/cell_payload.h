@@ -1,5 +1,5 @@
-// The cells of a run as bytes, for the pipeline page: little-endian columns one after the other, each 8-byte aligned.
-// docs/viewer-protocol.md has the layout.
+// The cells of a run as bytes for the pipeline page: little-endian columns one after another, each aligned to 8 bytes.
+// docs/viewer-protocol.md describes the layout.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,22 @@ struct PayloadColumn {
 struct CellPayload {
   std::string bytes;  // not compressed
   std::vector<PayloadColumn> columns;
-  size_t cell_count = 0;                // embedded cells
-  std::vector<StepRange> steps;         // rows of the trace's cells that they are, in order
-  size_t link_count = 0;                // links with both ends embedded
-  std::vector<std::string_view> names;  // slice names by the payload's own name id; [0] is ""
-  std::vector<int64_t> part_zero_ns;    // what the start column counts from, per part
+  size_t cell_count = 0;                // cells that are included
+  std::vector<StepRange> steps;         // the included rows of the trace's cells, in order
+  size_t link_count = 0;                // links of which both cells are included
+  std::vector<std::string_view> names;  // slice names by the payload's own ids; [0] is ""
+  std::vector<int64_t> part_zero_ns;    // for each part the stamp from which its start column counts
   bool has_step(int32_t step) const;
 };
 
-// Which rows of sorted cells fit `max_cells`, ascending: whole steps, those in `first` before the others, which follow
-// from the first on until one does not fit. When not even the first choice fits, its first `max_cells` rows.
+// The rows of sorted cells that fit into `max_cells`, ascending. They are whole steps: first those in `first`, then the
+// others from the run's beginning until one does not fit. Where not even the first choice fits, its first `max_cells`
+// rows.
 std::vector<StepRange> embedded_steps(const Cells& cells, size_t max_cells, const std::vector<int32_t>& first = {});
 
-// Of the cells in `steps`, as embedded_steps() has them. Starts count from the first start of all cells; when every rank
-// has its own zero, from the first start of the rank's own cells. With a theory, columns of it follow: starts on the same
-// axis, NaN without one. O(cells + links).
+// Makes the payload of the cells in `steps`, which come from embedded_steps(). Starts count from the first start of all
+// cells or, where every rank has its own zero, from the first start of the rank's cells. With a theory, its columns
+// follow: starts on the same axis, NaN where theory has no place for a cell. O(cells + links).
 CellPayload make_cell_payload(const Trace& trace, std::vector<StepRange> steps, const Theory* theory = nullptr);
 
 }  // namespace stageline

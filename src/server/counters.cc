@@ -10,7 +10,8 @@
 namespace stageline {
 namespace {
 
-size_t samples_until(const ViewLane& lane, double t_ns) {  // that start at or before t
+// The number of samples that are at or before t.
+size_t samples_until(const ViewLane& lane, double t_ns) {
   size_t low = 0, high = lane.count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
@@ -57,13 +58,14 @@ Result<std::string> counter_answer(const Timeline& timeline, const Query& query)
       if (t > at) hold(value, t);
       at = t;
       value = values[next];
-      if (next + 1 < lane.count && lane.start(next + 1) == lane.start(next)) hold(value, at);  // seen, for no time
+      // It is seen, but lasts no time.
+      if (next + 1 < lane.count && lane.start(next + 1) == lane.start(next)) hold(value, at);
     }
     hold(value, right);
     if (weight > 0) mean[c] = sum / weight;
   }
   double least = kNaN, greatest = kNaN;
-  for (const double value : values) {  // fmin and fmax pass over what is not a number
+  for (const double value : values) {  // fmin and fmax ignore NaN
     least = std::fmin(least, value);
     greatest = std::fmax(greatest, value);
   }

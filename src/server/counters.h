@@ -1,4 +1,4 @@
-// Counters over time, a column of pixels at a time.
+// Counters over time, one column of pixels at a time.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace stageline {
 
-// The answer to /api/counter: least, greatest and mean value of each of n columns of the window. A value holds from its
-// sample to the next; the mean is over time. Columns before the first sample are not-a-number.
-// O(samples in the window + n). Errors: kUsage.
+// The answer to /api/counter: least, greatest and mean value in each of n columns of the window. A value holds from its
+// sample to the next one, and means are over time. Columns before the first sample are NaN. O(samples in the window +
+// n). Errors: kUsage.
 Result<std::string> counter_answer(const Timeline& timeline, const Query& query);
 
 }  // namespace stageline

@@ -14,7 +14,8 @@ constexpr size_t kMostDropNameBytes = 1024, kMostPartBytes = 255, kMostParts = 1
 
 std::string_view first_part(std::string_view name) { return name.substr(0, name.find('/')); }
 
-// Parts between slashes, none of which is empty, "." or "..", or holds what no name should.
+// Whether a name consists of parts between slashes, none of which is empty, "." or "..", too long, or has control
+// characters.
 bool is_name(std::string_view name) {
   if (name.empty() || name.size() > kMostDropNameBytes) return false;
   const auto parts = split(name, '/');

@@ -1,4 +1,4 @@
-// Durations counted in bins of 1/32 of an octave: quantiles and histograms without keeping durations.
+// Counts of durations in bins of 1/32 of an octave, which give quantiles and histograms without keeping the durations.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-// Bin of a duration ≥ 0: below 32 ns a bin each, above 32 bins for each power of two. Ascending.
+// The bin of a duration ≥ 0, ascending: one for each nanosecond below 32 ns, then 32 for each power of two.
 inline constexpr int kSubBits = 5;
 inline constexpr size_t kDurationBins = (62 - kSubBits + 1) << kSubBits;
 constexpr size_t duration_bin(int64_t dur_ns) {
@@ -18,14 +18,15 @@ constexpr size_t duration_bin(int64_t dur_ns) {
   const int octave = static_cast<int>(std::bit_width(d)) - 1 - kSubBits;
   return (static_cast<size_t>(octave + 1) << kSubBits) + static_cast<size_t>((d >> octave) & ((1u << kSubBits) - 1));
 }
-// The least duration of a bin.
+// The least duration in a bin.
 constexpr int64_t bin_start_ns(size_t bin) {
   if (bin < (size_t{1} << kSubBits)) return static_cast<int64_t>(bin);
   const size_t octave = (bin >> kSubBits) - 1;
   return static_cast<int64_t>(((bin & ((size_t{1} << kSubBits) - 1)) + (size_t{1} << kSubBits)) << octave);
 }
 
-// Nearest rank, to the middle of its bin, within [min, max]. `bins` count those from bin `first` on.
+// A quantile by nearest rank, taken as the middle of its bin and kept within [min, max]. `bins` are the counts of the
+// bins from `first` on.
 inline int64_t binned_quantile(std::span<const uint32_t> bins, size_t first, uint64_t count, double share,
                                int64_t min_ns, int64_t max_ns) {
   const auto wanted = static_cast<uint64_t>(share * static_cast<double>(count - 1)) + 1;

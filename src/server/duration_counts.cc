@@ -9,8 +9,8 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kSample = 1024;   // of all slices every so manyth start says where stretches end
-constexpr size_t kMostTasks = 16;  // each with counters of its own
+constexpr size_t kSample = 1024;   // one of this many slices' starts is sampled to say where stretches end
+constexpr size_t kMostTasks = 16;  // each task has counters of its own
 
 std::vector<int64_t> sampled_starts(const std::vector<ViewLane>& lanes) {
   std::vector<int64_t> samples;
@@ -40,7 +40,7 @@ DurationCounts::DurationCounts(const std::vector<ViewLane>& lanes, const NameKin
   }
   const auto threads = std::min(kMostTasks, static_cast<size_t>(thread_count()));
 
-  // Which bins there are.
+  // First finds which bins occur.
   const size_t tasks = std::clamp<size_t>(with_slices.size(), 1, threads), words = (kDurationBins + 63) / 64;
   std::vector<std::vector<uint64_t>> seen(tasks);
   parallel_for(tasks, [&](size_t task) {
@@ -55,7 +55,8 @@ DurationCounts::DurationCounts(const std::vector<ViewLane>& lanes, const NameKin
     }
   });
   size_t cells = 0;
-  std::vector<uint32_t> base(places_ + 1);  // of a place's counters: one for every bin from its first to its last
+  // First counter of each place, which has one for every bin from its first to its last.
+  std::vector<uint32_t> base(places_ + 1);
   ranges_.resize(places_);
   for (size_t place = 0; place < places_; ++place) {
     for (size_t w = 0; w < words; ++w) {
@@ -79,7 +80,7 @@ DurationCounts::DurationCounts(const std::vector<ViewLane>& lanes, const NameKin
   borders_ns_.push_back(last_ns + 1);
 
   std::vector<std::vector<Count>> counts(stretch_count());
-  std::vector<std::vector<uint32_t>> sizes(stretch_count());  // by place
+  std::vector<std::vector<uint32_t>> sizes(stretch_count());  // for each place
   const size_t counters = std::min(stretch_count(), threads);
   parallel_for(counters, [&](size_t task) {
     std::vector<uint32_t> own;

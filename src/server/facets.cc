@@ -37,7 +37,7 @@ std::optional<int64_t>* number_of(Facets& facets, std::string_view key) {
   return nullptr;
 }
 
-// Words by spaces; those in quotes come with their quotes.
+// The words of a text, split at spaces; a quoted word includes its quotes.
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
   for (size_t at = 0; at < text.size();) {
@@ -88,7 +88,7 @@ Result<FacetText> split_facets(std::string_view text) {
     if (!out.said.empty()) out.said += ' ';
     out.said += word;
   }
-  if (!any) out.rest = text;  // with its own spaces
+  if (!any) out.rest = text;  // keeps the text's own spaces
   return out;
 }
 

@@ -1,10 +1,11 @@
-// What a search asks of a slice besides its name: "mb:3 kind:B step:2 gemm".
+// What a search asks of a slice besides its name, for example "mb:3 kind:B step:2 gemm".
 //
 //   mb (micro_batch), chunk, step     of cells, and of slices whose range says so; step of every slice that has one
 //   stage, rank, dp                   of the rank
 //   kind                              a kind's code or name, in either case: B, comm, operator
 //
-// Words with a space between, all of which have to hold; what is none of these is the text that names are searched for.
+// Words are separated by spaces, and all of them must hold. Words of no such form make the text that names are searched
+// for.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +21,22 @@ namespace stageline {
 
 struct Facets {
   std::optional<int64_t> micro_batch, chunk, step, stage, rank, dp;
-  uint32_t kinds = UINT32_MAX;  // a bit each
+  uint32_t kinds = UINT32_MAX;  // one bit for each kind
   bool any() const { return micro_batch || chunk || step || stage || rank || dp || kinds != UINT32_MAX; }
 };
 
 // Takes the facets out of a text: `rest` is what is left, `said` the facets as they were written. A word in double
-// quotes is text, whatever it looks like. Errors: kUsage for a number or a kind that is none.
+// quotes is text, whatever it looks like. Errors: kUsage for a wrong number or kind.
 struct FacetText {
   Facets facets;
   std::string rest, said;
 };
 Result<FacetText> split_facets(std::string_view text);
 
-// Whether slices have what was asked. O(log facts) a slice.
+// Tests whether slices have what was asked for. O(log facts) a slice.
 class FacetTest {
  public:
-  // Of the lanes of a trace; both outlive it.
+  // `trace` and its `lanes` must outlive this.
   FacetTest(const Trace& trace, const std::vector<ViewLane>& lanes, const Facets& facets)
       : trace_(trace), lanes_(lanes), facets_(facets) {}
   bool lane_may(uint32_t lane) const;

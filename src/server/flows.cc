@@ -32,7 +32,7 @@ class FlowList {
         add(link.kind == SliceLinkKind::kForwardBackward ? FlowType::kForwardBackward : FlowType::kOther, from, to);
       }
   }
-  // Device work knows its launch, a launch its last device work.
+  // Device work refers to its launch, and a launch to its last device work.
   void add_launches() {
     struct Stretch {
       uint32_t lane;
@@ -110,11 +110,11 @@ class FlowList {
     }
     const ViewLane &a = timeline_.lanes()[from.lane], &b = timeline_.lanes()[to.lane];
     const PlaceInRow at = row_place(a, from.slice), then = row_place(b, to.slice);
-    if (!at || !then) return;  // deeper than rows are drawn
+    if (!at || !then) return;  // nested deeper than rows are drawn
     from_lane_.push_back(from.lane);
     from_slice_.push_back(from.slice);
     from_row_.push_back(static_cast<uint8_t>(at.row));
-    // What is sent is there at the end of its work; a call passes on what it calls for from its start.
+    // A message is sent when its work ends; a call passes on what it calls for from its start.
     from_t_.push_back(static_cast<double>(type == FlowType::kMessage ? a.end(from.slice) : a.start(from.slice)));
     to_lane_.push_back(to.lane);
     to_slice_.push_back(to.slice);

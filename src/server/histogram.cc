@@ -17,10 +17,10 @@ namespace {
 
 constexpr int64_t kAnyKind = -1;
 
-// What one lane has.
+// The counts of one lane.
 struct LaneCount {
   std::vector<uint32_t> bins;
-  std::vector<int64_t> durations;  // kept while there are few
+  std::vector<int64_t> durations;  // kept while there are few of them
   int64_t sum_ns = 0, min_ns = INT64_MAX, max_ns = 0;
   uint64_t count = 0;
 };
@@ -47,7 +47,7 @@ void for_asked(const Timeline& timeline, const Asked& asked, uint32_t lane_id, c
   });
 }
 
-// The slices that last from min to max, by lane and start.
+// The slices that last from min to max, sorted by lane and start.
 SliceWindow slices_lasting(const Timeline& timeline, const Asked& asked, int64_t min_ns, int64_t max_ns, size_t limit) {
   SliceWindow out;
   out.min_ns = min_ns;

@@ -1,4 +1,4 @@
-// How long the slices of a name last: bins of durations, and the slices of some of them.
+// How long the slices of a name last: counts of durations in bins, and the slices of some bins.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace stageline {
 
 inline constexpr size_t kMostBins = 64;
 
-// The answer to /api/histogram: of the names meant (name_ids or q, see names_meant; kind= for one kind of them) that
-// start within the window. With min= and max= binary, the slices that last that long, as /api/slices sends them.
-// O(slices of the lanes that may bear the names). Errors: kUsage.
+// The answer to /api/histogram, for the names that are meant (name_ids or q, see names_meant; kind= limits it to one
+// kind of them) and slices that start within the window. With min= and max= it is binary: the slices that last that
+// long, as /api/slices sends them. O(slices of the lanes that may have the names). Errors: kUsage.
 struct HistogramAnswer {
   std::string body;
   bool is_binary = false;

@@ -51,7 +51,7 @@ std::string own_name() {
   return gethostname(name, sizeof name - 1) == 0 && name[0] ? name : "localhost";
 }
 
-// As many descriptors as we are allowed: a thousand connections do not fit the usual 1024.
+// Raises the limit of descriptors as far as allowed: a thousand connections do not fit into the usual 1024.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
@@ -70,7 +70,7 @@ struct HttpServer::Impl {
 
   ServeOptions options;
   HttpContext context;
-  // Answers are short computations; one thread more is for reading, which is long.
+  // Answers are short computations; one thread more is for reading, which takes long.
   asio::thread_pool pool{static_cast<size_t>(std::max(4, thread_count() + 1))};
   std::vector<tcp::acceptor> acceptors;
   std::string url;
@@ -79,7 +79,7 @@ struct HttpServer::Impl {
   std::condition_variable changed;
   bool stopping = false, working = false;
 
-  // The addresses asked for. Errors: kIo.
+  // The addresses to listen on. Errors: kIo.
   Result<std::vector<asio::ip::address>> addresses() {
     if (options.host.empty()) return std::vector<asio::ip::address>{asio::ip::address_v4::loopback()};
     boost::system::error_code error;
@@ -139,14 +139,15 @@ struct HttpServer::Impl {
                    {},
                    "--port chooses another one, --port 0 any that is free"};
     const uint16_t port = acceptors.front().local_endpoint().port();
-    // The other addresses of the name, or the loopback of IPv6, where they are to be had.
+    // The name's other addresses, or the loopback of IPv6, are used where they are available.
     if (options.host.empty()) wanted->push_back(asio::ip::address_v6::loopback());
     for (size_t k = 1; k < wanted->size(); ++k) (void)open_one((*wanted)[k], port);
     if (options.token) context.token = random_token();
     context.any_host = is_public;
     const auto& address = wanted->front();
     url = "http://" + (address.is_unspecified() ? own_name() : in_url(address)) + ":" + std::to_string(port) + "/";
-    // In the path: a query is lost when the page asks for its own files, and cookies do not reach a page in a frame.
+    // The token is in the path, because a query would be lost when the page requests its own files, and cookies do not
+    // reach a page in a frame.
     if (!context.token.empty()) url += context.token + "/";
     return {};
   }
@@ -160,7 +161,7 @@ struct HttpServer::Impl {
                                     accept(which);
                                   });
   }
-  // No descriptor is free: connections that end give some back.
+  // Called when no descriptor is free; connections that end will release some.
   void accept_later(size_t which) {
     const auto timer = std::make_shared<asio::steady_timer>(pool, std::chrono::milliseconds(50));
     timer->async_wait([this, which, timer](boost::system::error_code) {

@@ -1,12 +1,13 @@
-// The viewer's HTTP server: answers GET and HEAD for one run or a shelf of them (run_shelf.h), until it is told to
-// stop.
+// The viewer's HTTP server: it answers GET and HEAD for one run or for a shelf of runs (run_shelf.h), and PUT for files
+// and notes, until it is told to stop.
 //
-// Promises. Only the API and the embedded page are served; a path never leads to a file. On the loopback (the default)
-// requests must name a loopback host, so a page elsewhere cannot reach the API by making its own name point here (DNS
-// rebinding). Every path begins with the token of the address that was printed, for other users of a login node reach
-// the loopback too; without it only when ServeOptions says so, on the loopback alone. Headers are at most 16 KiB,
-// bodies are refused but those of files that a shelf takes, a request must arrive and an answer be taken within bounds
-// of time, connections are at most kMaxConnections. Asynchronous (Boost.Beast) on a few threads.
+// Promises. Only the API and the embedded page are served; a path never leads to a file. On the loopback (the default),
+// requests must name a loopback host, so that a page elsewhere cannot reach the API by pointing its own name here (DNS
+// rebinding). Every path begins with the token of the printed address, because other users of a login node reach the
+// loopback too; only ServeOptions can do without it, and only on the loopback. Headers are at most 16 KiB. Bodies are
+// refused, except files that a shelf takes and the notes of a run. Requests must arrive, and answers be taken, within
+// bounds of time, and there are at most kMaxConnections connections. It is asynchronous (Boost.Beast), on a few
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +23,16 @@ namespace stageline {
 
 class HttpServer {
  public:
-  // Listens, does not answer yet. Errors: kIo, when the port is taken or the host is not ours.
+  // Listens, but does not answer yet. Errors: kIo when the port is taken or the host is not this machine's.
   static Result<std::unique_ptr<HttpServer>> listen(const ServeOptions& options, const Served& what);
   ~HttpServer();
 
   const std::string& url() const;  // with the token, where there is one
-  bool is_public() const;          // not on the loopback alone
+  bool is_public() const;          // it listens on more than the loopback
 
-  // Runs `work` on a thread of its own and answers requests, until SIGINT or SIGTERM. Connections are closed then; the
-  // threads end, except that a `work` that is not through is left behind: false says that, and the process must end
-  // without destroying what it uses.
+  // Runs `work` on a thread of its own and answers requests until SIGINT or SIGTERM. Then connections are closed and
+  // the threads end, except a `work` that is not finished, which is left behind. In that case it returns false, and the
+  // process must end without destroying what `work` uses.
   bool serve(std::function<void()> work);
 
  private:

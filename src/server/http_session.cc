@@ -26,8 +26,9 @@ namespace http = beast::http;
 namespace {
 
 constexpr size_t kMaxHeaderBytes = 16 * 1024;
-constexpr size_t kLeastCompressed = 1400;             // bytes: what fits one packet gains nothing
-constexpr size_t kMostUnsentBytes = size_t{1} << 29;  // of all connections: who does not read may not fill the memory
+constexpr size_t kLeastCompressed = 1400;  // bytes; compressing what fits one packet gains nothing
+// Of all connections together, so that clients who do not read cannot fill the memory.
+constexpr size_t kMostUnsentBytes = size_t{1} << 29;
 constexpr auto kStatusEvery = std::chrono::milliseconds(200);
 
 std::string_view view_of(beast::string_view text) { return {text.data(), text.size()}; }
@@ -99,7 +100,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
       return refuse(400, "this is no HTTP request", "");
     if (error) return close();
     if (parser_->get().method() == http::verb::put) return start_body();
-    // What has a body is refused unread; the rest of the connection would be that body.
+    // A request with a body is refused unread, and the connection cannot be used any further, since that body would
+    // follow.
     if (!parser_->is_done()) return refuse(413, "requests have no body", "GET and HEAD");
     request_ = parser_->release();
     if (request_.method() != http::verb::get && request_.method() != http::verb::head)
@@ -113,10 +115,10 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
 
   bool takes_files() const { return context_.served.shelf && context_.served.shelf->drops().takes(); }
 
-  // Which run is asked; of a shelf its page asks for none. `path_` is then the path within the run.
+  // Finds the run that is asked; the page of a shelf asks no run. `path_` then is the path within the run.
   void find_run() {
     if (!context_.served.shelf) {
-      run_ = std::shared_ptr<const ViewRun>(std::shared_ptr<void>(), context_.served.run);  // outlives the server
+      run_ = std::shared_ptr<const ViewRun>(std::shared_ptr<void>(), context_.served.run);  // it outlives the server
       return;
     }
     run_ = context_.served.shelf->take_run(target_);
@@ -132,7 +134,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     }
   }
 
-  // Who may not ask: other hosts' pages, and who lacks the token.
+  // Whether a request must be refused: from pages of other hosts, or without the token.
   std::optional<ApiAnswer> why_not() {
     const auto hosts = request_.equal_range(http::field::host);
     if (hosts.first == hosts.second || std::next(hosts.first) != hosts.second)
@@ -142,7 +144,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     target_ = view_of(request_.target());
     if (!context_.token.empty() && !take_token())
       return error_answer(403, "the token is missing or wrong", "open the whole address that stageline printed");
-    // The path that api_answer() looks at: decoded, so that no spelling of it passes by.
+    // The path that api_answer() will use: decoded, so that no spelling of it gets past the checks.
     Result<Query> query = parse_target(target_);
     if (!query) return error_answer(400, query.error().what, query.error().hint);
     path_ = std::move(query->path);
@@ -152,7 +154,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     return {};
   }
 
-  // Takes "/TOKEN" off the target; false where it does not begin with it, and a slash behind it.
+  // Removes "/TOKEN" from the target; false where the target does not begin with it and a slash after it.
   bool take_token() {
     const size_t size = context_.token.size() + 1;
     if (target_.size() <= size || target_[0] != '/' || target_[size] != '/') return false;
@@ -204,7 +206,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
                (!made.etag.empty() || context_.any_host)) {
       out.set(http::field::vary, "Accept-Encoding");
       if (wants_gzip()) {
-        // On the loopback only what is kept by caches is worth the time.
+        // On the loopback, compressing is worth the time only for what caches keep.
         made.body = made.etag.empty() ? gzip_bytes(made.body) : small_asset(made);
         out.set(http::field::content_encoding, "gzip");
       }
@@ -235,13 +237,14 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     read();
   }
 
-  // Says that nothing more comes, and lets the peer read what is on its way.
+  // Says that nothing more will be sent, and lets the peer read what is on its way.
   void end() {
     beast::error_code ignored;
     stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
     drain(0);
   }
-  // A reset would take the answer with it where the peer still sends: a refused request's body, up to a bound.
+  // While the peer still sends (the body of a refused request), a reset would destroy the answer; so up to a bound its
+  // bytes are read and dropped.
   void drain(size_t taken) {
     constexpr size_t kMostDrained = size_t{1} << 20;
     if (taken > kMostDrained || closing_) return close();
@@ -254,10 +257,10 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
                             });
   }
 
-  // A request with a body: a file for the start page, or the notes of a run.
+  // Handles a request with a body: a file for the start page, or the notes of a run.
   void start_body() {
     request_ = parser_->get();
-    keep_alive_ = false;  // what is refused here may leave a body behind
+    keep_alive_ = false;  // a refusal may leave the body unread
     if (std::optional<ApiAnswer> no = why_not()) return send(std::move(*no));
     find_run();
     if (run_ && path_ == "/api/notes") return start_notes();
@@ -279,7 +282,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     });
   }
 
-  // A file that the start page sends. Its bytes go into a file as they come; what is not there whole is removed.
+  // Takes a file that the start page sends. Its bytes are written as they come; a file that does not arrive whole is
+  // removed.
   void start_file() {
     const Result<Query> query = parse_target(target_);
     if (path_ != "/api/drop") return send(error_answer(405, "only /api/drop takes files", ""));
@@ -329,7 +333,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     send(std::move(why));
   }
 
-  // Server-sent events: the status several times a second, until it settles.
+  // Sends server-sent events: the status several times a second, until it is settled.
   void start_events() {
     http::response<http::empty_body> head{http::status::ok, request_.version()};
     secure(head);
@@ -337,7 +341,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     head.set(http::field::cache_control, "no-store");
     head.keep_alive(false);
     event_.clear();
-    std::ostringstream text;  // the header as Beast writes it; one per connection
+    std::ostringstream text;  // the header as Beast writes it, once per connection
     text << head.base();
     event_ = text.str();
     next_event();
@@ -373,11 +377,11 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::optional<http::response_serializer<http::string_body>> serializer_;
   std::string event_;
   size_t unsent_ = 0;
-  std::string target_;                  // of the request, without the token, and within a run of a shelf
-  std::string path_;                    // the same, decoded, without parameters
-  std::shared_ptr<const ViewRun> run_;  // that is asked; nullptr: the shelf
-  std::optional<http::request_parser<http::string_body>> text_;  // that comes
-  std::optional<http::request_parser<http::file_body>> file_;    // that comes
+  std::string target_;  // of the request, without the token and without the part that names a run of a shelf
+  std::string path_;    // the same, decoded and without parameters
+  std::shared_ptr<const ViewRun> run_;                           // the run that is asked; nullptr: the shelf
+  std::optional<http::request_parser<http::string_body>> text_;  // notes that are arriving
+  std::optional<http::request_parser<http::file_body>> file_;    // a file that is arriving
   DropBox::Place place_;
   uint64_t file_bytes_ = 0;
   bool keep_alive_ = false, closing_ = false;

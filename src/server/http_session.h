@@ -1,4 +1,4 @@
-// One connection of the viewer's server: requests in, answers out, limits of size and time kept.
+// One connection of the viewer's server: takes requests and sends answers within limits of size and time.
 #pragma once
 
 #include <atomic>
@@ -23,11 +23,11 @@ struct HttpContext {
 
   Served served;
   ServeOptions options;
-  std::string token;                    // the first part of every path; "": none is needed
-  bool any_host = false;                // not on the loopback alone: requests may name any host
-  std::atomic<size_t> unsent_bytes{0};  // of answers that clients have not read yet
+  std::string token;      // the first part of every path; "": none is needed
+  bool any_host = false;  // true where it listens on more than the loopback; then requests may name any host
+  std::atomic<size_t> unsent_bytes{0};  // bytes of answers that clients have not read yet
   std::mutex assets_mutex;
-  std::map<std::string, std::string> small_assets;  // by ETag: what never changes, compressed once
+  std::map<std::string, std::string> small_assets;  // by ETag; assets never change, so they are compressed once
   struct Sessions {
     std::mutex mutex;
     std::set<HttpSession*> open;
@@ -36,9 +36,9 @@ struct HttpContext {
   std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>();
 };
 
-// Takes the connection over, or closes it when there are too many. `context` outlives it.
+// Takes over a connection, or closes it when there are too many. `context` must outlive it.
 void start_session(HttpContext& context, boost::asio::ip::tcp::socket socket);
-// Every connection ends as soon as the answer it computes is there; none starts any more.
+// Every connection ends as soon as the answer that it is computing is finished; no new ones start.
 void close_sessions(HttpContext& context);
 
 }  // namespace stageline

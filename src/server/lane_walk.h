@@ -1,9 +1,9 @@
-// A walk over slices of a lane in the lane's own order, by start, which knows what encloses each.
+// Walks over slices of a lane in the lane's own order, by start, and knows which slice encloses each.
 //
-// Rows are laid out in that order (row_index.cc): a slice stands in the first row that is free at its start. So the
-// walk finds the row of each from the ends of those that are open, without looking it up, and reads the columns from
-// front to back. The slice that holds another whole is in the nearest row above where one reaches as far. Cells hold
-// none: what stands in the row below ran beside them, as the backward of an overlapped F&B.
+// Rows are laid out in that order (row_index.cc): a slice goes into the first row that is free at its start. So the
+// walk finds each slice's row from the ends of the slices that are open, without looking it up, and reads the columns
+// from front to back. The slice that encloses another one is in the nearest row above in which one reaches as far.
+// Cells enclose nothing: what is in the row below a cell ran beside it, as the backward of an overlapped F&B.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class LaneWalk {
  public:
   static constexpr uint32_t kNoTag = UINT32_MAX;
 
-  // Stands before slice `from`; tag_of(slice) is what holders are called. O(rows · log slices).
+  // Begins before slice `from`; tag_of(slice) gives the tag by which holders are reported. O(rows · log slices).
   template <class TagOf>
   LaneWalk(const ViewLane& lane, size_t from, TagOf tag_of) : lane_(lane), next_(from), open_(lane.rows.size()) {
     for (size_t r = 0; from > 0 && r < open_.size(); ++r) {
@@ -31,7 +31,7 @@ class LaneWalk {
   // Calls tag = visit(slice, start, dur, tag of the holder or kNoTag) for the slices before `to` that have a row.
   template <class Visit>
   void until(size_t to, Visit visit) {
-    // A lane that is one row holds both.
+    // In a lane with a single row, that row has both ranges and work.
     const bool is_stream = lane_.type == ViewLaneType::kStream && lane_.rows.size() > 1;
     for (; next_ < to; ++next_) {
       const int64_t start = lane_.start(next_), dur = lane_.dur(next_), end = start + dur;
@@ -39,7 +39,7 @@ class LaneWalk {
       const size_t top = is_range ? lane_.range_row : 0, rows = is_range ? open_.size() : lane_.range_row;
       size_t r = top;
       while (r < rows && open_[r].end_ns > start) ++r;
-      if (r >= rows) continue;  // deeper than rows are drawn
+      if (r >= rows) continue;  // nested deeper than rows are drawn
       uint32_t holder = kNoTag;
       for (size_t above = lane_.cells ? top : r; above-- > top && holder == kNoTag;)
         if (open_[above].end_ns >= end) holder = open_[above].tag;
@@ -54,7 +54,7 @@ class LaneWalk {
   };
   const ViewLane& lane_;
   size_t next_;
-  std::vector<Open> open_;  // by row: the last that began
+  std::vector<Open> open_;  // for each row, the slice that began last
 };
 
 // Calls visit(slice, duration) for the slices [from, to) of a lane that have a row, in order.

@@ -1,4 +1,4 @@
-// What a server that follows a running job answers beside the viewer's own: its page, its state, its metrics.
+// What a server that follows a running job answers besides the viewer's own answers: a page, the job's state, metrics.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@ namespace stageline {
 
 class LiveRun;
 
-// "/api/live", "/metrics", the page's own files, and "/" until the whole run is read (`settled`); nullopt: this is not
-// ours. `live`: nullptr where nothing is followed.
+// Answers "/api/live", "/metrics", the page's own files and, until the whole run is read (`settled`), "/"; nullopt for
+// other paths. `live` is nullptr where no job is followed.
 std::optional<ApiAnswer> live_answer(const LiveRun* live, bool settled, const Query& query);
 
 }  // namespace stageline

@@ -22,7 +22,8 @@ namespace {
 using LiveClock = std::chrono::steady_clock;
 constexpr auto kLeastNap = std::chrono::milliseconds(250);
 
-// The processor's and not the wall's: on a busy machine a look waits long, which is no reason to look less often.
+// Time of the processor, not of the wall: on a busy machine a look waits long, but that is no reason to look less
+// often.
 std::chrono::nanoseconds used() {
   timespec t;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -56,7 +57,7 @@ void write_step(JsonWriter& json, const RunningStep& step) {
   json.field("rank_ratio", step.rank_ratio).end_object();
 }
 
-// The parts that are drawn: all, or of each stage the one that computed longest and the one in the middle.
+// The parts that are drawn: all of them or, for each stage, the one that computed longest and the one in the middle.
 std::vector<int32_t> drawn_parts(const Trace& trace, int32_t from_step) {
   std::map<int32_t, int64_t> busy;
   for (size_t i = 0; i < trace.cells.size(); ++i)
@@ -79,8 +80,8 @@ std::vector<int32_t> drawn_parts(const Trace& trace, int32_t from_step) {
   return parts;
 }
 
-// The last two steps, one where they are large: rows of [kind, start, duration, micro-batch] in microseconds from the
-// picture's beginning.
+// The last two steps, or one where they are large, as rows of [kind, start, duration, micro-batch], in microseconds
+// from the picture's beginning.
 std::string pipeline_of(const Trace& trace, const std::vector<RunningStep>& steps) {
   if (steps.empty()) return "null";
   const Cells& cells = trace.cells;
@@ -118,7 +119,7 @@ std::string pipeline_of(const Trace& trace, const std::vector<RunningStep>& step
     json.begin_object().field("rank", int64_t{who.rank}).field("stage", int64_t{who.stage});
     json.key("cells").begin_array();
     for (const size_t i : rows[part]) {
-      if (written++ == LiveRun::kMostDrawnCells * 4) break;  // of one step of very many cells the first
+      if (written++ == LiveRun::kMostDrawnCells * 4) break;  // of a step with very many cells only the first are drawn
       json.value(int64_t{static_cast<int>(cells.kind[i])}).value(micros(trace.common_start_ns(i)));
       json.value(micros(trace.common_end_ns(i)) - micros(trace.common_start_ns(i)));
       json.value(int64_t{cells.micro_batch[i]});
@@ -135,7 +136,7 @@ double usual_ns(const std::vector<RunningStep>& history, size_t most) {
   return spans.empty() ? 0 : median_of(std::move(spans));
 }
 
-// The value of a label in Prometheus' format.
+// A label's value in Prometheus' format.
 std::string label(std::string_view text) {
   std::string out;
   for (const char c : valid_utf8(std::string(text))) {
@@ -184,7 +185,7 @@ Look::State LiveRun::follow(const std::function<void(const Text&)>& say) {
       over_ = true;
       return state;
     }
-    // A look may use as much of the processor as lies between two: at most one core in all.
+    // The pause is as long as the processor time that the look used, so that all looks together use at most one core.
     std::this_thread::sleep_for(std::max<std::chrono::nanoseconds>(kLeastNap, used() - used_before));
   }
 }
@@ -203,7 +204,7 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
     const auto began = LiveClock::now();
     extent = extent_of(look.trace);
     pipeline = pipeline_of(look.trace, look.steps);
-    // More first: what the few steps have too keeps the better measured price.
+    // More steps come first: a finding that the few steps have as well keeps the price that was measured better.
     const int64_t first_of_few = look.steps[look.steps.size() - std::min(look.steps.size(), kFewSteps)].step;
     for (const size_t count : {kManySteps, kFewSteps}) {
       if (look.steps.size() < 2) break;
@@ -211,7 +212,7 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
       if (!few && look.steps.size() <= kFewSteps) continue;
       if (look.steps.size() > count) keep_steps_from(look.trace, look.steps[look.steps.size() - count].step);
       const auto run = std::make_shared<const Run>(look.trace);
-      Diagnostics ignored;  // what explain has to say of its input is said when the whole run is read
+      Diagnostics ignored;  // what explain notes about its input is told when the whole run is read
       const Explanation said = explain_run(run, ignored);
       for (const Finding& f : said.findings) {
         if (f.step && *f.step < first_of_few) continue;
@@ -256,11 +257,11 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
   if (!webhook_ || said_problem_) return;
   const Webhook::Sums sums = webhook_->sums();
   if (sums.given_up == 0) return;
-  said_problem_ = true;  // once; /metrics counts them
+  said_problem_ = true;  // only once; /metrics counts them
   say(words("follow.webhook_fails", Args().set("why", sums.problem)));
 }
 
-// Under the lock.
+// Called with the lock held.
 void LiveRun::take_findings(std::vector<Seen> found, int64_t step, const std::function<void(const Text&)>& say) {
   const auto line = [&](const char* name, const Finding& f) {
     say(words(name,
@@ -269,7 +270,7 @@ void LiveRun::take_findings(std::vector<Seen> found, int64_t step, const std::fu
   for (Seen& seen : findings_) {
     const auto again =
         std::find_if(found.begin(), found.end(), [&](const Seen& s) { return same_fault(s.finding, seen.finding); });
-    // What the few steps had and have no longer is over, however long the many still hold some of it.
+    // A fault that the few steps had and no longer have is over, however long the many steps still show some of it.
     const bool lingers = again != found.end() && seen.shows_in_few && !again->shows_in_few;
     if (seen.is_gone) {
       if (lingers && step - seen.last_step < static_cast<int64_t>(kManySteps)) found.erase(again);

@@ -1,10 +1,10 @@
-// A run that is still going on, as `view --follow` serves it: the numbers of every step that is over, the pipeline of
-// the last ones, and findings that come and go.
+// A run that is still going on, as `view --follow` serves it: the numbers of every finished step, the pipeline of the
+// last ones, and findings that come and go.
 //
 //   NewestSteps::look ──▶ steps ──────────────────────────────▶ history, metrics
 //                     └─▶ explain of the last few, and of more ──▶ findings: since when, until when ──▶ webhook
 //
-// One thread follows; any thread asks. Nothing of the trace is kept between two looks.
+// One thread follows the run; any thread asks. Nothing of the trace is kept between two looks.
 #pragma once
 
 #include <atomic>
@@ -24,24 +24,24 @@ namespace stageline {
 
 class LiveRun {
  public:
-  // Steps that findings stand on: the last few, so that what begins is named at once, and more, so that what is small
-  // is told from chance. A finding is there as long as the few have it; one that they never had, as long as the many
-  // do. What is about a single step is there while that is among the few. It is over when kMisses looks at new steps
-  // have not had it, for what is at its limit comes and goes with chance.
+  // The numbers of last steps from which findings are made: a few, so that what begins is named at once, and more, so
+  // that small faults are told from chance. A finding stays as long as the few steps have it; one that they never had,
+  // as long as the many have it. A finding about a single step stays while that step is among the few. It is over when
+  // kMisses looks at new steps did not have it, because a fault near a threshold comes and goes by chance.
   static constexpr size_t kFewSteps = 4, kManySteps = 16;
   static constexpr int kMisses = 2;
-  static constexpr size_t kMostSteps = 200'000;    // kept; of a longer run the oldest are let go
-  static constexpr size_t kMostGone = 100;         // findings that are over and still listed
-  static constexpr size_t kMostDrawnRanks = 48;    // beyond: the slowest and a usual rank of each stage
-  static constexpr size_t kMostDrawnCells = 6000;  // beyond: one step instead of two
+  static constexpr size_t kMostSteps = 200'000;    // of a longer run the oldest are dropped
+  static constexpr size_t kMostGone = 100;         // most findings that are over and still listed
+  static constexpr size_t kMostDrawnRanks = 48;    // beyond this, the slowest and a usual rank of each stage are drawn
+  static constexpr size_t kMostDrawnCells = 6000;  // beyond this, one step is drawn instead of two
 
   LiveRun(std::string title, std::vector<std::string> paths, OpenOptions options, std::unique_ptr<Webhook> webhook);
 
-  // Looks again and again until the recording is closed or silent. `say`: a line for people, in both languages.
+  // Looks again and again until the recording is closed or silent. `say` gets lines for people, in both languages.
   Look::State follow(const std::function<void(const Text&)>& say);
 
-  // {"version", "state", "steps", "findings", "pipeline", …}: docs/viewer-protocol.md. Of steps only those after
-  // `after`; of a `known` version that it still is, nothing else.
+  // {"version", "state", "steps", "findings", "pipeline", …}: docs/viewer-protocol.md. It has only steps after `after`,
+  // and if `known` still is the current version, nothing else.
   std::string json(int64_t known, int64_t after) const;
   // The same numbers in Prometheus' text format.
   std::string metrics() const;
@@ -51,10 +51,10 @@ class LiveRun {
  private:
   struct Seen {
     Finding finding;
-    double step_ns = 0;      // of the mean step it was found in
+    double step_ns = 0;      // mean step of the run in which it was found
     int64_t begin_step = 0;  // the last step when it was first found
-    int64_t last_step = 0;   // the last step when it was found last
-    int misses = 0;          // looks at new steps in a row that did not have it
+    int64_t last_step = 0;   // the last step when it was found most recently
+    int misses = 0;          // looks at new steps in a row without it
     bool is_gone = false;
     bool shows_in_few = false;  // the few steps have it, or had it once
   };
@@ -68,7 +68,7 @@ class LiveRun {
   std::unique_ptr<Webhook> webhook_;
   bool said_problem_ = false;
 
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards everything below
   int64_t version_ = 1;
   Look::State state_ = Look::State::kWaiting;
   std::string why_;

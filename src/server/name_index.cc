@@ -10,11 +10,11 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostBits = 4096;  // of a block: 1/8 B a slice
+constexpr size_t kMostBits = 4096;  // bits of a block: 1/8 byte a slice
 
 using Place = std::tuple<int64_t, int64_t, int64_t>;
 
-// The first slice of lane `id` behind the cursor.
+// The first slice of lane `id` after the cursor.
 size_t first_behind(const ViewLane& lane, int64_t id, const NameIndex::Cursor& cursor) {
   if (id < cursor.lane) return first_starting_from(lane, cursor.start_ns + 1);
   size_t i = first_starting_from(lane, cursor.start_ns);
@@ -30,7 +30,7 @@ NameIndex::NameIndex(const std::vector<ViewLane>& lanes, size_t name_count) : co
   size_t blocks = 0;
   for (const ViewLane& lane : lanes) {
     lane_begin_.push_back(blocks);
-    // Short lanes are looked at as they are.
+    // Short lanes have no bits; their slices are looked at directly.
     if (lane.has_slices() && lane.count >= kNameBlock) blocks += (lane.count + kNameBlock - 1) / kNameBlock;
   }
   lane_begin_.push_back(blocks);
@@ -103,7 +103,7 @@ SlicePlace NameIndex::previous(const std::vector<ViewLane>& lanes, const std::ve
   for (const uint32_t l : chosen) {
     const ViewLane& lane = lanes[l];
     if (!lane.has_slices() || (also && !also->lane_may(l))) continue;
-    // What is not behind the cursor stands before it, but for the slice at the cursor itself.
+    // Every slice that is not after the cursor is before it, except the slice at the cursor itself.
     size_t i = first_behind(lane, l, from);
     if (static_cast<int64_t>(l) == from.lane && i > 0 && static_cast<int64_t>(i - 1) == from.slice &&
         lane.start(i - 1) == from.start_ns)
@@ -116,7 +116,7 @@ SlicePlace NameIndex::previous(const std::vector<ViewLane>& lanes, const std::ve
       }
       while (i > begin && !(names.has(lane.names[i - 1]) && (!also || also->has(l, i - 1)))) --i;
       if (i == begin) continue;
-      // Of one time the later lane counts; lanes come in order.
+      // Among slices of the same time the later lane counts; lanes come in order.
       if (lane.start(i - 1) >= best_start) {
         best_start = lane.start(i - 1);
         best = {l, static_cast<uint32_t>(i - 1)};

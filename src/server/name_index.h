@@ -1,5 +1,6 @@
-// Where names occur: how often, and the next place from any time, without a list of places. For every kNameBlock slices
-// of a lane a few bits say which names may stand there, 1/8 B a slice at most; what they do not rule out is looked at.
+// Where names occur: how often, and the next occurrence from any time on, without a list of all occurrences. For every
+// kNameBlock slices of a lane a few bits say which names may occur there (at most 1/8 byte a slice); only blocks that
+// they do not rule out are looked at.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +34,13 @@ class NameIndex {
 
   uint64_t count(StringId name) const { return counts_[name]; }
 
-  // A place in the order of (start, lane, slice); lanes and slices of −1 stand before all others of that time.
+  // A position in the order of (start, lane, slice); −1 for lane or slice comes before all others of that time.
   struct Cursor {
     int64_t start_ns = 0, lane = -1, slice = -1;
   };
-  // The first slice of these names after the cursor in `lanes` (ascending), or the last one before it. Blocks that may
-  // hold one are scanned, in each lane up to the best place found so far. `also` (may be nullptr) has to hold too.
+  // The first slice with one of these names after the cursor in lanes `chosen` (ascending), or the last one before it.
+  // Blocks that may have one are scanned, in each lane up to the best place found so far. The slice must also pass
+  // `also`, unless it is nullptr.
   SlicePlace next(const std::vector<ViewLane>& lanes, const std::vector<uint32_t>& chosen, const NameSet& names,
                   Cursor from, const FacetTest* also = nullptr) const;
   SlicePlace previous(const std::vector<ViewLane>& lanes, const std::vector<uint32_t>& chosen, const NameSet& names,
@@ -56,14 +58,14 @@ class NameIndex {
       i = end;
     }
   }
-  // The bits of a set of names, for for_named.
+  // The bits of a set of names, which for_named() takes.
   std::vector<uint64_t> mask_of(const NameSet& names) const;
 
  private:
   bool may_hold(size_t lane, size_t block, const std::vector<uint64_t>& mask) const;
 
-  size_t words_ = 1;                // of 64 bits, of one block
-  std::vector<uint64_t> counts_;    // by name
+  size_t words_ = 1;                // words of 64 bits in one block
+  std::vector<uint64_t> counts_;    // for each name
   std::vector<size_t> lane_begin_;  // first block of each lane
   std::vector<uint64_t> bits_;      // [block · words_ …]
 };

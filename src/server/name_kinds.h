@@ -1,4 +1,5 @@
-// Which kinds each name occurs as, and a dense number for every pair of the two: sums by name and kind are arrays.
+// Which kinds each name occurs as, and a dense number (a place) for every such pair, so that sums by name and kind are
+// arrays.
 #pragma once
 
 #include <array>
@@ -12,11 +13,12 @@ namespace stageline {
 
 class NameKinds {
  public:
-  // O(slices), parallel. 8 B a name and 5 B a pair; and at most 4 MiB of a table that finds places at once.
+  // O(slices), parallel. Takes 8 bytes a name and 5 bytes a pair, and at most 4 MiB for a table that gives places at
+  // once.
   NameKinds(const std::vector<ViewLane>& lanes, size_t name_count);
 
   size_t size() const { return kind_.size(); }
-  // Of a pair that occurs.
+  // The place of a pair, which must occur.
   uint32_t place(StringId name, uint8_t kind) const {
     if (!table_.empty()) return table_[size_t{table_row_[kind]} * kinds_.size() + name];
     const uint32_t before = kinds_[name] & ((uint32_t{1} << kind) - 1);
@@ -29,11 +31,11 @@ class NameKinds {
  private:
   static constexpr size_t kMostTable = size_t{1} << 20;
 
-  std::vector<uint32_t> kinds_;  // by name, a bit each
-  std::vector<uint32_t> first_;  // by name: its first place
-  std::vector<StringId> name_;   // by place
+  std::vector<uint32_t> kinds_;  // for each name, one bit for each kind
+  std::vector<uint32_t> first_;  // for each name its first place
+  std::vector<StringId> name_;   // for each place
   std::vector<uint8_t> kind_;
-  std::vector<uint32_t> table_;  // [kinds that occur][names]: places; empty where it would be large
+  std::vector<uint32_t> table_;  // [kinds that occur][names] → place; empty where it would be large
   std::array<uint8_t, kViewKindCount> table_row_{};
 };
 

@@ -12,7 +12,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kNamesAtOnce = 4096;  // that one thread looks at before it takes the next ones
+constexpr size_t kNamesAtOnce = 4096;  // names that a thread takes at a time
 
 NameSet matching(const Timeline& timeline, const NamePattern& pattern) {
   const ViewNames& pool = timeline.names();
@@ -65,7 +65,8 @@ Result<Meant> names_meant(const Timeline& timeline, const Query& query) {
 
 namespace {
 
-// How often each of the names occurs among slices that have the facets. O(slices of the lanes that may), parallel.
+// How often each of the names occurs among slices that have the facets. O(slices of the lanes that may have them),
+// parallel.
 std::vector<uint64_t> counts_of(const Timeline& timeline, const Meant& meant) {
   const FacetTest test(timeline.trace(), timeline.lanes(), meant.facets);
   const size_t lanes = timeline.lanes().size();

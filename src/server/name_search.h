@@ -1,4 +1,4 @@
-// Search over all names: which match, where the next one is, how long they last.
+// Search over all names: which ones match, where the next occurrence is, how long they last.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace stageline {
 
-// What a request means: names, and facets of slices that bear them. q (a text with facets, or with regex=1 an
-// expression) or name_ids; where= has facets too. Errors: kUsage, without any of them too.
+// What a request means: names, and facets of the slices that bear them. It has q (a text with facets, or with regex=1
+// an expression) or name_ids; where= may have facets as well. Errors: kUsage, also where neither is given.
 struct Meant {
   NameSet names;
   Facets facets;
@@ -18,7 +18,7 @@ struct Meant {
 };
 Result<Meant> names_meant(const Timeline& timeline, const Query& query);
 
-// The answers to /api/search, /api/find and /api/histogram. Errors: kUsage.
+// The answers to /api/search and /api/find. Errors: kUsage.
 Result<std::string> search_answer(const Timeline& timeline, const Query& query);
 Result<std::string> find_answer(const Timeline& timeline, const Query& query);
 

@@ -8,7 +8,7 @@
 namespace stageline {
 namespace {
 
-// As a shell reads it: quoted where it holds more than letters that are safe bare.
+// A path as a shell reads it: quoted where it has characters that are not safe bare.
 std::string shell_word(const std::string& path) {
   const auto bare = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

@@ -1,4 +1,4 @@
-// export_trace() for every kind there is: those that exporters write, and the page, which is the viewer's.
+// export_trace() for every kind of output: those that exporters write, and the page, which the viewer writes.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace stageline {
 
-// "stageline view PATH…" as a shell reads it: what shows of a run what a page leaves out.
+// "stageline view PATH…" as a shell reads it: the command that shows what a page leaves out.
 std::string view_command(const std::vector<std::string>& paths);
 
-// As export_trace(); `inputs`: what the user typed to name the run.
+// The same as export_trace(); `inputs` is what the user typed to name the run.
 Status export_run(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
                   std::string_view to, const ExportOptions& options, const std::vector<std::string>& inputs,
                   std::vector<std::string>* written = nullptr);

@@ -33,9 +33,9 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostPageNames = size_t{8} << 20;  // bytes of all names; above, long ones are cut
+constexpr size_t kMostPageNames = size_t{8} << 20;  // most bytes of all names; beyond, long names are cut
 
-// What is drawn as a curve, and nobody reads row by row.
+// Series are drawn as curves, and nobody reads them row by row.
 size_t rows_of_page(const Table& table) {
   const bool is_series =
       table.name().ends_with("-over-time") || table.name() == "memory-curve" || table.name() == "memory-categories";
@@ -54,7 +54,7 @@ class PageWriter {
  public:
   PageWriter(OutputFile& file, const PageOptions& options) : file_(file), options_(options) {}
 
-  // `replays`: it may carry WebAssembly, and run it.
+  // `replays`: the page carries WebAssembly and may run it.
   void head(const Findings& findings, bool replays) {
     const bool zh = options_.lang == "zh";
     file_.write("<!doctype html>\n<html lang=\"");
@@ -110,7 +110,8 @@ class PageWriter {
     const Text script = words("page.needs_javascript");
     line("p", script.en, script.zh);
   }
-  // Short blocks wait for others, so that several are compressed at a time; a long one is itself, in pieces.
+  // Short blocks are collected, so that several are compressed at a time; a long one is compressed by itself, in
+  // pieces.
   void block(const char* attribute, std::string_view name, std::string_view body) {
     if (body.size() > kGzipPiece) {
       flush();
@@ -128,7 +129,7 @@ class PageWriter {
   }
   struct Block {
     const char* attribute;
-    std::string name, text;  // the body, then as it stands in the page
+    std::string name, text;  // `text`: first the body, then what is written into the page
   };
   void write_block(const Block& block) {
     file_.write("<script type=\"application/octet-stream\" ");
@@ -147,7 +148,7 @@ class PageWriter {
   const PageOptions& options_;
 };
 
-// Of both runs as recorded; then of the second what the pipeline page draws below the first.
+// Writes what compares both runs as recorded, and what the pipeline page draws of the second run below the first.
 void write_comparison(PageWriter& page, const Trace& trace, const ComparedRun& other) {
   for (const Analysis* analysis : analyses()) {
     if (analysis->needs != AnalysisNeeds::kTwoRuns) continue;
@@ -161,8 +162,8 @@ void write_comparison(PageWriter& page, const Trace& trace, const ComparedRun& o
   if (const Result<std::string> chart = pipeline_answer(view, Query{}); chart) page.answer("pipeline other", *chart);
 }
 
-// Of the trace as recorded: every analysis that suits it. What they note, or fail by, goes to `diagnostics`, as
-// all_tables() has it.
+// Answers of every analysis that suits the trace, made of the trace as recorded. What they note or fail by goes to
+// `diagnostics`, as all_tables() does.
 struct NamedAnswer {
   std::string name, json;
 };
@@ -241,7 +242,7 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
   json.field("longest_ns", longest_ns(timeline, lanes)).end_object();
   page.timeline("head", json.take());
   page.timeline("links", links.bytes);
-  page.script();  // it begins while the browser reads on
+  page.script();  // it starts while the browser reads on
   write_page_slices(timeline, lanes, places, [&](const PagePiece& piece) { page.slices(piece); });
 }
 
@@ -255,8 +256,8 @@ Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics&
   WrittenPage out;
   std::vector<NamedAnswer> answers;
   {
-    // Each analysis runs once. Only findings of a profiler's rows are read off tables, and those are of a report's
-    // settings, which are not the answers': there they are made beside.
+    // Each analysis runs once. Only findings from a profiler's rows read tables, and those tables are made with a
+    // report's settings, which differ from the answers'; so for them tables are made separately.
     const bool reads_tables = findings_read_tables(run->trace()) || run->trace().cells.size() == 0;
     std::vector<Table> tables;
     Diagnostics told;

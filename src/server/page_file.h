@@ -1,19 +1,18 @@
-// The report: the viewer and what it shows of a run in one file, which opens from disk with the network off.
+// The report: the viewer and what it shows of a run in one file, which opens from disk without a network.
 //
-//   <html data-command="…">         what shows what the file does not hold
-//   <noscript>                      headline and findings, for readers without scripts
-//   <script data-answer="run">      the answer to /api/run; so for explain, answers, pipeline, pipeline/fixes, clocks,
-//   …                               and "answer NAME" for every analysis; with a second run "compare", "answer
-//   trace-diff"
-//                                   and "pipeline other"
-//   <script data-timeline="head">   names and lanes; "links"
-//   <script>                        the viewer's own, which runs while the browser reads what follows
-//   <script data-lanes="0-15">      the slices of these lanes; several, in the order of lanes (page_slices.h)
-//   <script data-what-if="program"> what-if as WebAssembly (src/wasm), and "model": the run's steps for it
-//   (packed_model.h)
+//  <html data-command="…">          the command that shows what the file does not hold
+//  <noscript>                       headline and findings, for readers without scripts
+//  <script data-answer="run">       the answer to /api/run; likewise for explain, answers, pipeline, pipeline/fixes
+//  …                                and clocks, and "answer NAME" for every analysis; with a second run also
+//                                   "compare", "answer trace-diff" and "pipeline other"
+//  <script data-timeline="head">    names and lanes; "links"
+//  <script>                         the viewer's own, which runs while the browser reads what follows
+//  <script data-lanes="0-15">       the slices of these lanes; several blocks, in the order of lanes (page_slices.h)
+//  <script data-what-if="program">  what-if as WebAssembly (src/wasm), and "model": the run's steps (packed_model.h)
 //
-// Blocks are gzip in base64, so that no name in a trace is markup. The page's Content-Security-Policy lets it fetch
-// nothing, and run nothing but its script, there or in a worker, and, of a run with a pipeline, that program.
+// Blocks are gzip in base64, so that no name in a trace can act as markup. The page's Content-Security-Policy lets it
+// fetch nothing, and run nothing except its script (in the page or in a worker) and, for a run with a pipeline, that
+// program.
 #pragma once
 
 #include <cstdint>
@@ -29,20 +28,20 @@
 
 namespace stageline {
 
-inline constexpr int64_t kMostPageSlices = 50'000'000;  // a browser keeps some 30 B of each
+inline constexpr int64_t kMostPageSlices = 50'000'000;  // a browser keeps some 30 bytes for each
 
 struct PageOptions {
-  std::string lang = "en";         // where the reader has chosen none
-  bool dark = false;               // likewise; else as the reader's system is
+  std::string lang = "en";         // used where the reader has chosen none
+  bool dark = false;               // likewise; otherwise the reader's system decides
   std::string title;               // what the page calls the run
   std::vector<std::string> paths;  // what the user typed
   std::string command;             // "stageline view PATHS"
-  Ghosts ghosts = Ghosts::kAuto;   // theory under the pipeline's rows
-  // Above: the pipeline's cells alone, and the page says what shows the rest.
+  Ghosts ghosts = Ghosts::kAuto;   // whether theory is drawn under the pipeline's rows
+  // With more slices the page has only the pipeline's cells, and says what shows the rest.
   uint64_t most_slices = 5'000'000;
 };
 
-// A second run, which the page compares the first with.
+// A second run, which the page compares with the first.
 struct ComparedRun {
   std::string title;
   std::vector<std::string> paths;
@@ -50,14 +49,14 @@ struct ComparedRun {
 };
 
 struct WrittenPage {
-  size_t ranks = 0, cells = 0, slices = 0;  // drawn
-  Findings findings;                        // what the page says: explain()'s list first
-  double lost_share = 0;                    // of the mean step: what the causes cost together
+  size_t ranks = 0, cells = 0, slices = 0;  // numbers that are drawn
+  Findings findings;                        // what the page says; explain()'s list comes first
+  double lost_share = 0;                    // share of the mean step that the causes cost together
 };
 
-// Same input, same bytes. Analyses run one by one, on the run as recorded, and what of a table goes into the page is
-// bounded (kPageRows). What is known of the run goes when it is drawn as a copy and nobody else holds it. `notes` as of
-// export_trace(). Errors: kIo.
+// The same input gives the same bytes. Analyses run one by one on the run as recorded, and the rows that the page takes
+// of each table are bounded (kPageRows). What is known of the run is released once it is drawn as a copy, if nobody
+// else holds it. `notes` as for export_trace(). Errors: kIo.
 inline constexpr size_t kPageRows = 2000, kPageSeriesRows = 100'000;
 Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics& notes, const std::string& path,
                                     const PageOptions& options, std::unique_ptr<ComparedRun> other = nullptr);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
 constexpr uint64_t kSteps = 1, kFacts = 2, kCells = 4, kPartners = 8, kParents = 16;
-constexpr int kFar = 256;  // parents that are followed
+constexpr int kFar = 256;  // most parents that are followed
 
 void put(std::string& out, uint64_t value) {
   while (value >= 128) {
@@ -27,7 +27,7 @@ void put_signed(std::string& out, int64_t value) {
   put(out, static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63));
 }
 
-// What all times of a lane are multiples of: a microsecond of many profilers, else a nanosecond.
+// The unit of which all times of a lane are multiples: a microsecond for many profilers, else a nanosecond.
 int64_t unit_of(const ViewLane& lane) {
   int64_t unit = 0;
   for (size_t i = 0; i < lane.count && unit != 1; ++i) {
@@ -47,7 +47,7 @@ class LaneWriter {
         unit_(unit_of(lane_)),
         holders_(lane_, 0, [](size_t i) { return static_cast<uint32_t>(i); }) {}
 
-  // The slices [begin, end); blocks in order.
+  // Writes the slices [begin, end); blocks must come in order.
   void block(std::string& out, size_t begin, size_t end) {
     if (begin == 0) put(out, static_cast<uint64_t>(unit_));
     if (!lane_.has_slices()) return samples(out, begin, end);
@@ -84,7 +84,7 @@ class LaneWriter {
       last_start_ = lane_.start(i);
     }
     const std::vector<double>& values = lane_.counter->value;
-    constexpr double kExact = 9007199254740992.0 / 4;  // distances stay whole doubles
+    constexpr double kExact = 9007199254740992.0 / 4;  // with smaller values, distances are whole doubles
     const auto is_whole = [](double v) { return std::abs(v) < kExact && v == std::floor(v) && !std::signbit(v); };
     const bool whole = std::all_of(values.begin() + static_cast<std::ptrdiff_t>(begin),
                                    values.begin() + static_cast<std::ptrdiff_t>(end), is_whole);
@@ -144,7 +144,7 @@ class LaneWriter {
     for (size_t i = begin; i < end; ++i) put_signed(out, all.micro_batch[lane_.cell_of(i)]);
     for (size_t i = begin; i < end; ++i) put_signed(out, all.chunk[lane_.cell_of(i)]);
   }
-  // Of the page; none where it does not carry the lane.
+  // The place of a slice in the page; none where the page does not carry its lane.
   SlicePlace drawn(uint32_t slice) const {
     const SlicePlace there = slice == kNoSliceIndex ? SlicePlace{} : timeline_.place_of_slice(lane_.part, slice);
     return there && lanes_.page_lane[there.lane] != kNone ? there : SlicePlace{};
@@ -171,7 +171,7 @@ class LaneWriter {
     }
     return any ? list + distances : std::string();
   }
-  // What the page takes for a slice's parent.
+  // The parent that the page derives for a slice by itself.
   uint32_t assumed_parent(size_t i, uint32_t holder) const {
     if (lane_.type != ViewLaneType::kStream)
       return holder == LaneWalk::kNoTag ? kNoSliceIndex : static_cast<uint32_t>(lane_.first + holder);
@@ -189,7 +189,8 @@ class LaneWriter {
     const SlicePlace at = timeline_.place_of_slice(lane_.part, slice);
     return timeline_.lanes()[at.lane].kind(at.slice) == static_cast<uint8_t>(ViewKind::kOperator);
   }
-  // Whether slice i has another parent than the page takes it to have; then it is added, `since` slices after the last.
+  // Adds the parent of slice i, `since` slices after the last one added, and returns true where it differs from the
+  // parent that the page derives.
   bool add_parent(std::string& list, size_t i, size_t since, uint32_t holder) {
     const uint32_t parent = part().slices.parent[lane_.first + i];
     const SlicePlace there = drawn(parent);
@@ -211,7 +212,7 @@ class LaneWriter {
       ++count;
     };
     holders_.until(end, [&](size_t i, int64_t, int64_t, uint32_t holder) {
-      for (; next < i; ++next) check(next, LaneWalk::kNoTag);  // deeper than rows are drawn
+      for (; next < i; ++next) check(next, LaneWalk::kNoTag);  // nested deeper than rows are drawn
       check(next++, holder);
       return static_cast<uint32_t>(i);
     });

@@ -18,7 +18,7 @@ void write_parts(JsonWriter& json, const Trace& trace, const CellPayload& payloa
   json.end_array();
 }
 
-// Steps are those whose cells may be embedded; ends count from the zero that all parts share.
+// Writes the steps whose cells may be included; ends count from the zero that all parts share.
 void write_theory(JsonWriter& json, const Theory& theory, const CellPayload& payload) {
   json.key("theory").begin_object().field("schedule", theory.schedule).field("byRank", theory.by_rank);
   json.key("outliers").begin_array();

@@ -1,5 +1,5 @@
-// What the pipeline page learns of a run beside its cells: ranks, clocks, theory, colours, and where in the payload
-// which column lies. web/src/data/report.ts declares the same shape.
+// What the pipeline page learns of a run besides its cells: ranks, clocks, theory, colours, and where each column is in
+// the payload. web/src/data/report.ts declares the same shape.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace stageline {
 
-// One JSON object. `theory` may be unknown.
+// Returns one JSON object. `theory` may be unknown.
 std::string pipeline_json(const Trace& trace, const Theory& theory, const CellPayload& payload);
 
 }  // namespace stageline

@@ -1,5 +1,5 @@
 // Which ranks a page shows first where there are too many to show all: those that hold the others up, as the analysis
-// stragglers knows them.
+// stragglers finds them.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace stageline {
 
-inline constexpr size_t kMostWorstRanks = 16;  // of a stage
+inline constexpr size_t kMostWorstRanks = 16;  // of one stage
 
-// {ranks: [{rank, beyond_ns, peer_ratio, verdict}]}, the worst first (worst_workers()), at most
-// kMostWorstRanks of a stage. `run` as recorded. Errors: those of the graph of what ran.
+// {ranks: [{rank, beyond_ns, peer_ratio, verdict}]}, the worst first (worst_workers()), at most kMostWorstRanks of a
+// stage. `run` is the run as recorded. Errors: those of the graph of what ran.
 Result<std::string> worst_ranks_json(const Run& run);
 
 }  // namespace stageline

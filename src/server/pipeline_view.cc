@@ -24,7 +24,7 @@ Error no_cells() {
           "backward"};
 }
 
-// Per part: what a cell's start counts from, as the timeline's time; 0 without one.
+// Writes for each part the timeline's time from which its cells' starts count; 0 without a timeline.
 void write_shifts(JsonWriter& json, const Timeline* timeline, const CellPayload& payload) {
   std::vector<int64_t> shift(payload.part_zero_ns.size(), 0);
   std::vector<uint8_t> known(shift.size(), 0);
@@ -41,13 +41,14 @@ void write_shifts(JsonWriter& json, const Timeline* timeline, const CellPayload&
 
 constexpr const char* kPartNames[] = {"schedule", "imbalance", "jitter", "latency", "rest"};  // kSchedule … kRest
 
-// A rank in a step: what it does and what it waits for, which add up to its pipeline's span. Of all bubbles, also of
-// those that are no stretch of time.
+// For each rank in each step: what it computes and what it waits for, which add up to its pipeline's span. Sums over
+// all bubbles, even those that are no stretch of time.
 void add_rank_sums(WireColumns& columns, const Trace& trace, const Waterfall& waterfall,
                    const std::vector<WaterfallBubble>& bubbles) {
-  std::map<std::pair<int32_t, int32_t>, double> span_ns;  // (step, replica)
+  std::map<std::pair<int32_t, int32_t>, double> span_ns;  // key: step, replica
   for (const WaterfallStep& step : waterfall.steps) span_ns[{step.step, step.dp}] = step.pipeline_ns;
-  std::map<std::pair<int32_t, int32_t>, std::array<double, kPipelineParts>> sums;  // (step, part): busy, then the parts
+  // key: step, part; values: busy time, then the parts.
+  std::map<std::pair<int32_t, int32_t>, std::array<double, kPipelineParts>> sums;
   for (const WaterfallBubble& b : bubbles) {
     auto& sum = sums[{b.step, b.part}];
     for (size_t k = 0; k < b.part_ns.size(); ++k) sum[k + 1] += static_cast<double>(b.part_ns[k]);
@@ -68,7 +69,7 @@ void add_rank_sums(WireColumns& columns, const Trace& trace, const Waterfall& wa
   for (size_t k = 1; k < ns.size(); ++k) columns.add(std::string("sum_") + kPartNames[k - 1], "f64", ns[k]);
 }
 
-// Where ranks wait and why, on the axis of their cells.
+// Adds where ranks wait and why, on the same axis as their cells.
 void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theory, const PipelineSums& sums,
                  const CellPayload& payload) {
   std::vector<WaterfallBubble> bubbles;
@@ -132,7 +133,7 @@ const Result<PricedRun>& PipelineView::what_if() const {
 }
 
 std::shared_ptr<const std::string> PipelineView::payload() const {
-  // Whoever asks meanwhile waits: two at a time would take twice the memory.
+  // Others who ask meanwhile wait, since making two at a time would take twice the memory.
   const std::lock_guard lock(payload_mutex_);
   if (payload_) return payload_;
   auto made = std::make_shared<const std::string>(payload_of(*this));

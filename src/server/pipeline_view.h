@@ -17,42 +17,43 @@ namespace stageline {
 struct Trace;
 class Timeline;
 
-// Above so many cells the page gets whole steps, those of steps_by_worth() first, and says so: 1.3 GB of a browser's
-// memory.
+// With more cells, the page gets whole steps, those of steps_by_worth() first, and says so. This many take 1.3 GB of a
+// browser's memory.
 inline constexpr size_t kMostPipelineCells = 4'000'000;
 
-// Likewise of a report's file, where a cell takes some 22 bytes: 20 MB, and the timeline of as many cells 8 MB beside
-// it. Of 10 080 ranks that is one step, the worst.
+// The same for a report's file, in which a cell takes some 22 bytes: together 20 MB, and 8 MB more for the timeline of
+// as many cells. With 10 080 ranks that is one step, the worst.
 inline constexpr size_t kMostFileCells = 900'000;
 
-// Of more operations a report carries no model for what-if, which takes some eight bytes of each, and names the command.
+// With more operations a report carries no what-if model, which takes some eight bytes of each, and names the command
+// instead.
 inline constexpr size_t kMostFileOperations = 1'000'000;
 
 inline constexpr size_t kMostKeptPayload = size_t{256} << 20;  // bytes
 
-// The run's what-if model, and the fixes that it asks for.
+// The run's what-if model, and the fixes that suit the run.
 struct PricedRun {
   WhatIf model;
   FixList fixes;
 };
 
-// Facts about one run's cells, each made when it is first asked for, once, and kept. Thread-safe.
+// Facts about one run's cells, each made once, when it is first asked for, and kept. Thread-safe.
 class PipelineView {
  public:
-  // `run`, drawn on one clock, must outlive it; and `timeline` of it, where there is one. `most_cells`: that the page
-  // gets.
+  // `run`, drawn on one clock, and its `timeline`, where there is one, must outlive this. `most_cells` is how many
+  // cells the page gets.
   explicit PipelineView(const Run& run, const Timeline* timeline = nullptr, size_t most_cells = kMostPipelineCells)
       : run_(run), timeline_(timeline), most_cells_(most_cells) {}
 
   const Trace& trace() const { return run_.trace(); }
-  const Timeline* timeline() const { return timeline_; }  // nullptr: nobody draws the run but as a pipeline
+  const Timeline* timeline() const { return timeline_; }  // nullptr: the run is drawn only as a pipeline
   size_t most_cells() const { return most_cells_; }
   int64_t zero_ns() const;  // axis_zero_ns() of the trace
   const Run& run() const { return run_; }
   const TheoryRun& theory() const { return theory_of(run_); }
-  // Prices as `stageline what-if` has them. Errors: those of what_if_of().
+  // Prices, the same as those of `stageline what-if`. Errors: those of what_if_of().
   const Result<PricedRun>& what_if() const;
-  // The answer to /api/pipeline: kept, unless it is larger than kMostKeptPayload. Expects cells.
+  // The answer to /api/pipeline. It is kept unless it is larger than kMostKeptPayload. Expects cells.
   std::shared_ptr<const std::string> payload() const;
 
  private:
@@ -66,9 +67,9 @@ class PipelineView {
   mutable std::shared_ptr<const std::string> payload_;
 };
 
-// The steps to draw where not all can be, the first of them first: the longest of those that are no measure for the
-// others (PipelineSums::outliers), or of all where there are none; then the usual one, which it is held against; then
-// the other outliers, the longest first. O(steps log steps).
+// The steps to draw where not all can be drawn, in order of worth: first the longest of the outliers
+// (PipelineSums::outliers), or of all steps where there are none; then the usual step, to compare it with; then the
+// other outliers, the longest first. O(steps log steps).
 std::vector<int32_t> steps_by_worth(const PipelineSums& sums);
 
 // /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells.

@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-// kUsage and the like are the asker's; what cannot be told of this run is not there.
+// The priced run. Errors: kUnavailable, whatever made pricing impossible, because the asker made no mistake.
 Result<const PricedRun*> priced(const PipelineView& view) {
   if (view.trace().cells.size() == 0)
     return Error{
@@ -20,7 +20,7 @@ Result<const PricedRun*> priced(const PipelineView& view) {
   return &*made;
 }
 
-// What the page asks for by number, and where it draws.
+// What the page may ask for by number, and where it draws cells.
 AskedModel asked_model(const PipelineView& view, const PricedRun& run) {
   AskedModel asked{&run.model, {}, view.zero_ns(), {}, {}};
   for (const Fix& fix : run.fixes.fixes) asked.fixes.push_back(fix.changes);

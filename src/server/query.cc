@@ -21,7 +21,7 @@ int hex_digit(char c) {
   return -1;
 }
 
-// nullopt for a broken escape or a control character.
+// Decodes a text; nullopt for a broken escape or a control character.
 std::optional<std::string> decoded(std::string_view text, bool plus_is_space) {
   std::string out;
   out.reserve(text.size());

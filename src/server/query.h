@@ -1,4 +1,5 @@
-// What a request asks for: the path and the parameters of an HTTP target, and their values as numbers.
+// What a request asks for: the path and parameters of an HTTP target, with parameters read as numbers, lists and
+// windows.
 #pragma once
 
 #include <cstdint>
@@ -16,30 +17,32 @@ struct Query {
   std::string path;  // decoded; never holds a control character
   std::vector<std::pair<std::string, std::string>> parameters;
 
-  // The last value given; nullptr: none.
+  // The last value given; nullptr where there is none.
   const std::string* find(std::string_view name) const;
   std::string_view text(std::string_view name, std::string_view fallback = "") const;
 };
 
-// "/api/tiles?lanes=3%2C4&n=10". "+" is a space in values. Errors: kUsage for what is no origin-form target, broken
-// escapes, control characters, more than kMaxParameters.
+// Parses "/api/tiles?lanes=3%2C4&n=10". In values "+" is a space. Errors: kUsage for a target that is not in origin
+// form, for broken escapes, control characters, and more than kMaxParameters parameters.
 inline constexpr size_t kMaxParameters = 64;
 Result<Query> parse_target(std::string_view target);
 
-// Parameters as numbers. Errors: kUsage naming the parameter, for what is no number or outside [least, most].
+// A parameter as a number. Errors: kUsage, naming the parameter, for a value that is no number or outside [least,
+// most].
 Result<int64_t> integer_parameter(const Query& query, std::string_view name, std::optional<int64_t> fallback,
                                   int64_t least, int64_t most);
 Result<double> number_parameter(const Query& query, std::string_view name, std::optional<double> fallback);
-// "3,4,10-20": each below `end`, ascending, without repeats; missing: all below `end`.
+// A list such as "3,4,10-20": numbers below `end`, ascending, without repeats. A missing one means all numbers below
+// `end`.
 Result<std::vector<uint32_t>> list_parameter(const Query& query, std::string_view name, uint32_t end);
 
 struct TimeWindow {
   double t0_ns = 0, t1_ns = 0;
-  // Whole nanoseconds that hold the window.
+  // The least window of whole nanoseconds that contains this one.
   int64_t from_ns() const;
   int64_t to_ns() const;
 };
-// t0 and t1; default the whole run. Errors: kUsage when t1 is not behind t0.
+// The window from t0 to t1; by default the whole run. Errors: kUsage when t1 is not after t0.
 Result<TimeWindow> window_parameters(const Query& query, int64_t span_ns);
 
 }  // namespace stageline

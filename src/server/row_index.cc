@@ -15,7 +15,7 @@ bool is_one_row(const ViewLane& lane) {
   return true;
 }
 
-// Slices for which takes(slice) go into rows from `first` on.
+// Lays the slices for which takes(slice) is true out in rows from `first` on.
 template <class Takes>
 void lay_out(ViewLane& lane, size_t first, std::vector<uint8_t>& row_of, std::vector<int64_t>& row_end,
              std::vector<size_t>& counts, Takes takes) {
@@ -44,7 +44,7 @@ void lay_out(ViewLane& lane) {
   std::vector<size_t> counts;
   const auto is_range = [&](size_t i) { return lane.kind(i) == static_cast<uint8_t>(ViewKind::kAnnotation); };
   if (lane.type == ViewLaneType::kStream) {
-    // A stream's work stands in its first row, wherever the user's ranges are: white there is an idle device.
+    // A stream's work is in its first row, whatever ranges the user has set, so that white there means an idle device.
     lay_out(lane, 0, row_of, row_end, counts, [&](size_t i) { return !is_range(i); });
     lane.range_row = row_end.size();
     lay_out(lane, lane.range_row, row_of, row_end, counts, is_range);

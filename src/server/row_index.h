@@ -1,4 +1,4 @@
-// Rows of a lane, and what is asked of them by binary search.
+// The rows of a lane, and questions to them that binary search answers.
 #pragma once
 
 #include <array>
@@ -9,41 +9,41 @@
 
 namespace stageline {
 
-// Lays the slices of a lane out in rows and makes their checkpoints. A slice goes into the first row that is free at
-// its start: what nests stands one row below what holds it. O(slices · rows in use).
+// Lays the slices of a lane out in rows and makes the rows' checkpoints. A slice goes into the first row that is free
+// at its start, so a nested slice is one row below the one that holds it. O(slices · rows in use).
 void build_rows_of(ViewLane& lane);
 
-// Of a row: the first position whose slice ends after t, and the first that starts at or after t; count when none.
-// O(log slices).
+// In a row: the first position whose slice ends after t, and the first whose slice starts at or after t; row.count
+// where there is none. O(log slices).
 size_t first_ending_after(const ViewLane& lane, const ViewRow& row, int64_t t_ns);
 size_t first_starting_from(const ViewLane& lane, const ViewRow& row, int64_t t_ns);
 
-// Time of every kind (by slot of ViewRow::kinds) of the whole slices [from, to) of a row, added to `sums`.
-// O(kBlock · 2 + kinds).
+// Adds to `sums` the time of each kind (in the order of ViewRow::kinds) of the whole slices at positions [from, to) of
+// a row. O(kBlock · 2 + kinds).
 using KindSums = std::array<int64_t, kViewKindCount>;
 void add_busy(const ViewLane& lane, const ViewRow& row, size_t from, size_t to, KindSums& sums);
 
-// Time of the row that is busy within [t0, t1), of any kind. O(log slices).
+// The time within [t0, t1) in which the row is busy, with any kind. O(log slices).
 int64_t busy_within(const ViewLane& lane, const ViewRow& row, int64_t t0_ns, int64_t t1_ns);
 
-// The first slice of the lane, whatever its row, that starts at or after t. O(log slices).
+// The first slice of the lane, in any row, that starts at or after t. O(log slices).
 size_t first_starting_from(const ViewLane& lane, int64_t t_ns);
-// Of a row: the first position of this slice or a later one. O(log slices).
+// In a row: the first position whose slice is this one or a later one. O(log slices).
 size_t first_slice_from(const ViewRow& row, size_t slice);
 
-// Row and position of a slice of the lane. O(rows · log slices).
+// The row and position of a slice of the lane. O(rows · log slices).
 struct PlaceInRow {
   size_t row = SIZE_MAX, position = 0;
   explicit operator bool() const { return row != SIZE_MAX; }
 };
 PlaceInRow row_place(const ViewLane& lane, size_t slice);
 
-// The first of the rows that may hold what encloses slices of `row`: ranges on a stream enclose ranges only, cells
-// nothing.
+// The first of the rows that may hold what encloses slices of `row`: ranges on a stream enclose only ranges, and cells
+// enclose nothing.
 inline size_t first_row_above(const ViewLane& lane, size_t row) {
   return lane.cells ? row : row >= lane.range_row ? lane.range_row : 0;
 }
-// The slice, rows above, that holds the one at `place` whole; SIZE_MAX: none.
+// The slice in a row above that encloses the whole slice at `place`; SIZE_MAX: none.
 size_t enclosing_slice(const ViewLane& lane, PlaceInRow place);
 
 }  // namespace stageline

@@ -1,7 +1,7 @@
-// Which slice of a lane stands at which position of a row: ascending numbers, in little more than a byte each.
+// Which slice of a lane is at which position of a row: ascending numbers, stored in little more than a byte each.
 //
-// Positions come in blocks of kTogether. A block keeps its first number whole and of the others the distance from it,
-// in one byte where all of the block fit, else in two or four.
+// Positions are stored in blocks of kTogether. A block stores its first number whole, and for all its numbers the
+// distance from it, in one byte each where all of them fit, else in two or four.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class RowSlices {
   static constexpr size_t kTogether = 32;
 
   bool empty() const { return blocks_.empty(); }
-  // Numbers come in ascending order; finish() after the last.
+  // Adds numbers, which must come in ascending order; call finish() after the last one.
   void push(uint32_t slice) {
     pending_.push_back(slice);
     if (pending_.size() == kTogether) close();
@@ -44,7 +44,7 @@ class RowSlices {
  private:
   struct Block {
     uint32_t first;
-    uint32_t at;  // in bytes_, in units of kTogether; and in the two lowest bits the width of a distance
+    uint32_t at;  // where its distances begin in bytes_, in units of kTogether; the two lowest bits are their width
   };
   static_assert((uint64_t{UINT32_MAX} / kTogether + 1) * 4 <= uint64_t{1} << 30, "places of blocks fit 30 bits");
 

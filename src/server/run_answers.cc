@@ -19,13 +19,13 @@
 namespace stageline {
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(30);  // what is quick needs no second request
-constexpr size_t kMostRows = 100'000;                      // of a table in an answer; all are counted
+constexpr auto kPatience = std::chrono::milliseconds(30);  // quick answers need no second request
+constexpr size_t kMostRows = 100'000;                      // of a table in an answer; all rows are counted
 size_t most_rows(const Table&) { return kMostRows; }
-constexpr int64_t kMostSqlBytes = int64_t{8} << 20;  // of an answer; no row begins after them
+constexpr int64_t kMostSqlBytes = int64_t{8} << 20;  // of an answer; no row begins after this many bytes
 constexpr std::chrono::milliseconds kSqlTimeout{30'000};
 
-// The options of `query` that are the analysis's own. Errors: kUsage, as on the command line.
+// Those options of `query` that belong to the analysis. Errors: kUsage, as on the command line.
 Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query) {
   AnalysisOptions options;
   for (const auto& [name, value] : query.parameters) {

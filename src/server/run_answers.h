@@ -1,6 +1,6 @@
-// What the viewer's pages ask of a run beside its timeline: where the time went, analyses, clocks, and a second run to
+// What the viewer's pages ask of a run besides its timeline: where the time went, analyses, clocks, and a second run to
 // compare with. docs/viewer-protocol.md is the contract. The numbers are those that `stageline explain`, `analyze`,
-// `align` and `diff` print of the same input.
+// `align` and `diff` print for the same input.
 #pragma once
 
 #include <atomic>
@@ -29,23 +29,25 @@ class RunAnswers {
  public:
   using Read = std::function<Result<Trace>()>;
 
-  // The run as recorded, of which tables tell, and as drawn on one clock, which queries are about. The traces of both
+  // Tables are made of the run as recorded, and queries of the run as drawn on one clock. The traces of both must
   // outlive this.
   RunAnswers(std::shared_ptr<const Run> recorded, std::shared_ptr<const Run> drawn, std::vector<std::string> paths);
-  // The run to compare with; before the first question.
+  // Sets the run to compare with; call it before the first question.
   void set_other(std::string title, std::vector<std::string> paths, Read read);
   ~RunAnswers();
 
-  // {answers: [{name, summary, tables, options, in_report}], other: {title, paths} or null}. O(analyses).
+  // {answers: [{name, summary, in_report, tables, options}], paths, other: {title, paths} or null}. O(analyses).
   const std::string& list_json() const { return list_json_; }
 
   struct Answer {
-    int status = 200;  // 202: being made, {state: "waiting"|"running", seconds}; {error, hint}: this run has none
+    // 202: being made, with {state: "waiting"|"running", seconds}; a body of {error, hint}: this run has no such
+    // answer.
+    int status = 200;
     std::string body;
     bool is_apart = false;   // AnswerForm::kApart, not JSON
     bool is_binary = false;  // columns (wire.h), not JSON
   };
-  // Errors: kUsage, kNotFound, kUnavailable: of the request.
+  // Errors of the request: kUsage, kNotFound, kUnavailable.
   Result<Answer> explain();
   Result<Answer> clocks();
   Result<Answer> compare();
@@ -53,12 +55,15 @@ class RunAnswers {
   Result<Answer> analysis(const Query& query);
   // Calls by call path, of the second run too where there is one. Errors: also kUnavailable for a run without calls.
   Result<Answer> calls();
-  // q in SQL, of the run on the one axis that the timeline draws, at most `rows` (1 to kMostSqlRows) of its rows.
+  // The answer to the SQL text q about the run on the axis that the timeline draws, with at most `rows` (1 to
+  // kMostSqlRows) rows.
   static constexpr int64_t kMostSqlRows = 10'000;
   Result<Answer> sql(const Query& query);
-  // The second run for a chart beside the first's. Errors: kUnavailable without one, and those of reading it.
+  // The second run, for a chart beside the first run's. Errors: kUnavailable where there is none, and those of reading
+  // it.
   struct OtherPipeline {
-    const PipelineView* view = nullptr;  // lives as long as this; nullptr: `wait` says how long it has been read
+    // Lives as long as this; nullptr: the run is still being read, and `wait` says for how long.
+    const PipelineView* view = nullptr;
     Answer wait;
   };
   Result<OtherPipeline> other_pipeline();
@@ -75,10 +80,10 @@ class RunAnswers {
   std::vector<std::string> paths_;
   std::unique_ptr<Other> other_;
   std::string list_json_;
-  std::atomic<bool> ending_{false};  // queries are given up
+  std::atomic<bool> ending_{false};  // true: queries are to be given up
   std::mutex sql_mutex_;
   std::shared_ptr<sql::SessionPool> sql_sessions_;
-  AnswerDesk desk_;  // last: its threads end before what they use goes
+  AnswerDesk desk_;  // declared last: its threads end before what they use is destroyed
 };
 
 }  // namespace stageline

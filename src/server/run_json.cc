@@ -45,7 +45,7 @@ void write_ranks(JsonWriter& json, const Trace& trace) {
   json.end_array();
 }
 
-// By what ranks can be grouped: at least two values, and more ranks than values or an order to show.
+// Offers the properties by which ranks can be grouped: those with at least two values.
 void write_groupings(JsonWriter& json, const Trace& trace) {
   json.key("groupings").begin_array();
   const auto offer = [&](const char* name, auto value_of) {

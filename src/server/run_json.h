@@ -1,4 +1,4 @@
-// What a run holds, as the page learns it first: ranks, lanes, kinds with their colours, steps.
+// What a run contains, which the page learns first: ranks, lanes, kinds with their colours, steps.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace stageline {
 struct PageLanes;
 
 struct RunState {
-  const Diagnostics& notes;  // the flaws that the page tells
+  const Diagnostics& notes;  // flaws that the page tells
   int64_t revision = 1;
   bool is_whole = true;
-  const PageLanes* page = nullptr;  // of a report: what it carries
+  const PageLanes* page = nullptr;  // only in a report: the lanes that it carries
   bool shows_theory = true;
   bool compares = false;     // it carries a second run
   bool replays = false;      // it answers what-if itself

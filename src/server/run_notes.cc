@@ -40,7 +40,7 @@ RunNotes::RunNotes(std::string path, Keep keep) : path_(std::move(path)), keep_(
   }
   const Result<std::string> bytes = read_all(path_, kMostBytes);
   const Result<JsonTree> json = bytes ? parse_json_tree(*bytes, path_) : Result<JsonTree>(bytes.error());
-  // What is not ours, or not whole, is not written over.
+  // A file that is not ours, or not whole, is not overwritten.
   if (!json || json->broken_at >= 0 || json->tree.root()["format"].text() != kFormat) {
     why_not_ = "unreadable";
     return;

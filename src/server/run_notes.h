@@ -1,9 +1,9 @@
-// Notes on a run: times with a word each, kept in a file beside it, so that whoever opens the run next finds them, and
-// a report has them.
+// Notes on a run: times with a text each, kept in a file beside the run, so that whoever opens the run next finds them
+// and reports have them.
 //
 //   {"format": "stageline notes 1", "notes": [{"at_ns": 1760000000123456789, "text": "checkpoint begins"}]}
 //
-// In the file times are the run's own; a page counts from the run's first moment.
+// In the file, times are the run's own stamps; a page counts from the run's first moment.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace stageline {
 
-// Where a run's notes stand: beside the first of `paths`. "" of runs that are no files: a pipe, an address.
+// Where a run's notes are: beside the first of `paths`. "" for runs that are no files (a pipe, an address).
 std::string notes_path(const std::vector<std::string>& paths);
 
 class RunNotes {
@@ -25,15 +25,15 @@ class RunNotes {
   static constexpr size_t kMostBytes = size_t{1} << 20, kMostNotes = 2'000, kMostText = 1'000;
   using Keep = std::function<Status(const std::string& path, const std::string& bytes)>;
 
-  // Reads the file where there is one. `path` "" or no `keep`: notes are told, and not kept.
+  // Reads the file where there is one. With `path` "" or without `keep`, notes are shown but not kept.
   explicit RunNotes(std::string path = {}, Keep keep = {});
 
-  // {"notes": [{t, text}], file, keeps, why_not}; `origin_ns`: the page's 0. `file`: where they are kept; "" in a
-  // report, which keeps none and goes to other machines. `why_not`: "no-file", "read-only" (its folder), "unreadable"
-  // (what stands there is no file of notes, and is left alone); "". Any thread.
+  // {"notes": [{t, text}], file, keeps, why_not}. `origin_ns` is the page's 0. `file` is where notes are kept, and ""
+  // in a report, which keeps none and is passed on to other machines. `why_not` is "no-file", "read-only" (the folder),
+  // "unreadable" (the file there has no notes in it and is left alone), or "". Any thread.
   std::string json(int64_t origin_ns) const;
-  // Takes {"notes": [{t, text}]} in the place of all there were, and writes the file. Errors: kUsage for what is none
-  // of that, kLimit, kUnavailable where notes are not kept, those of `keep`. Any thread.
+  // Replaces all notes by those in {"notes": [{t, text}]} and writes the file. Errors: kUsage for another form, kLimit,
+  // kUnavailable where notes are not kept, those of `keep`. Any thread.
   Status take(std::string_view body, int64_t origin_ns);
 
  private:

@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostListed = 1000;    // of a folder; all are counted
-constexpr size_t kMostLooked = 20'000;  // files of a folder whose format is asked for before anybody opens it
-constexpr int kMostUnread = 32;         // runs that wait to be read, below what the desk keeps waiting
+constexpr size_t kMostListed = 1000;    // of a folder; all entries are counted
+constexpr size_t kMostLooked = 20'000;  // most files of a folder whose format is looked for before the run is opened
+constexpr int kMostUnread = 32;         // most runs that wait to be read; fewer than the desk lets wait
 constexpr auto kTrendPatience = std::chrono::milliseconds(30);
 constexpr const char* kJsonType = "application/json; charset=utf-8";
 
@@ -35,7 +35,7 @@ std::string title_of(const std::vector<std::string>& shown) {
   return valid_utf8(last_part(shown[0])) + " + " + std::to_string(shown.size() - 1);
 }
 
-// An error in both languages.
+// An error, worded in both languages.
 ApiAnswer said_answer(const Error& error) {
   ApiAnswer answer = refused_answer(error);
   answer.body = unanswered_json(error);
@@ -58,7 +58,7 @@ bool RunShelf::busy() const {
   return std::any_of(entries_.begin(), entries_.end(), [](const Entry& one) { return one.run && one.run->busy(); });
 }
 
-// Called with the lock.
+// Must be called with the lock held.
 void RunShelf::start(Entry& entry) {
   entry.run = std::make_shared<ViewRun>(entry.title, entry.shown);
   entry.run->set_places(entry.paths);
@@ -88,7 +88,7 @@ void RunShelf::forget_some() {
       if (one.run->settled() && !one.run->busy() && (!oldest || one.used < oldest->used)) oldest = &one;
     }
     if (kept <= kMostKept || !oldest) return;
-    oldest->run.reset();  // whoever answers of it holds it until then
+    oldest->run.reset();  // whoever answers from it still holds it until that is done
   }
 }
 
@@ -110,7 +110,7 @@ std::shared_ptr<const ViewRun> RunShelf::take_run(std::string& target) {
 
 Result<std::string> RunShelf::allowed(const std::string& path, size_t most_entries) const {
   Result<std::string> found = path_below(options_.roots, path, most_entries);
-  // What is not there from the folder that the program was started in may be there from one that it may read.
+  // A relative path that does not exist where the program was started may exist in one of the folders that may be read.
   for (size_t k = 0; !found && !path.empty() && path[0] != '/' && k < options_.roots.size(); ++k)
     if (Result<std::string> other = path_below(options_.roots, options_.roots[k] + "/" + path, most_entries); other)
       return other;
@@ -121,7 +121,7 @@ Result<std::string> RunShelf::allowed(const std::string& path, size_t most_entri
                "folders that may be read are named when the program is started: stageline view --root DIR"};
 }
 
-// What the parameters called `path` and `drop` name, in their order.
+// What the parameters with the names `path` and `drop` refer to, in their order.
 Result<std::vector<RunShelf::Named>> RunShelf::named(const Query& query, std::string_view path,
                                                      std::string_view drop) const {
   std::vector<Named> out;
@@ -150,7 +150,7 @@ std::string RunShelf::status_json() const {
   return json.end_array().end_object().take();
 }
 
-// A folder's files and folders, those that changed last first: runs are looked for soon after they were made.
+// A folder's files and folders, the last changed first, since runs are looked for soon after they were made.
 Result<std::string> RunShelf::browse(const Query& query) const {
   const std::string asked(query.text("path", options_.roots.front()));
   const Result<std::string> folder = allowed(asked, 0);
@@ -192,8 +192,8 @@ Result<std::string> RunShelf::browse(const Query& query) const {
   return json.end_object().take();
 }
 
-// Which reader would take it: by names and the first bytes of files, nothing is read whole. "": none, or nobody looked,
-// because it holds too much.
+// Says which reader would take a path, judged by names and the first bytes of files; no file is read whole. "": none
+// would, or it has too many files to look at.
 Result<std::string> RunShelf::look(const Query& query) const {
   const Result<std::string> path = allowed(std::string(query.text("path")), kMostLooked);
   JsonWriter json;
@@ -209,7 +209,7 @@ Result<std::string> RunShelf::look(const Query& query) const {
   return json.field("bytes", bytes).end_object().take();
 }
 
-// The same run is opened once.
+// Opens a run, each run only once.
 Result<std::string> RunShelf::open(const Query& query) {
   const Result<std::vector<Named>> run = named(query, "path", "drop");
   if (!run) return run.error();
@@ -233,7 +233,7 @@ Result<std::string> RunShelf::open(const Query& query) {
   size_t number = 0;
   for (size_t k = 0; k < entries_.size(); ++k)
     if (entries_[k].paths == entry.paths && entries_[k].others == entry.others) number = k + 1;
-  // What could not be read is tried again: it may be there now.
+  // A run that could not be read is tried again, since its files may be there now.
   if (number > 0 && entries_[number - 1].run && entries_[number - 1].run->failed()) entries_[number - 1].run.reset();
   if (number == 0) {
     if (entries_.size() >= kMostRuns) return Error{ErrorCode::kLimit, "too many runs", {}, "start the program anew"};

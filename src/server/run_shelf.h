@@ -1,4 +1,4 @@
-// What `stageline view` without a run serves: a start page, and the runs that are opened there. Runs lie below the
+// What `stageline view` without a run serves: a start page, and the runs that are opened on it. Runs are below the
 // folders that may be read (a page elsewhere, or a mistyped path, reaches nothing else), or are dropped on the page.
 //
 //   /                        the start page          /api/browse?path=   a folder's files
@@ -6,8 +6,8 @@
 //                            a server of one run     /api/open?path=…    a run's number
 //   PUT /api/drop?name=…     a file's bytes          /api/trend?path=…   what steps took, run after run
 //
-// Two runs are read at a time. kMostKept runs stay in memory; which of them nobody asked for longest
-// goes when another is opened, and is read again when its page asks for it.
+// Two runs are read at a time. kMostKept runs stay in memory; when another one is opened, the one not asked for longest
+// is released, and it is read again when its page asks for it.
 #pragma once
 
 #include <functional>
@@ -29,31 +29,32 @@ class RunShelf {
   using Paths = std::vector<std::string>;
   struct Options {
     std::vector<std::string> roots;                              // real paths of folders
-    std::string drops;                                           // the folder for what is dropped; "": nothing is taken
-    std::function<void(ViewRun& run, const Paths& paths)> read;  // fills it, or says why not
+    std::string drops;                                           // the folder for dropped files; "": none are taken
+    std::function<void(ViewRun& run, const Paths& paths)> read;  // fills the run, or says why not
     std::function<RunAnswers::Read(const Paths& paths)> reader_of_second;  // reads a run to compare with
   };
   explicit RunShelf(Options options);
   RunShelf(const RunShelf&) = delete;
   RunShelf& operator=(const RunShelf&) = delete;
 
-  // Takes "/runs/N" off the target where it begins with that; the run, which stays as long as it is held. nullptr: the
-  // target is the shelf's own. Any thread.
+  // Removes "/runs/N" from a target that begins with it and returns that run, which stays as long as it is held.
+  // nullptr: the target belongs to the shelf. Any thread.
   std::shared_ptr<const ViewRun> take_run(std::string& target);
-  // Every path but the runs' own.
+  // Answers every path that does not belong to a run.
   ApiAnswer answer(std::string_view target);
   DropBox& drops() { return drops_; }
-  bool busy() const;  // something is being read or answered: destroying this waits for it
+  bool busy() const;  // something is being read or answered, and destroying this waits for it
 
  private:
   struct Entry {
     Paths paths, others;
     std::string title, other_title;
-    Paths shown, others_shown;  // what pages call them: of a drop the names that its files had
+    Paths shown, others_shown;  // how pages call the paths: for a drop, by the names that its files had
     std::shared_ptr<ViewRun> run;
     uint64_t used = 0;
   };
-  struct Named {  // a path that the page named
+  // A path that the page has named.
+  struct Named {
     std::string path, shown;
   };
 
@@ -72,7 +73,7 @@ class RunShelf {
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;  // run N is entries_[N − 1]
   uint64_t uses_ = 0;
-  AnswerDesk desk_;  // reads runs, makes trends. Last: its threads end before what they use goes
+  AnswerDesk desk_;  // reads runs and makes trends. Declared last: its threads end before what they use is destroyed
 };
 
 }  // namespace stageline

@@ -18,8 +18,8 @@ namespace stageline {
 Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
   JsonWriter json;
   json.begin_object().key("runs").begin_array();
-  std::vector<double> series;  // of the runs that have a step, in order
-  std::vector<size_t> at;      // and which of the inputs each is
+  std::vector<double> series;  // of the runs that have steps, in order
+  std::vector<size_t> at;      // for each of them, the index of its input
   std::optional<Trace> before;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TrendInput& input = inputs[i];

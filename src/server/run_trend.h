@@ -1,5 +1,5 @@
-// Several runs of one job, in order: what a step took in each, what changed from one to the next (`stageline diff`),
-// and from which run on the level is another one (base/change_points.h, as `stageline history` finds it).
+// Several runs of one job, in order: what a step took in each, what changed from one run to the next (`stageline
+// diff`), and from which run on the level differs (base/change_points.h, as in `stageline history`).
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ struct TrendInput {
 
 // {runs: [{title, path, steps, step_ns, headline: [English, Chinese], why_not?: [English, Chinese], diff}],
 //  changes: [{at, before_ns, after_ns, p}]}
-// `diff` is what `stageline diff --json` says of the run before with a step time and this one, {} for the first and for
-// runs without a pipeline; step_ns 0: a run that could not be read, or has no steps, and why. Two runs are held at a
-// time. Errors: kUnavailable where no two runs have steps.
+// `diff` is what `stageline diff --json` says of this run and the one before it that has a step time; it is {} for the
+// first run and for runs without a pipeline. step_ns is 0 for a run that could not be read or has no steps, and why_not
+// says why. Two runs are held in memory at a time. Errors: kUnavailable where no two runs have steps.
 Result<std::string> trend_json(const std::vector<TrendInput>& inputs);
 
 }  // namespace stageline

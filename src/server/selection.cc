@@ -1,12 +1,14 @@
-// Whole stretches of an area are added up from the timeline's sums by name (area_sums.h); only what lies at their ends
-// is looked at slice by slice. The quantiles of a large area need all durations, and nothing else: they are counted in
-// bins, whole stretches of the run from the timeline's own counts (duration_counts.h).
+// Blocks that lie whole in an area are added up from the timeline's sums by name (area_sums.h); only slices at its ends
+// are looked at one by one. Quantiles of a large area need all durations, but nothing else: durations are counted in
+// bins, and for whole stretches of the run the timeline has these counts already (duration_counts.h).
 //
-//      border        t0        border             border    t1             asked lanes: what lies between t0 and a
-//      border
-//        ├───────────┊───────────┼──────────────────┼────────┊──────        is added, or taken away where it is
-//        outside; │           ┊▓ added ▓▓▓│  counted already  │▓ added ┊              of all other lanes what lies
-//        between borders │                       │▒ taken, if not asked ▒│                  is taken away
+//      border      t0        border                border     t1
+//        ├─────────┊───────────┼─────────────────────┼──────────┊───
+//                  ┊▓▓ added ▓▓│▓ counted already ▓▓▓│▓▓ added ▓┊      slices of the lanes that are asked for
+//                              │▒▒▒▒▒▒ taken ▒▒▒▒▒▒▒▒│                slices of all other lanes
+//
+// If the border nearest to t0 is before it (or the one nearest to t1 after it), the slices between the two are taken
+// away instead of added.
 #include "server/selection.h"
 
 #include <algorithm>
@@ -34,7 +36,7 @@ struct Piece {
   uint32_t lane;
   size_t from, to;
 };
-// A slice that begins before the area or ends after it, and what holds it.
+// A slice that begins before the area or ends after it, and the slice that holds it.
 struct Cut {
   uint32_t lane;
   size_t slice, holder;
@@ -46,12 +48,12 @@ struct GroupBlock {
 
 struct Pieces {
   std::vector<GroupBlock> blocks;
-  std::vector<Piece> between;  // slices that start within the area, in none of the blocks
+  std::vector<Piece> between;  // slices that start within the area and are in none of the blocks
   std::vector<Cut> early;      // slices that begin before the area
   std::vector<Cut> late;       // slices of blocks that end after it
 };
 
-// Pieces of at most kPiece slices.
+// Adds pieces of at most kPiece slices each.
 void add_pieces(std::vector<Piece>& pieces, uint32_t lane, size_t from, size_t to) {
   for (; from < to; from += kPiece) pieces.push_back({lane, from, std::min(to, from + kPiece)});
 }
@@ -71,7 +73,7 @@ std::vector<bool> mask_of(const Timeline& timeline, const std::vector<uint32_t>&
   return asked;
 }
 
-// The last slice of each row that starts before t and ends after it.
+// Calls take() for the last slice of each row that starts before t, if it ends after t.
 template <class Take>
 void for_cut(const ViewLane& lane, int64_t t, Take take) {
   for (size_t r = 0; r < lane.rows.size(); ++r) {
@@ -86,7 +88,7 @@ Pieces pieces_of(const Timeline& timeline, const std::vector<bool>& asked, int64
   Pieces out;
   for (const LaneGroup& group : timeline.area_sums().groups()) {
     const bool is_whole = std::all_of(group.lanes.begin(), group.lanes.end(), [&](uint32_t l) { return asked[l]; });
-    int64_t from_ns = t1, to_ns = t1;  // of the blocks: none
+    int64_t from_ns = t1, to_ns = t1;  // ends of the blocks; equal where there are none
     for (const SumBlock& block : group.blocks) {
       if (!is_whole || block.from_ns < t0 || block.to_ns > t1) continue;
       if (from_ns == t1) from_ns = block.from_ns;
@@ -110,7 +112,7 @@ Pieces pieces_of(const Timeline& timeline, const std::vector<bool>& asked, int64
 
 void add(int64_t& sum, int64_t value) { sum = sum_or_limit(sum, value); }
 
-// Sums by place of NameKinds, of what one task looks at.
+// Sums for each place of NameKinds, over what one task looks at.
 class Totals {
  public:
   explicit Totals(size_t places) : at_(places, kNone) {}
@@ -142,7 +144,7 @@ class Totals {
     own.min_ns = std::min(own.min_ns, sum.min_ns);
     own.max_ns = std::max(own.max_ns, sum.max_ns);
   }
-  // Time of a slice that was added whole, and lies outside.
+  // Takes away time of a slice that was added whole but lies outside.
   void take(uint32_t place, int64_t outside, uint32_t holder) {
     add(of(place).sum_ns, -outside);
     add(of(place).self_ns, -outside);
@@ -159,14 +161,14 @@ class Totals {
       sum.max_ns = std::max(sum.max_ns, t.max_ns);
     }
   }
-  const std::vector<SelectionTotal>& all() const { return all_; }  // `name` is the place
+  const std::vector<SelectionTotal>& all() const { return all_; }  // in these, `name` is the place
 
  private:
-  std::vector<uint32_t> at_;  // by place
+  std::vector<uint32_t> at_;  // for each place
   std::vector<SelectionTotal> all_;
 };
 
-// Work dealt out to as many tasks as there are threads: pieces k, k + tasks, …
+// Deals pieces out to as many tasks as there are threads: task k gets pieces k, k + tasks, …
 template <class Body>
 void deal(size_t tasks, size_t pieces, Body body) {
   parallel_for(tasks, [&](size_t task) {
@@ -211,7 +213,8 @@ Totals sum_area(const Timeline& timeline, const Pieces& pieces, int64_t t0, int6
   return std::move(own[0]);
 }
 
-// Stretches whose counts are an area's, but for slices to add and slices to take away. None: every slice is looked at.
+// Stretches whose counts make up an area, except for slices to add and slices to take away. With no stretches, every
+// slice is looked at.
 struct CountPlan {
   size_t first = 0, last = 0;
   std::vector<Piece> add, take;
@@ -247,7 +250,7 @@ CountPlan plan_of(const Timeline& timeline, const std::vector<bool>& asked, int6
   return may_use_counts && slices_of(plan.add) + slices_of(plan.take) < slices_of(all.add) ? plan : all;
 }
 
-// Counters of the bins of the names that are shown: of each those from its least to its greatest duration.
+// Counters for the bins of the names that are shown: for each name from its least duration's bin to its greatest one's.
 class ShownBins {
  public:
   ShownBins(const std::vector<SelectionTotal>& shown, const DurationCounts* whole) {
@@ -272,7 +275,7 @@ class ShownBins {
   size_t size_ = 0;
 };
 
-// Of areas of a million slices or more. `shown` still bear places for names.
+// For areas of more than kExactQuantiles slices. The names in `shown` are still places.
 void find_binned_quantiles(const Timeline& timeline, const std::vector<bool>& asked, const Pieces& pieces, int64_t t0,
                            int64_t t1, const std::vector<uint32_t>& shown_at, std::vector<SelectionTotal>& shown) {
   const NameKinds& kinds = timeline.name_kinds();
@@ -286,7 +289,7 @@ void find_binned_quantiles(const Timeline& timeline, const std::vector<bool>& as
     const bool adds = k < plan.add.size();
     const Piece& piece = adds ? plan.add[k] : plan.take[k - plan.add.size()];
     const ViewLane& lane = timeline.lanes()[piece.lane];
-    const uint32_t by = adds ? 1 : UINT32_MAX;  // modulo 2^32, as the sums are
+    const uint32_t by = adds ? 1 : UINT32_MAX;  // UINT32_MAX takes 1 away, since sums are modulo 2^32
     for_durations(lane, piece.from, piece.to, [&, own = bins[task].data()](size_t i, int64_t dur) {
       if (const uint32_t s = shown_at[kinds.place_of(lane, i)]; s != kNone) own[at.at(s, duration_bin(dur))] += by;
     });
@@ -353,11 +356,11 @@ Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lan
   Selection out;
   for (SelectionTotal total : totals.all()) {
     if (total.count == 0) continue;
-    total.self_ns = std::max<int64_t>(0, total.self_ns);  // overlapping slices may take more than there is
+    total.self_ns = std::max<int64_t>(0, total.self_ns);  // slices that overlap may take more than there is
     out.slice_count += total.count;
     out.totals.push_back(total);
   }
-  // Places are in the order of names and kinds.
+  // Places are in the order of names and then kinds.
   std::sort(out.totals.begin(), out.totals.end(), [](const SelectionTotal& a, const SelectionTotal& b) {
     return std::tuple(-a.sum_ns, a.name) < std::tuple(-b.sum_ns, b.name);
   });

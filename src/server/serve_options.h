@@ -13,18 +13,18 @@ inline constexpr size_t kMaxConnections = 1000;
 class RunShelf;
 class ViewRun;
 
-// What a server serves: one run, or a shelf of them. One of the two is there, and outlives the server.
+// What a server serves: one run or a shelf of runs. One of the two is set, and must outlive the server.
 struct Served {
   const ViewRun* run = nullptr;
   RunShelf* shelf = nullptr;
 };
 
 struct ServeOptions {
-  std::string host;              // "": the loopback, v4 and where there is one v6; else an address or a name
-  int32_t port = -1;             // −1: kDefaultPort or the next free one; 0: any
-  bool token = true;             // the address holds a secret; false only on the loopback
-  int64_t request_seconds = 20;  // that a request may take to arrive, and a connection be idle
-  int64_t answer_seconds = 60;   // that an answer may take to be read, and a second more for each MB
+  std::string host;   // "": the loopback of IPv4 and, where it exists, of IPv6; otherwise an address or a name
+  int32_t port = -1;  // −1: kDefaultPort or the next free one; 0: any free one
+  bool token = true;  // the address contains a secret; false only on the loopback
+  int64_t request_seconds = 20;  // seconds in which a request must arrive, and after which an idle connection is closed
+  int64_t answer_seconds = 60;   // seconds in which an answer must be read, and one second more for each MB
 };
 
 }  // namespace stageline

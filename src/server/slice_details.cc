@@ -113,7 +113,8 @@ class Details {
     reference("source", source);
   }
 
-  // Frames as recorded with the slice; else the slices around it (of device work: around its owner), innermost first.
+  // Writes the frames that were recorded with the slice; otherwise the slices around it (for device work, around its
+  // owner), the innermost first.
   void write_stack() {
     json_.key("stack").begin_array();
     const StackFact* fact = has_facts() ? fact_of(part_.stacks, slice_) : nullptr;
@@ -168,7 +169,7 @@ class Details {
     if (slice_ < part_.slices.size() && has_facts() && part_.slices.args_offset_low.empty()) {
       why_none = "the run is still being read";
     } else if (slice_ != kNoSlice && slice_ < part_.slices.size()) {
-      // Restart points of gzip files are not kept between requests: this thread may not be the next one's.
+      // Restart points of gzip files are not kept between requests, since the next request may be on another thread.
       if (const Result<std::string> text = event_text(part_, slice_)) {
         for (const JsonMember& member : json_members(json_member(*text, "args"), kMostArguments))
           json_.begin_object()
@@ -193,8 +194,8 @@ class Details {
   SlicePlace place_;
   const ViewLane& lane_;
   const Part& part_;
-  uint32_t cell_ = kNoSlice;   // of Trace::cells
-  uint32_t slice_ = kNoSlice;  // of the part
+  uint32_t cell_ = kNoSlice;   // index into Trace::cells
+  uint32_t slice_ = kNoSlice;  // index into the part's slices
   size_t links_ = 0;
   JsonWriter json_;
 };

@@ -12,7 +12,7 @@
 namespace stageline {
 namespace {
 
-// Positions of a row that touch the window.
+// Positions [from, to) of a row, which touch the window.
 struct SliceStretch {
   uint32_t lane, row;
   size_t from, to;
@@ -26,7 +26,7 @@ std::vector<SliceStretch> stretches_of(const Timeline& timeline, const std::vect
     for (uint32_t r = 0; r < lane.rows.size(); ++r) {
       const ViewRow& row = lane.rows[r];
       size_t from = first_ending_after(lane, row, window.from_ns());
-      // An instant at the left edge ends where it starts, and is seen.
+      // A slice of no duration at the left edge ends where it starts, and is still seen.
       while (from > 0 && lane.start(row.slice_at(from - 1)) >= window.from_ns()) --from;
       const size_t to = first_starting_from(lane, row, window.to_ns());
       if (from < to) out.push_back({l, r, from, to});
@@ -35,7 +35,7 @@ std::vector<SliceStretch> stretches_of(const Timeline& timeline, const std::vect
   return out;
 }
 
-// Calls visit(slice) for the slices of a stretch that last at least min_ns, passing over blocks without.
+// Calls visit(slice) for the slices of a stretch that last at least min_ns; skips blocks that have none.
 template <class Visit>
 void for_long_slices(const ViewLane& lane, const ViewRow& row, const SliceStretch& s, int64_t min_ns, Visit visit) {
   const auto least_bits = static_cast<uint8_t>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(0, min_ns))));
@@ -48,7 +48,7 @@ void for_long_slices(const ViewLane& lane, const ViewRow& row, const SliceStretc
   }
 }
 
-// The least power of two at or above min_ns at which at most `limit` slices are left, or 2^62.
+// The least power of two that is at least min_ns and leaves at most `limit` slices, or 2^62.
 int64_t raised_min(const Timeline& timeline, const std::vector<SliceStretch>& stretches, int64_t min_ns, size_t limit) {
   std::vector<std::array<size_t, 65>> counts(stretches.size());
   parallel_for(stretches.size(), [&](size_t k) {
@@ -65,7 +65,7 @@ int64_t raised_min(const Timeline& timeline, const std::vector<SliceStretch>& st
   size_t total = 0;
   for (const size_t n : sums) total += n;
   if (total <= limit) return min_ns;
-  // Durations of b bits are from 2^(b − 1) on. Where even the longest are too many, the first of them are kept.
+  // Durations of b bits begin at 2^(b − 1). Where even the longest are too many, the first of them are kept.
   size_t kept = 0, bits = 64;
   while (bits > 0 && kept + sums[bits - 1] <= limit) kept += sums[--bits];
   if (kept == 0) return std::max(min_ns, bits <= 1 ? int64_t{0} : int64_t{1} << (bits - 2));

@@ -10,10 +10,10 @@
 namespace stageline {
 namespace {
 
-// Slices in a column above which prefix sums are quicker than a walk.
+// With more slices in a column, prefix sums are quicker than a walk.
 constexpr size_t kWalk = 2 * kBlock;
 
-// The first position from `from` on that ends after t: steps that double, then halves.
+// The first position from `from` on whose slice ends after t; found with doubling steps, then by halving.
 size_t gallop_to_end_after(const ViewLane& lane, const ViewRow& row, size_t from, double t, int64_t t0_ns) {
   const auto ends_before = [&](size_t p) { return static_cast<double>(lane.end(row.slice_at(p)) - t0_ns) <= t; };
   size_t step = kWalk, low = from;
@@ -46,7 +46,7 @@ class RowWalk {
     for (size_t k = 0; k < row.kinds.size(); ++k) slot_[row.kinds[k]] = static_cast<uint8_t>(k);
   }
 
-  // Time of each kind (by slot) within column c; columns are asked for in order.
+  // Adds the time of each kind (in the order of row.kinds) within column c; columns must be asked for in order.
   void column(size_t c, std::array<double, kViewKindCount>& busy) {
     const double left = skip_ + column_ns_ * static_cast<double>(c);
     const double right = skip_ + column_ns_ * static_cast<double>(c + 1);
@@ -68,11 +68,11 @@ class RowWalk {
       ++position_;
     }
   }
-  // The first column from c on that the next slice may touch; `columns` when none is left.
+  // The first column from c on that the next slice may touch; `columns` where no slice is left.
   size_t next_column(size_t c, size_t columns) const {
     if (position_ >= row_.count) return columns;
     const double ahead = static_cast<double>(lane_.start(row_.slice_at(position_)) - t0_) - skip_;
-    const double at = std::floor(ahead / column_ns_) - 1;  // rounding may be a column off
+    const double at = std::floor(ahead / column_ns_) - 1;  // rounding may be off by one column
     return at <= static_cast<double>(c) ? c : at >= static_cast<double>(columns) ? columns : static_cast<size_t>(at);
   }
   double column_ns() const { return column_ns_; }
@@ -83,8 +83,8 @@ class RowWalk {
  private:
   const ViewLane& lane_;
   const ViewRow& row_;
-  int64_t t0_;   // times below count from here, where doubles are exact
-  double skip_;  // of the first column's left edge
+  int64_t t0_;   // the times below count from here, so that doubles are exact
+  double skip_;  // the left edge of the first column
   double column_ns_;
   size_t position_;
   std::array<uint8_t, kViewKindCount> slot_;

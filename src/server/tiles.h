@@ -1,4 +1,5 @@
-// Tiles: for every column of pixels of a row, which share of it each kind is busy. Exact from prefix sums, at any zoom.
+// Tiles: for every column of pixels of a row, the share that each kind is busy. Prefix sums make them exact at any
+// zoom.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,12 @@ namespace stageline {
 
 struct KindCoverage {
   uint8_t kind = 0;
-  std::vector<uint8_t> share;  // by column, of 255
+  std::vector<uint8_t> share;  // for each column, in 255ths
 };
 
-// Of the window cut into `columns` equal ones. What rounding takes from a column the next one gets, so the sum over any
-// run of columns is exact within half of 1/255 of a column at either end. Kinds that are not busy in the window are
-// left out. O(columns · log slices), never O(slices).
+// The coverage of a window that is cut into `columns` equal columns. What rounding takes from a column is given to the
+// next one, so the sum over any run of columns is exact within half of 1/255 of a column at either end. Kinds that are
+// not busy in the window are left out. O(columns · log slices), never O(slices).
 std::vector<KindCoverage> row_coverage(const ViewLane& lane, const ViewRow& row, const TimeWindow& window,
                                        size_t columns);
 

@@ -43,7 +43,7 @@ Timeline::Timeline(const Trace& trace) : trace_(trace), names_(trace.names), kin
 
 Timeline::~Timeline() = default;
 
-// What a cell is called: its kind where that and the micro-batch say it all, else its source slice's name.
+// A cell is named by its kind where that and the micro-batch say everything, else by its source slice.
 void Timeline::add_cell_lanes() {
   const Cells& cells = trace_.cells;
   std::array<StringId, kCellKindCount> code{}, spoken{};
@@ -97,7 +97,7 @@ void Timeline::add_cell_lanes() {
   }
 }
 
-// Threads and streams of profiler traces. Other sources' slices are drawn as the cells that were read from them.
+// Adds threads and streams of profiler traces. Slices of other sources are drawn as the cells that were read from them.
 void Timeline::add_slice_lanes() {
   for (size_t p = 0; p < trace_.parts.size(); ++p) {
     const Part& part = trace_.parts[p];
@@ -150,7 +150,7 @@ void Timeline::set_zeros() {
   for (ViewLane& lane : lanes_) lane.zero_ns = zero_[lane.part];
 }
 
-// Ranks in order; of each its cells, then streams, threads, counters.
+// Sorts lanes by rank; within a rank, cells come first, then streams, threads and counters.
 void Timeline::sort_lanes() {
   std::stable_sort(lanes_.begin(), lanes_.end(), [](const ViewLane& a, const ViewLane& b) {
     return std::pair(a.part, a.type) < std::pair(b.part, b.type);
@@ -168,9 +168,10 @@ void Timeline::sort_lanes() {
     std::sort(own.begin(), own.end(), [](const SliceLane& a, const SliceLane& b) { return a.begin < b.begin; });
 }
 
-// A profiler of Ascend's writes a message three times: as an operation of its group's lane, as that operation's tasks
-// on streams, and as the cell that was read from the operation. It is drawn once unless someone asks for more: streams
-// that hold tasks of operations alone, and lanes of groups whose operations are all messages with a cell, only repeat.
+// Ascend's profiler writes a message three times: as an operation in its group's lane, as that operation's tasks on
+// streams, and as the cell that was read from the operation. It is drawn once unless someone asks for more. So streams
+// that have only tasks of operations, and lanes of groups whose operations are all messages with a cell, are marked as
+// repeats.
 void Timeline::find_repeats() {
   const auto category = [&](const ViewLane& lane, size_t i) {
     return lane.categories ? trace_.categories[lane.categories[i]].kind : Category::kOther;
@@ -183,7 +184,7 @@ void Timeline::find_repeats() {
   std::vector<bool> has_tasks(trace_.parts.size());
   for (const ViewLane& lane : lanes_)
     if (lane.type == ViewLaneType::kStream && category(lane, 0) == Category::kDeviceTask) has_tasks[lane.part] = true;
-  std::vector<std::vector<bool>> drawn(trace_.parts.size());  // slices that a message's cell was read from
+  std::vector<std::vector<bool>> drawn(trace_.parts.size());  // slices from which a message's cell was read
   const Cells& cells = trace_.cells;
   for (size_t c = 0; c < cells.size(); ++c) {
     const auto part = static_cast<size_t>(cells.part[c]);
@@ -233,7 +234,8 @@ void Timeline::build_rows() {
   if (slice_count_ == 0) slice_count_ = cells;
 }
 
-// Of cells where they have steps, else the profiler's; from the first start on any rank to the last end.
+// The steps of the cells where these have any, else the profiler's steps; each from the first start on any rank to the
+// last end.
 void Timeline::find_steps() {
   std::map<int64_t, ViewStep> steps;
   const auto add = [&](int64_t number, size_t part, int64_t start_ns, int64_t end_ns) {

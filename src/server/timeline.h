@@ -1,14 +1,14 @@
-// Timeline: what the viewer draws of a Trace, ready for questions about any stretch of time at any zoom.
+// The timeline: what the viewer draws of a Trace, prepared for questions about any stretch of time at any zoom.
 //
 //   Timeline ── lanes[]   of every rank: its cells by kind of lane, its streams and threads, its counters
 //               └─ rows[] slices of one lane laid out so that none overlap: the nesting depth where they nest
 //
-// Times are nanoseconds from the run's start (of its own first event where every rank counts from its own zero), never
-// negative, at most kLatestNs; what a damaged source says beyond is drawn there.
+// Times are nanoseconds from the run's start (where every rank counts from its own zero, from the rank's first event).
+// They are never negative and at most kLatestNs; what a damaged source says beyond that is drawn there.
 //
-// Memory: columns of slices are the Trace's own. A row needs 1/64 B a slice and 8 B per kind for every kBlock slices;
-// one that is not a whole lane some 1 1/4 B a slice more. Sums and counts for areas: 3/4 B at most. Cells are copied:
-// 29 B each.
+// Memory: the columns of slices are the Trace's own. A row needs 1/64 byte a slice, and 8 bytes per kind for every
+// kBlock slices; one that is not its whole lane needs some 1 1/4 bytes a slice more. Sums and counts for areas take at
+// most 3/4 byte a slice. Cells are copied, 29 bytes each.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class DurationCounts;
 
 class Timeline {
  public:
-  // Of a trace whose clocks are on one axis (DrawnRun), which must outlive it. O(slices), parallel over lanes.
+  // `trace` must have its clocks on one axis (DrawnRun) and outlive this. O(slices), parallel over lanes.
   explicit Timeline(const Trace& trace);
   explicit Timeline(Trace&&) = delete;
   ~Timeline();
@@ -52,15 +52,16 @@ class Timeline {
   const DurationCounts& duration_counts() const { return *duration_counts_; }
   const std::vector<ViewLane>& lanes() const { return lanes_; }
   const std::vector<ViewStep>& steps() const { return steps_; }
-  int64_t origin_ns() const { return origin_ns_; }  // the stamp that is 0; of ranks with their own zero the first's
+  // The stamp that is 0; where ranks have zeros of their own, the first rank's.
+  int64_t origin_ns() const { return origin_ns_; }
   int64_t span_ns() const { return span_ns_; }
-  // As `stageline info` counts: cells made from slices stand beside those, in lanes of their own, and are not counted
-  // again.
+  // The same number as in `stageline info`: cells that were made from slices are in lanes of their own besides these,
+  // and are not counted again.
   uint64_t slice_count() const { return slice_count_; }
-  int64_t chunk_count() const { return chunk_count_; }       // model chunks a rank; 0: no cells
-  uint32_t kinds_present() const { return kinds_present_; }  // bit by kind
+  int64_t chunk_count() const { return chunk_count_; }       // model chunks on a rank; 0: there are no cells
+  uint32_t kinds_present() const { return kinds_present_; }  // one bit for each kind
 
-  SlicePlace place_of_slice(uint32_t part, uint32_t slice) const;  // of Part::slices; none: not drawn
+  SlicePlace place_of_slice(uint32_t part, uint32_t slice) const;  // of a slice in Part::slices; none: it is not drawn
   SlicePlace place_of_cell(uint32_t cell) const;
 
  private:
@@ -82,13 +83,13 @@ class Timeline {
   std::unique_ptr<NameKinds> name_kinds_;
   std::unique_ptr<AreaSums> area_sums_;
   std::unique_ptr<DurationCounts> duration_counts_;
-  std::vector<int64_t> zero_;  // by part
+  std::vector<int64_t> zero_;  // for each part
   struct SliceLane {
     size_t begin, end;
     uint32_t lane;
   };
-  std::vector<std::vector<SliceLane>> slice_lanes_;  // by part, by begin
-  std::vector<SlicePlace> cell_places_;              // by cell
+  std::vector<std::vector<SliceLane>> slice_lanes_;  // for each part, sorted by begin
+  std::vector<SlicePlace> cell_places_;              // for each cell
   int64_t origin_ns_ = 0, span_ns_ = 0;
   uint64_t slice_count_ = 0;
   uint32_t kinds_present_ = 0;

@@ -3,7 +3,7 @@
 namespace stageline {
 namespace {
 
-// Code and group.
+// The code and the group of each kind.
 constexpr std::array<std::pair<const char*, const char*>, kViewKindCount> kKinds = {{
     {"F", "forward"},         {"B", "backward"},         {"I", "backward"},      {"W", "weight"},
     {"F&B", "forward"},       {"SF", "message"},         {"RF", "message"},      {"SB", "message"},
@@ -61,8 +61,8 @@ KindColours view_kind_colours(const Theme& theme, uint8_t kind) {
     const auto group = static_cast<size_t>(kind_group(static_cast<CellKind>(kind)));
     return {theme.group[group], theme.group_text[group]};
   }
-  // What the host does is drawn lighter than the device work it leads to, in the same hue. How much: rows of a thread
-  // touch, and these are apart with any kind of colour vision (tests/web/viewer_colour_test.mjs).
+  // Host work is drawn in the hue of the device work that it leads to, but lighter. The tints are chosen so that
+  // touching rows of a thread can be told apart with any kind of colour vision (tests/web/viewer_colour_test.mjs).
   constexpr double kOperatorTint = 0.4, kPythonTint = 0.3, kRuntimeTint = 0.3, kAnnotationTint = 0.4,
                    kOverheadTint = 0.55;
   const auto fill = [&]() -> Rgb {

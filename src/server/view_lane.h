@@ -1,4 +1,4 @@
-// A lane of the viewer: columns of slices, laid out in rows that do not overlap. timeline.h makes them of a Trace.
+// A lane of the viewer: columns of slices, laid out in rows that do not overlap. timeline.h makes lanes of a Trace.
 #pragma once
 
 #include <array>
@@ -16,35 +16,35 @@ namespace stageline {
 
 inline constexpr int64_t kLatestNs = int64_t{1} << 61;
 inline constexpr size_t kBlock = 64;           // positions between two checkpoints of a row
-inline constexpr size_t kMaxRowsOfLane = 200;  // deeper slices are counted (ViewLane::hidden), not drawn
+inline constexpr size_t kMaxRowsOfLane = 200;  // deeper slices are counted (ViewLane::hidden) but not drawn
 
 enum class ViewLaneType : uint8_t { kCells, kStream, kThread, kCounter };
 
-// A stamp as the viewer's time.
+// A stamp converted to the viewer's time.
 inline int64_t relative_ns(int64_t stamp_ns, int64_t zero_ns) {
   if (stamp_ns <= zero_ns) return 0;
   const uint64_t since = static_cast<uint64_t>(stamp_ns) - static_cast<uint64_t>(zero_ns);
   return since > static_cast<uint64_t>(kLatestNs) ? kLatestNs : static_cast<int64_t>(since);
 }
 
-// Slices of a lane that do not overlap, by start; so their ends are in order too.
+// Slices of a lane that do not overlap, sorted by start, so that their ends are sorted too.
 struct ViewRow {
-  RowSlices order;                 // position → slice of the lane; empty: the same
-  size_t count = 0;                // positions
-  std::vector<uint8_t> kinds;      // that it holds, ascending
+  RowSlices order;                 // position → slice of the lane; empty: they are equal
+  size_t count = 0;                // number of positions
+  std::vector<uint8_t> kinds;      // the kinds that it has, ascending
   std::vector<int64_t> busy_ns;    // [block · kinds + k]: time of kind k before the block
-  std::vector<uint8_t> longest_2;  // by block: bits of the longest duration in it
+  std::vector<uint8_t> longest_2;  // for each block, the number of bits of its longest duration
 
   size_t slice_at(size_t position) const { return order.empty() ? position : order.at(position); }
   size_t block_count() const { return longest_2.size(); }
 };
 
-// Columns of a cells lane.
+// The columns of a lane of cells.
 struct CellColumns {
   std::vector<int64_t> start_ns, dur_ns;
   std::vector<StringId> name_id;
   std::vector<uint8_t> kind;
-  std::vector<uint32_t> cell;  // of Trace::cells
+  std::vector<uint32_t> cell;  // index into Trace::cells
 };
 
 struct ViewLane {
@@ -53,25 +53,25 @@ struct ViewLane {
   uint32_t part = 0;
   ViewLaneType type = ViewLaneType::kThread;
   std::string name;
-  size_t first = 0;  // slice lanes: slice 0 of the lane is this of the part
-  size_t count = 0;  // slices; of counters samples
+  size_t first = 0;  // of slices: the part's slice that is slice 0 of the lane
+  size_t count = 0;  // number of slices; of samples in a counter
   int64_t zero_ns = 0;
   const int64_t* starts = nullptr;
   const int64_t* durations = nullptr;
   const StringId* names = nullptr;
-  const uint8_t* own_kinds = nullptr;  // cells
+  const uint8_t* own_kinds = nullptr;  // only of cells
   const uint8_t* categories = nullptr;
   const uint8_t* classes = nullptr;
   const std::array<uint8_t, 8>* kind_table = nullptr;
   std::unique_ptr<CellColumns> cells;
   const CounterSeries* counter = nullptr;
   std::vector<ViewRow> rows;
-  size_t range_row = 0;  // streams: rows from here on hold the user's ranges, those before the device's work
-  size_t hidden = 0;     // slices deeper than kMaxRowsOfLane
-  uint8_t only_kind = kSeveralKinds;  // of all its slices, where that is one
+  size_t range_row = 0;  // of a stream: from this row on are the user's ranges, before it the device's work
+  size_t hidden = 0;     // number of slices deeper than kMaxRowsOfLane
+  uint8_t only_kind = kSeveralKinds;  // the kind of all its slices, where they have the same
   bool is_plain = true;               // every slice has a row, and lasts as long as its column says
-  bool repeats = false;               // other lanes of the rank show all that is in it
-  size_t lasting_rows = 0;            // rows through the last in which a slice lasts any time
+  bool repeats = false;               // other lanes of the rank show everything that is in it
+  size_t lasting_rows = 0;            // number of rows up to the last one with a slice that lasts any time
   int64_t start_ns = 0, end_ns = 0;
 
   int64_t relative(int64_t stamp_ns) const { return relative_ns(stamp_ns, zero_ns); }
@@ -90,7 +90,7 @@ struct ViewLane {
   uint32_t cell_of(size_t i) const { return cells ? cells->cell[i] : kNoSlice; }
 };
 
-// Where a slice stands.
+// The lane of a slice, and its number there.
 struct SlicePlace {
   uint32_t lane = UINT32_MAX, slice = 0;
   explicit operator bool() const { return lane != UINT32_MAX; }

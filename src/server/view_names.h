@@ -1,5 +1,5 @@
-// What lanes call their slices: the trace's names under their ids, and after them the few that the viewer adds, such as
-// the codes of cells that no slice names.
+// The names of slices in lanes: the trace's names with their ids, and after them the few that the viewer adds, such as
+// codes of cells that no slice names.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class ViewNames {
  public:
   // `pool` must outlive it and not grow.
   explicit ViewNames(const StringPool& pool) : pool_(pool) {}
-  // The id of a text, which is added where the trace does not have it. O(added).
+  // The id of a text; the text is added where the trace does not have it. O(added).
   StringId intern(std::string_view text) {
     if (const auto known = pool_.find(text)) return *known;
     const auto at = std::find(added_.begin(), added_.end(), text);
@@ -30,7 +30,7 @@ class ViewNames {
 
  private:
   const StringPool& pool_;
-  std::deque<std::string> added_;  // its texts stay where they are
+  std::deque<std::string> added_;  // a deque, so that texts stay where they are
 };
 
 }  // namespace stageline

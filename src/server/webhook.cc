@@ -26,7 +26,8 @@ Error no_address(std::string what) {
   return {ErrorCode::kUsage, std::move(what), {}, "--webhook takes an address such as http://127.0.0.1:9000/stageline"};
 }
 
-// One request from end to end, each part when the one before it is through. The stream's clock ends all of it.
+// One request from beginning to end; each part begins when the one before it is done. The stream's timeout covers all
+// parts.
 class Post {
  public:
   Post(const std::string& host, const std::string& port, const std::string& target, const std::string& body)
@@ -48,7 +49,7 @@ class Post {
     });
   }
   std::string run() {
-    // A name server that does not answer is given up with the rest; what resolves on is left to the context's end.
+    // A name server that does not answer is given up as well; a lookup that goes on is left until the context ends.
     context_.run_for(2 * kAnswerWithin);
     return done_ ? problem_ : "it did not answer in time";
   }
@@ -126,7 +127,7 @@ Webhook::~Webhook() {
     changed_.wait_for(lock, std::chrono::seconds(kPatience), [this] { return through_; });
     waiting_.clear();
   }
-  thread_.join();  // at most one try more
+  thread_.join();  // takes at most one more try
 }
 
 void Webhook::send(std::string json) {

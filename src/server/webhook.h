@@ -1,7 +1,7 @@
-// Tells another program what happens, in the moment it does: a plain HTTP POST of JSON for each event, on a thread of
-// its own, in order. A receiver that is slow or away holds nothing up.
+// Tells another program what happens as soon as it does: with an HTTP POST of JSON for each event, in order, on a
+// thread of its own. A receiver that is slow or away holds nothing up.
 //
-// A message is tried kTries times, then given up and counted; of more than kMostWaiting the oldest is given up.
+// A message is tried kTries times, then given up and counted. If more than kMostWaiting wait, the oldest is given up.
 #pragma once
 
 #include <condition_variable>
@@ -22,10 +22,10 @@ class Webhook {
   static constexpr size_t kMostWaiting = 256;
   static constexpr int kTries = 3;
 
-  // "http://host:port/path". Errors: kUsage for what is no such address; https is refused, for there is no TLS in this
-  // program.
+  // For an address such as "http://host:port/path". Errors: kUsage for other forms; https is refused, since this
+  // program has no TLS.
   static Result<std::unique_ptr<Webhook>> to(std::string_view url);
-  // Waits until what was given to send() is sent or given up, at most `kPatience` seconds.
+  // Waits at most `kPatience` seconds until everything that was given to send() is sent or given up.
   ~Webhook();
   static constexpr int kPatience = 10;
   Webhook(const Webhook&) = delete;
@@ -35,14 +35,14 @@ class Webhook {
 
   struct Sums {
     int64_t sent = 0, given_up = 0;
-    std::string problem;  // of the last try that failed; "": none since one went through
+    std::string problem;  // what went wrong in the last failed try; "": none has failed since one succeeded
   };
   Sums sums() const;
 
  private:
   Webhook(std::string host, std::string port, std::string target);
   void work();
-  std::string post(const std::string& body) const;  // "" when the receiver answered 2xx, else what went wrong
+  std::string post(const std::string& body) const;  // "" where the receiver answered 2xx, else what went wrong
 
   const std::string host_, port_, target_;
   mutable std::mutex mutex_;

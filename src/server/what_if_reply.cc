@@ -52,11 +52,11 @@ Result<Changes> changes_of(const Query& query, const std::vector<Changes>& fixes
   return combined(changes, own);
 }
 
-// A world's cells of one step, on the axis that /api/pipeline has them on.
+// Writes a world's cells of one step, on the same axis as /api/pipeline.
 class StepWriter {
  public:
   StepWriter(const AskedModel& asked, const GraphStep& step) : zero_(asked.zero_ns), step_(step) {
-    for (size_t p = asked.dp.size(); p-- > 0;)  // the first one stays
+    for (size_t p = asked.dp.size(); p-- > 0;)  // in reverse order, so that the first one stays
       part_of_[{asked.dp[p], asked.stage[p]}] = static_cast<int32_t>(p);
   }
 
@@ -96,7 +96,7 @@ class StepWriter {
  private:
   int64_t zero_;
   const GraphStep& step_;
-  std::map<std::pair<int32_t, int32_t>, int32_t> part_of_;  // (replica, stage)
+  std::map<std::pair<int32_t, int32_t>, int32_t> part_of_;  // key: replica, stage
 };
 
 }  // namespace

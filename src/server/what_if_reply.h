@@ -1,5 +1,5 @@
-// What a world costs and how a step would run in it, as the page takes it: one answer for the server, which has the
-// run, and for a report, whose page has the model alone (src/wasm).
+// What a world costs and how a step would run in it, in the form in which the page takes it. The server, which has the
+// run, and a report, whose page has only the model (src/wasm), give the same answer.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace stageline {
 
-// The answer to /api/pipeline/what-if. Errors: kUsage naming the parameter. O(operations).
+// The answer to /api/pipeline/what-if. Errors: kUsage, which names the parameter. O(operations).
 Result<std::string> what_if_reply(const AskedModel& asked, const Query& query);
 
-// Members of an open object.
+// These write members of an open object.
 void ns_or_null(JsonWriter& json, const char* name, double ns);
 void write_price(JsonWriter& json, const Price& price);
 

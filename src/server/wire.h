@@ -1,5 +1,6 @@
-// Answers of many numbers: the length of a JSON header (u32), the header, zeros up to a multiple of 8, then columns,
-// each at a multiple of 8 counted from the first. All little-endian (docs/viewer-protocol.md).
+// The form of answers with many numbers: the length of a JSON header (u32), the header, zeros up to a multiple of 8,
+// then columns, each at a multiple of 8 counted from the first one. All numbers are little-endian
+// (docs/viewer-protocol.md).
 #pragma once
 
 #include <bit>
@@ -16,7 +17,7 @@ class WireColumns {
  public:
   static_assert(std::endian::native == std::endian::little, "columns are written as they lie in memory");
 
-  // Returns where the column begins.
+  // Returns the offset at which the column begins.
   template <class T>
   size_t add(std::string name, const char* type, const std::vector<T>& values) {
     bytes_.resize((bytes_.size() + 7) / 8 * 8);
@@ -30,7 +31,7 @@ class WireColumns {
     bytes_ += bytes;
     return bytes_.size() - bytes.size();
   }
-  // "columns": [{name, type, offset, count}]
+  // Writes "columns": [{name, type, offset, count}].
   void describe(JsonWriter& json) const {
     json.key("columns").begin_array();
     for (const Column& c : columns_)
