@@ -1,7 +1,8 @@
 // node build.mjs OUTDIR: bundles the viewer (src/viewer/main.tsx) and its style into viewer.js and viewer.css, and the
 // page of a run that goes on (src/live/main.ts) into live.js and live.css.
-import {existsSync, readdirSync, readFileSync} from 'node:fs';
+import {existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync} from 'node:fs';
 import {build} from 'esbuild';
+import {minify} from 'terser';
 
 const outdir = process.argv[2];
 if (!outdir) throw new Error('usage: node build.mjs OUTDIR');
@@ -31,6 +32,15 @@ const analyses = {
   },
 };
 
+// The dictionary as keys, English and Chinese, each one text with a word a line: compressed it is a tenth smaller than key by key.
+function packed(words) {
+  const lists = [Object.keys(words), ...[0, 1].map(lang => Object.values(words).map(said => said[lang]))];
+  const broken = lists.flat().find(text => text.includes('\n'));
+  if (broken) throw new Error(`src/i18n/words.json: a word is one line: ${broken}`);
+  const [keys, ...texts] = lists.map(list => `${JSON.stringify(list.join('\n'))}.split("\\n")`);
+  return `const en = ${texts[0]}, zh = ${texts[1]};\nexport default Object.fromEntries(${keys}.map((key, i) => [key, [en[i], zh[i]]]));\n`;
+}
+
 // Of the one dictionary a bundle carries what its own sources name: a key as a whole string, or by how it begins ("kind.${…}").
 const dictionary = JSON.parse(readFileSync(new URL('src/i18n/words.json', import.meta.url), 'utf8')), said = new Set();
 async function wordsOf(options) {
@@ -43,9 +53,19 @@ async function wordsOf(options) {
   return {
     name: 'words',
     setup(bundle) {
-      bundle.onLoad({filter: /i18n[/\\]words\.json$/}, () => ({contents: JSON.stringify(kept), loader: 'json'}));
+      bundle.onLoad({filter: /i18n[/\\]words\.json$/}, () => ({contents: packed(kept), loader: 'js'}));
     },
   };
+}
+
+// esbuild bundles, and terser, which also sees what a name holds, makes of that a twentieth less.
+async function script(options) {
+  mkdirSync(outdir, {recursive: true});
+  const made = await build({...options, write: false});
+  for (const {path, text} of made.outputFiles) {
+    const {code} = await minify(text, {ecma: 2020, compress: {ecma: 2020}, format: {ecma: 2020, comments: /^!/}});
+    writeFileSync(path, code);
+  }
 }
 
 const viewer = {
@@ -58,12 +78,12 @@ const viewer = {
   jsxImportSource: 'preact',
   legalComments: 'none',
 };
-await build({...viewer, plugins: [analyses, await wordsOf(viewer)]});
+await script({...viewer, plugins: [analyses, await wordsOf(viewer)]});
 await build({
   ...common,
   entryPoints: {'viewer': 'src/viewer/viewer.css', 'live': 'src/live/live.css'},
 });
 const live = {...common, entryPoints: {'live': 'src/live/main.ts'}, format: 'iife'};
-await build({...live, plugins: [await wordsOf(live)]});
+await script({...live, plugins: [await wordsOf(live)]});
 const unsaid = Object.keys(dictionary).filter(key => !said.has(key));
 if (unsaid.length > 0) throw new Error(`src/i18n/words.json holds words that no page says: ${unsaid.join(', ')}`);
