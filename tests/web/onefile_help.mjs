@@ -16,8 +16,9 @@ export function reportOf({stageline, runs, folder}, name, ...flags) {
 }
 
 // From disk, the network off; whatever the page complains about or asks for is a problem.
-export async function openReport(context, path, query = '?lang=en#/timeline', {size, scripts = ''} = {}) {
+export async function openReport(context, path, query = '?lang=en#/timeline', {size, dark = false, scripts = ''} = {}) {
   const page = await context.newPage(), problems = [];
+  if (dark) await page.emulateMedia({colorScheme: 'dark'});
   if (size) await page.setViewportSize({width: size[0], height: size[1]});
   page.on('console', message => { if (['error', 'warning'].includes(message.type()) && !/willReadFrequently/.test(message.text())) problems.push(`console: ${message.text()}`); });
   page.on('pageerror', error => problems.push(`page error: ${error.stack}`));

@@ -1,7 +1,6 @@
-// What all pages share: bars to scale, colours that anyone tells apart, targets, a server that goes and comes back, and what
-// axe finds on every page. Run by viewer_run.mjs.
+// What all pages share: bars to scale, colours that anyone tells apart, targets, a server that goes and comes back. Run by
+// viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {createRequire} from 'node:module';
 import {readFileSync} from 'node:fs';
 import {apart, contrast, visions} from './colours.mjs';
 import {chosen, clickSlice, resize, settle} from './viewer_help.mjs';
@@ -31,37 +30,6 @@ function toScale({whole, parts, below}, shares, where) {
   const inside = parts.filter(part => part.texts.length === 2).length;
   assert.equal(below.length, shares.filter(share => Math.abs(share) >= 0.0005).length - inside, `${where}: what has no room stands below`);
 }
-
-// When it is asked for: packages are installed once the browser is.
-const axeScript = () => readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-// By the rules of WCAG 2.2 AA and axe's own good practice; what is minor or moderate is not asked here.
-async function serious(page) {
-  const session = await page.context().newCDPSession(page);
-  await session.send('Runtime.evaluate', {expression: axeScript()});  // the page's policy allows no script of others'
-  const found = await page.evaluate(async () => (await axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})).violations
-    .filter(one => one.impact === 'serious' || one.impact === 'critical').map(one => `${one.id}: ${one.nodes.map(node => node.html.slice(0, 160)).slice(0, 3).join(' | ')}`));
-  await session.detach();
-  return found;
-}
-const PAGES = [
-  ['Overview of a pipeline', 'slower', '', page => page.waitForFunction(() => window.stageline?.overviewReady?.())],
-  ['Overview of a profile', 'profile', '', page => page.waitForFunction(() => window.stageline?.overviewReady?.())],
-  ['Pipeline', 'slower', '#/pipeline?scene=stage.slow', page => page.waitForFunction(() => window.stageline?.pipeline?.frames?.() > 0 && stageline.pipeline.tables() && document.querySelector('#evidence'))],
-  ['Timeline', 'slower', '#/timeline?scene=stage.slow', async page => {
-    await page.waitForFunction(() => window.stageline?.frames?.() > 0 && document.querySelector('#evidence') && stageline.facts());
-    await settle(page);
-  }],
-  ['Timeline of a profile', 'profile', '#/timeline', async page => {
-    await page.waitForFunction(() => window.stageline?.frames?.() > 0);
-    await settle(page);
-  }],
-  ['Answers', 'profile', '#/answers/kernels', page => page.waitForFunction(() => window.stageline?.answers?.().family && stageline.answers().waiting.length === 0)],
-  ...['', '/sandwich', '/tree'].map(view => [`Flame graph${view}`, 'profiles', `#/flame${view}?b=other`, page => page.waitForFunction(() => window.stageline?.flame?.())]),
-  ['Start', 'start', '', page => page.waitForFunction(() => Object.keys(window.stageline?.start?.().looks ?? {}).length > 4)],
-  ['Trend', 'start', `#/trend?${[1, 2, 3, 4].map(k => `path=run-${k}`).join('&')}`, page => page.waitForFunction(() => window.stageline?.start?.().trend)],
-  ['Compare', 'compared', '#/compare', page => page.waitForFunction(() => window.stageline?.compared?.())],
-  ['Compare without another run', 'slower', '#/compare', page => page.waitForFunction(() => window.stageline?.compared?.())],
-];
 
 export const cases = [
   ['the bar of a span is to scale, and no text in it is cut: both pages, every width, both languages', async (open) => {
@@ -225,15 +193,4 @@ export const cases = [
     assert.equal(await page.locator('.profile-bars > div').first().locator('tbody tr').count(), await page.evaluate(() => stageline.run.ranks.length));
     assert.ok(await page.locator('.profile-bars > div').nth(1).locator('tbody tr').count() > 3);
   }],
-  ...PAGES.map(([what, run, hash, ready]) => [`axe finds nothing serious: ${what}`, async open => {
-    const found = [];
-    let page;
-    for (const dark of [false, true])
-      for (const lang of ['en', 'zh']) {
-        page = await open(run, `?lang=${lang}${hash}`, {raw: true, first: hash === '', dark, again: page});
-        await ready(page);
-        for (const one of await serious(page)) found.push(`${dark ? 'dark' : 'light'}, ${lang}: ${one}`);
-      }
-    assert.deepEqual(found, []);
-  }]),
 ];

@@ -13,7 +13,7 @@ import {makeRuns} from './viewer_runs.mjs';
 
 const files = ['viewer_test', 'viewer_move_test', 'viewer_select_test', 'viewer_rows_test', 'viewer_edge_test', 'viewer_access_test',
   'viewer_colour_test', 'viewer_shell_test', 'viewer_golden_test', 'answers_test', 'pipeline_test', 'pipeline_runs_test', 'pipeline_many_test', 'pages_golden_test',
-  'flame_test', 'onefile_test', 'charts_test', 'theory_test', 'findings_test', 'page_test', 'start_test', 'firefox_test'];
+  'flame_test', 'onefile_test', 'charts_test', 'theory_test', 'findings_test', 'page_test', 'axe_test', 'start_test', 'firefox_test'];
 const only = process.env.STAGELINE_WEB_ONLY ?? '';  // cases whose name has this
 const cases = (await Promise.all(files.map(file => import(`./${file}.mjs`)))).flatMap(file => file.cases)
     .filter(([name]) => name.includes(only));

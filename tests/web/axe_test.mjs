@@ -1,0 +1,99 @@
+// What axe finds on every page, served and in a report, in both themes and languages: nothing serious. Run by viewer_run.mjs.
+import assert from 'node:assert/strict';
+import {serious} from './axe.mjs';
+import {openReport, reportOf} from './onefile_help.mjs';
+import {settle} from './viewer_help.mjs';
+
+const overview = page => page.waitForFunction(() => window.stageline?.overviewReady?.());
+const answers = page => page.waitForFunction(() => window.stageline?.answers?.().family && stageline.answers().waiting.length === 0);
+const pipeline = page => page.waitForFunction(() => window.stageline?.pipeline?.frames?.() > 0 && stageline.pipeline.tables());
+const timeline = async page => {
+  await page.waitForFunction(() => window.stageline?.frames?.() > 0);
+  await settle(page);
+};
+const compare = page => page.waitForFunction(() => window.stageline?.compared?.());
+const evidence = of => async page => {
+  await of(page);
+  await page.waitForFunction(() => document.querySelector('#evidence'));
+};
+const PIPELINE_FAMILIES = ['time', 'slow', 'schedule', 'critical', 'communication', 'cluster', 'other'];
+const PROFILE_FAMILIES = ['time', 'kernels', 'operators', 'communication', 'idle', 'launches', 'memory', 'counters', 'slow', 'critical', 'cluster', 'other'];
+
+const SERVED = [
+  ['Overview of a pipeline', 'slower', '', overview],
+  ['Overview of a profile', 'profile', '', overview],
+  ['Overview of Ascend', 'ascend', '', overview],
+  ['Pipeline', 'slower', '#/pipeline?scene=stage.slow', evidence(pipeline)],
+  ['Pipeline of many ranks', 'many', '#/pipeline?step=2', pipeline],
+  ['Pipeline, two runs', 'compared', '#/pipeline?step=1&both=1', pipeline],
+  ['what-if, scenarios', 'slower', '#/pipeline?step=1&if=scale%3D3:0.7', async page => {
+    await pipeline(page);
+    await page.waitForSelector('#before-after');
+    await page.click('#what-if-keep');
+    await page.waitForSelector('.kept tbody tr:nth-child(2)');
+  }],
+  ['Timeline', 'slower', '#/timeline?scene=stage.slow', async page => {
+    await evidence(timeline)(page);
+    await page.waitForFunction(() => stageline.facts());
+  }],
+  ['Timeline of a profile', 'profile', '#/timeline', timeline],
+  ['Timeline, the search', 'profile', '#/timeline', async page => {
+    await timeline(page);
+    await page.keyboard.press('F1');
+    await page.waitForSelector('#omni');
+  }],
+  ['Timeline, totals of all', 'profile', '#/timeline', async page => {
+    await timeline(page);
+    await page.keyboard.press('F1');
+    await page.waitForSelector('#omni');
+    await page.keyboard.type('sum up everything');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.totals tbody tr');
+  }, ['en']],
+  ['the list of keys', 'profile', '#/timeline', async page => {
+    await timeline(page);
+    await page.keyboard.press('?');
+    await page.waitForSelector('dialog[open]');
+  }],
+  ...PIPELINE_FAMILIES.map(family => [`Answers of a pipeline, ${family}`, 'slower', `#/answers/${family}`, answers]),
+  ...PROFILE_FAMILIES.map(family => [`Answers of a profile, ${family}`, 'profile', `#/answers/${family}`, answers]),
+  ...['', '/sandwich', '/tree'].map(view => [`Flame graph${view}`, 'profiles', `#/flame${view}?b=other`, page => page.waitForFunction(() => window.stageline?.flame?.())]),
+  ['Start', 'start', '', page => page.waitForFunction(() => Object.keys(window.stageline?.start?.().looks ?? {}).length > 4)],
+  ['Trend', 'start', `#/trend?${[1, 2, 3, 4].map(k => `path=run-${k}`).join('&')}`, page => page.waitForFunction(() => window.stageline?.start?.().trend)],
+  ['Compare', 'compared', '#/compare', compare],
+  ['Compare, two profiles', 'profiles', '#/compare', compare],
+  ['Compare without another run', 'slower', '#/compare', compare],
+  ['a run that cannot be read', 'broken', '', page => page.waitForFunction(() => document.body.innerText.length > 20)],
+];
+const IN_FILE = [
+  ['slower', [['overview', overview], ['pipeline?scene=stage.slow', evidence(pipeline)], ['timeline', timeline], ['answers/time', answers], ['answers/slow', answers]]],
+  ['compared', [['overview', overview], ['pipeline?step=1&both=1', pipeline], ['compare', compare]]],
+  ['profiles', [['overview', overview], ['timeline', timeline], ['answers/kernels', answers], ['answers/operators', answers], ['compare', compare],
+    ['flame', page => page.waitForFunction(() => window.stageline?.flame?.())]]],
+];
+const LOOKS = [false, true].flatMap(dark => ['en', 'zh'].map(lang => ({dark, lang, said: `${dark ? 'dark' : 'light'}, ${lang}`})));
+
+export const cases = [
+  ...SERVED.map(([what, run, hash, ready, langs = ['en', 'zh']]) => [`axe finds nothing serious: ${what}`, async open => {
+    const found = [];
+    let page;
+    for (const {dark, lang, said} of LOOKS.filter(look => langs.includes(look.lang))) {
+      page = await open(run, `?lang=${lang}${hash}`, {raw: true, first: hash === '', dark, again: page});
+      await ready(page);
+      for (const one of await serious(page)) found.push(`${said}: ${one}`);
+    }
+    assert.deepEqual(found, []);
+  }]),
+  ...IN_FILE.map(([run, pages]) => [`axe finds nothing serious: every page of a report, ${run}`, async (open, tools) => {
+    const found = [], path = reportOf(tools, run);
+    for (const {dark, lang, said} of LOOKS)
+      for (const [hash, ready] of pages) {
+        const {page, problems} = await openReport(tools.context, path, `?lang=${lang}#/${hash}`, {dark});
+        await ready(page);
+        for (const one of await serious(page)) found.push(`${said}, ${hash}: ${one}`);
+        assert.deepEqual(problems, []);
+        await page.close();
+      }
+    assert.deepEqual(found, []);
+  }]),
+];
