@@ -11,6 +11,7 @@
 #include "schedules/make.h"
 #include "server/what_if_reply.h"
 #include "unit/facts_of_trace.h"
+#include "unit/make_trace.h"
 
 using namespace stageline;
 
@@ -21,6 +22,35 @@ struct Case {
   WhatIf model;
   AskedModel asked;
 };
+
+// Two stages whose messages are recorded as operations: a send and its receive are one group, which ends together.
+Trace recorded_operations() {
+  constexpr int64_t kMs = 1'000'000;
+  Trace trace;
+  trace.format = "test";
+  trace.clock = ClockState::kShared;
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    Part part;
+    part.rank = part.stage = rank;
+    part.dp = 0;
+    trace.parts.push_back(part);
+  }
+  const auto add = [&](int32_t part, CellKind kind, const char* name, int64_t start, int64_t end) {
+    testing::add_named_cell(trace, {7, part, kind, 0, 0, start * kMs, end * kMs}, name);
+  };
+  add(0, CellKind::kForward, "forward-compute", 0, 80);
+  add(0, CellKind::kSendForward, "forward-send", 80, 140);
+  add(0, CellKind::kRecvBackward, "backward-recv", 100, 520);
+  add(0, CellKind::kBackward, "backward-compute", 520, 680);
+  add(0, CellKind::kOptimizer, "optimizer", 680, 700);
+  add(1, CellKind::kRecvForward, "forward-recv", 20, 130);
+  add(1, CellKind::kForward, "forward-compute", 135, 255);
+  add(1, CellKind::kBackward, "backward-compute", 255, 495);
+  add(1, CellKind::kSendBackward, "backward-send", 495, 515);
+  add(1, CellKind::kOptimizer, "optimizer", 500, 520);
+  trace.cells.sort();
+  return trace;
+}
 
 // Replicas with a slow worker, jitter, messages: what every rule of a world looks at.
 std::unique_ptr<Case> case_of(const char* name, int32_t chunks, bool messages) {
@@ -79,10 +109,12 @@ TEST_CASE("packed model: it answers as the run does") {
     CAPTURE(std::string(of.name));
     const std::unique_ptr<Case> run = case_of(of.name, of.chunks, of.messages);
     const std::string bytes = packed_model(run->asked);
-    CHECK(bytes.size() < run->model.graph().size() * 40);
+    CHECK(bytes.size() < run->model.graph().size() * 24);
     std::optional<RestoredModel> restored = restored_model(bytes);
     REQUIRE(restored);
     restored->asked.model = &restored->model;
+    CHECK(restored->model.graph().start_ns == run->model.graph().start_ns);
+    CHECK(restored->model.graph().cell == run->model.graph().cell);
     REQUIRE(run->asked.fixes.size() > 2);
     std::vector<std::string> asked = {"scale=by%3D0.87",
                                       "scale=stage%3D2%2Cby%3D0.5&step=1",
@@ -105,4 +137,19 @@ TEST_CASE("packed model: it answers as the run does") {
       CHECK_FALSE(restored_model(bytes.substr(0, cut)));
     CHECK_FALSE(restored_model(bytes + "x"));
   }
+}
+
+TEST_CASE("packed model: operations of a group start when they started") {
+  const Trace trace = recorded_operations();
+  Diagnostics notes;
+  const Result<WhatIf> model = what_if_of(trace, notes);
+  REQUIRE(model);
+  const StepGraph& graph = model->graph();
+  REQUIRE(graph.groups.size() == 2);
+  AskedModel asked;
+  asked.model = &*model;
+  const std::optional<RestoredModel> restored = restored_model(packed_model(asked));
+  REQUIRE(restored);
+  CHECK(restored->model.graph().start_ns == graph.start_ns);
+  CHECK(restored->model.graph().cell == graph.cell);
 }

@@ -223,13 +223,12 @@ class PackedModel {
     });
     p.whole(g.stage_count);
     p.whole(g.dp_count);
-    p.column(g.cell);
     p.column(g.type);
     p.column(g.kind);
     for (auto* column : {&g.part, &g.chunk, &g.micro_batch, &g.stage_of, &g.dp_of}) p.column(*column);
+    cells(p, g);
     p.column(g.group_of);
     p.column(g.closes_of);
-    p.column(g.start_ns);
     p.column(g.dur_ns);
     p.column(g.delay_ns);
     p.column(g.wait_begin);
@@ -245,6 +244,73 @@ class PackedModel {
       for (uint32_t op = 0; op < g.size(); ++op)
         for (uint32_t w = g.wait_begin[op]; w < std::min<size_t>(g.wait_begin[op + 1], back.size()); ++w)
           g.wait_on.push_back(op - back[w]);
+    }
+    starts(p, g);
+  }
+
+  // Of each operation 0 without a cell, else how far its cell stands behind the one before of the same part: one more
+  // where it stands there or after, so that no distance is 0. Nearly all are 1 or 2 apart.
+  template <class Pack, class Graph>
+  static void cells(Pack& p, Graph& g) {
+    std::vector<int64_t> distance, last(g.stage_of.size());
+    const auto before = [&](size_t op) -> int64_t& { return last[static_cast<size_t>(g.part[op])]; };
+    if constexpr (!Pack::kReads)
+      for (size_t op = 0; op < g.size(); ++op) {
+        const bool has = g.cell[op] != kNoCell;
+        const int64_t by = has ? int64_t{g.cell[op]} - before(op) : 0;
+        distance.push_back(has && by >= 0 ? by + 1 : by);
+        if (has) before(op) = g.cell[op];
+      }
+    p.column(distance);
+    if constexpr (Pack::kReads) {
+      g.cell.assign(distance.size(), kNoCell);
+      for (size_t op = 0; op < std::min(distance.size(), g.part.size()); ++op) {
+        if (distance[op] == 0 || static_cast<size_t>(g.part[op]) >= last.size()) continue;
+        before(op) += distance[op] > 0 ? distance[op] - 1 : distance[op];
+        g.cell[op] = static_cast<uint32_t>(before(op));
+      }
+    }
+  }
+
+  // An operation starts when what it waits for has ended, and its delay later (step_graph.h): what is told is by how
+  // much it was recorded at another time than that, which is nothing but where stamps contradict each other.
+  template <class Pack, class Graph>
+  static void starts(Pack& p, Graph& g) {
+    std::vector<int64_t> off;
+    if constexpr (!Pack::kReads) {
+      follow(g, [&](size_t op, int64_t expected) {
+        off.push_back(g.start_ns[op] - expected);
+        return g.start_ns[op];
+      });
+    }
+    p.column(off);
+    if constexpr (Pack::kReads) {
+      const size_t count = g.size();
+      if (off.size() != count || g.dur_ns.size() != count || g.delay_ns.size() != count ||
+          g.wait_begin.size() != count + 1 || g.wait_begin.back() != g.wait_on.size())
+        return;  // not whole
+      g.start_ns.resize(count);
+      follow(g, [&](size_t op, int64_t expected) { return g.start_ns[op] = expected + off[op]; });
+    }
+  }
+  // Calls `start(operation, when it is expected)`, which returns when it started, in the order of operations.
+  template <class Graph, class Start>
+  static void follow(const Graph& g, const Start& start) {
+    std::vector<double> end(g.size());
+    double latest_start = 0;  // of the group that the operation is in
+    for (uint32_t op = 0; op < g.size(); ++op) {
+      double ready = 0;
+      for (const uint32_t on : g.waits(op)) ready = std::max(ready, end[on]);
+      ready += g.delay_ns[op];
+      const int64_t expected = std::abs(ready) < kMostWhole ? std::llround(ready) : 0;
+      const auto began = static_cast<double>(start(op, expected));
+      end[op] = began + g.dur_ns[op];
+      const uint32_t group = g.group(op);
+      if (group == kNoGroup || group >= g.groups.size()) continue;
+      const GraphGroup& all = g.groups[group];
+      latest_start = op == all.begin ? began : std::max(latest_start, began);
+      if (op + 1 == all.end)  // known now: when its members have all begun
+        for (uint32_t member = all.begin; member <= op; ++member) end[member] = latest_start + g.dur_ns[member];
     }
   }
 

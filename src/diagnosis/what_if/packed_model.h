@@ -2,9 +2,9 @@
 // program (src/wasm). Both ends are built from this source, and a restored model answers every question as the original
 // does, to the last bit.
 //
-// Whole numbers are varints in zigzag coding. A column stores its values or their distances from the value before,
-// whichever is shorter. Real numbers are mostly whole nanoseconds and are stored in the same way; others take eight
-// bytes. What can be computed from the rest (the same cells of other replicas, the usual durations) is not stored.
+// Whole numbers are varints, zigzag; of a column each value, or each one's distance to the one before, whichever is
+// shorter. Real numbers are mostly whole nanoseconds: those go the same way, others as eight bytes. What follows from
+// the rest (when an operation started, the same cells of other replicas, the usual duration) is worked out again.
 #pragma once
 
 #include <optional>
