@@ -83,8 +83,15 @@ void make_offers(WhatIf model, Explanation& e) {
 // layers away".
 std::string first_clause(const std::string& title, const char* colon) { return title.substr(0, title.find(colon)); }
 
-// Makes the culprit and what it costs, or that the run is healthy, the first words of a page, above the step's time and
-// its share of computing. Where nothing is sure, the step's time stays the headline.
+// Returns `size`, or nothing where the text says it already: "4.1 %" stands in "cost 4.1 % of a step", not in "14.1 %".
+std::string unless_said(const Text& said, const std::string& size) {
+  for (size_t at = said.en.find(size); at != std::string::npos; at = said.en.find(size, at + 1))
+    if (at == 0 || (said.en[at - 1] != '.' && (said.en[at - 1] < '0' || said.en[at - 1] > '9'))) return {};
+  return size;
+}
+
+// The first words of a page are the culprit and what it costs, or that the run is healthy; what a step takes, and how
+// much of it computes, stands below. Where nothing is sure the step's time stays the headline.
 void say_culprit(bool cells, bool cut_off, Explanation& e) {
   constexpr double kMostlyComputing = 0.9;  // least share of a profile's devices at which it is called healthy
   Headline& h = e.headline;
@@ -97,11 +104,14 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     const bool priced = f.value.starts_with("−");
     if (!(f.weight > 0) && !priced) return;
     if (cells) {
-      args.set("clause", Text{first_clause(f.title_en, ": "), first_clause(f.title_zh, "：")}).flag("priced", priced);
-      args.set("share", priced ? f.value.substr(std::string("−").size()) : percent(f.weight));
+      const Text clause{first_clause(f.title_en, ": "), first_clause(f.title_zh, "：")};
+      const std::string share = priced ? f.value.substr(std::string("−").size()) : percent(f.weight);
+      args.set("clause", clause).flag("priced", priced).set("share", unless_said(clause, share));
       title = words("explain.culprit", args);
     } else {
-      args.set("title", title_of(f)).set("value", f.value).set("note", Text{f.value_note_en, f.value_note_zh});
+      const Text said = title_of(f);
+      args.set("title", said).set("value", unless_said(said, f.value));
+      args.set("note", Text{f.value_note_en, f.value_note_zh});
       title = words("explain.culprit.profile", args);
     }
   } else {

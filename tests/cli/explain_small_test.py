@@ -1,11 +1,14 @@
 """stageline explain on runs with one or two micro-batches or few steps: the schedule's layout, and what is beyond doubt though its price is not."""
 import csv
 import json
+import pathlib
 import re
 import unittest
 from decimal import Decimal
 
 from support import Case, run
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers'
 
 
 class Small(Case):
@@ -113,6 +116,12 @@ class Small(Case):
         for seed in (1, 2, 3, 4):
             told = self.told('1f1b', '--stages', 4, '--micro-batches', 1, '--dp', 4, '--steps', 12, '--seed', seed, '--fault', 'long-sequences:0.2,1.2')
             self.assertNotIn('rank.slow', [f['id'] for f in told['findings']])
+
+    def test_a_headline_says_its_size_once(self):
+        told = json.loads(run('explain', GOLDEN / 'recording-kernels/input', '--format', 'json', '-q', check=0).out)
+        self.assertRegex(told['title_en'], r'^What looks like messages .*costs [\d.]+\u202f% of a step\.$')
+        for title in (told['title_en'], told['title_zh']):
+            self.assertEqual(title.count('%'), 1, title)
 
 
 if __name__ == '__main__':
