@@ -21,7 +21,7 @@ constexpr int kMostNested = 3;        // depth of sentences within sentences
 struct Template {
   std::vector<std::string> literals;  // texts around the places; there is one more of them than of places
   std::vector<size_t> places;         // the numbers of the places, in order
-  std::string chinese;
+  std::string english, chinese;
 };
 
 class Dictionary {
@@ -57,6 +57,13 @@ class Dictionary {
     return std::string(text);
   }
 
+  std::string_view of_template(std::string_view english) const {
+    if (const auto at = whole_.find(english); at != whole_.end()) return at->second;
+    for (const Template& one : templates_)
+      if (one.english == english) return one.chinese;
+    return {};
+  }
+
  private:
   void add_names(const simdjson::dom::object& names) {
     for (const auto& field : names)
@@ -71,6 +78,7 @@ class Dictionary {
 
   void add(std::string_view english, std::string_view chinese) {
     Template one;
+    one.english = english;
     one.chinese = chinese;
     std::string literal;
     for (size_t i = 0; i < english.size(); ++i) {
@@ -138,5 +146,6 @@ const Dictionary& dictionary() {
 std::string_view chinese_name(std::string_view key) { return dictionary().name(key); }
 bool any_chinese_name(std::string_view prefix) { return dictionary().any_name(prefix); }
 std::string in_chinese(std::string_view sentence) { return dictionary().sentence(sentence, 0); }
+std::string_view chinese_template(std::string_view english) { return dictionary().of_template(english); }
 
 }  // namespace stageline

@@ -24,4 +24,7 @@ bool any_chinese_name(std::string_view prefix);
 // fits: O(templates + length · places), for texts of up to 4096 bytes; longer ones are returned unchanged. Thread-safe.
 std::string in_chinese(std::string_view sentence);
 
+// Returns the Chinese of a template as the dictionary has it, places and all; "" where it has none.
+std::string_view chinese_template(std::string_view english);
+
 }  // namespace stageline

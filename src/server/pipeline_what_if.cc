@@ -20,7 +20,23 @@ Result<const PricedRun*> priced(const PipelineView& view) {
   return &*made;
 }
 
-// What the page may ask for by number, and where it draws cells.
+// Why a change may have no price: a report's page makes the Chinese of these, for the replay that it carries has no
+// dictionary. Those that fill the places of others stand among them.
+constexpr const char* kReasons[] = {
+    "no order can be tried: {0}",
+    "no step could be replayed",
+    "{0} has {1} cells a pipeline or more; at most {2} are tried",
+    "dualpipe holds every layer on two ranks: it is not compared with orders that hold them once",
+    "zbvpp finds no plan for these sizes and costs",
+    "the schedule would have more than 2^23 forwards",
+    "{0} needs {1}, not {2}",
+    "an even number of stages",
+    "an even number of micro-batches",
+    "at least two micro-batches per stage ({0})",
+    "at least as many micro-batches as stages ({0})",
+};
+
+// What the page asks for by number, and where it draws.
 AskedModel asked_model(const PipelineView& view, const PricedRun& run) {
   AskedModel asked{&run.model, {}, view.zero_ns(), {}, {}};
   for (const Fix& fix : run.fixes.fixes) asked.fixes.push_back(fix.changes);
@@ -57,6 +73,8 @@ Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&
   json.key("schedules").begin_array();
   for (const ScheduleOffer& offer : schedule_list())
     json.begin_object().field("name", offer.name).field("chunks", offer.chunks).end_object();
+  json.end_array().key("reasons").begin_array();
+  for (const char* reason : kReasons) json.begin_array().value(reason).value(chinese_template(reason)).end_array();
   json.end_array().key("fixes").begin_array();
   for (const Fix& fix : (*run)->fixes.fixes) {
     json.begin_object().field("id", fix.id).field("bound", fix.bound);

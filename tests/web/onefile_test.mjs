@@ -163,7 +163,8 @@ export const cases = [
     assert.deepEqual(problems, []);
   }],
   ['report: what-if says byte for byte what the server says', async (open, tools) => {
-    const {startWhatIf} = await moduleOf(tools.folder, 'what_if', `export * from './viewer/file/what_if';`);
+    const {startWhatIf, chineseReason} = await moduleOf(tools.folder, 'what_if', `export * from './viewer/file/what_if'; export * from './viewer/pipeline/reason';`);
+    let refused = 0;
     for (const name of ['pipeline', 'slowWorker', 'zbv', 'split']) {
       const html = readFileSync(reportOf(tools, name), 'utf8'), block = of => gunzipSync(Buffer.from(
           new RegExp(`data-what-if="${of}">([^<]*)<`).exec(html)?.[1] ?? '', 'base64'));
@@ -174,20 +175,28 @@ export const cases = [
           model.buffer.slice(model.byteOffset, model.byteOffset + model.length));
       const server = await tools.serve(name);
       await ready(server);
-      const {fixes, schedules} = await (await fetch(`${server}/api/pipeline/fixes`)).json();
+      const {fixes, schedules, reasons} = await (await fetch(`${server}/api/pipeline/fixes`)).json();
       const run = await (await fetch(`${server}/api/run`)).json(), step = run.steps[Math.min(1, run.steps.length - 1)].number;
       const asked = [`scale=by%3D0.87&step=${step}`, `scale=stage%3D1%2Cby%3D0.5&step=${step}&dp=0`, 'scale=rank%3D0%2Cset%3D3ms', 'latency_ns=0', `micro_batches=24&step=${step}`,
-        'scale=stage%3D999%2Cby%3D2', 'scale=by%3Dx', 'micro_batches=-1', 'schedule=none', ...fixes.map((_, i) => `fix=${i}&step=${step}`), ...schedules.map(one => `schedule=${one.name}&step=${step}`)];
+        'scale=stage%3D999%2Cby%3D2', 'scale=by%3Dx', 'micro_batches=-1', 'schedule=none', ...fixes.map((_, i) => `fix=${i}&step=${step}`), ...schedules.flatMap(one => [`schedule=${one.name}&step=${step}`, `schedule=${one.name}&micro_batches=3`])];
       for (const one of asked) {
         const theirs = await fetch(`${server}/api/pipeline/what-if?${one}`), body = Buffer.from(await theirs.arrayBuffer()), own = ask(`/api/pipeline/what-if?${one}`);
         assert.equal(own.status, theirs.status, `${name} ${one}`);
-        // Why something cannot be priced is English here (src/wasm/alone.cc).
+        // Why something cannot be priced is English here (src/wasm/alone.cc): the page makes it what the server says.
+        if (own.status === 200 && decode(own.body).header.why_not) {
+          const {why_not_zh} = decode(body.buffer.slice(body.byteOffset, body.byteOffset + body.length)).header;
+          ++refused;
+          assert.equal(chineseReason(decode(own.body).header.why_not_zh, reasons), why_not_zh);
+          assert.match(why_not_zh, /[\u4e00-\u9fff]{3}/);
+          assert.doesNotMatch(why_not_zh, /[a-z]+ [a-z]+ [a-z]+/, one);
+        }
         const plain = bytes => (own.status === 200 ? (({columns, why_not_zh: _, ...header}) => ({header, columns}))({...decode(bytes).header, columns: decode(bytes).columns}) : JSON.parse(Buffer.from(bytes)));
         const slice = body.buffer.slice(body.byteOffset, body.byteOffset + body.length);
         assert.deepEqual(plain(own.body), plain(slice), `${name} ${one}`);
         if (own.status === 200 && !decode(slice).header.why_not) assert.ok(Buffer.from(own.body).equals(body), `${name} ${one}: the same bytes`);
       }
     }
+    assert.ok(refused > 10, `${refused} were refused`);
   }],
   ['report: what-if is a workbench without the program', async (open, tools) => {
     const {page, problems} = await openReport(tools.context, reportOf(tools, 'pipeline'), '?lang=en#/pipeline');

@@ -5,13 +5,14 @@ import {duration, percent} from '../../format';
 import {currentLang, sentence, t} from '../../i18n/i18n';
 import {answered} from '../answers/ask';
 import {commandLine} from '../command';
+import {chineseReason} from './reason';
 import {askedOf, atRest, keptOf, keptText, textOf, type Kept} from './scenario';
 import {oneReplica, setWorld, shownAlone, type Pipe, type World} from './pipe';
 import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Price} from './world';
 
 const zh = (en: string, other: string): string => (currentLang() === 'zh' && other ? other : en);
-function Says({price}: {price: Price}) {
-  if (price.why_not || price.saving_ns === null) return <p class="says" role="status" id="says"><b class="none">–</b> {zh(price.why_not, price.why_not_zh)}</p>;
+function Says({price, fixes}: {price: Price; fixes: Fixes}) {
+  if (price.why_not || price.saving_ns === null) return <p class="says" role="status" id="says"><b class="none">–</b> {zh(price.why_not, chineseReason(price.why_not_zh, fixes.reasons))}</p>;
   const none = Math.abs(price.saving_share) < 0.0005, costs = price.saving_ns < 0;
   const error = price.error_ns === null ? '' : ` ± ${duration(price.error_ns)}`;
   return (
@@ -165,7 +166,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   return (
     <section class="card what-if" aria-labelledby="what-if-title">
       <h2 id="what-if-title">{t('pipe.whatIf')}</h2>
-      {price ? <Says price={price} /> : <p class="says quiet" id="says" role="status">{t(alone ? 'file.whatIf.rest' : 'pipe.whatIf.rest', duration(fixes.recorded_ns))}</p>}
+      {price ? <Says price={price} fixes={fixes} /> : <p class="says quiet" id="says" role="status">{t(alone ? 'file.whatIf.rest' : 'pipe.whatIf.rest', duration(fixes.recorded_ns))}</p>}
       {alone ? <p class="how">{t('file.whatIf')} <code>{alone.command}</code></p> : <form onSubmit={event => event.preventDefault()}>
         <label for="cost">{t('pipe.whatIf.cost')}</label>
         <span class="pick">

@@ -6,6 +6,7 @@ import type {Api} from '../api';
 import {commandLine} from '../command';
 import {f64, i32, u8, type Column} from '../wire';
 import {shownAlone, type Pipe, type World} from './pipe';
+import type {Reasons} from './reason';
 
 export interface Price {
   recorded_ns: number | null; step_ns: number | null; saving_ns: number | null; error_ns: number | null;
@@ -18,6 +19,7 @@ export interface Fixes {
   recorded_ns: number; graph_ns: number | null; order_ns: number | null; stages: number; why_not: string; why_not_zh: string;
   schedule: {name: string; chunks: number; micro_batches: number; stages: number} | null;
   schedules: {name: string; chunks: number}[];
+  reasons: Reasons;
   fixes: Fix[];
 }
 type Answer = Price & {this_recorded_ns?: number | null; this_step_ns?: number | null; columns: Column[]};
