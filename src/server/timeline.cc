@@ -43,7 +43,21 @@ Timeline::Timeline(const Trace& trace) : trace_(trace), names_(trace.names), kin
 
 Timeline::~Timeline() = default;
 
-// A cell is named by its kind where that and the micro-batch say everything, else by its source slice.
+namespace {
+
+// What a rank sends and what it receives are lanes of their own: a receive waits for somebody else, and beside a send
+// it would look like traffic.
+constexpr std::array<const char*, 5> kCellLanes = {"compute", "sends", "receives", "collectives", "other"};
+size_t cell_lane(CellKind kind) {
+  if (kind == CellKind::kSendForward || kind == CellKind::kSendBackward) return 1;
+  if (is_message(kind)) return 2;
+  const int lane = kind_lane(kind);  // 1 are messages
+  return static_cast<size_t>(lane == 0 ? 0 : lane + 1);
+}
+
+}  // namespace
+
+// What a cell is called: its kind where that and the micro-batch say it all, else its source slice's name.
 void Timeline::add_cell_lanes() {
   const Cells& cells = trace_.cells;
   std::array<StringId, kCellKindCount> code{}, spoken{};
@@ -51,9 +65,9 @@ void Timeline::add_cell_lanes() {
     code[k] = names_.intern(kind_code(static_cast<CellKind>(k)));
     spoken[k] = names_.intern(kind_name(static_cast<CellKind>(k)));
   }
-  std::vector<size_t> counts(trace_.parts.size() * kLaneCount);
+  std::vector<size_t> counts(trace_.parts.size() * kCellLanes.size());
   const auto group_of = [&](size_t i) {
-    return static_cast<size_t>(cells.part[i]) * kLaneCount + static_cast<size_t>(kind_lane(cells.kind[i]));
+    return static_cast<size_t>(cells.part[i]) * kCellLanes.size() + cell_lane(cells.kind[i]);
   };
   for (size_t i = 0; i < cells.size(); ++i) {
     ++counts[group_of(i)];
@@ -70,9 +84,9 @@ void Timeline::add_cell_lanes() {
     };
     if (!std::is_sorted(own.begin(), own.end(), before)) std::sort(own.begin(), own.end(), before);
     ViewLane lane;
-    lane.part = static_cast<uint32_t>(g / kLaneCount);
+    lane.part = static_cast<uint32_t>(g / kCellLanes.size());
     lane.type = ViewLaneType::kCells;
-    lane.name = lane_name(static_cast<int>(g % kLaneCount));
+    lane.name = kCellLanes[g % kCellLanes.size()];
     lane.count = own.size();
     lane.cells = std::make_unique<CellColumns>();
     CellColumns& columns = *lane.cells;

@@ -436,12 +436,27 @@ TEST_CASE("timeline: rows in which nothing lasts are known") {
   trace.clock = ClockState::kShared;
   trace.parts.emplace_back();
   trace.cells.add({0, 0, CellKind::kRecvForward, 0, 1, 0, 3000, kNoSlice});
-  trace.cells.add({0, 0, CellKind::kSendForward, 0, 0, 1000, 1000, kNoSlice});
+  trace.cells.add({0, 0, CellKind::kRecvBackward, 0, 0, 1000, 1000, kNoSlice});
   trace.cells.sort();
   const Timeline timeline(trace);
   REQUIRE(timeline.lanes().size() == 1);
   CHECK(timeline.lanes()[0].rows.size() == 2);
   CHECK(timeline.lanes()[0].lasting_rows == 1);
+}
+
+TEST_CASE("timeline: what a rank sends and what it receives are lanes of their own") {
+  Trace trace;
+  trace.clock = ClockState::kShared;
+  trace.parts.emplace_back();
+  for (const CellKind kind : {CellKind::kForward, CellKind::kSendForward, CellKind::kRecvForward,
+                              CellKind::kSendBackward, CellKind::kRecvBackward, CellKind::kCollective})
+    trace.cells.add({0, 0, kind, 0, 0, 1000 * static_cast<int64_t>(kind), 5000, kNoSlice});
+  trace.cells.sort();
+  const Timeline timeline(trace);
+  std::vector<std::pair<std::string, size_t>> lanes;
+  for (const ViewLane& lane : timeline.lanes()) lanes.emplace_back(lane.name, lane.count);
+  CHECK(lanes ==
+        std::vector<std::pair<std::string, size_t>>{{"compute", 1}, {"sends", 2}, {"receives", 2}, {"collectives", 1}});
 }
 
 TEST_CASE("timeline: times that no clock has are drawn at the edges, without overflow") {

@@ -18,7 +18,7 @@ export function rankNote(store: Store, index: number): string {
   return notes.join(' · ');
 }
 
-const CELL_LANES = new Set(['compute', 'messages', 'collectives', 'other']);
+const CELL_LANES = new Set(['compute', 'sends', 'receives', 'collectives', 'other']);
 export function laneName(lane: Lane): string {
   if (lane.type === 'cells' && CELL_LANES.has(lane.name)) return t(`cells.${lane.name}` as Key);
   // Readers say "thread 7" of what has a number and no name, streams of the device too.
