@@ -340,8 +340,8 @@ def hold(work, tools, to, processors, bare):
                 promises.installed(held, python, to, [stage / 'bin/stageline'])
             for tree, system in bare_systems(work, held) if bare else ():
                 promises.bare_system(held, tree, system, archive, deb)
-        elif shutil.which(f'qemu-{arch}-static') and os.path.exists(f'/usr/{arch}-linux-gnu/lib/libc.so.6'):
-            promises.runs(held, [f'qemu-{arch}-static', '-L', f'/usr/{arch}-linux-gnu', stage / 'bin/stageline'], f'{arch}, under qemu')
+        elif (emulator := shutil.which(f'qemu-{arch}-static')) and os.path.exists(f'/usr/{arch}-linux-gnu/lib/libc.so.6'):
+            promises.runs(held, [emulator, '-L', f'/usr/{arch}-linux-gnu', stage / 'bin/stageline'], f'{arch}, under qemu')
         else:
             held.left_out.append(f'the program for {arch} was not run: that needs the packages qemu-user-static and libc6-{DEBIANS[arch]}-cross')
     print('| what | is | bar |\n| --- | --- | --- |')
