@@ -116,9 +116,13 @@ def tools_environment(work):
     return home
 
 
+def zig_of(tools):
+    return next(tools.glob('lib/python3*/site-packages/ziglang/zig'))
+
+
 def zig_tools(work, tools, arch):
     """Wrappers that CMake takes for a compiler and its tools."""
-    zig = next(tools.glob('lib/python3*/site-packages/ziglang/zig'))
+    zig = zig_of(tools)
     folder = work / arch / 'zig'
     folder.mkdir(parents=True, exist_ok=True)
     cache = shlex.quote(f'{work}/zig_cache')
@@ -172,12 +176,13 @@ def libraries(work, arch, sources):
         shutil.copytree(sysconfig.get_path('include'), include / 'python3')
 
 
-def program(work, arch, host_program=''):
+def program(work, tools, arch, host_program=''):
     build = work / arch / 'program'
+    fold = f'{sys.executable};{ROOT}/packaging/fold.py;{zig_of(tools)};{work};{ROOT}'
     environment = cmake(work, arch, ROOT, build, '-DSTAGELINE_TESTS=OFF', '-DSTAGELINE_SELF_CONTAINED=ON', f'-DSTAGELINE_COMMIT={commit()}',
                         '-DCMAKE_CXX_FLAGS=-w', '-DCMAKE_C_FLAGS=-w', '-DCMAKE_EXE_LINKER_FLAGS=-pie -s -Wl,--gc-sections', '-DCMAKE_SHARED_LINKER_FLAGS=-s',
                         '-DCMAKE_MODULE_LINKER_FLAGS=-s', f'-DPython3_INCLUDE_DIR={work / arch / "prefix/include/python3"}',
-                        f'-DSTAGELINE_HOST_PROGRAM={host_program}')
+                        f'-DSTAGELINE_HOST_PROGRAM={host_program}', f'-DCMAKE_CXX_LINKER_LAUNCHER={fold}')
     say(f'building the program for {arch}')
     run('cmake', '--build', build, '-j', os.cpu_count(), env=environment)
     return build
@@ -362,7 +367,7 @@ def make(work, to, processors):
     for arch in processors:
         zig_tools(work, tools, arch)
         libraries(work, arch, sources)
-        program(work, arch, host_program)
+        program(work, tools, arch, host_program)
         host_program = work / processors[0] / 'program/stageline'
         packages(work, arch, to)
     sums(to)
