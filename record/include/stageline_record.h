@@ -15,7 +15,8 @@
  * Every function may be called from any thread, before slr_init, after slr_shutdown, in a child after fork and at
  * exit: it then does nothing. slr_begin, slr_end, slr_switch, slr_past, slr_push, slr_pop, slr_mark, slr_counter and slr_step never
  * allocate, lock, wait or make a system call after the first call of their thread (and the first on a device lane);
- * they may also be called in signal handlers. What cannot be kept is counted in the file, by reason.
+ * they may also be called in signal handlers. What cannot be kept is counted in the file, by reason. A handler may end
+ * the program or fork inside any call: while a call holds a lock, other signals than those of faults wait for it.
  *
  * C99 and newer; the ABI only grows: structures begin with their size. No function sets errno.
  */
@@ -103,7 +104,8 @@ enum slr_drop {
   SLR_DROP_RING_FULL = 0,  /* the writer or the disk could not follow */
   SLR_DROP_NO_RING = 1,    /* more threads at once than memory_mb allows */
   SLR_DROP_TOO_DEEP = 2,   /* more than 64 ranges open on one thread */
-  SLR_DROP_REENTRANT = 3,  /* called from a signal handler that interrupted another call on this thread */
+  SLR_DROP_REENTRANT = 3,  /* called from a signal handler that interrupted another call on this thread; or open when
+                            * it ended the program there */
   SLR_DROP_BAD_HANDLE = 4, /* a range ended twice, or a pop without push */
   SLR_DROP_CAPTURE = 5,    /* device time only: the stream was being captured to a graph */
   SLR_DROP_NO_EVENT = 6,   /* device time only: all events were in flight */
@@ -136,7 +138,8 @@ typedef struct slr_statistics {
 } slr_statistics;
 
 /* Opens the file and starts the background thread. 0: recording. Else nothing is recorded and the number says why:
- * 1 already recording, 2 STAGELINE_OFF=1 is set, 3 the folder cannot be made or written, 4 no memory, 5 no thread. */
+ * 1 already recording, 2 STAGELINE_OFF=1 is set, 3 the folder cannot be made or written, 4 no memory, 5 no thread, or that
+ * of the recording before still writes. */
 SLR_API int slr_init(const slr_config* config);
 /* Writes what is there, closes the file. Called at exit by itself. Waits at most 2 s, and 2 s for kernels. */
 SLR_API void slr_shutdown(void);

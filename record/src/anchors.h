@@ -26,8 +26,8 @@ struct WriterFacts {
   std::atomic<uint64_t> self_ns, written_records, written_bytes, write_errors;
 };
 extern WriterFacts writer_facts;
-extern uint64_t flush_failed;  // the last flush that timed out; under State::mutex
-extern bool all_is_written;    // valid after the thread ended
+extern std::atomic<uint64_t> flush_failed;  // the last flush that timed out
+extern bool all_is_written;                 // valid after the thread ended
 extern std::atomic<uint32_t> lanes_version;
 
 }  // namespace slr

@@ -35,7 +35,7 @@ namespace {
 constexpr uint32_t kFirstEvents = 256, kGraphEvents = 1024;
 constexpr int64_t kFarNs = 2'000'000'000;  // float milliseconds are coarse beyond
 
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // of devices, event_total, lanes' binding
+Lock binding;  // of devices, event_total, lanes' binding
 std::atomic<uint32_t> event_total{0};
 DeviceLane device_lanes[kMaxLanes];
 std::atomic<uint32_t> bind_tries{0};
@@ -58,7 +58,7 @@ void give_event(uint32_t place) {
 std::atomic<const Driver*> drivers[4];
 bool after_fork = false;  // of a process that used a driver: it may not be called here
 
-// Under the mutex.
+// Under the lock.
 const Driver* driver_of(uint8_t kind) {
   if (kind > SLR_ACL) return nullptr;
   const Driver* found = drivers[kind].load(std::memory_order_relaxed);
@@ -80,7 +80,7 @@ void write_uuid(Device& d) {
                    i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
 }
 
-// Under the mutex.
+// Under the lock.
 Device* device_of(const Driver* driver, void* context, int number, bool one_queue) {
   const uint32_t count = device_count.load();
   for (uint32_t i = 0; i < count; ++i)
@@ -178,9 +178,8 @@ const Driver* loaded_driver(uint8_t kind) {
   const uint32_t tried = tries.fetch_add(1, std::memory_order_relaxed);
   if ((tried & (tried - 1)) != 0) return nullptr;
   const int saved_errno = errno;
-  pthread_mutex_lock(&mutex);
-  const Driver* found = driver_of(kind);
-  pthread_mutex_unlock(&mutex);
+  const Driver* found = nullptr;
+  if (const Held held(binding); held) found = driver_of(kind);
   errno = saved_errno;
   return found;
 }
@@ -229,8 +228,9 @@ bool bind_device(Device& d) {
 
 void bind_lane(uint16_t id) {
   if (!is_on()) return;
+  const Held held(binding);
+  if (!held) return;
   const int saved_errno = errno;
-  pthread_mutex_lock(&mutex);
   Lane& lane = lanes[id];
   if (!lane.device.load(std::memory_order_relaxed)) {
     const Driver* driver = driver_of(lane.entry.device_kind);
@@ -249,17 +249,16 @@ void bind_lane(uint16_t id) {
         own.device = d;
         own.stream = lane.stream;
         own.beside_first = d->lane_count.fetch_add(1) > 0;
-        lock_names();
-        lane.entry.device = static_cast<int16_t>(number);
-        lane.entry.clock = d->clock;
-        lane.entry.stream_id = stream_id;
-        publish_lane(id);
-        unlock_names(false);
+        if (const Held of_names(names); of_names) {
+          lane.entry.device = static_cast<int16_t>(number);
+          lane.entry.clock = d->clock;
+          lane.entry.stream_id = stream_id;
+          publish_lane(id);
+        }
         lane.device.store(&own, std::memory_order_release);
       }
     }
   }
-  pthread_mutex_unlock(&mutex);
   errno = saved_errno;
 }
 
@@ -388,7 +387,6 @@ void add_device_stats(slr_statistics& s) {
 
 void forget_devices() {
   for (const auto& driver : drivers) after_fork = after_fork || driver.load() != nullptr;
-  mutex = PTHREAD_MUTEX_INITIALIZER;
   forget_graphs();
   device_count.store(0);
   event_total.store(0);

@@ -109,9 +109,7 @@ bool open_hot_file(const Settings& settings, const char* stem, const FileHeader&
   state.hot_bytes = bytes;
   state.ring_records = records;
   for (auto& word : state.free_rings) word.store(0, std::memory_order_relaxed);
-  lock_names();
-  state.hot = hot;
-  unlock_names(false);
+  if (const Held held(names); true) state.hot = hot;
   memcpy(hot->magic, kHotMagic, sizeof hot->magic);  // last: from here on it is a recording
   return true;
 }
@@ -119,17 +117,20 @@ bool open_hot_file(const Settings& settings, const char* stem, const FileHeader&
 void close_hot_file(bool remove) {
   if (remove && state.hot_path[0]) unlink(state.hot_path);
   state.hot_file.close();
-  // A thread may still be inside a call: its memory stays, but no longer that of the file.
-  if (remove)
-    mmap(state.hot, state.hot_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-         -1, 0);
+  leave_hot_file();
+}
+
+void leave_hot_file() {
+  static char header[kPage];
+  memcpy(header, static_cast<void*>(state.hot), sizeof header);
+  if (mmap(state.hot, state.hot_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+           -1, 0) != MAP_FAILED)
+    memcpy(static_cast<void*>(state.hot), header, sizeof header);
 }
 
 namespace {
 
 pthread_key_t exit_key;
-pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
-void make_exit_key() { pthread_key_create(&exit_key, release_thread); }
 
 // The index of a ring that no thread has, or −1.
 int32_t take_ring() {
@@ -157,7 +158,10 @@ int32_t take_ring() {
 
 }  // namespace
 
+bool make_exit_key() { return pthread_key_create(&exit_key, release_thread) == 0; }
+
 Thread* acquire_thread() {
+  const SignalsOff off;  // a handler that records would take a second ring
   const int saved_errno = errno;
   const int32_t index = take_ring();
   if (index < 0) {
@@ -166,6 +170,7 @@ Thread* acquire_thread() {
     return nullptr;
   }
   Thread* thread = &state.threads[index];
+  if (thread == state.interrupted) thread = &state.threads[kMaxRings];
   RingHeader* ring = ring_at(static_cast<uint32_t>(index));
   thread->ring = ring;
   thread->records = records_of(ring);
@@ -192,7 +197,6 @@ Thread* acquire_thread() {
 #endif
   this_thread = thread;
   this_recording = state.recording;
-  pthread_once(&exit_key_once, make_exit_key);
   pthread_setspecific(exit_key, thread);
   errno = saved_errno;
   return thread;

@@ -7,6 +7,7 @@
 
 namespace slr {
 
+Lock names;
 Lane lanes[kMaxLanes];
 std::atomic<uint32_t> lane_count{1};
 
@@ -15,7 +16,6 @@ namespace {
 constexpr uint32_t kHashSlots = 1 << 17;
 constexpr size_t kMaxText = 1000;
 
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 char arena[kNameBytes];
 uint32_t arena_bytes = 0, name_count = 0;
 uint32_t offset_of[kMaxNames];
@@ -53,7 +53,7 @@ uint16_t find(const char* text, size_t size, uint64_t& at) {
   }
 }
 
-// Under the mutex. 0 when the table is full.
+// Under the lock. 0 when the table is full.
 uint16_t intern(const char* text, size_t size) {
   uint64_t at = 0;
   if (const uint16_t known = find(text, size, at)) return known;
@@ -105,10 +105,10 @@ void set_text(char (&to)[48], const char* text) {
 }  // namespace
 
 uint16_t add_lane(const LaneEntry& entry, void* stream) {
-  pthread_mutex_lock(&mutex);
-  const uint16_t id = add_lane_locked(entry, stream);
-  pthread_mutex_unlock(&mutex);
-  return id;
+  const Held held(names);
+  if (held) return add_lane_locked(entry, stream);
+  drop(SLR_DROP_REENTRANT);
+  return 0;
 }
 
 const char* name_table(uint32_t* bytes) {
@@ -122,35 +122,26 @@ void publish_lane(uint16_t lane) {
 }
 
 void publish_names() {
-  pthread_mutex_lock(&mutex);
+  const Held held(names);
   char* const base = reinterpret_cast<char*>(state.hot);
   memcpy(base + state.hot->names_at, arena, arena_bytes);
   const uint32_t count = lane_count.load(std::memory_order_relaxed);
   for (uint32_t id = 1; id < count; ++id) *hot_lane(id) = lanes[id].entry;
   state.hot->name_bytes.store(arena_bytes, std::memory_order_release);
   state.hot->lane_count.store(count, std::memory_order_release);
-  pthread_mutex_unlock(&mutex);
 }
 
 void name_lane(slr_lane lane, const char* name) {
   if (lane == 0 || lane >= lane_count.load(std::memory_order_acquire) || !name || !*name) return;
-  pthread_mutex_lock(&mutex);
+  const Held held(names);
+  if (!held) return drop(SLR_DROP_REENTRANT);
   set_text(lanes[lane].entry.name, name);
   publish_lane(static_cast<uint16_t>(lane));
-  pthread_mutex_unlock(&mutex);
 }
 
 void name_lane_of_thread(uint32_t thread_id, const char* name) {
   for (uint32_t id = lane_count.load(std::memory_order_acquire); id-- > 1;)
     if (lanes[id].entry.device_kind == SLR_HOST && lanes[id].entry.thread_id == thread_id) return name_lane(id, name);
-}
-
-void lock_names() { pthread_mutex_lock(&mutex); }
-void unlock_names(bool in_child) {
-  if (in_child)
-    mutex = PTHREAD_MUTEX_INITIALIZER;
-  else
-    pthread_mutex_unlock(&mutex);
 }
 
 }  // namespace slr
@@ -165,9 +156,8 @@ slr_str slr_intern(const char* text, size_t length) {
   uint64_t at = 0;
   uint16_t id = find(text, length, at);
   if (id == 0 && !is_full.load(std::memory_order_relaxed)) {
-    pthread_mutex_lock(&mutex);
-    id = intern(text, length);
-    pthread_mutex_unlock(&mutex);
+    const Held held(names);
+    if (held) id = intern(text, length);
   }
   if (id == 0) drop(SLR_DROP_NAMES);
   return id;
@@ -180,17 +170,18 @@ slr_lane slr_lane_stream(int device, void* stream, const char* name) {
   entry.device = -1;
   set_text(entry.name, name && *name ? name : "stream");
   entry.stream_id = reinterpret_cast<uintptr_t>(stream);
-  pthread_mutex_lock(&mutex);
-  const uint32_t count = lane_count.load(std::memory_order_relaxed);
-  for (uint32_t id = 1; id < count; ++id) {
-    const Lane& lane = lanes[id];
-    if (lane.entry.device_kind == device && lane.stream == stream && lane.closed.load() == 0 && same_device(lane)) {
-      pthread_mutex_unlock(&mutex);
-      return id;
+  uint16_t id = 0;
+  if (const Held held(names); held) {
+    const uint32_t count = lane_count.load(std::memory_order_relaxed);
+    for (uint32_t known = 1; known < count; ++known) {
+      const Lane& lane = lanes[known];
+      if (lane.entry.device_kind == device && lane.stream == stream && lane.closed.load() == 0 && same_device(lane))
+        return known;
     }
+    id = add_lane_locked(entry, stream);
+  } else {
+    drop(SLR_DROP_REENTRANT);
   }
-  const uint16_t id = add_lane_locked(entry, stream);
-  pthread_mutex_unlock(&mutex);
   if (id != 0) bind_lane(id);
   return id;
 }

@@ -20,35 +20,49 @@
 namespace slr {
 namespace {
 
-pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;  // slr_init and slr_shutdown
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kMostWaitNs = 5 * kSecond;  // for a lock, where the program ends or forks
+
+Lock life;  // slr_init and slr_shutdown
 bool hooks_installed = false;
-slr_config child_config;  // what a child of STAGELINE_FORK=1 begins with
+bool writer_left = false;  // it had not ended when slr_shutdown would wait no longer
+slr_config child_config;   // what a child of STAGELINE_FORK=1 begins with
 char child_dir[1024], child_job[128];
 
 int begin(const slr_config* config);
 
+// Of the thread that forks. Not had: it met a fault while it held the lock, and its handler forks.
+thread_local bool has_life __attribute__((tls_model("initial-exec"))) = false;
+thread_local bool has_names __attribute__((tls_model("initial-exec"))) = false;
+thread_local bool was_recording __attribute__((tls_model("initial-exec"))) = false;
+
 void before_fork() {
-  pthread_mutex_lock(&life);
-  pthread_mutex_lock(&state.mutex);
-  lock_names();
+  has_life = life.take(kMostWaitNs);
+  has_names = names.take(kMostWaitNs);
+  was_recording = is_on();
 }
 void after_fork_in_parent() {
-  unlock_names(false);
-  pthread_mutex_unlock(&state.mutex);
-  pthread_mutex_unlock(&life);
+  if (has_names) names.give();
+  if (has_life) life.give();
 }
 // The child has one thread, none of the parent's files and nothing of its drivers. It must not touch the parent's
 // rings, which are the same memory; Control is empty, so no call does.
 void after_fork_in_child() {
-  unlock_names(true);
-  life = PTHREAD_MUTEX_INITIALIZER;
-  state.mutex = PTHREAD_MUTEX_INITIALIZER;
-  const bool was_recording = state.hot != nullptr;
-  state.hot = nullptr;
+  if (has_names) names.give();
+  control.load()->on.store(0);  // where the kernel did not
+  if (state.hot) leave_hot_file();
   state.cold = ColdFile();  // not closed: the descriptor is the parent's file, and costs nothing
+  state.writer_runs = writer_left = false;
+  // A handler forks, and the call that it interrupted goes on when it returns.
+  if (this_thread && this_thread->busy) {
+    state.interrupted = this_thread;
+    state.threads[kMaxRings].generation = this_thread->generation;
+  }
   this_thread = nullptr;
   forget_devices();
+  if (!has_life) return;
   if (was_recording && state.settings.records_in_child) begin(&child_config);
+  life.give();
 }
 
 void at_exit() { slr_shutdown(); }
@@ -80,6 +94,12 @@ void remember_for_children(const slr_config* config) {
 int begin(const slr_config* config) {
   const char* off = getenv("STAGELINE_OFF");
   if (off && strcmp(off, "1") == 0) return 2;
+  if (writer_left) {
+    if (state.writer_runs) return 5;
+    pthread_join(state.writer, nullptr);
+    writer_left = false;
+    state.cold.close();
+  }
   if (!make_control()) return 4;
   remember_for_children(config);
   state.settings = resolve_settings(config);
@@ -122,19 +142,10 @@ int begin(const slr_config* config) {
   state.window_stop.store(state.settings.stop_step);
   state.window_first.store(state.settings.first_step);
   state.live.store(state.settings.first_step < 0);  // else from that step on
-  state.stopping = state.writer_ended = false;
-  state.flush_wanted = state.flush_done = 0;
-  pthread_condattr_t attributes;
-  pthread_condattr_init(&attributes);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&state.wake, &attributes);
-  pthread_cond_init(&state.drained, &attributes);
-  pthread_condattr_destroy(&attributes);
-  if (!start_writer()) {
+  state.stopping = false;
+  state.flush_wanted = state.flush_done = flush_failed = 0;
+  if ((!hooks_installed && !make_exit_key()) || !start_writer()) {
     close_hot_file(true);
-    lock_names();
-    state.hot = nullptr;
-    unlock_names(false);
     state.cold.close();
     return 5;
   }
@@ -147,13 +158,33 @@ int begin(const slr_config* config) {
   return 0;
 }
 
-// Waits for the condition until `deadline_ns` of CLOCK_MONOTONIC; the mutex is held.
+// Waits at most so long for the writer to say that it is so.
 template <class Done>
-bool wait_until(int64_t deadline_ns, Done done) {
-  const timespec at = {deadline_ns / 1'000'000'000, deadline_ns % 1'000'000'000};
-  while (!done())
-    if (pthread_cond_timedwait(&state.drained, &state.mutex, &at) == ETIMEDOUT) return done();
-  return true;
+bool wait_for(int64_t ns, Done done) {
+  const int64_t deadline = clock_ns(CLOCK_MONOTONIC) + ns;
+  for (;;) {
+    const uint32_t rung = state.done.rung();
+    if (done()) return true;
+    const int64_t left = deadline - clock_ns(CLOCK_MONOTONIC);
+    if (left <= 0) return false;
+    state.done.wait(rung, left);
+  }
+}
+
+void say(const char* text, int bytes, size_t size) {
+  if (bytes <= 0) return;
+  const size_t all = static_cast<size_t>(bytes) < size ? static_cast<size_t>(bytes) : size - 1;
+  if (::write(2, text, all) < 0) return;
+}
+
+// The recording has no end: what was not written when the program ended is in the hot file.
+void say_unfinished(const char* why) {
+  char text[2048];
+  say(text,
+      snprintf(text, sizeof text,
+               "stageline: %s: %s; the last records are in the .slhot file (stageline recover puts both together)\n",
+               state.cold.path(), why),
+      sizeof text);
 }
 
 // One line where records were lost or could not be written, and none otherwise. Without stdio: the program may be
@@ -177,10 +208,40 @@ void say_losses(const slr_statistics& s, bool all_is_written) {
         dropped > 0 ? "; " : "");
   if (reason != 0) add(" (%s)", strerror(reason));
   add("%s", "\n");
-  if (n > 0) {
-    const size_t size = static_cast<size_t>(n) < sizeof text ? static_cast<size_t>(n) : sizeof text - 1;
-    if (::write(2, text, size) < 0) return;
+  say(text, n, sizeof text);
+}
+
+// Under `life`.
+void end_recording() {
+  if (Thread* thread = this_thread; thread && this_recording == state.recording) {
+    if (!thread->busy) {
+      thread->busy = 1;
+      record_open_ranges(thread);
+      thread->busy = 0;
+    } else {  // a handler ends the program inside a call
+      drop(SLR_DROP_REENTRANT, thread->ring->depth.load(std::memory_order_relaxed));
+    }
   }
+  slr_statistics last;
+  memset(&last, 0, sizeof last);
+  last.size = sizeof last;
+  state.stopping = true;
+  state.wake.ring();
+  const bool ended = wait_for(2 * kSecond, [] { return !state.writer_runs; });
+  slr_stats(&last);
+  control.load()->on.store(0, std::memory_order_release);
+  if (!ended) {
+    writer_left = true;
+    return say_unfinished("the last records could not be written in 2 s");
+  }
+  pthread_join(state.writer, nullptr);
+  last.recording = 0;
+  state.last_stats = last;
+  close_devices();
+  // What the disk refused stays in the hot file, for `stageline recover`.
+  say_losses(last, all_is_written);
+  close_hot_file(all_is_written);
+  state.cold.close();
 }
 
 }  // namespace
@@ -193,9 +254,8 @@ extern "C" {
 
 int slr_init(const slr_config* config) {
   const int saved_errno = errno;
-  pthread_mutex_lock(&life);
-  const int result = is_on() ? 1 : begin(config);
-  pthread_mutex_unlock(&life);
+  const Held held(life);
+  const int result = is_on() ? 1 : held ? begin(config) : 5;
   errno = saved_errno;
   return result;
 }
@@ -203,58 +263,26 @@ int slr_init(const slr_config* config) {
 void slr_shutdown(void) {
   const int saved_errno = errno;
   if (void (*const before)() = before_shutdown.load(); before) before();
-  pthread_mutex_lock(&life);
-  if (is_on()) {
-    if (Thread* thread = this_thread; thread && this_recording == state.recording && !thread->busy) {
-      thread->busy = 1;
-      record_open_ranges(thread);
-      thread->busy = 0;
-    }
-    slr_statistics last;
-    memset(&last, 0, sizeof last);
-    last.size = sizeof last;
-    pthread_mutex_lock(&state.mutex);
-    state.stopping = true;
-    pthread_cond_broadcast(&state.wake);
-    const bool ended = wait_until(clock_ns(CLOCK_MONOTONIC) + 2'000'000'000, [] { return state.writer_ended; });
-    pthread_mutex_unlock(&state.mutex);
-    slr_stats(&last);
-    control.load()->on.store(0, std::memory_order_release);
-    if (ended) {
-      pthread_join(state.writer, nullptr);
-      last.recording = 0;
-      state.last_stats = last;
-      close_devices();
-      // What the disk refused stays in the hot file, for `stageline recover`.
-      lock_names();
-      say_losses(last, all_is_written);
-      close_hot_file(all_is_written);
-      state.hot = nullptr;
-      unlock_names(false);
-      state.cold.close();
-    }
+  if (const Held held(life, kMostWaitNs); !is_on()) {
+  } else if (held) {
+    end_recording();
+  } else {
+    say_unfinished("the program ended while the recorder began or ended");
   }
-  pthread_mutex_unlock(&life);
   errno = saved_errno;
 }
 
 int slr_flush(int timeout_ms) {
-  if (!is_on()) return 0;
+  if (!is_on() || state.stopping) return 0;
   const int saved_errno = errno;
   if (timeout_ms < 0) timeout_ms = 0;
-  pthread_mutex_lock(&state.mutex);
-  int result = 0;
-  if (is_on() && !state.stopping) {
-    const uint64_t ticket = ++state.flush_wanted;
-    state.flush_ms = static_cast<uint32_t>(timeout_ms);
-    pthread_cond_broadcast(&state.wake);
-    const int64_t deadline = clock_ns(CLOCK_MONOTONIC) + (int64_t{timeout_ms} + 100) * 1'000'000;
-    const bool answered = wait_until(deadline, [ticket] { return state.flush_done >= ticket || state.writer_ended; });
-    result = answered && flush_failed < ticket ? 0 : 1;
-  }
-  pthread_mutex_unlock(&state.mutex);
+  state.flush_ms = static_cast<uint32_t>(timeout_ms);
+  const uint64_t ticket = ++state.flush_wanted;
+  state.wake.ring();
+  const bool answered = wait_for((int64_t{timeout_ms} + 100) * 1'000'000,
+                                 [ticket] { return state.flush_done >= ticket || !state.writer_runs; });
   errno = saved_errno;
-  return result;
+  return answered && flush_failed < ticket ? 0 : 1;
 }
 
 void slr_stats(slr_statistics* out) {

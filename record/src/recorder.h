@@ -14,6 +14,7 @@
 
 #include "cold_file.h"
 #include "layout.h"
+#include "lock.h"
 #include "settings.h"
 #include "stageline_record.h"
 
@@ -55,14 +56,19 @@ struct Lane {
 
 struct State {
   Settings settings;
-  HotHeader* hot;  // mapped; of a file, or anonymous where there can be none
+  // Mapped; of a file, or anonymous where there can be none. It stays mapped when the recording has ended and in a
+  // child, as anonymous memory: a thread may still be inside a call.
+  HotHeader* hot;
   uint64_t hot_bytes;
   OwnFile hot_file;  // closed: anonymous
   char hot_path[1400];
   uint32_t ring_records;
   std::atomic<uint32_t> recording;  // counts slr_init, so that nothing of an earlier recording is used
   std::atomic<uint64_t> free_rings[kMaxRings / 64];
-  Thread threads[kMaxRings];
+  // By ring. A child that was forked inside a call has the last one in the place of `interrupted`, as that call has yet
+  // to return.
+  Thread threads[kMaxRings + 1];
+  Thread* interrupted;
 
   std::atomic<int32_t> step;
   std::atomic<uint32_t> live;  // inside the window
@@ -71,16 +77,16 @@ struct State {
   ColdFile cold;
   Snapshot start;
   pthread_t writer;
-  pthread_mutex_t mutex;  // of what follows; never taken in the hot path
-  pthread_cond_t wake, drained;
-  bool stopping, writer_ended;
-  uint64_t flush_wanted, flush_done;
-  uint32_t flush_ms;
+  Bell wake, done;  // for the writer: there is something to do; by it: a flush is answered, or it has ended
+  std::atomic<bool> stopping, writer_runs;
+  std::atomic<uint64_t> flush_wanted, flush_done;
+  std::atomic<uint32_t> flush_ms;
   slr_statistics last_stats;  // of the recording that ended
 };
 extern State state;
 
 // --- names.cc: texts and lanes live in private memory, so that they work before slr_init and in a child.
+extern Lock names;  // of adding to them, and of lanes' entries
 extern Lane lanes[kMaxLanes];
 extern std::atomic<uint32_t> lane_count;  // lanes 1 … lane_count − 1
 uint16_t add_lane(const LaneEntry& entry, void* stream);
@@ -92,17 +98,19 @@ void publish_names();
 // Gives a lane another name; that of a thread's own lane by the system's number of the thread.
 void name_lane(slr_lane lane, const char* name);
 void name_lane_of_thread(uint32_t thread_id, const char* name);
-void lock_names();
-void unlock_names(bool in_child);
 
 // --- hot_file.cc
 bool open_hot_file(const Settings& settings, const char* stem, const FileHeader& identity);
 void close_hot_file(bool remove);
+// In a child: the parent's rings are the parent's.
+void leave_hot_file();
+// Once a process, before the first thread records.
+bool make_exit_key();
 RingHeader* ring_at(uint32_t index);
 inline Record* records_of(RingHeader* ring) {
   return reinterpret_cast<Record*>(reinterpret_cast<char*>(ring) + kRingHeaderBytes);
 }
-// A ring for the calling thread: its first range. nullptr when there is none left.
+// A ring for the calling thread: its first range. nullptr when there is none left, or no lane for it.
 Thread* acquire_thread();
 
 // --- ranges.cc
@@ -139,7 +147,6 @@ void mark_tagged(uint16_t tag, slr_str name, slr_lane lane, LaneAt lane_at);
 
 // --- writer.cc
 bool start_writer();
-void stop_writer();
 // META: who recorded where and how; JSON. Returns its length.
 size_t write_meta(char* to, size_t size);
 // What became of kernels that were asked for, in META: "" so far all is well, nullptr they were not. Literals only.

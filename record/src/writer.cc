@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000, kSecond = 1'000'000'000;
 constexpr int64_t kSnapshotNs = 5 * kSecond, kSyncNs = 10 * kSecond;
-constexpr int64_t kRetryNs = 500 * kMs;
+constexpr int64_t kRetryNs = 500 * kMs, kFaultNs = 200 * kMs;
 constexpr uint64_t kDueRecords = 2048;
 
 struct GapEntry {
@@ -63,6 +63,7 @@ class Writer {
   uint64_t last_gap_ticks_ = 0;
   int64_t last_write_ns_[kMaxRings] = {};
   int64_t next_snapshot_ns_ = 0, next_sync_ns_ = 0, retry_ns_ = 0;
+  bool names_are_stuck_ = false;
   bool fuller_ = false;  // some ring fills faster than it is emptied at leisure
   // A chunk that the disk refused; its records are out of the devices' hands, so these very bytes are tried again.
   bool stuck_ = false;
@@ -102,9 +103,12 @@ bool Writer::put_lanes() {
   static LaneRow rows[kRows];
   for (uint32_t id = 1; id < count;) {
     uint32_t n = 0;
-    lock_names();  // entries get new names
-    for (; n < kRows && id < count; ++n, ++id) rows[n] = {id, 0, lanes[id].entry};
-    unlock_names(false);
+    {
+      // Entries get new names. Who holds the lock for so long met a fault there, and nobody adds any more.
+      const Held held(names, names_are_stuck_ ? 0 : kFaultNs);
+      names_are_stuck_ = !held;
+      for (; n < kRows && id < count; ++n, ++id) rows[n] = {id, 0, lanes[id].entry};
+    }
     if (!put(kLanes, rows, n * sizeof rows[0], 0)) return false;
   }
   lanes_written_ = count;
@@ -303,20 +307,12 @@ void Writer::run() {
   put_all_tables();
   int64_t wait = 20 * kMs;
   for (;;) {
-    pthread_mutex_lock(&state.mutex);
-    if (!state.stopping && state.flush_wanted == state.flush_done) {
-      timespec until;
-      clock_gettime(CLOCK_MONOTONIC, &until);
-      const int64_t at = static_cast<int64_t>(until.tv_sec) * kSecond + until.tv_nsec + wait;
-      until.tv_sec = at / kSecond;
-      until.tv_nsec = at % kSecond;
-      pthread_cond_timedwait(&state.wake, &state.mutex, &until);
-    }
+    const uint32_t rung = state.wake.rung();
+    if (!state.stopping && state.flush_wanted == state.flush_done) state.wake.wait(rung, wait);
     const bool stopping = state.stopping;
     const uint64_t ticket = state.flush_wanted;
     const bool flushing = ticket != state.flush_done;
     const int64_t patience = int64_t{state.flush_ms} * kMs;
-    pthread_mutex_unlock(&state.mutex);
 
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
     housekeeping(now);
@@ -334,13 +330,9 @@ void Writer::run() {
       }
       if (stopping) drain_all(true, true);
       publish_stats();
-      pthread_mutex_lock(&state.mutex);
-      if (all_written_up_to(heads_, count))
-        state.flush_done = ticket;
-      else
-        state.flush_done = state.flush_wanted = ticket, flush_failed = ticket;
-      pthread_cond_broadcast(&state.drained);
-      pthread_mutex_unlock(&state.mutex);
+      if (!all_written_up_to(heads_, count)) flush_failed = ticket;
+      state.flush_done = ticket;
+      state.done.ring();
       if (stopping) break;
     }
     publish_stats();
@@ -364,17 +356,15 @@ void* thread_body(void*) {
   prctl(PR_SET_NAME, "slr-writer");
   setpriority(PRIO_PROCESS, 0, 5);  // of this thread only, on Linux
   writer.run();
-  pthread_mutex_lock(&state.mutex);
-  state.writer_ended = true;
-  pthread_cond_broadcast(&state.drained);
-  pthread_mutex_unlock(&state.mutex);
+  state.writer_runs = false;
+  state.done.ring();
   return nullptr;
 }
 
 }  // namespace
 
 WriterFacts writer_facts;
-uint64_t flush_failed = 0;
+std::atomic<uint64_t> flush_failed{0};
 bool all_is_written = false;
 std::atomic<void (*)()> before_shutdown{nullptr};
 
@@ -388,9 +378,11 @@ bool start_writer() {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, 512 << 10);
+  state.writer_runs = true;
   const bool started = pthread_create(&state.writer, &attributes, thread_body, nullptr) == 0;
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!started) state.writer_runs = false;
   return started;
 }
 

@@ -8,3 +8,5 @@ void set_host_name(const char* name);
 // From now on all clocks but those of processor time stand still, except for 25 ns at every reading, and for this.
 void stop_time();
 void advance_time(int64_t ns);
+// Called once, when the calling thread next reads a clock.
+void at_next_reading(void (*what)());

@@ -85,6 +85,12 @@ int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   if (watching) ++seen->locks;
   return lock(mutex);
 }
+// The recorder's own locks keep signals off.
+int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) noexcept {
+  static const auto real = next(&pthread_sigmask, "pthread_sigmask");
+  if (watching) ++seen->locks;
+  return real(how, set, before);
+}
 int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
   static const auto real = next(&pthread_rwlock_rdlock, "pthread_rwlock_rdlock");
   if (watching) ++seen->locks;

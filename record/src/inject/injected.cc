@@ -22,7 +22,7 @@ constexpr uint32_t kStreamsOfThread = 8;
 
 Domain domains[kMaxDomains];  // by tag; 0 is no domain
 std::atomic<uint32_t> domain_count{0};
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // of new domains
+Lock lock;  // of new domains
 
 // Lanes that a thread has used, by ring: only the ring's thread looks at them.
 struct ThreadLanes {
@@ -47,6 +47,7 @@ CurrentStream find_current_stream() {
   // Of a program without torch the loader searches the disk: ever more rarely.
   const uint32_t tries = stream_tries.fetch_add(1, std::memory_order_relaxed);
   if ((tries & (tries - 1)) != 0) return nullptr;
+  const SignalsOff off;  // the loader has locks
   const int saved_errno = errno;
   for (const uint8_t kind : {SLR_CUDA, SLR_HIP}) {
     void* library = dlopen(kind == SLR_CUDA ? "libtorch_cuda.so" : "libtorch_hip.so", RTLD_NOW | RTLD_NOLOAD);
@@ -124,7 +125,7 @@ bool lists(const char* list, const char* name) {
   return false;
 }
 
-// Under the mutex. Domain 1 is the default one.
+// Under the lock. Domain 1 is the default one.
 Domain* make_domain(const char* name) {
   const uint32_t count = domain_count.load(std::memory_order_relaxed);
   const uint32_t tag = count + 1;
@@ -160,14 +161,14 @@ Domain* domain_named(const char* name) {
   char text[sizeof Domain::name];
   snprintf(text, sizeof text, "%s", name);
   const int saved_errno = errno;
-  pthread_mutex_lock(&mutex);
+  const Held held(lock);
+  if (!held) return &domains[kMaxDomains - 1];
   if (domain_count.load(std::memory_order_relaxed) == 0) make_domain("");
   const uint32_t count = domain_count.load(std::memory_order_relaxed);
   Domain* found = nullptr;
   for (uint32_t tag = 1; tag <= count && !found; ++tag)
     if (strcmp(domains[tag].name, text) == 0) found = &domains[tag];
   if (!found) found = make_domain(text);
-  pthread_mutex_unlock(&mutex);
   errno = saved_errno;
   return found;
 }

@@ -45,7 +45,7 @@ struct Comm {
   } peers[kMaxPeers];
 };
 Comm comms[kMaxComms];
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // of new communicators
+Lock lock;  // of new communicators
 std::atomic<bool> kernels_wanted{true};
 
 enum HandleKind : uint32_t { kOpHandle = 0x4f70, kKernelHandle = 0x4b65 };
@@ -123,7 +123,8 @@ T* own(T (&table)[N], void* handle, HandleKind kind) {
 Comm* comm_of(uint64_t hash, const char* name, int rank, int ranks) {
   for (Comm& comm : comms)
     if (comm.is_used.load(std::memory_order_acquire) && comm.hash.load() == hash) return &comm;
-  pthread_mutex_lock(&mutex);
+  const Held held(lock);
+  if (!held) return nullptr;
   Comm* found = nullptr;
   for (Comm& comm : comms) {
     if (comm.is_used.load() && comm.hash.load() != hash) continue;
@@ -144,7 +145,6 @@ Comm* comm_of(uint64_t hash, const char* name, int rank, int ranks) {
     comm.is_used.store(1, std::memory_order_release);
     break;
   }
-  pthread_mutex_unlock(&mutex);
   return found;
 }
 
