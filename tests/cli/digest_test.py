@@ -3,6 +3,7 @@ import csv
 import io
 import json
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -165,6 +166,47 @@ class DigestTest(Case):
         self.same([['info', '--json'], ['explain'], ['align'], ['analyze', 'stragglers'], ['analyze', 'waterfall']])
         (self.files()[3]).unlink()
         self.assertEqual(info(self.dir / 'two/run')['ranks'], 62)
+
+    def test_what_breaks_at_ten_thousand_ranks(self):
+        """At 1024 open files: 1 % of the logs missing, 3 % cut, one with two ranks' lines, one machine's clock an hour ahead; then another job and
+        a rank twice among the digests."""
+        some = self.simulate('some', '--stages', 8, '--dp', 25, '--machines', 25, '--micro-batches', 8, '--steps', 2, '--jitter', 0.05)
+        text_of = lambda rank: (some / f'machine{rank // 8 % 25}/workerlog.{rank % 8}').read_text()
+        later = lambda stamp: f'{float(stamp[0]) + 3_600_000:.6f}' if float(stamp[0]) else stamp[0]
+        logs = self.dir / 'one/run'
+        for rank in range(10_000):
+            text = text_of(rank)
+            if rank == 1001:
+                text += text_of(1002)
+            if 1600 <= rank < 1608:
+                text = re.sub(r'(?<=_time = )[\d.]+', later, text)
+            if rank % 100 in (10, 40, 70):
+                text = text[:len(text) * 2 // 3]
+            if rank % 100 != 99:
+                self.write(f'one/run/machine{rank // 8}/workerlog.{rank % 8}', text)
+
+        def at_few_files(*command):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+            return subprocess.run([BIN, *map(str, command)], capture_output=True, preexec_fn=limit, timeout=600)
+
+        done = at_few_files('info', '--json', logs)
+        self.assertEqual(done.returncode, 0, done.stderr[-500:])
+        report = json.loads(done.stdout)
+        self.assertEqual((report['ranks'], report['stages'], flaws(report)['paddle.missing_rank']['count']), (9900, 8, 100))
+        self.assertGreaterEqual(flaws(report)['source.ends_early']['count'], 290)
+        self.assertEqual(json.loads(at_few_files('info', '--json', '--stages', '4', logs).stdout)['stages'], 4)
+        done = at_few_files('explain', logs)
+        self.assertEqual(done.returncode, 0, done.stderr[-500:])
+        self.assertIn('9900 of 10\u202f000 places', done.stdout.decode())
+        # A share that is more than the files that may be open.
+        done = at_few_files('digest', logs, '-o', self.dir / 'two/run', '--ranks', '800:1999', '--json', '-q')
+        self.assertEqual((done.returncode, json.loads(done.stdout)['made']), (0, 1188), done.stderr[-500:])
+        self.digest(self.simulate('other', '--stages', 2, '--micro-batches', 2, '--steps', 1), 'others')
+        (self.dir / 'two/run/x.sldigest').write_bytes(self.files('others')[0].read_bytes())
+        (self.dir / 'two/run/y.sldigest').write_bytes(self.files()[5].read_bytes())
+        done = at_few_files('info', '--json', self.dir / 'two/run')
+        report = json.loads(done.stdout)
+        self.assertEqual((report['ranks'], flaws(report)['digest.other_source']['count'], flaws(report)['digest.rank_twice']['count']), (1188, 1, 1))
 
     def test_names_are_no_matter(self):
         self.digest(self.simulate())

@@ -127,6 +127,52 @@ Layout from_warm_up(const Trace& trace, const std::vector<LayoutFacts>& facts, s
   return layout;
 }
 
+// The ranks' numbers as seats, those of ranks that are missing among them; a seat for each rank where none is.
+struct Seats {
+  size_t count = 0;
+  std::vector<size_t> of_part;
+};
+Seats seats_of(const Trace& trace) {
+  Seats seats{trace.parts.size(), std::vector<size_t>(trace.parts.size())};
+  std::iota(seats.of_part.begin(), seats.of_part.end(), size_t{0});
+  for (size_t p = 1; p < trace.parts.size(); ++p)
+    if (trace.parts[p].rank <= trace.parts[p - 1].rank) return seats;
+  if (trace.parts.empty()) return seats;
+  const int64_t first = trace.parts.front().rank, count = trace.parts.back().rank - first + 1;
+  // Where hardly any rank is there, numbers are no seats.
+  if (count > 2 * static_cast<int64_t>(trace.parts.size())) return seats;
+  seats.count = static_cast<size_t>(count);
+  for (size_t p = 0; p < trace.parts.size(); ++p) seats.of_part[p] = static_cast<size_t>(trace.parts[p].rank - first);
+  return seats;
+}
+
+// Finds stages from the numbers of warm-up forwards where ranks are missing: a missing one has that of the ranks which
+// stand where it does in other replicas. In the order of numbers alone.
+Layout from_warm_up_with_gaps(const std::vector<LayoutFacts>& facts, const Seats& seats) {
+  std::vector<LayoutFacts> all(seats.count);
+  for (size_t p = 0; p < facts.size(); ++p) {
+    if (facts[p].warm_up < 0) return {};
+    all[seats.of_part[p]] = facts[p];
+  }
+  for (size_t period = 2; period <= all.size() / 2; ++period) {
+    std::vector<int32_t> usual(period, -1);
+    bool fits = true;
+    for (size_t i = 0; i < all.size() && fits; ++i) {
+      if (all[i].warm_up < 0) continue;
+      int32_t& own = usual[i % period];
+      if (own < 0) own = all[i].warm_up;
+      fits = own == all[i].warm_up;
+    }
+    if (!fits || std::find(usual.begin(), usual.end(), -1) != usual.end()) continue;
+    all.resize((all.size() + period - 1) / period * period);  // ranks may be missing behind the last one too
+    for (size_t i = 0; i < all.size(); ++i) all[i].warm_up = usual[i % period];
+    Layout layout = from_warm_up(all);
+    layout.how = "the number of warm-up forwards of each rank; a missing one stands where its number is";
+    return layout.stages > 0 ? layout : Layout();
+  }
+  return {};
+}
+
 Layout from_time(const std::vector<LayoutFacts>& facts) {
   // Neighbouring stages start one forward apart, so half of that tells neighbours from tensor-parallel peers.
   std::vector<int64_t> forwards;
@@ -167,7 +213,17 @@ bool fill_layout(Trace& trace, int32_t stages) {
   Layout layout;
   std::vector<size_t> order(trace.parts.size());  // the ranks in the order in which stages lie on them
   std::iota(order.begin(), order.end(), size_t{0});
-  if (stages > 0 && count % stages == 0) {
+  const Seats seats = seats_of(trace);
+  const bool gaps = seats.count > trace.parts.size();
+  if (gaps) {
+    layout = from_warm_up_with_gaps(facts_of(trace), seats);
+    // By the user's word ranks stand by their numbers too.
+    if (stages > 0 && layout.stages != stages && seats.count % static_cast<size_t>(stages) == 0)
+      layout = {stages, 1, "--stages"};
+  }
+  if (layout.stages > 0 && (stages <= 0 || layout.stages == stages)) {
+    order.clear();  // each rank has its seat
+  } else if (stages > 0 && count % stages == 0) {
     layout = {stages, 1, "--stages"};
     // Ranks beyond one pipeline are replicas, unless warm-ups show that they are tensor-parallel peers.
     const Layout seen = from_warm_up(trace, facts_of(trace), order);
@@ -187,12 +243,15 @@ bool fill_layout(Trace& trace, int32_t stages) {
     if (!told) layout = {count, 1, "nothing but the order of ranks"};
   }
   const int32_t per_replica = layout.stages * layout.peers;
+  int32_t last = 0;
   for (int32_t i = 0; i < count; ++i) {
-    Part& part = trace.parts[order[static_cast<size_t>(i)]];
-    part.dp = i / per_replica;
-    part.stage = (i % per_replica) / layout.peers;
+    Part& part = trace.parts[order.empty() ? static_cast<size_t>(i) : order[static_cast<size_t>(i)]];
+    const auto seat = order.empty() ? static_cast<int32_t>(seats.of_part[static_cast<size_t>(i)]) : i;
+    part.dp = seat / per_replica;
+    part.stage = (seat % per_replica) / layout.peers;
+    last = std::max(last, seat);
   }
-  const int32_t replicas = (count + per_replica - 1) / per_replica;
+  const int32_t replicas = last / per_replica + 1;
   if (count > 1)
     trace.diagnostics.add("layout.inferred", Severity::kInfo,
                           "the input does not name stages; " + counted(layout.stages, "stage", "stages") +
