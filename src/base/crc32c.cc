@@ -21,10 +21,27 @@ constexpr Tables make_tables() {
 }
 constexpr Tables kTables = make_tables();
 
-}  // namespace
+#if defined(__x86_64__)
+// Processors since 2008 have it as an instruction, five times as fast. It takes no other instructions of that set, so
+// it is asked for here alone.
+__attribute__((target("sse4.2"))) uint32_t by_instruction(std::string_view bytes, uint32_t c) {
+  uint64_t wide = c;
+  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
+    uint64_t word;
+    std::memcpy(&word, bytes.data(), 8);
+    wide = __builtin_ia32_crc32di(wide, word);
+  }
+  c = static_cast<uint32_t>(wide);
+  for (const char b : bytes) c = __builtin_ia32_crc32qi(c, static_cast<unsigned char>(b));
+  return c;
+}
+const bool kHasInstruction = [] {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("sse4.2") != 0;
+}();
+#endif
 
-uint32_t crc32c(std::string_view bytes, uint32_t crc) {
-  uint32_t c = ~crc;
+uint32_t by_tables(std::string_view bytes, uint32_t c) {
   const auto byte = [](char b) { return static_cast<uint32_t>(static_cast<unsigned char>(b)); };
   for (; bytes.size() >= 8; bytes.remove_prefix(8)) {  // eight tables handle eight bytes in one step
     uint64_t word;
@@ -34,7 +51,16 @@ uint32_t crc32c(std::string_view bytes, uint32_t crc) {
     for (size_t t = 0; t < 8; ++t) c ^= kTables[7 - t][word >> (8 * t) & 0xff];
   }
   for (const char b : bytes) c = (c >> 8) ^ kTables[0][(c ^ byte(b)) & 0xff];
-  return ~c;
+  return c;
+}
+
+}  // namespace
+
+uint32_t crc32c(std::string_view bytes, uint32_t crc) {
+#if defined(__x86_64__)
+  if (kHasInstruction) return ~by_instruction(bytes, ~crc);
+#endif
+  return ~by_tables(bytes, ~crc);
 }
 
 }  // namespace stageline
