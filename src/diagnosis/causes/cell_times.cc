@@ -24,14 +24,22 @@ constexpr double kLeastUneven = 0.03;  // least standard deviation of a cell's w
 constexpr double kAlike = 0.8;         // least correlation with which lengths are properties of the micro-batches
 constexpr double kErrors = 3;          // standard errors by which a correlation must differ from 0
 
-double correlation_of(const std::vector<std::pair<double, double>>& points) {
-  if (points.size() < kLeastBatches) return 0;
+using Points = std::vector<std::pair<double, double>>;
+
+// Of all these lists' points, one after the other.
+double correlation_of(const std::vector<const Points*>& lists) {
+  size_t count = 0;
+  for (const Points* points : lists) count += points->size();
+  if (count < kLeastBatches) return 0;
   double x = 0, y = 0, xx = 0, yy = 0, xy = 0;
-  const auto n = static_cast<double>(points.size());
-  for (const auto& [a, b] : points) x += a / n, y += b / n;
-  for (const auto& [a, b] : points) xx += (a - x) * (a - x), yy += (b - y) * (b - y), xy += (a - x) * (b - y);
+  const auto n = static_cast<double>(count);
+  for (const Points* points : lists)
+    for (const auto& [a, b] : *points) x += a / n, y += b / n;
+  for (const Points* points : lists)
+    for (const auto& [a, b] : *points) xx += (a - x) * (a - x), yy += (b - y) * (b - y), xy += (a - x) * (b - y);
   return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
 }
+double correlation_of(const Points& points) { return correlation_of(std::vector<const Points*>{&points}); }
 
 }  // namespace
 
@@ -182,8 +190,8 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
     double own[2] = {0, 0}, usual[2] = {0, 0};  // forward, backward
   };
   struct OfStep {
-    std::vector<std::pair<double, double>> points;    // forward, backward
-    std::vector<std::pair<double, double>> replicas;  // (means over even replicas, means over odd ones)
+    Points points;    // forward, backward
+    Points replicas;  // means over even ones, over odd ones
     double squares = 0, workers = 0;
   };
   std::vector<float> factor(g.size(), 1.0F);
@@ -231,27 +239,24 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
       if (half.usual[0] > 0 && half.usual[1] > 0)
         of_step[s].replicas.emplace_back(half.own[0] / half.usual[0], half.own[1] / half.usual[1]);
   });
-  std::vector<std::pair<double, double>> points, replicas;
-  double squares = 0, means = 0;
+  std::vector<const Points*> points, replicas;
+  double squares = 0, means = 0, count = 0;
   for (const OfStep& step : of_step) {
-    points.insert(points.end(), step.points.begin(), step.points.end());
-    replicas.insert(replicas.end(), step.replicas.begin(), step.replicas.end());
-    squares += step.squares, means += step.workers;
+    points.push_back(&step.points);
+    replicas.push_back(&step.replicas);
+    squares += step.squares, means += step.workers, count += static_cast<double>(step.points.size());
   }
   routing_.correlation = correlation_of(points);
-  routing_.cells = static_cast<int64_t>(points.size());
-  // The ratios are to means that they are part of themselves, so there are as many degrees of freedom less as there are
-  // means.
-  const double free = static_cast<double>(points.size()) - means;
+  routing_.cells = static_cast<int64_t>(count);
+  // Ratios to a mean that they are part of: as many of them say nothing as there are means.
+  const double free = count - means;
   routing_.deviation = free > 0 ? std::sqrt(squares / free) : 0;
   // Where every cell also scatters by itself, forwards go together with backwards beyond chance, but not by much. That
   // all replicas have the same at the same time shows it; what they share then counts once.
   double half = 1;  // half of the replicas
   for (const Worker& worker : workers_) half = std::max(half, (worker.dp + 1) / 2.0);
   const double of_replicas = correlation_of(replicas);
-  const bool together = std::atanh(std::min(routing_.correlation, 1 - 1e-9)) *
-                            std::sqrt(static_cast<double>(points.size()) / (2 * half)) >
-                        kErrors;
+  const bool together = std::atanh(std::min(routing_.correlation, 1 - 1e-9)) * std::sqrt(count / (2 * half)) > kErrors;
   routing_.shared = of_replicas >= kAlike && together;
   if (!routing_.shared && routing_.correlation < kAlike) return;
   if (routing_.shared) {

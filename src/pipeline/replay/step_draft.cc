@@ -441,7 +441,7 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
     for (size_t w = 0; w < step.wait_on.size(); ++w) graph.wait_on[wait_base[s] + w] = base[s] + step.wait_on[w];
     for (size_t g = 0; g < step.groups.size(); ++g)
       graph.groups[group_base[s] + g] = {base[s] + step.groups[g].begin, base[s] + step.groups[g].end};
-    step.wait_on = {};
+    std::vector<uint32_t>().swap(step.wait_on);
   });
   if (cut > 0)
     notes.add("graph.cut_waits", Severity::kWarning,
