@@ -63,6 +63,13 @@ void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options
   if (!known && !infer_layout(trace, options.layout)) trace.pipeline_stages = 0;
 }
 
+// Whether trace.links, which clocks were found from, are still those that link_cells() would make: neither cells nor
+// parts were left out since, and no clock has a say in how several chunks lie on the ranks.
+bool links_stand(const Trace& trace, size_t cells, size_t parts) {
+  return !trace.links.empty() && trace.cells.size() == cells && trace.parts.size() == parts &&
+         extent_of(trace).chunk_count < 2;
+}
+
 // Finds the cells of a recording whose ranges have only names (NVTX, mstx): they are read from the names, as in
 // profiles.
 bool find_recorded_cells(Trace& trace, const CellRules& rules, const OpenOptions& options) {
@@ -128,10 +135,11 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
     if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))
       trace->diagnostics.add("filter.no_such_rank", Severity::kWarning,
                              "--ranks names rank " + std::to_string(rank) + ", which the input does not have");
+  const size_t cells = trace->cells.size(), parts = trace->parts.size();
   const RunFilter filter{options.ranks, options.first_step, options.last_step, options.range};
   if (Status s = filter_run(*trace, filter, profiled, paths.empty() ? "" : paths[0]); !s) return std::move(s).error();
   if (Status s = check_one_clock(*trace, options.align); !s) return std::move(s).error();
-  link_cells(*trace);
+  if (!links_stand(*trace, cells, parts)) link_cells(*trace);
   return trace;
 }
 
