@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -263,15 +264,21 @@ class Search {
         periods_(tells_periods() ? periods_of(run) : no_periods_) {}
   Search(const Search&) = delete;
 
+  // What every list says of the run alone.
+  CauseList list_without_causes() {
+    begin();
+    return std::move(list_);
+  }
+
   CauseList list() {
-    count_steps();
-    list_.untold = coverage_.untold();
-    if (list_.untold || !works()) return std::move(list_);
+    if (!begin()) return std::move(list_);
     scene_.emplace(CauseScene{trace_, graph_, counts_, coverage_, CellTimes(trace_, graph_, counts_)});
     scene_->two_ways =
         theory_.recognition.recognised && theory_.recognition.best().layout == ChunkLayout::kBidirectional;
     drafts_ = drafts_of(*scene_);
-    if (links_alone_) std::erase_if(drafts_, [](const CauseDraft& d) { return d.cause.kind != CauseKind::kSlowLink; });
+    const auto is_of_link = [](const CauseDraft& d) { return d.cause.kind == CauseKind::kSlowLink; };
+    suspects_links_ = std::any_of(drafts_.begin(), drafts_.end(), is_of_link);
+    if (links_alone_) std::erase_if(drafts_, std::not_fn(is_of_link));
     if (links_alone_ && drafts_.empty()) return std::move(list_);
     model_.emplace(*scene_);
     replay_each();
@@ -287,6 +294,9 @@ class Search {
                        [](const Cause& a, const Cause& b) { return a.lost_ns > b.lost_ns; });
     return std::move(list_);
   }
+
+  // Whether list() tried some link, whatever came of it.
+  bool suspects_links() const { return suspects_links_; }
 
  private:
   using World = std::vector<const CauseWorld*>;  // the changes that make it, in order
@@ -308,6 +318,13 @@ class Search {
     const bool backwards =
         std::any_of(graph_.kind.begin(), graph_.kind.end(), [](CellKind kind) { return is_backward(kind); });
     return coverage_.whole() && !coverage_.by_warm_up() && backwards;
+  }
+
+  // Whether causes are looked for.
+  bool begin() {
+    count_steps();
+    list_.untold = coverage_.untold();
+    return !list_.untold && works();
   }
 
   // Finds the steps that count, and fills what the list says of all steps.
@@ -668,6 +685,7 @@ class Search {
   const StepPeriods no_periods_{};
   const StepPeriods& periods_;
   CauseList list_;
+  bool suspects_links_ = false;
   std::vector<bool> counts_;      // for each step of the graph
   std::vector<double> recorded_;  // times of the steps that counted from the beginning
   std::optional<CauseScene> scene_;
@@ -685,18 +703,31 @@ class Search {
   std::vector<AccountLine> left_;
 };
 
+struct SearchedCauses {
+  CauseList list;
+  bool suspects_links = false;
+};
+
 struct CausesFact {
-  using Value = CauseList;
+  using Value = SearchedCauses;
   static Value make(const Run& run) {
     const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
-    return made.graph ? Search(run, *made.graph, false).list() : CauseList{};
+    if (!made.graph) return {};
+    Search search(run, *made.graph, false);
+    CauseList list = search.list();
+    return {std::move(list), search.suspects_links()};
   }
 };
 
 }  // namespace
 
-const CauseList& causes_of(const Run& run) { return run.fact<CausesFact>(); }
+const CauseList& causes_of(const Run& run) { return run.fact<CausesFact>().list; }
 
-CauseList find_slow_links(const Run& run, const StepGraph& graph) { return Search(run, graph, true).list(); }
+CauseList find_slow_links(const Run& run, const StepGraph& graph) {
+  Search search(run, graph, true);
+  // When the search for all causes has run and no link was suspect there, none is suspect here.
+  const SearchedCauses* known = run.made<CausesFact>();
+  return known && !known->suspects_links ? search.list_without_causes() : search.list();
+}
 
 }  // namespace stageline

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -46,6 +47,7 @@ class LinkFinder {
     LinkTransfers transfers = find_transfers(trace_, graph_);
     out_.evidence = transfers.evidence;
     find_edges(transfers);
+    std::vector<LinkTransfer>().swap(transfers.list);
     find_classes();
     pair_ways(transfers.mapped);
     find_slow_steps();
@@ -59,31 +61,36 @@ class LinkFinder {
 
   const Part& part(int32_t p) const { return trace_.parts[static_cast<size_t>(p)]; }
 
-  void find_edges(LinkTransfers& transfers) {
-    std::stable_sort(transfers.list.begin(), transfers.list.end(), [&](const LinkTransfer& a, const LinkTransfer& b) {
+  void find_edges(const LinkTransfers& transfers) {
+    // Of a large run they take a gigabyte, so their numbers are sorted and not they.
+    std::vector<uint32_t> order(transfers.list.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](uint32_t i, uint32_t k) {
+      const LinkTransfer &a = transfers.list[i], &b = transfers.list[k];
       return std::tuple(part(a.from_part).rank, part(a.to_part).rank, !a.forward, a.step) <
              std::tuple(part(b.from_part).rank, part(b.to_part).rank, !b.forward, b.step);
     });
-    const auto& list = transfers.list;
-    for (size_t i = 0; i < list.size();) {
+    const auto at = [&](size_t i) -> const LinkTransfer& { return transfers.list[order[i]]; };
+    for (size_t i = 0; i < order.size();) {
       LinkEdge edge;
-      edge.from_part = list[i].from_part;
-      edge.to_part = list[i].to_part;
-      edge.forward = list[i].forward;
+      edge.from_part = at(i).from_part;
+      edge.to_part = at(i).to_part;
+      edge.forward = at(i).forward;
       std::vector<double> all, bytes, rates, one_step, end_gaps;
       std::vector<StepMedian> by_step;
       const auto same = [&](const LinkTransfer& t) {
         return t.from_part == edge.from_part && t.to_part == edge.to_part && t.forward == edge.forward;
       };
-      while (i < list.size() && same(list[i])) {
-        const int32_t step = list[i].step;
+      while (i < order.size() && same(at(i))) {
+        const int32_t step = at(i).step;
         one_step.clear();
-        for (; i < list.size() && same(list[i]) && list[i].step == step; ++i) {
-          one_step.push_back(list[i].ns);
-          end_gaps.push_back(list[i].end_gap_ns);
-          if (list[i].bytes < 0) continue;
-          bytes.push_back(list[i].bytes);
-          if (list[i].ns > 0) rates.push_back(list[i].bytes / (list[i].ns / 1e9));
+        for (; i < order.size() && same(at(i)) && at(i).step == step; ++i) {
+          const LinkTransfer& transfer = at(i);
+          one_step.push_back(transfer.ns);
+          end_gaps.push_back(transfer.end_gap_ns);
+          if (transfer.bytes < 0) continue;
+          bytes.push_back(transfer.bytes);
+          if (transfer.ns > 0) rates.push_back(transfer.bytes / (transfer.ns / 1e9));
         }
         all.insert(all.end(), one_step.begin(), one_step.end());
         by_step.push_back({step, lower_median(one_step)});
