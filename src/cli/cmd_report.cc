@@ -50,13 +50,13 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
 }
 
 // Returns "4 ranks, 1 280 cells, 5 steps"; for a profiler trace the number of its slices.
-std::string what_it_holds(const WrittenPage& page, int32_t steps) {
+std::string what_it_holds(const WrittenPage& page) {
   const auto count = [](int64_t n, const char* one, const char* many) {
     return grouped(n) + " " + (n == 1 ? one : many);
   };
   const std::string ranks = count(static_cast<int64_t>(page.ranks), "rank", "ranks") + ", ";
   if (page.cells == 0) return ranks + count(static_cast<int64_t>(page.slices), "slice", "slices");
-  return ranks + count(static_cast<int64_t>(page.cells), "cell", "cells") + ", " + count(steps, "step", "steps");
+  return ranks + count(static_cast<int64_t>(page.cells), "cell", "cells") + ", " + count(page.steps, "step", "steps");
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ int run_report(const Arguments& arguments) {
   Diagnostics notes = trace->diagnostics;
   const Result<WrittenPage> written = [&] {
     const WritingBar bar(*terminal);
-    return write_page_file(std::make_shared<const Run>(*trace), notes, output, options, std::move(other));
+    return write_page_file(std::move(*trace), notes, output, options, std::move(other));
   }();
   if (!written) return fail(written.error());
   const Findings& findings = written->findings;
@@ -110,7 +110,7 @@ int run_report(const Arguments& arguments) {
     struct stat st{};
     stat(output.c_str(), &st);
     text += "\n" + terminal_text(output) + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " +
-            what_it_holds(*written, extent_of(*trace).step_count) + "\n";
+            what_it_holds(*written) + "\n";
   }
   fputs(text.c_str(), output == "-" ? stderr : stdout);
   Result<int> code = fail_on(arguments, findings, written->lost_share);

@@ -244,13 +244,20 @@ Status check_one_clock(const Trace& trace, const AlignOptions& options) {
 }
 
 DrawnRun::DrawnRun(std::shared_ptr<const Run> recorded, DrawnStamps stamps) : drawn_(std::move(recorded)) {
-  const Trace& trace = drawn_->trace();
-  const bool leaves_out = has_other_ranks(trace);
-  const bool moves = stamps == DrawnStamps::kOnOneClock && trace.alignment == AlignState::kMapped;
-  if (!leaves_out && !moves) return;
-  moved_ = trace.copy();
-  if (leaves_out) drop_other_ranks(*moved_);
-  if (moves) move_stamps(*moved_);
+  if (!changes(drawn_->trace(), stamps)) return;
+  moved_ = drawn_->trace().copy();
+  draw(stamps);
+}
+
+DrawnRun::DrawnRun(Trace&& recorded, DrawnStamps stamps) : moved_(std::move(recorded)) { draw(stamps); }
+
+bool DrawnRun::changes(const Trace& recorded, DrawnStamps stamps) {
+  return has_other_ranks(recorded) || (stamps == DrawnStamps::kOnOneClock && recorded.alignment == AlignState::kMapped);
+}
+
+void DrawnRun::draw(DrawnStamps stamps) {
+  if (has_other_ranks(*moved_)) drop_other_ranks(*moved_);
+  if (stamps == DrawnStamps::kOnOneClock) move_stamps(*moved_);
   drawn_ = std::make_shared<const Run>(*moved_);
 }
 

@@ -39,18 +39,24 @@ Status check_one_clock(const Trace& trace, const AlignOptions& options);
 
 // A run as pictures draw it: the ranks that --ranks chose, with their stamps on one clock (with kAsRecorded,
 // unchanged). What was recorded never changes. Where stamps have to move this holds a copy, which takes as much memory
-// again; otherwise it is the run itself. It can be neither copied nor moved, since its run refers to its copy.
+// again, or a trace that nobody needs as recorded any more; otherwise it is the run itself. It can be neither copied
+// nor moved, since its run refers to what it holds.
 enum class DrawnStamps : uint8_t { kOnOneClock, kAsRecorded };
 class DrawnRun {
  public:
   // `recorded` is released where this holds a copy.
   explicit DrawnRun(std::shared_ptr<const Run> recorded, DrawnStamps stamps = DrawnStamps::kOnOneClock);
+  // The stamps of `recorded` themselves move, if they have to; no Run of it may be left.
+  explicit DrawnRun(Trace&& recorded, DrawnStamps stamps = DrawnStamps::kOnOneClock);
   DrawnRun(const DrawnRun&) = delete;
   DrawnRun& operator=(const DrawnRun&) = delete;
+  // Whether what is drawn of this trace is not the trace itself.
+  static bool changes(const Trace& recorded, DrawnStamps stamps = DrawnStamps::kOnOneClock);
   const std::shared_ptr<const Run>& run() const { return drawn_; }
   const Trace& trace() const { return drawn_->trace(); }
 
  private:
+  void draw(DrawnStamps stamps);
   std::optional<Trace> moved_;
   std::shared_ptr<const Run> drawn_;
 };

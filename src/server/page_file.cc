@@ -18,6 +18,7 @@
 #include "engine/merge_notes.h"
 #include "engine/one_clock.h"
 #include "facts/call_tree_facts.h"
+#include "model/run_extent.h"
 #include "server/answer_json.h"
 #include "server/calls_answer.h"
 #include "server/page_slices.h"
@@ -200,12 +201,15 @@ void write_calls(PageWriter& page, const Run& run, const Trace* other) {
   if (made) page.answer("calls", *made);
 }
 
-void write_pipeline(PageWriter& page, const PipelineView& view) {
-  const auto kept = [&](const char* name, const Result<std::string>& made) {
-    if (made) page.answer(name, *made);
-  };
-  kept("pipeline", pipeline_answer(view, Query{}));
-  kept("pipeline/fixes", pipeline_fixes_answer(view, Query{}));
+// What the page says of changes, made before it is drawn: of a large run this takes more memory than all the rest.
+struct PricedPage {
+  std::string fixes, model;  // "": there are none
+};
+PricedPage price_page(const PipelineView& view) {
+  PricedPage priced;
+  if (Result<std::string> fixes = pipeline_fixes_answer(view, Query{}); fixes) priced.fixes = std::move(*fixes);
+  if (!web_what_if().empty()) priced.model = what_if_model_bytes(view, kMostFileOperations);
+  return priced;
 }
 
 int64_t longest_ns(const Timeline& timeline, const PageLanes& lanes) {
@@ -246,10 +250,12 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
   write_page_slices(timeline, lanes, places, [&](const PagePiece& piece) { page.slices(piece); });
 }
 
-}  // namespace
-
-Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics& notes, const std::string& path,
-                                    const PageOptions& options, std::unique_ptr<ComparedRun> other) {
+// `draw` takes the run as recorded and returns it as a DrawnRun; `again` returns a run of what that holds, which knows
+// what was found out of it already or nothing.
+template <class Draw, class Again>
+Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& notes, const std::string& path,
+                               const PageOptions& options, std::unique_ptr<ComparedRun> other, const Draw& draw,
+                               const Again& again) {
   Result<OutputFile> file = OutputFile::create(path);
   if (!file) return std::move(file).error();
   PageWriter page(*file, options);
@@ -282,30 +288,33 @@ Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics&
   }
   answers.clear();
   write_worst_ranks(page, *run);
+  out.steps = extent_of(run->trace()).step_count;
   const RunNotes beside(notes_path(options.paths));
-  const DrawnRun drawn(std::move(run));
+  const DrawnRun drawn = draw(std::move(run));
   const Trace& trace = drawn.trace();
+  PricedPage priced;
+  if (trace.cells.size() > 0) priced = price_page(PipelineView(*again(drawn), nullptr, kMostFileCells));
   const Timeline timeline(trace);
-  std::string what_if;
   if (trace.cells.size() > 0) {
-    const PipelineView view(*drawn.run(), &timeline, kMostFileCells);
-    write_pipeline(page, view);
-    if (!web_what_if().empty()) what_if = what_if_model_bytes(view, kMostFileOperations);
+    const std::shared_ptr<const Run> known = again(drawn);
+    const PipelineView view(*known, &timeline, kMostFileCells);
+    if (const Result<std::string> chart = pipeline_answer(view, Query{}); chart) page.answer("pipeline", *chart);
+    if (!priced.fixes.empty()) page.answer("pipeline/fixes", priced.fixes);
     const Theory& theory = view.theory().theory;
     if (options.ghosts != Ghosts::kOff && !theory.known())
       notes.add("theory.none", options.ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
                 "no ghosts are drawn: " + theory.why_not);
   }
   const PageLanes lanes = lanes_of_page(timeline, options.most_slices);
-  const RunState state{notes,          1, true, &lanes, options.ghosts != Ghosts::kOff, compares, !what_if.empty(),
+  const RunState state{notes,          1, true, &lanes, options.ghosts != Ghosts::kOff, compares, !priced.model.empty(),
                        options.command};
   const std::string about = run_json(timeline, options.title, options.paths, state);
   page.answer("run", about);
   page.answer("notes", beside.json(timeline.origin_ns()));
   write_timeline(page, timeline, options, about);
-  if (!what_if.empty()) {
+  if (!priced.model.empty()) {
     page.what_if("program", web_what_if());
-    page.what_if("model", what_if);
+    page.what_if("model", priced.model);
   }
   page.end();
   if (Status s = file->commit(); !s) return std::move(s).error();
@@ -313,6 +322,31 @@ Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics&
   out.cells = trace.cells.size();
   out.slices = trace.slice_count();
   return out;
+}
+
+}  // namespace
+
+Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics& notes, const std::string& path,
+                                    const PageOptions& options, std::unique_ptr<ComparedRun> other) {
+  return write_page(
+      std::move(run), notes, path, options, std::move(other),
+      [](std::shared_ptr<const Run> recorded) { return DrawnRun(std::move(recorded)); },
+      [](const DrawnRun& drawn) { return drawn.run(); });
+}
+
+// What is known of a run grows to twice the trace, so of a large one it goes with the part of the page that asked for
+// it.
+Result<WrittenPage> write_page_file(Trace&& recorded, Diagnostics& notes, const std::string& path,
+                                    const PageOptions& options, std::unique_ptr<ComparedRun> other) {
+  const bool large = recorded.cells.size() > kMostPipelineCells;
+  return write_page(
+      std::make_shared<const Run>(recorded), notes, path, options, std::move(other),
+      [&](std::shared_ptr<const Run> run) {
+        if (!large && !DrawnRun::changes(recorded)) return DrawnRun(std::move(run));
+        run.reset();
+        return DrawnRun(std::move(recorded));
+      },
+      [&](const DrawnRun& drawn) { return large ? std::make_shared<const Run>(drawn.trace()) : drawn.run(); });
 }
 
 }  // namespace stageline

@@ -49,16 +49,20 @@ struct ComparedRun {
 };
 
 struct WrittenPage {
-  size_t ranks = 0, cells = 0, slices = 0;  // numbers that are drawn
-  Findings findings;                        // what the page says; explain()'s list comes first
-  double lost_share = 0;                    // share of the mean step that the causes cost together
+  size_t ranks = 0, cells = 0, slices = 0;  // drawn
+  int32_t steps = 0;
+  Findings findings;      // what the page says: explain()'s list first
+  double lost_share = 0;  // of the mean step: what the causes cost together
 };
 
-// The same input gives the same bytes. Analyses run one by one on the run as recorded, and the rows that the page takes
-// of each table are bounded (kPageRows). What is known of the run is released once it is drawn as a copy, if nobody
-// else holds it. `notes` as for export_trace(). Errors: kIo.
+// Same input, same bytes. Analyses run one by one, on the run as recorded, and what of a table goes into the page is
+// bounded (kPageRows). What is known of the run goes when it is drawn as a copy and nobody else holds it. `notes` as of
+// export_trace(). Errors: kIo. A trace that is given away is drawn without a copy, and what is known of a large one is
+// found out again for the next part of the page instead of kept.
 inline constexpr size_t kPageRows = 2000, kPageSeriesRows = 100'000;
 Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics& notes, const std::string& path,
+                                    const PageOptions& options, std::unique_ptr<ComparedRun> other = nullptr);
+Result<WrittenPage> write_page_file(Trace&& recorded, Diagnostics& notes, const std::string& path,
                                     const PageOptions& options, std::unique_ptr<ComparedRun> other = nullptr);
 
 }  // namespace stageline

@@ -41,18 +41,13 @@ void write_shifts(JsonWriter& json, const Timeline* timeline, const CellPayload&
 
 constexpr const char* kPartNames[] = {"schedule", "imbalance", "jitter", "latency", "rest"};  // kSchedule … kRest
 
-// For each rank in each step: what it computes and what it waits for, which add up to its pipeline's span. Sums over
-// all bubbles, even those that are no stretch of time.
-void add_rank_sums(WireColumns& columns, const Trace& trace, const Waterfall& waterfall,
-                   const std::vector<WaterfallBubble>& bubbles) {
-  std::map<std::pair<int32_t, int32_t>, double> span_ns;  // key: step, replica
+// A rank in a step: what it does and what it waits for, which add up to its pipeline's span. Of all bubbles, also of
+// those that are no stretch of time.
+using RankParts =
+    std::map<std::pair<int32_t, int32_t>, std::array<double, kPipelineParts>>;  // (step, part): busy, parts
+void add_rank_sums(WireColumns& columns, const Trace& trace, const Waterfall& waterfall, RankParts sums) {
+  std::map<std::pair<int32_t, int32_t>, double> span_ns;  // (step, replica)
   for (const WaterfallStep& step : waterfall.steps) span_ns[{step.step, step.dp}] = step.pipeline_ns;
-  // key: step, part; values: busy time, then the parts.
-  std::map<std::pair<int32_t, int32_t>, std::array<double, kPipelineParts>> sums;
-  for (const WaterfallBubble& b : bubbles) {
-    auto& sum = sums[{b.step, b.part}];
-    for (size_t k = 0; k < b.part_ns.size(); ++k) sum[k + 1] += static_cast<double>(b.part_ns[k]);
-  }
   std::vector<int32_t> step, part;
   std::array<std::vector<double>, kPipelineParts> ns;
   for (auto& [key, sum] : sums) {
@@ -72,20 +67,23 @@ void add_rank_sums(WireColumns& columns, const Trace& trace, const Waterfall& wa
 // Adds where ranks wait and why, on the same axis as their cells.
 void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theory, const PipelineSums& sums,
                  const CellPayload& payload) {
-  std::vector<WaterfallBubble> bubbles;
-  const Waterfall waterfall = waterfall_of(trace, theory, sums, &bubbles);
-  add_rank_sums(columns, trace, waterfall, bubbles);
+  RankParts of_ranks;
   std::vector<double> start, dur;
   std::vector<int32_t> step, part;
   std::array<std::vector<float>, kPipelineParts - 1> ns;
-  for (const WaterfallBubble& b : bubbles) {
-    if (b.end_ns <= b.start_ns || !payload.has_step(b.step)) continue;
-    start.push_back(static_cast<double>(b.start_ns - payload.part_zero_ns[static_cast<size_t>(b.part)]));
-    dur.push_back(static_cast<double>(b.end_ns - b.start_ns));
-    step.push_back(b.step);
-    part.push_back(b.part);
-    for (size_t k = 0; k < ns.size(); ++k) ns[k].push_back(b.part_ns[k]);
-  }
+  const Waterfall waterfall = waterfall_of(trace, theory, sums, [&](const std::vector<WaterfallBubble>& bubbles) {
+    for (const WaterfallBubble& b : bubbles) {
+      auto& sum = of_ranks[{b.step, b.part}];
+      for (size_t k = 0; k < b.part_ns.size(); ++k) sum[k + 1] += static_cast<double>(b.part_ns[k]);
+      if (b.end_ns <= b.start_ns || !payload.has_step(b.step)) continue;
+      start.push_back(static_cast<double>(b.start_ns - payload.part_zero_ns[static_cast<size_t>(b.part)]));
+      dur.push_back(static_cast<double>(b.end_ns - b.start_ns));
+      step.push_back(b.step);
+      part.push_back(b.part);
+      for (size_t k = 0; k < ns.size(); ++k) ns[k].push_back(b.part_ns[k]);
+    }
+  });
+  add_rank_sums(columns, trace, waterfall, std::move(of_ranks));
   columns.add("bubble_start", "f64", start);
   columns.add("bubble_dur", "f64", dur);
   columns.add("bubble_step", "i32", step);

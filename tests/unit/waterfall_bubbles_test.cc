@@ -16,7 +16,9 @@ namespace {
 // Bubbles are the stages' waiting, piece by piece.
 void check_bubbles(const Trace& trace) {
   std::vector<WaterfallBubble> bubbles;
-  const Waterfall w = waterfall_of(trace, theory_of(trace), pipeline_sums(trace), &bubbles);
+  const Waterfall w = waterfall_of(
+      trace, theory_of(trace), pipeline_sums(trace),
+      [&](const std::vector<WaterfallBubble>& more) { bubbles.insert(bubbles.end(), more.begin(), more.end()); });
   REQUIRE(w.known());
   REQUIRE(std::none_of(w.steps.begin(), w.steps.end(), [](const WaterfallStep& step) { return step.outlier; }));
   REQUIRE(!bubbles.empty());

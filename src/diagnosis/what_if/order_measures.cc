@@ -85,14 +85,15 @@ std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimesV
     if ((kind != CellKind::kRecvForward && kind != CellKind::kRecvBackward) || graph.stage(op) < 0 ||
         graph.stage(op) >= sizes_.stages)
       continue;
-    double ns = times.dur_ns[op];
+    const OpTimesView::OpTime took = times.of(graph, op);
+    double ns = took.dur_ns;
     if (graph.group(op) == kNoGroup) {
-      ns += times.delay(graph, op);
-    } else {  // the sender may be late; the receive is posted when its rank has time
+      ns += took.delay_ns;
+    } else {  // the sender may be late; a receive is posted when its rank has time
       const GraphGroup& group = graph.groups[graph.group(op)];
       for (uint32_t other = group.begin; other < group.end; ++other)
         if (graph.kind[other] == CellKind::kSendForward || graph.kind[other] == CellKind::kSendBackward)
-          ns += times.delay(graph, other);
+          ns += times.of(graph, other).delay_ns;
     }
     const size_t dp = std::min(replicas - 1, static_cast<size_t>(std::max(0, graph.dp(op))));
     const size_t edge = (dp * p + static_cast<size_t>(graph.stage(op))) * 2 + (kind == CellKind::kRecvForward ? 0 : 1);

@@ -301,10 +301,11 @@ void OrderModel::take_times(const StepGraph& graph, const OpTimesView& times, co
         const DirectionCost& usual = stages_.cost_ns[vs];
         const double both = usual[0] + usual[1] + usual[2];
         const double part = both > 0 ? (d == 0 ? usual[0] : usual[1] + usual[2]) / both : 0.5;
-        own[s][d] = times.dur_ns[op] * part / overlap_ratio_;
+        own[s][d] = times.of(graph, op).dur_ns * part / overlap_ratio_;
       } else {
         const bool first = static_cast<double>(graph.start_ns[op]) <= pipeline.head_ns;
-        own[s][d] = times.dur_ns[op] + (first ? 0 : times.delay(graph, op));
+        const OpTimesView::OpTime took = times.of(graph, op);
+        own[s][d] = took.dur_ns + (first ? 0 : took.delay_ns);
       }
     }
   }

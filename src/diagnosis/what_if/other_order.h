@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,19 +31,26 @@ inline constexpr size_t kMostPlanCells = 2'000'000;
 // Errors: those of make_schedule(); kBadInput when the order deadlocks; kLimit beyond kMostPlanCells.
 Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes);
 
-// Times of operations in a world: given for all of them, or the graph's own with limited launch delays. Does not own
-// them.
-struct OpTimesView {
-  OpTimesView(const OpTimes& times) : dur_ns(times.dur_ns), delay_ns(times.delay_ns) {}  // NOLINT: the same times
-  OpTimesView(const StepGraph& graph, const std::vector<double>& most_ns)
-      : dur_ns(graph.dur_ns), delay_ns(graph.delay_ns), launch_ns(most_ns) {}
-  std::span<const double> dur_ns, delay_ns;  // for each operation
-  // For each type, the most delay of operations that are no compute; empty: no limit.
-  std::span<const double> launch_ns;
-  double delay(const StepGraph& graph, uint32_t op) const {
-    const bool as_it_is = launch_ns.empty() || is_compute(graph.kind[op]);
-    return as_it_is ? delay_ns[op] : std::min(delay_ns[op], launch_ns[graph.type[op]]);
+// What operations take in a world: the graph's own with less launch delay, or what a rule says when an operation is
+// asked for, since columns of all of a large run's would take a quarter of its graph. References must outlive it.
+class OpTimesView {
+ public:
+  struct OpTime {
+    double dur_ns = 0, delay_ns = 0;
+  };
+  using Rule = std::function<OpTime(uint32_t op)>;  // from several threads
+  explicit OpTimesView(const Rule& rule) : rule_(&rule) {}
+  // `most_ns`: by type, of what is no compute.
+  explicit OpTimesView(const std::vector<double>& most_ns) : launch_ns_(most_ns) {}
+  OpTime of(const StepGraph& graph, uint32_t op) const {
+    if (rule_) return (*rule_)(op);
+    const double late = graph.delay_ns[op];
+    return {graph.dur_ns[op], is_compute(graph.kind[op]) ? late : std::min(late, launch_ns_[graph.type[op]])};
   }
+
+ private:
+  const Rule* rule_ = nullptr;
+  std::span<const double> launch_ns_;
 };
 
 // The run's cells at their places in its recognised schedule.

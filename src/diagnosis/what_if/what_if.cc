@@ -86,7 +86,8 @@ void WhatIf::apply(const World& world, uint32_t begin, uint32_t end, double* dur
   if (c.no_delay) each([](uint32_t, double&, double& delay) { delay = std::min(delay, 0.0); });
   if (c.fair_cells && !usual_ns_.empty())
     each([&](uint32_t op, double& dur, double&) {
-      if (is_compute(graph_->kind[op])) dur = usual_ns_[op];
+      if (!is_compute(graph_->kind[op])) return;
+      if (const double usual = usual_ns_[usual_of_[op]]; !std::isnan(usual)) dur = usual;
     });
   if (!world.replaced.empty() && !others_ns_.empty())
     each([&](uint32_t op, double& dur, double&) {
@@ -146,10 +147,12 @@ bool WhatIf::touches(const CellScale& scale) const {
   return false;
 }
 
-OpTimes WhatIf::times_of(const World& world) const {
-  OpTimes times{std::vector<double>(graph_->size()), std::vector<double>(graph_->size())};
-  apply(world, 0, static_cast<uint32_t>(graph_->size()), times.dur_ns.data(), times.delay_ns.data());
-  return times;
+OpTimesView::Rule WhatIf::rule_of(const World& world) const {
+  return [this, &world](uint32_t op) {
+    OpTimesView::OpTime time;
+    apply(world, op, time.dur_ns, time.delay_ns);
+    return time;
+  };
 }
 
 bool WhatIf::has_stage(int32_t stage, int32_t dp) const {
@@ -286,8 +289,9 @@ void WhatIf::to_present_size(const OrderPlan& plan, std::vector<double>& step_ns
 }
 
 std::vector<double> WhatIf::order_times(const World& world, const OrderPlan& plan) const {
-  std::vector<double> step_ns = world.plain ? order_.step_ns(*graph_, present_times(), layers_, plan)
-                                            : order_.step_ns(*graph_, times_of(world), layers_, plan);
+  const OpTimesView::Rule rule = rule_of(world);
+  const OpTimesView times = world.plain ? present_times() : OpTimesView(rule);
+  std::vector<double> step_ns = order_.step_ns(*graph_, times, layers_, plan);
   to_present_size(plan, step_ns);
   return step_ns;
 }
@@ -368,10 +372,9 @@ std::vector<WhatIf::WorldCell> WhatIf::step_cells(const Changes& changes, uint32
   if (changes.changes_order()) {
     const Result<OrderPlan> plan = plan_of(changes);
     if (!plan) return cells;
-    const std::vector<OrderCell> replayed = world.plain
-                                                ? order_.step_cells(*graph_, present_times(), layers_, *plan, step)
-                                                : order_.step_cells(*graph_, times_of(world), layers_, *plan, step);
-    for (const OrderCell& c : replayed)
+    const OpTimesView::Rule rule = rule_of(world);
+    const OpTimesView times = world.plain ? present_times() : OpTimesView(rule);
+    for (const OrderCell& c : order_.step_cells(*graph_, times, layers_, *plan, step))
       if (wanted(c.dp))
         cells.push_back({kUnknown, c.dp, c.stage, c.chunk, c.micro_batch, kNoCell, c.kind, c.start_ns, c.end_ns});
     return cells;

@@ -156,8 +156,8 @@ class WhatIf {
   void apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const;
   // The same for operations [begin, end), into dur_ns[0 …] and delay_ns[0 …].
   void apply(const World& world, uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) const;
-  OpTimes times_of(const World& world) const;
-  OpTimesView present_times() const { return {*graph_, launch_ns_}; }  // in the world without changes
+  OpTimesView::Rule rule_of(const World& world) const;                   // `world` must outlive it
+  OpTimesView present_times() const { return OpTimesView(launch_ns_); }  // of the world without changes
   void measure_others();
   void measure_usual();
   void measure_links(const Trace& trace);
@@ -168,16 +168,16 @@ class WhatIf {
   LayerCosts layers_;
   ModelError error_;
   bool whole_ = true;
-  std::vector<int32_t> ranks_;        // for each part
-  std::vector<uint8_t> counts_;       // for each step
-  uint32_t step_of(size_t op) const;  // index of the operation's step
-  std::vector<double> launch_ns_;     // for each type the most launch delay of operations that are no compute cells
-  std::vector<double> others_ns_;     // for each operation the other replicas' mean of the same cell; NaN: none
-  std::vector<double> usual_ns_;      // for each operation the mean of its rank, kind and chunk
-  // For each operation the factor that brings its link to the median of its class; 1: unchanged.
-  std::vector<float> link_factor_;
-  std::vector<double> fair_ns_;                        // for each type: mean of compute, median of communication
-  std::vector<double> graph_step_ns_, order_step_ns_;  // for each step, replays of the recorded times
+  std::vector<int32_t> ranks_;                         // by part
+  std::vector<uint8_t> counts_;                        // by step
+  uint32_t step_of(size_t op) const;                   // index into steps
+  std::vector<double> launch_ns_;                      // by type: most launch delay of what is no compute cell
+  std::vector<double> others_ns_;                      // by operation: the other replicas' mean of the same cell; NaN
+  std::vector<double> usual_ns_;                       // the means of each rank's kinds and chunks; NaN
+  std::vector<uint32_t> usual_of_;                     // by operation its own among these; of no compute cell any
+  std::vector<float> link_factor_;                     // by operation: of its link, to be at the median of its class; 1
+  std::vector<double> fair_ns_;                        // by type: mean of compute, median of communication
+  std::vector<double> graph_step_ns_, order_step_ns_;  // replays of the recorded times, by step
 };
 
 // The what-if model of a run, from its graph with free launches. `notes` also gets what that graph assumes. Errors:

@@ -64,28 +64,29 @@ void WhatIf::measure_others() {
 }
 
 void WhatIf::measure_usual() {
-  struct Sum {
-    double ns = 0;
-    int64_t count = 0;
-  };
-  std::map<std::tuple<int32_t, uint16_t, int32_t>, Sum> by_key;
-  std::vector<Sum*> sum_of(graph_->size(), nullptr);
-  std::tuple<int32_t, uint16_t, int32_t> before;
-  Sum* known = nullptr;
+  using Key = std::tuple<int32_t, uint16_t, int32_t>;  // part, type, chunk
+  std::map<Key, uint32_t> number;
+  std::vector<int64_t> count;
+  usual_ns_.clear();
+  usual_of_.assign(graph_->size(), 0);
+  Key before;
+  uint32_t own = 0;
   for (size_t s = 0; s < graph_->steps.size(); ++s)
     for (size_t op = graph_->steps[s].begin; op < graph_->steps[s].end; ++op) {
       if (!is_compute(graph_->kind[op])) continue;
-      const std::tuple key(graph_->part[op], graph_->type[op], graph_->chunk[op]);
-      if (!known || key != before) known = &by_key[key];
+      const Key key(graph_->part[op], graph_->type[op], graph_->chunk[op]);
+      if (count.empty() || key != before) {
+        own = number.try_emplace(key, static_cast<uint32_t>(count.size())).first->second;
+        if (own == count.size()) count.push_back(0), usual_ns_.push_back(0);
+      }
       before = key;
-      sum_of[op] = known;
+      usual_of_[op] = own;
       if (!counts_[s]) continue;
-      known->ns += graph_->dur_ns[op];
-      ++known->count;
+      usual_ns_[own] += graph_->dur_ns[op];
+      ++count[own];
     }
-  usual_ns_ = graph_->dur_ns;
-  for (size_t op = 0; op < graph_->size(); ++op)
-    if (sum_of[op] && sum_of[op]->count > 0) usual_ns_[op] = sum_of[op]->ns / static_cast<double>(sum_of[op]->count);
+  for (size_t i = 0; i < count.size(); ++i)
+    usual_ns_[i] = count[i] > 0 ? usual_ns_[i] / static_cast<double>(count[i]) : kNaN;
 }
 
 // A link is a receiver and a sender in one direction; its class is whether both are on one machine.

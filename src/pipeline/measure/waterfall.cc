@@ -253,8 +253,7 @@ std::string_view waterfall_part_name(WaterfallPart part) {
   return "unexplained";
 }
 
-Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums,
-                       std::vector<WaterfallBubble>* bubbles) {
+Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums, const TakeBubbles& take) {
   Waterfall out;
   if (trace.chunks_are_pieces) {
     out.why_not = "jobs are recorded in pieces, whose sum is not the duration of a cell";
@@ -282,7 +281,7 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
     std::vector<GapSample> samples;
     for (Pipeline& p : pipelines) {
       samples.insert(samples.end(), p.gaps.begin(), p.gaps.end());
-      p.gaps = {};
+      std::vector<GapSample>().swap(p.gaps);
     }
     const EdgeLatencies latencies(trace, std::move(samples));
     for (const EdgeLatency& edge : latencies.edges())
@@ -292,7 +291,7 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
                                  [](const EdgeLatency& edge) { return edge.ns > 0; });
     parallel_for(pipelines.size(), [&](size_t i) {
       pipelines[i].level_ns[3] = pipelines[i].level_ns[4] = pipelines[i].level_ns[2];
-      if (any || bubbles) splitter.replay_messages(pipelines[i], latencies, bubbles != nullptr);
+      if (any || take) splitter.replay_messages(pipelines[i], latencies, take != nullptr);
     });
   } else {
     for (Pipeline& p : pipelines) p.level_ns[3] = p.level_ns[4] = p.level_ns[2];
@@ -309,7 +308,7 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
   });
   out.stages.resize(static_cast<size_t>(lists.stages));
   for (size_t i = 0; i < pipelines.size(); ++i) {
-    const Pipeline& p = pipelines[i];
+    Pipeline& p = pipelines[i];
     const RankList& list = lists.lists[p.first];
     const StepSums& whole = *sums_of.at(list.step);
     const double pipeline_ns = out.clock_free ? p.longest_ns : static_cast<double>(between_ns(p.start_ns, p.end_ns));
@@ -329,7 +328,8 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
     out.broken += p.broken;
     out.overlap_ns += p.overlap_ns;
     out.busy_ns += p.busy_ns;
-    if (bubbles) bubbles->insert(bubbles->end(), p.bubbles.begin(), p.bubbles.end());
+    if (take) take(p.bubbles);
+    std::vector<WaterfallBubble>().swap(p.bubbles);
     out.steps.push_back(step);
   }
   std::vector<WaterfallStage> stages;

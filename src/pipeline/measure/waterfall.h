@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -83,11 +84,12 @@ struct WaterfallBubble {
 // order_ns is NaN.
 WaterfallStep mean_of(const Waterfall& waterfall);
 
-// Expects sorted cells and drawn links; `theory` and `sums` belong to this trace. Never fails: where there is no
-// waterfall, why_not says why. O(cells), in parallel over pipelines; the result does not depend on the number of
-// threads. `bubbles`, if given, receives those of all pipelines, by step, replica, rank and time; none where ranks
-// share no clock.
+// Expects sorted cells and drawn links; `theory` and `sums` of this trace. Never fails: why_not says so. O(cells), in
+// parallel over pipelines; the same whatever the number of threads.
+// `take` (if given) is called with the bubbles of one pipeline after the other, by step, replica, rank and time; with
+// none where ranks share no clock. There are about as many as cells.
+using TakeBubbles = std::function<void(const std::vector<WaterfallBubble>& of_pipeline)>;
 Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums,
-                       std::vector<WaterfallBubble>* bubbles = nullptr);
+                       const TakeBubbles& take = nullptr);
 
 }  // namespace stageline
