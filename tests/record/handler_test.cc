@@ -1,6 +1,7 @@
 // Signal handlers that end the program, or fork, wherever they find it: inside any call of the recorder. The program
 // ends as the handler says, and its file is whole.
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -186,6 +187,7 @@ volatile sig_atomic_t is_child = 0;
 
 // The child goes on with the call that the signal interrupted.
 void fork_now(int) {
+  const int saved_errno = errno;
   const pid_t child = fork();
   if (child == 0) {
     is_child = 1;
@@ -193,6 +195,7 @@ void fork_now(int) {
   }
   ++forks->made;
   if (const int end = child < 0 ? -2 : end_of(child); end != 44) forks->wrong_end = end;
+  errno = saved_errno;
 }
 
 // Forks inside the calls; how the program ended.
@@ -232,6 +235,10 @@ TEST_CASE("a handler that forks inside a call of the recorder: the child goes on
     if (records) setenv("STAGELINE_FORK", "1", 1);
     for (const Calls& calls : kCalls) {
       if (!calls.leaves_whole_file) continue;
+#ifdef __SANITIZE_THREAD__
+      // It ends a child whose new thread lies where one of the parent's threads was ("dup thread with used id").
+      if (records || calls.make == begin_and_end) continue;
+#endif
       CAPTURE(std::string(calls.name));
       CAPTURE(records);
       RecordFolder folder;
