@@ -73,6 +73,8 @@ export function makeRuns(stageline, folder) {
     dualpipe: simulated('dualpipe', 'dualpipe-v', '--stages', '4', '--micro-batches', '10', '--steps', '2'),
     vpp: simulated('vpp', 'vpp', '--stages', '4', '--chunks', '2', '--micro-batches', '8', '--steps', '2'),
     zbv: simulated('zbv', 'zb-v', '--stages', '4', '--micro-batches', '8', '--steps', '2'),
+    // Sends that queue at a slow link last at once, and the others last no time.
+    queued: simulated('queued', '1f1b', '--stages', '4', '--micro-batches', '8', '--steps', '3', '--cost', '10,20', '--messages', '--fault', 'slow-link:1,2,+30ms'),
     split: simulated('split', 'zb-h1', '--stages', '4', '--micro-batches', '6', '--steps', '2'),
     profile: once('profile', out => python('-o', out, '--ranks', '4', '--events', '12000', '--shape', 'pipeline', '--micro-batches', '8',
         '--steps', '3',

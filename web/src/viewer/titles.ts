@@ -47,3 +47,7 @@ export const laneKey = (store: Store, lane: number): string => {
 export function laneOfKey(store: Store, key: string): number {
   return store.run.lanes.findIndex(lane => laneKey(store, lane.id) === key);
 }
+// The lanes that an address may mean: one of before sends and receives were apart has both as "messages".
+export const lanesOfKey = (store: Store, key: string): number[] =>
+  (key.endsWith('/messages') ? ['messages', 'sends', 'receives'].map(name => key.replace(/messages$/, name)) : [key])
+    .map(one => laneOfKey(store, one)).filter(id => id >= 0);

@@ -6,7 +6,7 @@ import type {Grouping} from './api';
 import {plainQuery, safeDecode} from './route';
 import {refAt} from './slice_facts';
 import {litBySearch, repeatsOf, type Lit, type Mark, type SliceRef, type State, type Store} from './store';
-import {laneKey, laneOfKey} from './titles';
+import {laneKey, lanesOfKey} from './titles';
 
 const MOST_NAMES = 500;  // lit at once, as by the search
 const MOST_LIST = 2000;  // characters: an address is passed on by people
@@ -61,9 +61,9 @@ const numbers = (text: string | null): number[] => (text ?? '').split(',').map(N
 
 async function findSlice(store: Store, api: Api, text: string | null): Promise<SliceRef | null> {
   if (!text) return null;
-  const parts = text.split('~'), dur = Number(parts.pop()), start = Number(parts.pop()), lane = laneOfKey(store, parts.join('~'));
-  if (lane < 0 || !Number.isFinite(start) || !Number.isFinite(dur)) return null;
-  const found = await api.slices({lanes: lane, t0: start, t1: start + Math.max(dur, 1), min_ns: dur, limit: 1000});
+  const parts = text.split('~'), dur = Number(parts.pop()), start = Number(parts.pop()), lanes = lanesOfKey(store, parts.join('~'));
+  if (lanes.length === 0 || !Number.isFinite(start) || !Number.isFinite(dur)) return null;
+  const found = await api.slices({lanes: lanes.join(), t0: start, t1: start + Math.max(dur, 1), min_ns: dur, limit: 1000});
   for (let i = 0; i < found.count; ++i)
     if (found.start[i] === start && found.dur[i] === dur)
       return refAt(found, i);
@@ -77,11 +77,11 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
   const fits = t1! > t0! && t0! < store.home.t1 && t1! > store.home.t0;
   patch.view = fits ? clamp({t0: t0!, t1: t1!}, store.home) : store.home;
   if (query.has('v') && !fits) lost(`v=${query.get('v')}`);
-  const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').filter(Boolean).map(one => {
-    const id = laneOfKey(store, one);
-    if (id < 0) lost(`${key}=${one}`);
-    return id;
-  }).filter(id => id >= 0) : null;
+  const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').filter(Boolean).flatMap(one => {
+    const found = lanesOfKey(store, one);
+    if (found.length === 0) lost(`${key}=${one}`);
+    return found;
+  }) : null;
   patch.pinned = ids('pin') ?? [];
   patch.hidden = new Set(ids('hide') ?? repeatsOf(run));
   patch.collapsed = new Set((query.get('fold') ?? '').split('~').filter(Boolean));
