@@ -141,7 +141,10 @@ class CauseWords {
     args.set("own", c.times.empty() ? "" : ms(c.times.front().own_ns));
     args.set("others", c.times.empty() || !(c.times.front().others_ns > 0) ? "" : ms(c.times.front().others_ns));
     args.flag("unmovable", c.unmovable);
-    args.flag("guessed", c.guessed).flag("sometimes", c.sometimes).flag("both_ways", c.both_ways);
+    args.flag("unrecorded", c.unrecorded)
+        .flag("guessed", c.guessed)
+        .flag("sometimes", c.sometimes)
+        .flag("both_ways", c.both_ways);
     args.set("schedule", recognition_.candidates.empty() ? words("schedule.the") : Text{schedule(), schedule()});
     if (c.part != kUnknown) args.set("rank", rank(c.part)).set("worker", worker(c.part));
     return args;

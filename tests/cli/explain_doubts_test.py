@@ -52,6 +52,17 @@ class SamePlace(Doubts):
         self.assertIn('garbage collection', first['title_en'])
 
 
+class LinksThatNobodyRecorded(Doubts):
+    def test_their_time_is_called_what_it_was_taken_from(self):
+        for name, words in (('seen', ['--messages']), ('unseen', [])):
+            found = self.told(self.made(name, '--fault', 'slow-link:1,2,+30ms', *words))['findings']
+            first = next(one for one in found if one['id'] == 'link.slow')
+            for part in ('title_en', 'title_zh'):
+                self.assertEqual({'title_en': 'by when work starts', 'title_zh': '按工作开始的时间推断'}[part] in first[part], name == 'unseen', first[part])
+            self.assertEqual('Nobody recorded messages' in first['detail_en'], name == 'unseen')
+            self.assertEqual('only the transfer' in first['detail_en'], name == 'seen')
+
+
 class GapsThatTieClocks(Doubts):
     def test_a_late_rank_keeps_its_whole_price(self):
         # One replica and no messages: clocks are tied by the very gaps that the late launches make longer.

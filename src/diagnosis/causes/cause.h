@@ -75,6 +75,8 @@ struct Cause {
   // cannot be told apart. Of time between steps: no optimizer was recorded, so it may be part of that time. Of routing:
   // the price is an estimate from how much the work scatters (CellTimes::Routing::shared).
   bool guessed = false;
+  // Of a slow link: nobody recorded its messages, and work that starts late tells of them.
+  bool unrecorded = false;
   // Of a link, and of pauses that may be messages: nobody can tell which direction is slow; then from_stage < stage.
   bool both_ways = false;
   int32_t dp = kUnknown;    // of a worker; of a link that is slow in one replica

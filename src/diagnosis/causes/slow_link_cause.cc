@@ -385,6 +385,7 @@ void draft_slow_links(const CauseScene& scene, const LateWorkers& late, std::vec
     draft.cause.dp = link.dp;
     draft.cause.ratio = link.others_ns > 0 ? link.own_ns / link.others_ns : 0;
     draft.cause.certain = slow_in_nearly_every_step(scene, t, link);
+    draft.cause.unrecorded = !t.recorded;
     draft.cause.times = {{CellKind::kOther, link.own_ns, link.others_ns}};
     draft.without = [edges = t.edge_of, factors = link.factors, most_ns = t.most_ns](uint32_t op, double& dur,
                                                                                      double&) {
