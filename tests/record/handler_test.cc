@@ -18,6 +18,8 @@
 
 namespace {
 
+volatile sig_atomic_t is_child = 0;
+
 // Everything that takes a lock of the recorder's, waits for its thread, or has a record half made.
 struct Calls {
   const char* name;
@@ -95,7 +97,7 @@ timer_t make_timer() {
 }
 void start_timer(timer_t timer, int64_t ns) {
   const itimerspec at = {{0, 0}, {ns / 1'000'000'000, ns % 1'000'000'000}};
-  if (timer_settime(timer, 0, &at, nullptr) != 0) _exit(91);
+  if (timer_settime(timer, 0, &at, nullptr) != 0 && !is_child) _exit(91);  // a child has no timer of its parent's
 }
 void on_signal(int number, void (*handler)(int)) {
   struct sigaction action{};
@@ -183,7 +185,6 @@ struct Forks {
   std::atomic<int> made, wrong_end;
 };
 Forks* forks = nullptr;
-volatile sig_atomic_t is_child = 0;
 
 // The child goes on with the call that the signal interrupted.
 void fork_now(int) {
@@ -224,7 +225,7 @@ int end_of_forking(const RecordFolder& folder, const Calls& calls, int times, st
       exit(44);
     }
   }
-  exit(45);
+  exit(is_child ? 44 : 45);  // a child that was forked behind the last call
 }
 
 }  // namespace
@@ -235,6 +236,11 @@ TEST_CASE("a handler that forks inside a call of the recorder: the child goes on
     if (records) setenv("STAGELINE_FORK", "1", 1);
     for (const Calls& calls : kCalls) {
       if (!calls.leaves_whole_file) continue;
+#ifdef __SANITIZE_ADDRESS__
+      // A thread that starts, ends or frees holds locks of the sanitizer's own allocator for a moment. A child that was
+      // forked then and starts a writer of its own waits for them.
+      if (records) continue;
+#endif
 #ifdef __SANITIZE_THREAD__
       // It ends a child whose new thread lies where one of the parent's threads was ("dup thread with used id").
       if (records || calls.make == begin_and_end) continue;
