@@ -105,19 +105,6 @@ void on_signal(int number, void (*handler)(int)) {
   sigaction(number, &action, nullptr);
 }
 
-// wait()'s status as a shell says it; −1 where the child does not end: it is killed.
-int end_of(pid_t child) {
-  for (int i = 0; i < 60'000; ++i) {
-    int status = 0;
-    if (waitpid(child, &status, WNOHANG) == child)
-      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    usleep(1000);
-  }
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  return -1;
-}
-
 // A program that makes these calls again and again until the signal's handler ends it after so many ns.
 int end_of_program(const RecordFolder& folder, const Calls& calls, void (*handler)(int), int64_t ns) {
   fflush(nullptr);  // exit() in the child would write it again

@@ -67,19 +67,6 @@ bool begin(const RecordFolder& folder, int32_t rank = 0) {
   return slr_init(&c) == 0;
 }
 
-// wait()'s status as a shell says it; −1 where the child does not end: it is killed.
-int end_of(pid_t child) {
-  for (int i = 0; i < 60'000; ++i) {
-    int status = 0;
-    if (waitpid(child, &status, WNOHANG) == child)
-      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    usleep(1000);
-  }
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  return -1;
-}
-
 pid_t run_by_vfork(const char* script) {
   const pid_t child = vfork();
   if (child != 0) return child;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -95,6 +96,19 @@ inline int in_child(const std::function<int()>& body) {
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// wait()'s status as a shell says it; −1 where the child does not end within a minute and is killed.
+inline int end_of(pid_t child) {
+  for (int i = 0; i < 60'000; ++i) {
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) == child)
+      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    usleep(1000);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return -1;
 }
 
 inline int64_t count_rows(const recording::Recording& r, recording::RecordType type) {

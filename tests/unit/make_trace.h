@@ -118,6 +118,39 @@ inline void add_named_cell(Trace& trace, Cell cell, const std::string& name) {
   trace.cells.add(cell);
 }
 
+// Two stages, one micro-batch, messages recorded as operations: a send and its receive are one group, which ends
+// together. Times in ms:
+//
+//   rank 0  F 0─80  SF 80─140            RB 100─────520  B 520─680  O 680─700
+//   rank 1     RF 20─130   F 135─255  B 255─495  SB 495─515   O 500─520
+inline Trace two_stages() {
+  constexpr int64_t kMs = 1'000'000;
+  Trace trace;
+  trace.format = "test";
+  trace.clock = ClockState::kShared;
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    Part part;
+    part.rank = part.stage = rank;
+    part.dp = 0;
+    trace.parts.push_back(part);
+  }
+  const auto add = [&](int32_t part, CellKind kind, const char* name, int64_t start, int64_t end) {
+    add_named_cell(trace, {7, part, kind, 0, 0, start * kMs, end * kMs}, name);
+  };
+  add(0, CellKind::kForward, "forward-compute", 0, 80);
+  add(0, CellKind::kSendForward, "forward-send", 80, 140);
+  add(0, CellKind::kRecvBackward, "backward-recv", 100, 520);
+  add(0, CellKind::kBackward, "backward-compute", 520, 680);
+  add(0, CellKind::kOptimizer, "optimizer", 680, 700);
+  add(1, CellKind::kRecvForward, "forward-recv", 20, 130);
+  add(1, CellKind::kForward, "forward-compute", 135, 255);
+  add(1, CellKind::kBackward, "backward-compute", 255, 495);
+  add(1, CellKind::kSendBackward, "backward-send", 495, 515);
+  add(1, CellKind::kOptimizer, "optimizer", 500, 520);
+  trace.cells.sort();
+  return trace;
+}
+
 // Index of the cell of a job; asserts that it is there.
 inline uint32_t find_cell(const Trace& trace, int32_t step, int32_t part, CellKind kind, int32_t micro_batch,
                           int32_t chunk = 0) {

@@ -23,35 +23,6 @@ struct Case {
   AskedModel asked;
 };
 
-// Two stages whose messages are recorded as operations: a send and its receive are one group, which ends together.
-Trace recorded_operations() {
-  constexpr int64_t kMs = 1'000'000;
-  Trace trace;
-  trace.format = "test";
-  trace.clock = ClockState::kShared;
-  for (int32_t rank = 0; rank < 2; ++rank) {
-    Part part;
-    part.rank = part.stage = rank;
-    part.dp = 0;
-    trace.parts.push_back(part);
-  }
-  const auto add = [&](int32_t part, CellKind kind, const char* name, int64_t start, int64_t end) {
-    testing::add_named_cell(trace, {7, part, kind, 0, 0, start * kMs, end * kMs}, name);
-  };
-  add(0, CellKind::kForward, "forward-compute", 0, 80);
-  add(0, CellKind::kSendForward, "forward-send", 80, 140);
-  add(0, CellKind::kRecvBackward, "backward-recv", 100, 520);
-  add(0, CellKind::kBackward, "backward-compute", 520, 680);
-  add(0, CellKind::kOptimizer, "optimizer", 680, 700);
-  add(1, CellKind::kRecvForward, "forward-recv", 20, 130);
-  add(1, CellKind::kForward, "forward-compute", 135, 255);
-  add(1, CellKind::kBackward, "backward-compute", 255, 495);
-  add(1, CellKind::kSendBackward, "backward-send", 495, 515);
-  add(1, CellKind::kOptimizer, "optimizer", 500, 520);
-  trace.cells.sort();
-  return trace;
-}
-
 // Replicas with a slow worker, jitter, messages: what every rule of a world looks at.
 std::unique_ptr<Case> case_of(const char* name, int32_t chunks, bool messages) {
   ScheduleSizes sizes;
@@ -140,7 +111,7 @@ TEST_CASE("packed model: it answers as the run does") {
 }
 
 TEST_CASE("packed model: operations of a group start when they started") {
-  const Trace trace = recorded_operations();
+  const Trace trace = testing::two_stages();
   Diagnostics notes;
   const Result<WhatIf> model = what_if_of(trace, notes);
   REQUIRE(model);

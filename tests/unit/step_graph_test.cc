@@ -30,37 +30,6 @@ StepGraph graph_of(const Trace& trace, LaunchRule rule = LaunchRule::kFree) {
   return std::move(*graph);
 }
 
-// Two stages, one micro-batch; times in ms:
-//
-//   rank 0  F 0─80  SF 80─140            RB 100─────520  B 520─680  O 680─700
-//   rank 1     RF 20─130   F 135─255  B 255─495  SB 495─515   O 500─520
-Trace two_stages() {
-  Trace trace;
-  trace.format = "test";
-  trace.clock = ClockState::kShared;
-  for (int32_t rank = 0; rank < 2; ++rank) {
-    Part part;
-    part.rank = part.stage = rank;
-    part.dp = 0;
-    trace.parts.push_back(part);
-  }
-  const auto add = [&](int32_t part, CellKind kind, const char* name, int64_t start, int64_t end) {
-    add_named_cell(trace, {7, part, kind, 0, 0, start * kMs, end * kMs}, name);
-  };
-  add(0, CellKind::kForward, "forward-compute", 0, 80);
-  add(0, CellKind::kSendForward, "forward-send", 80, 140);
-  add(0, CellKind::kRecvBackward, "backward-recv", 100, 520);
-  add(0, CellKind::kBackward, "backward-compute", 520, 680);
-  add(0, CellKind::kOptimizer, "optimizer", 680, 700);
-  add(1, CellKind::kRecvForward, "forward-recv", 20, 130);
-  add(1, CellKind::kForward, "forward-compute", 135, 255);
-  add(1, CellKind::kBackward, "backward-compute", 255, 495);
-  add(1, CellKind::kSendBackward, "backward-send", 495, 515);
-  add(1, CellKind::kOptimizer, "optimizer", 500, 520);
-  trace.cells.sort();
-  return trace;
-}
-
 uint32_t find_op(const StepGraph& graph, int32_t part, CellKind kind) {
   for (uint32_t i = 0; i < graph.size(); ++i)
     if (graph.part[i] == part && graph.kind[i] == kind) return i;
@@ -116,7 +85,7 @@ double s_of(const std::vector<SlowdownPart>& parts, const std::string& name) {
 }  // namespace
 
 TEST_CASE("step graph: durations without waiting, delays and groups, by hand") {
-  const Trace trace = two_stages();
+  const Trace trace = testing::two_stages();
   const StepGraph graph = graph_of(trace);
   CHECK(graph.source == GraphSource::kOperations);
   REQUIRE(graph.size() == 10);
@@ -140,7 +109,7 @@ TEST_CASE("step graph: durations without waiting, delays and groups, by hand") {
 }
 
 TEST_CASE("slowdown: worlds by hand") {
-  const Trace trace = two_stages();
+  const Trace trace = testing::two_stages();
   const StepGraph graph = graph_of(trace);
   const Slowdown s = slowdown(trace, graph);
   // Fair: forward 100, backward 200, optimizer 20; the messages are single.
@@ -162,7 +131,7 @@ TEST_CASE("slowdown: worlds by hand") {
 }
 
 TEST_CASE("pipeline-critical-path: path and slack by hand") {
-  const StepGraph graph = graph_of(two_stages(), LaunchRule::kInOrder);
+  const StepGraph graph = graph_of(testing::two_stages(), LaunchRule::kInOrder);
   const std::vector<PathStretch> path = critical_path(graph, graph.steps[0]);
   std::vector<std::pair<CellKind, int64_t>> found;
   for (const PathStretch& p : path) found.emplace_back(graph.kind[p.op], (p.end_ns - p.start_ns) / kMs);
@@ -295,7 +264,7 @@ TEST_CASE("step graph: a replay that misses the recorded steps is refused") {
 }
 
 TEST_CASE("step graph: recorded operations whose steps lack work give way to compute cells") {
-  Trace trace = two_stages();
+  Trace trace = testing::two_stages();
   link_cells(trace);
   CHECK(graph_of(trace).source == GraphSource::kOperations);
   CHECK(graph_of(trace).steps[0].span_ns == 700 * kMs);
@@ -349,7 +318,7 @@ TEST_CASE("step graph: hostile cells") {
     slack_ns(graph);
   }
   SUBCASE("recorded operations with messages missing") {
-    Trace trace = two_stages();
+    Trace trace = testing::two_stages();
     trace.cells.filter([&](size_t i) { return trace.cells.kind[i] != CellKind::kSendBackward; });
     const StepGraph graph = graph_of(trace);
     CHECK(graph.groups.size() == 1);

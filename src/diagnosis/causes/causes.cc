@@ -235,18 +235,22 @@ void account_for_rest(const CauseScene& scene, const Worlds& worlds, const std::
   };
   const EvenReplicas even(scene, worlds, all, place_ns, place_of);
   const CauseWorld by_replica = [&](uint32_t op, double& dur, double&) {
-    if (even.any() && place_of(op) != UINT32_MAX) dur *= even.factor(op);
+    if (place_of(op) != UINT32_MAX) dur *= even.factor(op);
   };
-  std::vector<std::vector<const CauseWorld*>> levels(6, all);
-  for (size_t l = 1; l < levels.size(); ++l) levels[l].push_back(&prompt);
-  for (size_t l = 2; l < levels.size(); ++l) levels[l].push_back(&at_once);
-  levels[3].push_back(&by_replica), levels[4].push_back(&by_place), levels[5].push_back(&by_kind);
+  // Each world has the changes of the one before it and one more; what that gains is a line of the account.
+  std::vector<std::pair<std::string_view, const CauseWorld*>> changes = {{"late", &prompt}, {"message", &at_once}};
+  if (even.any()) changes.emplace_back("replica-jitter", &by_replica);
+  changes.emplace_back("jitter", &by_place);
+  changes.emplace_back("imbalance", &by_kind);
+  std::vector<std::vector<const CauseWorld*>> levels = {all};
+  for (const auto& [id, change] : changes) {
+    levels.push_back(levels.back());
+    levels.back().push_back(change);
+  }
   const WorldTimes replayed = worlds.replay(levels);
-  for (size_t l = 0; l + 1 < levels.size(); ++l) {
-    constexpr std::array<std::string_view, 5> kIds = {"late", "message", "replica-jitter", "jitter", "imbalance"};
-    if (l == 2 && !even.any()) continue;
+  for (size_t l = 0; l < changes.size(); ++l) {
     const std::vector<double> gains = gains_of(replayed, l, l + 1, counts);
-    left.push_back({kIds[l], "", CellKind::kOther, mean_of(gains), error_of(gains)});
+    left.push_back({changes[l].first, "", CellKind::kOther, mean_of(gains), error_of(gains)});
   }
 }
 
