@@ -32,7 +32,9 @@ const most = (lanes: readonly Lane[]): Lane | undefined => lanes.reduce<Lane | u
 // The lanes of a rank in which what is accused runs.
 function lanesOf(run: Run, rank: number, {groups, choose, names}: Accused): number[] {
   const own = run.lanes.filter(lane => lane.rank_index === rank), cells = own.filter(lane => lane.type === 'cells');
-  const named = cells.find(lane => lane.name === (groups.includes('message') ? 'receives' : groups.includes('collective') ? 'collectives' : 'compute'));
+  // Of messages what waits for them; some sources record sends alone.
+  const wanted = groups.includes('message') ? ['receives', 'sends'] : groups.includes('collective') ? ['collectives'] : ['compute'];
+  const named = wanted.flatMap(name => cells.filter(lane => lane.name === name))[0];
   const streams = own.filter(lane => lane.type === 'stream' && lane.slices > 0), threads = own.filter(lane => lane.type === 'thread' && lane.slices > 0);
   const host = choose === 'pause' || names !== '' || groups.includes('runtime');
   const ofDevice = streams.length > 0 && (cells.length === 0 || groups.some(group => group === 'communication' || group === 'computing' || group === 'memory'));
