@@ -23,8 +23,8 @@ constexpr Tables kTables = make_tables();
 
 #if defined(__x86_64__)
 // Processors since 2008 have it as an instruction, five times as fast. It takes no other instructions of that set, so
-// it is asked for here alone.
-__attribute__((target("sse4.2"))) uint32_t by_instruction(std::string_view bytes, uint32_t c) {
+// it is asked for here alone. Clang counts the instruction apart from SSE 4.2 since version 14.
+__attribute__((target("sse4.2,crc32"))) uint32_t by_instruction(std::string_view bytes, uint32_t c) {
   uint64_t wide = c;
   for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
     uint64_t word;
