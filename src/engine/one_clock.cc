@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "base/stretches.h"
 #include "base/text.h"
 #include "engine/filter_run.h"
 #include "pipeline/cells/link_cells.h"
@@ -91,11 +93,17 @@ int64_t broken_links(const Trace& trace, const std::vector<ClockMap>& clocks) {
     const auto part = static_cast<size_t>(cells.part[cell]);
     return part < clocks.size() ? clocks[part].common_ns(stamp_ns) : stamp_ns;
   };
-  int64_t broken = 0;
-  for (const Link& link : trace.links)
-    broken += time(link.from_cell, cells.end_ns[link.from_cell]) >
-              sum_or_limit(time(link.to_cell, cells.start_ns[link.to_cell]), kToleranceNs);
-  return broken;
+  std::vector<int64_t> broken(stretch_count(trace.links.size()));
+  for_stretches(trace.links.size(), [&](size_t stretch, size_t begin, size_t end) {
+    int64_t own = 0;
+    for (size_t i = begin; i < end; ++i) {
+      const Link& link = trace.links[i];
+      own += time(link.from_cell, cells.end_ns[link.from_cell]) >
+             sum_or_limit(time(link.to_cell, cells.start_ns[link.to_cell]), kToleranceNs);
+    }
+    broken[stretch] = own;
+  });
+  return std::accumulate(broken.begin(), broken.end(), int64_t{0});
 }
 
 // The last guard: alignments after which more cells begin before what they wait for than without it are wrong, whatever
@@ -150,11 +158,13 @@ void move_stamps(Trace& trace) {
       for (int64_t& time : series.time_ns) to_common(time);
   });
   Cells& cells = trace.cells;
-  for (size_t i = 0; i < cells.size(); ++i) {
-    const ClockMap& map = trace.parts[static_cast<size_t>(cells.part[i])].clock_map;
-    cells.start_ns[i] = map.common_ns(cells.start_ns[i]);
-    cells.end_ns[i] = std::max(cells.start_ns[i], map.common_ns(cells.end_ns[i]));
-  }
+  for_stretches(cells.size(), [&](size_t, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const ClockMap& map = trace.parts[static_cast<size_t>(cells.part[i])].clock_map;
+      cells.start_ns[i] = map.common_ns(cells.start_ns[i]);
+      cells.end_ns[i] = std::max(cells.start_ns[i], map.common_ns(cells.end_ns[i]));
+    }
+  });
   // A clock that was set may change the order of two cells. Then rows are sorted again, and links, which refer to rows,
   // follow.
   const bool set = std::any_of(trace.parts.begin(), trace.parts.end(),

@@ -1,6 +1,8 @@
 #include "model/cells.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -60,37 +62,45 @@ void Cells::sort() {
     return true;
   };
   if (in_order()) return;
-  std::map<std::pair<int32_t, int32_t>, size_t> counts;
-  std::vector<size_t*> bucket(size());
+  struct Piece {  // cells of one bucket that lie side by side, up to the next piece
+    uint32_t begin, bucket;
+  };
+  std::vector<Piece> pieces;
+  std::map<std::pair<int32_t, int32_t>, uint32_t> numbers;  // of the buckets
+  std::vector<size_t> counts;
   for (size_t i = 0; i < size(); ++i) {
-    const bool same = i > 0 && step[i] == step[i - 1] && part[i] == part[i - 1];
-    bucket[i] = same ? bucket[i - 1] : &counts[{step[i], part[i]}];
-    ++*bucket[i];
+    if (i == 0 || step[i] != step[i - 1] || part[i] != part[i - 1]) {
+      const auto number = numbers.try_emplace({step[i], part[i]}, static_cast<uint32_t>(counts.size())).first->second;
+      if (number == counts.size()) counts.push_back(0);
+      pieces.push_back({static_cast<uint32_t>(i), number});
+    }
+    ++counts[pieces.back().bucket];
   }
-  std::vector<size_t> begins;
+  std::vector<size_t> begins, places(counts.size());  // of a bucket the place of its next cell
   size_t next = 0;
-  for (auto& [key, count] : counts) {
+  for (const auto& [key, number] : numbers) {
     begins.push_back(next);
-    next += count;
-    count = begins.back();  // from here on `count` says where the bucket's next row goes
+    places[number] = next;
+    next += counts[number];
   }
   begins.push_back(next);
   std::vector<uint32_t> order(size());
-  for (size_t i = 0; i < size(); ++i) order[(*bucket[i])++] = static_cast<uint32_t>(i);
-  std::vector<size_t*>().swap(bucket);
+  for (size_t k = 0; k < pieces.size(); ++k) {
+    const size_t end = k + 1 < pieces.size() ? pieces[k + 1].begin : size();
+    size_t& place = places[pieces[k].bucket];
+    for (size_t i = pieces[k].begin; i < end; ++i) order[place++] = static_cast<uint32_t>(i);
+  }
+  std::vector<Piece>().swap(pieces);
   parallel_for(begins.size() - 1, [&](size_t b) {
     const auto first = order.begin() + static_cast<std::ptrdiff_t>(begins[b]);
     const auto last = order.begin() + static_cast<std::ptrdiff_t>(begins[b + 1]);
     if (!std::is_sorted(first, last, before)) std::sort(first, last, before);
   });
-  permute(step, order);
-  permute(part, order);
-  permute(kind, order);
-  permute(chunk, order);
-  permute(micro_batch, order);
-  permute(start_ns, order);
-  permute(end_ns, order);
-  permute(slice, order);
+  const std::function<void()> columns[] = {[&] { permute(start_ns, order); }, [&] { permute(end_ns, order); },
+                                           [&] { permute(step, order); },     [&] { permute(part, order); },
+                                           [&] { permute(chunk, order); },    [&] { permute(micro_batch, order); },
+                                           [&] { permute(slice, order); },    [&] { permute(kind, order); }};
+  parallel_for(std::size(columns), [&](size_t i) { columns[i](); });
 }
 
 std::vector<StepRange> step_ranges(const Cells& cells) {

@@ -37,11 +37,20 @@ Timeline::Timeline(const Trace& trace) : trace_(trace), names_(trace.names), kin
   find_steps();
   occurrences_ = std::make_unique<NameIndex>(lanes_, names_.size());
   name_kinds_ = std::make_unique<NameKinds>(lanes_, names_.size());
-  area_sums_ = std::make_unique<AreaSums>(lanes_, *name_kinds_);
-  duration_counts_ = std::make_unique<DurationCounts>(lanes_, *name_kinds_);
 }
 
 Timeline::~Timeline() = default;
+
+const AreaSums& Timeline::area_sums() const {
+  std::call_once(area_sums_once_, [&] { area_sums_ = std::make_unique<AreaSums>(lanes_, *name_kinds_); });
+  return *area_sums_;
+}
+
+const DurationCounts& Timeline::duration_counts() const {
+  std::call_once(duration_counts_once_,
+                 [&] { duration_counts_ = std::make_unique<DurationCounts>(lanes_, *name_kinds_); });
+  return *duration_counts_;
+}
 
 namespace {
 
@@ -76,20 +85,25 @@ void Timeline::add_cell_lanes() {
   std::vector<std::vector<uint32_t>> groups(counts.size());
   for (size_t g = 0; g < groups.size(); ++g) groups[g].reserve(counts[g]);
   for (size_t i = 0; i < cells.size(); ++i) groups[group_of(i)].push_back(static_cast<uint32_t>(i));
-  for (size_t g = 0; g < groups.size(); ++g) {
+  std::vector<ViewLane> lanes(groups.size());
+  parallel_for(groups.size(), [&](size_t g) {
     std::vector<uint32_t>& own = groups[g];
-    if (own.empty()) continue;
+    if (own.empty()) return;
     const auto before = [&](uint32_t a, uint32_t b) {
       return std::tuple(cells.start_ns[a], cells.end_ns[b], a) < std::tuple(cells.start_ns[b], cells.end_ns[a], b);
     };
     if (!std::is_sorted(own.begin(), own.end(), before)) std::sort(own.begin(), own.end(), before);
-    ViewLane lane;
+    ViewLane& lane = lanes[g];
     lane.part = static_cast<uint32_t>(g / kCellLanes.size());
     lane.type = ViewLaneType::kCells;
     lane.name = kCellLanes[g % kCellLanes.size()];
     lane.count = own.size();
     lane.cells = std::make_unique<CellColumns>();
     CellColumns& columns = *lane.cells;
+    columns.start_ns.reserve(own.size());
+    columns.dur_ns.reserve(own.size());
+    columns.name_id.reserve(own.size());
+    columns.kind.reserve(own.size());
     for (const uint32_t i : own) {
       const auto kind = static_cast<size_t>(cells.kind[i]);
       const bool plain = is_compute(cells.kind[i]) || is_message(cells.kind[i]);
@@ -107,8 +121,9 @@ void Timeline::add_cell_lanes() {
     lane.durations = columns.dur_ns.data();
     lane.names = columns.name_id.data();
     lane.own_kinds = columns.kind.data();
-    lanes_.push_back(std::move(lane));
-  }
+  });
+  for (ViewLane& lane : lanes)
+    if (lane.count > 0) lanes_.push_back(std::move(lane));
 }
 
 // Adds threads and streams of profiler traces. Slices of other sources are drawn as the cells that were read from them.
@@ -170,11 +185,14 @@ void Timeline::sort_lanes() {
     return std::pair(a.part, a.type) < std::pair(b.part, b.type);
   });
   cell_places_.resize(trace_.cells.size());
+  parallel_for(lanes_.size(), [&](size_t l) {
+    const ViewLane& lane = lanes_[l];
+    if (!lane.cells) return;
+    for (uint32_t i = 0; i < lane.count; ++i) cell_places_[lane.cells->cell[i]] = {static_cast<uint32_t>(l), i};
+  });
   for (uint32_t l = 0; l < lanes_.size(); ++l) {
     const ViewLane& lane = lanes_[l];
-    if (lane.cells) {
-      for (uint32_t i = 0; i < lane.count; ++i) cell_places_[lane.cells->cell[i]] = {l, i};
-    } else if (lane.has_slices()) {
+    if (!lane.cells && lane.has_slices()) {
       slice_lanes_[lane.part].push_back({lane.first, lane.first + lane.count, l});
     }
   }
@@ -252,11 +270,12 @@ void Timeline::build_rows() {
 // last end.
 void Timeline::find_steps() {
   std::map<int64_t, ViewStep> steps;
+  ViewStep* last = nullptr;  // cells of one step lie side by side
   const auto add = [&](int64_t number, size_t part, int64_t start_ns, int64_t end_ns) {
     const int64_t start = relative_ns(start_ns, zero_[part]), end = std::max(start, relative_ns(end_ns, zero_[part]));
-    const auto [at, is_new] = steps.try_emplace(number, ViewStep{number, start, end});
-    at->second.start_ns = std::min(at->second.start_ns, start);
-    at->second.end_ns = std::max(at->second.end_ns, end);
+    if (!last || last->number != number) last = &steps.try_emplace(number, ViewStep{number, start, end}).first->second;
+    last->start_ns = std::min(last->start_ns, start);
+    last->end_ns = std::max(last->end_ns, end);
   };
   const Cells& cells = trace_.cells;
   for (size_t i = 0; i < cells.size(); ++i)

@@ -4,7 +4,6 @@
 #include <cassert>
 #include <map>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "base/parallel.h"
@@ -14,32 +13,50 @@ namespace {
 
 enum class Direction : uint8_t { kDown, kUp };
 
-// A cell as a stop on the way of its micro-batch, which begins and ends in one step. When stops are sorted by (way,
-// vstage), neighbours on a way stand side by side. So a step takes one sort and one sweep, and steps are done in
+// A cell as a stop on the way of its micro-batch, which begins and ends in one step on ranks of one replica and
+// position. The stops of a step are put side by side by replica and position first, by counting. Each such group is
+// sorted by itself, so that it stays in the processor's cache: of 10 000 ranks a step has 600 000 stops, and a group of
+// 16 stages a thousand. Then neighbours on a way stand side by side, and one sweep finds them. Steps are done in
 // parallel.
 struct Stop {
-  int32_t dp, position, micro_batch;
-  Direction direction;
-  int32_t vstage;
+  uint64_t key;  // direction, micro-batch, virtual stage, from the highest bits to the lowest
   uint32_t cell;
 
-  auto way() const { return std::tie(dp, position, direction, micro_batch); }
+  static constexpr int kStageBits = 31;
+  static uint64_t key_of(Direction direction, int32_t micro_batch, int32_t vstage) {
+    return static_cast<uint64_t>(direction) << 63 |
+           static_cast<uint64_t>(static_cast<uint32_t>(micro_batch)) << kStageBits | static_cast<uint64_t>(vstage);
+  }
+  Direction direction() const { return static_cast<Direction>(key >> 63); }
+  uint64_t way() const { return key >> kStageBits; }
 };
 
-// Returns each part's position among the parts of its (dp, stage), in rank order; this is its tensor-parallel index.
-std::vector<int32_t> positions_in_stage(const std::vector<Part>& parts) {
-  std::vector<int32_t> position(parts.size());
+// For each part the number of its group: its replica, and its position among the parts of its (replica, stage) in rank
+// order, which is its tensor-parallel index.
+struct Groups {
+  std::vector<uint32_t> of_part;
+  size_t count = 0;
+};
+
+Groups groups_of(const std::vector<Part>& parts) {
+  Groups groups;
+  groups.of_part.resize(parts.size());
   std::map<std::pair<int32_t, int32_t>, int32_t> seen;
-  for (size_t p = 0; p < parts.size(); ++p) position[p] = seen[{parts[p].dp, parts[p].stage}]++;
-  return position;
+  std::map<std::pair<int32_t, int32_t>, uint32_t> number;
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const int32_t position = seen[{parts[p].dp, parts[p].stage}]++;
+    groups.of_part[p] = number.try_emplace({parts[p].dp, position}, static_cast<uint32_t>(number.size())).first->second;
+  }
+  groups.count = number.size();
+  return groups;
 }
 
-// Returns the stops of the cells of one step; `shape` says which virtual stages a micro-batch passes.
-std::vector<Stop> stops_of(const Trace& trace, const Schedule& shape, const std::vector<int32_t>& position,
-                           const StepRange& step) {
+// Calls take(group, stop) for the stops of the cells of one step; `shape` says which virtual stages a micro-batch
+// passes.
+template <class Take>
+void for_each_stop(const Trace& trace, const Schedule& shape, const Groups& groups, const StepRange& step,
+                   const Take& take) {
   const Cells& cells = trace.cells;
-  std::vector<Stop> stops;
-  if (step.step == kUnknown) return stops;
   for (size_t i = step.begin; i < step.end; ++i) {
     const CellKind kind = cells.kind[i];
     const bool down = kind == CellKind::kForward || kind == CellKind::kForwardBackward;
@@ -50,35 +67,30 @@ std::vector<Stop> stops_of(const Trace& trace, const Schedule& shape, const std:
     const int32_t chunk = trace.chunks_are_pieces ? 0 : std::max(cells.chunk[i], 0);
     if ((int64_t{chunk} + 1) * shape.sizes.stages > INT32_MAX) continue;  // no model has so many virtual stages
     const int32_t vstage = virtual_stage(shape, part.stage, chunk);
-    Stop stop{part.dp, position[part_index], cells.micro_batch[i], Direction::kDown, vstage, static_cast<uint32_t>(i)};
-    if (down) stops.push_back(stop);
-    stop.direction = Direction::kUp;
-    if (up) stops.push_back(stop);
+    assert(vstage >= 0);
+    const auto add = [&](Direction direction) {
+      take(groups.of_part[part_index],
+           Stop{Stop::key_of(direction, cells.micro_batch[i], vstage), static_cast<uint32_t>(i)});
+    };
+    if (down) add(Direction::kDown);
+    if (up) add(Direction::kUp);
   }
-  std::sort(stops.begin(), stops.end(), [&](const Stop& a, const Stop& b) {
-    if (a.way() != b.way()) return a.way() < b.way();
-    if (a.vstage != b.vstage) return a.vstage < b.vstage;
-    // Read once, as the two lie far apart in memory.
-    const int64_t a_start = cells.start_ns[a.cell], b_start = cells.start_ns[b.cell];
-    return std::tie(a_start, a.cell) < std::tie(b_start, b.cell);
-  });
-  return stops;
 }
 
-// Calls take(from, to) for every pair of neighbours, as the header defines them.
+// Calls take(from, to) for every pair of neighbours in a sorted group, as the header defines them.
 template <class Take>
-void for_each_link(const Cells& cells, const std::vector<Stop>& stops, Take take) {
+void for_each_neighbour(const Cells& cells, const Stop* begin, const Stop* end, const Take& take) {
   struct Place {  // all pieces of one job
     const Stop* key = nullptr;
     uint32_t first = 0, last = 0;  // cells: the first to start, the last to end
   };
   Place before;
-  for (size_t i = 0; i < stops.size();) {
-    Place place{&stops[i], stops[i].cell, stops[i].cell};
-    for (; i < stops.size() && stops[i].way() == place.key->way() && stops[i].vstage == place.key->vstage; ++i)
-      if (cells.end_ns[stops[i].cell] > cells.end_ns[place.last]) place.last = stops[i].cell;
-    if (before.key && before.key->way() == place.key->way() && before.key->vstage + 1 == place.key->vstage) {
-      if (place.key->direction == Direction::kDown) {
+  for (const Stop* stop = begin; stop < end;) {
+    Place place{stop, stop->cell, stop->cell};
+    for (; stop < end && stop->key == place.key->key; ++stop)
+      if (cells.end_ns[stop->cell] > cells.end_ns[place.last]) place.last = stop->cell;
+    if (before.key && before.key->way() == place.key->way() && before.key->key + 1 == place.key->key) {
+      if (place.key->direction() == Direction::kDown) {
         take(before.last, place.first);
       } else {
         take(place.last, before.first);
@@ -88,19 +100,59 @@ void for_each_link(const Cells& cells, const std::vector<Stop>& stops, Take take
   }
 }
 
-// Calls take(step, from, to) for every link of every step. Links of one step come in order; several steps run at the
-// same time.
+// Calls take(from, to) for every link of one step.
+template <class Take>
+void for_each_link(const Trace& trace, const Schedule& shape, const Groups& groups, const StepRange& step,
+                   const Take& take) {
+  if (step.step == kUnknown) return;
+  const Cells& cells = trace.cells;
+  std::vector<size_t> ends(groups.count + 1);  // a group's end, once all its stops are placed
+  for_each_stop(trace, shape, groups, step, [&](uint32_t group, const Stop&) { ++ends[group + 1]; });
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<Stop> stops(ends.back());
+  for_each_stop(trace, shape, groups, step, [&](uint32_t group, const Stop& stop) { stops[ends[group]++] = stop; });
+  size_t begin = 0;
+  for (size_t group = 0; group < groups.count; ++group) {
+    Stop* const first = stops.data() + begin;
+    Stop* const last = stops.data() + ends[group];
+    std::sort(first, last, [&](const Stop& a, const Stop& b) {
+      if (a.key != b.key) return a.key < b.key;
+      return std::pair(cells.start_ns[a.cell], a.cell) < std::pair(cells.start_ns[b.cell], b.cell);
+    });
+    for_each_neighbour(cells, first, last, take);
+    begin = ends[group];
+  }
+}
+
+// Calls take(step, from, to) for every link of every step. Several steps run at the same time.
 template <class Take>
 void for_each_link(const Trace& trace, const Extent& extent, ChunkLayout layout, const std::vector<StepRange>& steps,
                    const Take& take) {
   Schedule shape;  // filled as far as virtual_stage() needs it
   shape.sizes.stages = std::max(extent.stage_count, trace.pipeline_stages);
   shape.layout = layout;
-  const std::vector<int32_t> position = positions_in_stage(trace.parts);
+  const Groups groups = groups_of(trace.parts);
   parallel_for(steps.size(), [&](size_t s) {
-    for_each_link(trace.cells, stops_of(trace, shape, position, steps[s]),
-                  [&](uint32_t from, uint32_t to) { take(s, from, to); });
+    for_each_link(trace, shape, groups, steps[s], [&](uint32_t from, uint32_t to) { take(s, from, to); });
   });
+}
+
+// Puts the links of one step in order, (from, to). They are placed by counting; those that leave one cell, mostly one,
+// are then sorted.
+void sort_links(std::vector<Link>& links, const StepRange& step) {
+  std::vector<uint32_t> ends(step.end - step.begin + 1);
+  for (const Link& link : links) ++ends[link.from_cell - step.begin + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<Link> sorted(links.size());
+  for (const Link& link : links) sorted[ends[link.from_cell - step.begin]++] = link;
+  uint32_t begin = 0;
+  for (const uint32_t end : ends) {
+    if (end - begin > 1)
+      std::sort(sorted.begin() + begin, sorted.begin() + end,
+                [](const Link& a, const Link& b) { return a.to_cell < b.to_cell; });
+    begin = end;
+  }
+  links = std::move(sorted);
 }
 
 // Counts links whose successor starts no earlier than its predecessor ends.
@@ -135,11 +187,7 @@ void link_cells(Trace& trace) {
   for_each_link(trace, extent, guess_chunk_layout(trace), steps, [&](size_t step, uint32_t from, uint32_t to) {
     if (from != to) links[step].push_back({from, to});
   });
-  parallel_for(steps.size(), [&](size_t step) {
-    std::sort(links[step].begin(), links[step].end(), [](const Link& a, const Link& b) {
-      return std::tie(a.from_cell, a.to_cell) < std::tie(b.from_cell, b.to_cell);
-    });
-  });
+  parallel_for(steps.size(), [&](size_t step) { sort_links(links[step], steps[step]); });
   size_t count = 0;
   for (const std::vector<Link>& of_step : links) count += of_step.size();
   trace.links.reserve(count);

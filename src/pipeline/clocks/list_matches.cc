@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+
+#include "base/parallel.h"
 
 namespace stageline::align {
 namespace {
@@ -83,27 +86,48 @@ size_t part_of_rank(const Trace& trace, int32_t rank) {
 
 void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joined, Matches& matches) {
   const Cells& cells = trace.cells;
-  std::map<std::pair<size_t, size_t>, std::vector<Match>> gaps;
-  std::pair<size_t, size_t> last{SIZE_MAX, SIZE_MAX};
-  std::vector<Match>* list = nullptr;
-  for (const Link& link : trace.links) {
+  // For each part the parts of higher numbers that it has links with, which are few, and the places of their ties.
+  struct Neighbour {
+    size_t part;
+    size_t tie;
+  };
+  std::vector<std::vector<Neighbour>> neighbours(trace.parts.size());
+  std::vector<Tie> ties;
+  std::vector<size_t> counts;
+  const auto tie_of = [&](const Link& link) {
     const auto from = static_cast<size_t>(cells.part[link.from_cell]),
                to = static_cast<size_t>(cells.part[link.to_cell]);
-    if (from == to) continue;
-    const std::pair pair(std::min(from, to), std::max(from, to));
-    if (pair != last) {
-      last = pair;
-      list = joined.contains(pair) ? nullptr : &gaps[pair];
+    if (from == to) return SIZE_MAX;
+    const auto [low, high] = std::minmax(from, to);
+    for (const Neighbour& known : neighbours[low])
+      if (known.part == high) return known.tie;
+    size_t tie = SIZE_MAX;
+    if (!joined.contains({low, high})) {
+      tie = ties.size();
+      ties.push_back({low, high, TieKind::kGaps, {}, {}, -1});
+      counts.push_back(0);
     }
-    if (!list) continue;
+    neighbours[low].push_back({high, tie});
+    return tie;
+  };
+  // They are counted first: lists that grow would take twice the memory of 16 million links.
+  for (const Link& link : trace.links)
+    if (const size_t tie = tie_of(link); tie != SIZE_MAX) ++counts[tie];
+  for (size_t i = 0; i < ties.size(); ++i) ties[i].listed.reserve(counts[i]);
+  for (const Link& link : trace.links) {
+    const size_t tie = tie_of(link);
+    if (tie == SIZE_MAX) continue;
     const int64_t end = cells.end_ns[link.from_cell], start = cells.start_ns[link.to_cell];
-    list->push_back({end, end, start, start, link.to_cell, from == pair.first});
+    ties[tie].listed.push_back(
+        {end, end, start, start, link.to_cell, static_cast<size_t>(cells.part[link.from_cell]) == ties[tie].part_a});
   }
-  for (auto& [pair, listed] : gaps) {
-    std::stable_sort(listed.begin(), listed.end(),
+  parallel_for(ties.size(), [&](size_t i) {
+    std::stable_sort(ties[i].listed.begin(), ties[i].listed.end(),
                      [](const Match& x, const Match& y) { return x.recv_end_ns < y.recv_end_ns; });
-    matches.ties.push_back({pair.first, pair.second, TieKind::kGaps, {}, std::move(listed), -1});
-  }
+  });
+  std::sort(ties.begin(), ties.end(),
+            [](const Tie& x, const Tie& y) { return std::pair(x.part_a, x.part_b) < std::pair(y.part_a, y.part_b); });
+  std::move(ties.begin(), ties.end(), std::back_inserter(matches.ties));
 }
 
 void add_cell_collectives(const Trace& trace, Matches& matches) {

@@ -1,35 +1,66 @@
 #include "readers/common/join_ranks.h"
 
+#include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 
+#include "base/parallel.h"
 #include "readers/common/relate_slices.h"
 
 namespace stageline {
 
-void join_rank(Trace& trace, Trace one) {
+namespace {
+
+// All of `one` but its cells.
+void join_part(Trace& trace, Trace& one) {
   FileNames names;
   for (size_t id = 0; id < one.names.size(); ++id) names.names.emplace_back(one.names.text(static_cast<StringId>(id)));
   names.categories = std::move(one.categories);
   std::vector<StringId> name_map;
   std::vector<uint8_t> category_map;
   adopt_names(names, trace, name_map, category_map);
-  const auto part = static_cast<int32_t>(trace.parts.size());
   for (Part& own : one.parts) {
     rename_part(name_map, category_map, own);
     trace.parts.push_back(std::move(own));
   }
-  Cells& cells = trace.cells;
-  const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-  append(cells.step, one.cells.step);
-  append(cells.kind, one.cells.kind);
-  append(cells.chunk, one.cells.chunk);
-  append(cells.micro_batch, one.cells.micro_batch);
-  append(cells.start_ns, one.cells.start_ns);
-  append(cells.end_ns, one.cells.end_ns);
-  append(cells.slice, one.cells.slice);
-  for (const int32_t own : one.cells.part) cells.part.push_back(part + own);
   trace.diagnostics.merge(one.diagnostics);
+}
+
+}  // namespace
+
+void join_ranks(Trace& trace, std::vector<Trace> ranks) {
+  std::vector<int32_t> first_part;  // of each
+  for (Trace& one : ranks) {
+    first_part.push_back(static_cast<int32_t>(trace.parts.size()));
+    join_part(trace, one);
+  }
+  Cells& cells = trace.cells;
+  const auto append = [&](auto Cells::* column) {
+    return [&ranks, &to = cells.*column, column] {
+      for (const Trace& one : ranks) to.insert(to.end(), (one.cells.*column).begin(), (one.cells.*column).end());
+    };
+  };
+  // A column is mostly new memory, and each takes as long as its bytes.
+  const std::function<void()> columns[] = {append(&Cells::start_ns),
+                                           append(&Cells::end_ns),
+                                           append(&Cells::step),
+                                           [&] {
+                                             for (size_t i = 0; i < ranks.size(); ++i)
+                                               for (const int32_t own : ranks[i].cells.part)
+                                                 cells.part.push_back(first_part[i] + own);
+                                           },
+                                           append(&Cells::chunk),
+                                           append(&Cells::micro_batch),
+                                           append(&Cells::slice),
+                                           append(&Cells::kind)};
+  parallel_for(std::size(columns), [&](size_t i) { columns[i](); });
+}
+
+void join_rank(Trace& trace, Trace one) {
+  std::vector<Trace> ranks;
+  ranks.push_back(std::move(one));
+  join_ranks(trace, std::move(ranks));
 }
 
 }  // namespace stageline

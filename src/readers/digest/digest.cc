@@ -165,20 +165,22 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (size_t begin = 0; begin < own.size(); begin += kAtOnce) {
     std::vector<File> files(std::min(kAtOnce, own.size() - begin));
     parallel_for(files.size(), [&](size_t i) { files[i] = read_file(*own[begin + i], memory, options.progress); });
+    std::vector<Trace> ranks;
     for (File& file : files) {
       if (file.error && file.error->code == ErrorCode::kLimit) return *std::move(file.error);
       strangers.look_at(file, notes);
       if (file.error && !first_error) first_error = file.error;
       if (!file.trace) continue;
-      if (trace.parts.empty()) {
+      if (trace.parts.empty() && ranks.empty()) {
         take_facts(trace, *file.trace);
         trace.cells.reserve(likely_cells(file, total_bytes));
       }
       reader_name = file.head.reader;
       whole = file.head.ranks_of_source;
-      join_rank(trace, std::move(*file.trace));
+      ranks.push_back(std::move(*file.trace));
       file.trace.reset();
     }
+    join_ranks(trace, std::move(ranks));
   }
   order_parts(trace);
   notes.merge(trace.diagnostics);
