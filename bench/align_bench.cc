@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
       for (int m = 0; m < kMicroBatches; ++m) {
         const double at = (static_cast<double>(step) * kMicroBatches + m) * kSlotNs;
         const auto add = [&](CellKind kind, double start, double end) {
-          const Clock& c = clocks[static_cast<size_t>(r)];
+          const Clock& c = clocks[r];
           const auto local = [&](double t) { return std::llround(t + c.offset_ns + c.drift * (t - middle)); };
           trace.cells.add({step, r, kind, kUnknown, kUnknown, local(start), local(end), kNoSlice});
         };
@@ -88,8 +88,8 @@ int main(int argc, char** argv) {
   const double cpu_s = static_cast<double>(clock() - cpu) / CLOCKS_PER_SEC / repeats;
   double worst = 0;
   for (int r = 1; r < ranks; ++r)
-    worst = std::max(worst, std::abs(static_cast<double>(found.clocks[static_cast<size_t>(r)].segments[0].offset_ns) -
-                                     (clocks[static_cast<size_t>(r)].offset_ns - clocks[0].offset_ns)));
+    worst = std::max(worst, std::abs(static_cast<double>(found.clocks[r].segments[0].offset_ns) -
+                                     (clocks[r].offset_ns - clocks[0].offset_ns)));
   printf(
       "{\"ranks\": %d, \"cells\": %zu, \"matches\": %lld, \"threads\": %d, \"seconds\": %.3f, \"cpu\": %.3f, "
       "\"worst_error_us\": "

@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   Noise quiet(1);
   for (int i = 0; i < 20'000; ++i) level.push_back(most_explained(history(quiet, 0, kRuns)));
   std::sort(level.begin(), level.end());
-  const double bar = level[static_cast<size_t>(static_cast<double>(level.size()) * (1 - kLevel))];
+  const double bar = level[static_cast<double>(level.size()) * (1 - kLevel)];
 
   // And where somebody checks after each run, which asks 53 times; that takes long, so of fewer.
   const int checked = std::max(1, histories / 10);

@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
     start = std::chrono::steady_clock::now();
     const WaterfallStep mean = mean_of(waterfall_of(trace, theory, sums));
     split = seconds_since(start);
-    rest = mean.part_ns[static_cast<size_t>(WaterfallPart::kRest)] / mean.pipeline_ns;
+    rest = mean.part_ns[WaterfallPart::kRest] / mean.pipeline_ns;
   }
   start = std::chrono::steady_clock::now();
   double before = processor_seconds();

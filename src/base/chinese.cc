@@ -123,7 +123,7 @@ class Dictionary {
     const std::string& text = one.chinese;
     for (size_t i = 0; i < text.size(); ++i) {
       if (text[i] == '{' && i + 2 < text.size() && text[i + 2] == '}' && text[i + 1] >= '0' && text[i + 1] <= '9') {
-        out += sentence(values[static_cast<size_t>(text[i + 1] - '0')], nested + 1);
+        out += sentence(values[text[i + 1] - '0'], nested + 1);
         i += 2;
       } else {
         out += text[i];

@@ -139,8 +139,8 @@ std::unique_ptr<SqlitePages> SqlitePages::open(const std::string& path, uint32_t
     if (place >= kMostPlaces) return nullptr;
     if (self->wanted_.size() <= static_cast<size_t>(place)) self->wanted_.resize(static_cast<size_t>(place) + 1, -1);
     // SQLite itself reads tables when a column is asked for twice.
-    if (self->wanted_[static_cast<size_t>(place)] >= 0) return nullptr;
-    self->wanted_[static_cast<size_t>(place)] = static_cast<int>(c);
+    if (self->wanted_[place] >= 0) return nullptr;
+    self->wanted_[place] = static_cast<int>(c);
   }
   self->columns_ = std::move(columns);
   self->values_.resize(self->columns_.size());
@@ -273,7 +273,7 @@ bool SqlitePages::read_record(const uint8_t* cell, const uint8_t* page_end) {
     }
     if (bytes > static_cast<size_t>(record_end - value)) return damaged();
     if (wanted_[place] >= 0) {
-      Value& wanted = values_[static_cast<size_t>(wanted_[place])];
+      Value& wanted = values_[wanted_[place]];
       wanted.type = type;
       wanted.bytes = value;
       wanted.number = type <= kLastInteger ? integer_at(value, bytes) : static_cast<int64_t>(type - kZero);
@@ -282,7 +282,7 @@ bool SqlitePages::read_record(const uint8_t* cell, const uint8_t* page_end) {
   }
   // Columns that were added to the table after this row was written are NULL.
   for (; place < wanted_.size(); ++place)
-    if (wanted_[place] >= 0) values_[static_cast<size_t>(wanted_[place])] = {};
+    if (wanted_[place] >= 0) values_[wanted_[place]] = {};
   for (const size_t c : rowids_)
     if (values_[c].type == 0) values_[c] = {kLastInteger, nullptr, static_cast<int64_t>(rowid)};
   return true;
@@ -321,7 +321,7 @@ int64_t SqlitePages::converted_integer(const Value& value) const {
 }
 
 double SqlitePages::real(int column) const {
-  const Value& value = values_[static_cast<size_t>(column)];
+  const Value& value = values_[column];
   if (value.type == kReal) {
     const double real = real_of(value.bytes);
     return std::isnan(real) ? 0 : real;

@@ -42,11 +42,11 @@ class SqlitePages {
   // next().
   int type(int column) const;
   bool is_null(int column) const {
-    const uint64_t type = values_[static_cast<size_t>(column)].type;
+    const uint64_t type = values_[column].type;
     return is_whole(type) ? type == 0 : this->type(column) == kNull;
   }
   int64_t integer(int column) const {
-    const Value& value = values_[static_cast<size_t>(column)];
+    const Value& value = values_[column];
     return is_whole(value.type) ? value.number : converted_integer(value);
   }
   double real(int column) const;

@@ -137,8 +137,8 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
     return usage(command, std::string("something is missing: stageline ") + command.name + " " + command.operands, "");
   if (command.max_operands >= 0 && count > command.max_operands)
     return usage(command,
-                 "\"" + arguments.operands[static_cast<size_t>(command.max_operands)] +
-                     "\" is one too many: stageline " + command.name + " " + command.operands,
+                 "\"" + arguments.operands[command.max_operands] + "\" is one too many: stageline " + command.name +
+                     " " + command.operands,
                  "");
   return arguments;
 }

@@ -176,11 +176,10 @@ class CauseWords {
     return "link:" + from + "-" + stage + (c.both_ways ? " link:" + stage + "-" + from : "");
   }
   std::string share(double ns) const { return percent(ns / list_.step_ns); }
-  int32_t rank_number(int32_t part) const { return trace_.parts[static_cast<size_t>(part)].rank; }
+  int32_t rank_number(int32_t part) const { return trace_.parts[part].rank; }
   std::string rank(int32_t part) const { return std::to_string(rank_number(part)); }
   Text worker(int32_t part) const {
-    return words("worker",
-                 Args().set("rank", rank(part)).set("machine", trace_.parts[static_cast<size_t>(part)].machine_name));
+    return words("worker", Args().set("rank", rank(part)).set("machine", trace_.parts[part].machine_name));
   }
   const std::string& schedule() const { return recognition_.best().name; }
   int32_t step_number(size_t index) const {
@@ -430,7 +429,7 @@ class CauseWords {
     std::set<int32_t> replicas;
     std::set<std::string> machines;
     for (const int32_t p : c.parts) {
-      const Part& part = trace_.parts[static_cast<size_t>(p)];
+      const Part& part = trace_.parts[p];
       ranks.push_back(rank(p));
       keys += " rank:" + rank(p);
       replicas.insert(part.dp), machines.insert(part.machine_name);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/by_enum.h"
 #include "base/counted.h"
 #include "base/number.h"
 #include "model/finding_words.h"
@@ -64,7 +65,7 @@ class Teller {
     const auto part = [&](const char* id, const std::string& name, double ns) {
       if (ns > 0) e_.headline.parts.push_back(span_part(id, "training.part." + name, ns / step_ns_));
     };
-    const auto mean = [&](TrainingPart p) { return mean_[static_cast<size_t>(p)]; };
+    const auto mean = [&](TrainingPart p) { return mean_[p]; };
     part("compute", "forward", mean(TrainingPart::kForward));
     part("compute", "backward", mean(TrainingPart::kBackward));
     part("optimizer", "optimizer", mean(TrainingPart::kOptimizer));
@@ -116,7 +117,7 @@ class Teller {
       size_t part = 0;
       double more = 0;
     };
-    std::vector<std::array<double, kTrainingParts>> usual(ranks());
+    std::vector<ByEnum<TrainingPart, double, kTrainingParts>> usual(ranks());
     std::vector<double> usual_own(ranks());
     for (size_t r = 0; r < ranks(); ++r) {
       for (size_t k = 0; k < kTrainingParts; ++k) usual[r][k] = median_over_steps(r, static_cast<TrainingPart>(k));
@@ -287,7 +288,7 @@ class Teller {
   const TrainingTime& time_;
   Explanation e_;
   double step_ns_ = 0, transfer_ns_ = 0, waiting_ns_ = 0;
-  std::array<double, kTrainingParts> mean_ = {};
+  ByEnum<TrainingPart, double, kTrainingParts> mean_ = {};
 };
 
 }  // namespace

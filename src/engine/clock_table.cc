@@ -20,7 +20,7 @@ std::vector<StampsOfPart> stamps_of(const Trace& trace) {
   std::vector<StampsOfPart> out(trace.parts.size());
   const Cells& cells = trace.cells;
   for (size_t i = 0; i < cells.size(); ++i) {
-    StampsOfPart& part = out[static_cast<size_t>(cells.part[i])];
+    StampsOfPart& part = out[cells.part[i]];
     part.first_ns = std::min(part.first_ns, cells.start_ns[i]);
     if (part.steps.empty() || part.steps.back().second != cells.step[i])
       part.steps.emplace_back(cells.start_ns[i], cells.step[i]);

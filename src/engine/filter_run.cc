@@ -119,7 +119,7 @@ Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const st
   if (!filter.ranks.empty() || by_step)
     trace.cells.filter([&](size_t i) {
       const int32_t step = trace.cells.step[i];
-      return is_wanted(filter.ranks, trace.parts[static_cast<size_t>(trace.cells.part[i])].rank) &&
+      return is_wanted(filter.ranks, trace.parts[trace.cells.part[i]].rank) &&
              ((step >= filter.first_step && step <= filter.last_step) ||
               (step == kUnknown && filter.first_step == INT64_MIN));
     });

@@ -31,7 +31,7 @@ Table cells_table(const Trace& trace) {
        {"name", "name", ColumnType::kText, "Name of the source slice; empty when the cell has none."}});
   const Cells& cells = trace.cells;
   for (size_t i = 0; i < cells.size(); ++i) {
-    const Part& part = trace.parts[static_cast<size_t>(cells.part[i])];
+    const Part& part = trace.parts[cells.part[i]];
     std::vector<Value> row;
     row.reserve(11);
     row.emplace_back(known_integer(cells.step[i]));
@@ -72,7 +72,7 @@ Table devices_table(const Trace& trace) {
   };
   std::vector<Sum> sums(trace.parts.size());
   for (size_t i = 0; i < trace.cells.size(); ++i) {
-    Sum& sum = sums[static_cast<size_t>(trace.cells.part[i])];
+    Sum& sum = sums[trace.cells.part[i]];
     ++sum.cells;
     sum.cover(trace.cells.start_ns[i], trace.cells.end_ns[i]);
   }
@@ -152,8 +152,7 @@ Table messages_table(const Run& run) {
   const LinkTransfers transfers = find_transfers(trace, *made.graph);
   const std::string evidence = transfers.evidence == LinkEvidence::kMessages ? "messages" : "gaps";
   for (const LinkTransfer& t : transfers.list)
-    table.add_row({known_integer(t.step), int64_t{trace.parts[static_cast<size_t>(t.from_part)].rank},
-                   int64_t{trace.parts[static_cast<size_t>(t.to_part)].rank},
+    table.add_row({known_integer(t.step), int64_t{trace.parts[t.from_part].rank}, int64_t{trace.parts[t.to_part].rank},
                    std::string(t.forward ? "forward" : "backward"), whole_ns(t.ns),
                    t.bytes < 0 ? kNullInteger : std::llround(t.bytes), evidence});
   return table;

@@ -79,7 +79,7 @@ RunningStep measured(const Trace& trace, const StepSums& step, const RankSums* r
   int64_t bubble_ns = 0;
   for (size_t i = 0; i < count; ++i) {
     bubble_ns += ranks[i].span_bubble_ns;
-    const int32_t stage = trace.parts[static_cast<size_t>(ranks[i].part)].stage;
+    const int32_t stage = trace.parts[ranks[i].part].stage;
     if (stage != kUnknown) of_stage[stage].push_back(&ranks[i]);
   }
   if (count > 0 && step.pipeline_span_ns() > 0)
@@ -105,7 +105,7 @@ RunningStep measured(const Trace& trace, const StepSums& step, const RankSums* r
       const double ratio = median > 0 ? static_cast<double>(sum->busy_ns) / median : 0;
       if (ratio <= out.rank_ratio) continue;
       out.rank_ratio = ratio;
-      out.rank = trace.parts[static_cast<size_t>(sum->part)].rank;
+      out.rank = trace.parts[sum->part].rank;
     }
   }
   if (means.size() < 2) return out.stage = -1, out;
@@ -203,8 +203,7 @@ Look NewestSteps::look(int32_t after, size_t count) {
   const bool ended = look.state != Look::State::kRecording;
 
   std::set<int32_t> ranks;
-  for (size_t i = 0; i < trace->cells.size(); ++i)
-    ranks.insert(trace->parts[static_cast<size_t>(trace->cells.part[i])].rank);
+  for (size_t i = 0; i < trace->cells.size(); ++i) ranks.insert(trace->parts[trace->cells.part[i]].rank);
   look.ranks = ranks.size();
   // Only where this program was there first can ranks still be missing; in an older recording all of them are there.
   const bool settled = !waited_ || ranks == ranks_;
@@ -219,7 +218,7 @@ Look NewestSteps::look(int32_t after, size_t count) {
   for (const auto& [part, steps] : parts) furthest = std::max(furthest, steps.second);
   if (furthest > look.under_way)
     for (const auto& [part, steps] : parts)
-      if (steps.second == look.under_way) look.behind.push_back(trace->parts[static_cast<size_t>(part)].rank);
+      if (steps.second == look.under_way) look.behind.push_back(trace->parts[part].rank);
   std::sort(look.behind.begin(), look.behind.end());
 
   const PipelineSums sums = pipeline_sums(*trace);

@@ -160,7 +160,7 @@ void move_stamps(Trace& trace) {
   Cells& cells = trace.cells;
   for_stretches(cells.size(), [&](size_t, size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
-      const ClockMap& map = trace.parts[static_cast<size_t>(cells.part[i])].clock_map;
+      const ClockMap& map = trace.parts[cells.part[i]].clock_map;
       cells.start_ns[i] = map.common_ns(cells.start_ns[i]);
       cells.end_ns[i] = std::max(cells.start_ns[i], map.common_ns(cells.end_ns[i]));
     }

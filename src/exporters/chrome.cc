@@ -21,6 +21,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "base/json_writer.h"
 #include "exporters/export_sink.h"
 #include "exporters/exporter.h"
@@ -35,20 +36,18 @@ constexpr size_t kPieceBytes = size_t{1} << 16;
 
 // chrome://tracing only accepts its own reserved colour names (catapult, color_scheme.html). Forward, backward and
 // steps have the colours of Paddle's script; the others are chosen to differ from those.
-constexpr std::array<const char*, kCellKindCount> kColour = {
+constexpr ByEnum<CellKind, const char*, kCellKindCount> kColour = {{
     "thread_state_running",          // F: green
     "rail_idle",                     // B: orange
     "bad",                           // I: dark orange
     "thread_state_runnable",         // W: blue
     "cq_build_passed",               // F&B: light green
     "thread_state_uninterruptible",  // messages: mauve
-    "thread_state_uninterruptible",
-    "thread_state_uninterruptible",
-    "thread_state_uninterruptible",
+    "thread_state_uninterruptible", "thread_state_uninterruptible", "thread_state_uninterruptible",
     "detailed_memory_dump",  // collectives: purple
     "rail_response",         // optimizer: bright blue
     "generic_work",          // other: grey
-};
+}};
 constexpr const char* kStepColour = "thread_state_unknown";
 
 void append_integer(std::string& out, uint64_t value) {
@@ -191,7 +190,7 @@ class ChromeWriter {
     ids(track.pid, track.tid);
     times(cells.start_ns[cell], shown_end_ns(cells, cell));
     line_ += ",\"cname\":\"";
-    line_ += kColour[static_cast<size_t>(kind)];
+    line_ += kColour[kind];
     const Part& part = trace_.parts[track.part];
     line_ += "\",\"args\":{\"kind\":\"";
     line_ += kind_code(kind);

@@ -167,7 +167,7 @@ class PerfettoWriter : PerfettoPackets {
     // The kind is part of the key because the unit depends on it.
     const uint64_t kind = static_cast<uint64_t>(cells.kind[cell]) << 24;
     if (names_.has_own_name(cell)) {
-      const Part& part = trace_.parts[static_cast<size_t>(cells.part[cell])];
+      const Part& part = trace_.parts[cells.part[cell]];
       return uint64_t{1} << 63 | uint64_t{part.slices.name_id[cells.slice[cell]]} << 28 | kind | duration;
     }
     const auto micro_batch = static_cast<uint64_t>(int64_t{cells.micro_batch[cell]} + 1);
@@ -180,7 +180,7 @@ class PerfettoWriter : PerfettoPackets {
   // slices together.
   uint64_t correlation_id(size_t cell) const {
     const Cells& cells = trace_.cells;
-    const Part& part = trace_.parts[static_cast<size_t>(cells.part[cell])];
+    const Part& part = trace_.parts[cells.part[cell]];
     const auto dp_count = static_cast<uint64_t>(std::max(layout_.extent.dp_count, 1));
     const uint64_t replica =
         static_cast<uint64_t>(cells.step[cell]) * dp_count + static_cast<uint64_t>(std::max(part.dp, 0));

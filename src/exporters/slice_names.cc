@@ -2,13 +2,14 @@
 
 #include <charconv>
 
+#include "base/by_enum.h"
 #include "base/text.h"
 
 namespace stageline {
 namespace {
 
-constexpr uint64_t kUnitNs[] = {1'000, 1'000'000, 1'000'000'000};
-constexpr const char* kUnitText[] = {" us)", " ms)", " s)"};
+constexpr ByEnum<NameUnit, uint64_t, 3> kUnitNs = {{1'000, 1'000'000, 1'000'000'000}};
+constexpr ByEnum<NameUnit, const char*, 3> kUnitText = {{" us)", " ms)", " s)"}};
 
 NameUnit unit_for(uint64_t dur_ns) {
   return dur_ns < 1'000'000 ? NameUnit::kMicro : dur_ns < 1'000'000'000 ? NameUnit::kMilli : NameUnit::kSecond;
@@ -25,7 +26,7 @@ struct Shown {
 
 Shown shown(uint64_t dur_ns, NameUnit unit) {
   const auto in = [&](NameUnit u) {
-    const uint64_t step = kUnitNs[static_cast<size_t>(u)] / 100;
+    const uint64_t step = kUnitNs[u] / 100;
     return dur_ns / step + (dur_ns % step >= step / 2 ? 1 : 0);
   };
   uint64_t hundredths = in(unit);
@@ -49,17 +50,16 @@ void append_shown(std::string& out, Shown s) {
   out += '.';
   out += static_cast<char>('0' + rest / 10);
   out += static_cast<char>('0' + rest % 10);
-  out += kUnitText[static_cast<size_t>(s.unit)];
+  out += kUnitText[s.unit];
 }
 
 }  // namespace
 
 SliceNames::SliceNames(const Trace& trace, bool with_chunk) : trace_(trace), with_chunk_(with_chunk) {
   // Only the unit of the median is needed, so counting the durations for each unit is enough.
-  std::array<std::array<size_t, 3>, kCellKindCount> count{};
+  ByEnum<CellKind, ByEnum<NameUnit, size_t, 3>, kCellKindCount> count{};
   const Cells& cells = trace.cells;
-  for (size_t i = 0; i < cells.size(); ++i)
-    ++count[static_cast<size_t>(cells.kind[i])][static_cast<size_t>(unit_for(shown_dur_ns(cells, i)))];
+  for (size_t i = 0; i < cells.size(); ++i) ++count[cells.kind[i]][unit_for(shown_dur_ns(cells, i))];
   for (size_t k = 0; k < count.size(); ++k) {
     const size_t half = (count[k][0] + count[k][1] + count[k][2]) / 2;
     unit_[k] = count[k][0] > half                 ? NameUnit::kMicro
@@ -92,11 +92,11 @@ void SliceNames::append_stem(std::string& out, size_t cell) const {
 }
 
 void SliceNames::append_duration(std::string& out, size_t cell) const {
-  append_shown(out, shown(shown_dur_ns(trace_.cells, cell), unit_[static_cast<size_t>(trace_.cells.kind[cell])]));
+  append_shown(out, shown(shown_dur_ns(trace_.cells, cell), unit_[trace_.cells.kind[cell]]));
 }
 
 uint64_t SliceNames::duration_code(size_t cell) const {
-  const Shown s = shown(shown_dur_ns(trace_.cells, cell), unit_[static_cast<size_t>(trace_.cells.kind[cell])]);
+  const Shown s = shown(shown_dur_ns(trace_.cells, cell), unit_[trace_.cells.kind[cell]]);
   return s.hundredths * 3 + static_cast<uint64_t>(s.unit);
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/by_enum.h"
 #include "model/trace.h"
 
 namespace stageline {
@@ -41,7 +42,7 @@ class SliceNames {
  private:
   const Trace& trace_;
   bool with_chunk_;
-  std::array<NameUnit, kCellKindCount> unit_;
+  ByEnum<CellKind, NameUnit, kCellKindCount> unit_;
 };
 
 // Returns "step 3 (2.21 s)".

@@ -37,8 +37,7 @@ class TorchTimes {
         break;
       }
     for (const uint32_t i : order)
-      if (const int32_t up = events.events[i].parent; up >= 0)
-        children_us_[static_cast<size_t>(up)] += dur_us(events.events[i]);
+      if (const int32_t up = events.events[i].parent; up >= 0) children_us_[up] += dur_us(events.events[i]);
   }
   double self_us(const FunctionEvent& event, size_t i) const {
     return event.is_async || event.on_device ? 0.0 : dur_us(event) - children_us_[i];

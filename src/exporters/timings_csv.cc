@@ -38,7 +38,7 @@ Status write_timings_csv(const Trace& trace, const std::vector<int64_t>& clock_o
   std::map<std::pair<int32_t, int32_t>, std::map<CellKind, int32_t>> sequence;
   for (size_t i = 0; i < cells.size(); ++i) {
     const Cell cell = cells.at(i);
-    const Part& part = trace.parts[static_cast<size_t>(cell.part)];
+    const Part& part = trace.parts[cell.part];
     const auto machine = static_cast<size_t>(part.machine);
     const int64_t offset = machine < clock_offset_ns.size() ? clock_offset_ns[machine] : 0;
     const int32_t seq = sequence[{cell.part, cell.step}][cell.kind]++;

@@ -70,7 +70,7 @@ Status write_worker_logs(const Trace& trace, const std::string& folder) {
   std::vector<std::vector<size_t>> of_part(trace.parts.size());
   for (size_t i = 0; i < cells.size(); ++i)
     if (cells.kind[i] != CellKind::kCollective)  // Paddle logs no collectives
-      of_part[static_cast<size_t>(cells.part[i])].push_back(i);
+      of_part[cells.part[i]].push_back(i);
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const Part& part = trace.parts[p];
     const fs::path place = part.machine_name.empty() ? fs::path(folder) : fs::path(folder) / part.machine_name;

@@ -237,7 +237,7 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   int64_t first = INT64_MAX, last = INT64_MIN;
   int32_t first_step = INT32_MAX, last_step = INT32_MIN;
   for (size_t i = 0; i < cells.size(); ++i) {
-    const Part& part = drawn.trace().parts[static_cast<size_t>(cells.part[i])];
+    const Part& part = drawn.trace().parts[cells.part[i]];
     const int64_t start_ns = cells.start_ns[i], end_ns = cells.end_ns[i];
     RankSums& rank = ranks[part.rank];
     ++rank.cells;

@@ -1,6 +1,6 @@
 #include "model/kind.h"
 
-#include <array>
+#include "base/by_enum.h"
 
 namespace stageline {
 namespace {
@@ -10,7 +10,7 @@ struct KindFacts {
   KindGroup group;
 };
 
-constexpr std::array<KindFacts, kCellKindCount> kFacts = {{
+constexpr ByEnum<CellKind, KindFacts, kCellKindCount> kFacts = {{{
     {"F", "forward", KindGroup::kForward},
     {"B", "backward", KindGroup::kBackward},
     {"I", "input grad", KindGroup::kBackward},
@@ -23,9 +23,9 @@ constexpr std::array<KindFacts, kCellKindCount> kFacts = {{
     {"C", "collective", KindGroup::kCollective},
     {"O", "optimizer", KindGroup::kOptimizer},
     {"other", "other", KindGroup::kOther},
-}};
+}}};
 
-const KindFacts& facts(CellKind kind) { return kFacts[static_cast<size_t>(kind)]; }
+const KindFacts& facts(CellKind kind) { return kFacts[kind]; }
 
 }  // namespace
 

@@ -165,7 +165,7 @@ void count_duplicates(const Trace& trace, std::string_view format, Diagnostics& 
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
   for (size_t k = 1; k < order.size(); ++k) {
     if (key(order[k]) != key(order[k - 1])) continue;
-    const Part& part = trace.parts[static_cast<size_t>(cells.part[order[k]])];
+    const Part& part = trace.parts[cells.part[order[k]]];
     diagnostics.add(
         std::string(format) + ".duplicate_cells", Severity::kWarning,
         "one rank does the same work of one step twice; both are kept. Are two ranks marked with one number?",

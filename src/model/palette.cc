@@ -66,7 +66,7 @@ Rgb mix(Rgb a, Rgb b, double share_of_b) {
 }
 
 Rgb chunk_fill(const Theme& theme, KindGroup group, int32_t chunk, int32_t chunk_count) {
-  const Rgb base = theme.group[static_cast<size_t>(group)];
+  const Rgb base = theme.group[group];
   if (chunk <= 0 || chunk_count < 2) return base;
   const double white = chunk_count == 2 ? 0.42 : 0.22 + 0.38 * std::min(1.0, (chunk - 1.0) / (chunk_count - 2.0));
   return mix(base, rgb(0xffffff), white);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/by_enum.h"
 #include "model/kind.h"
 
 namespace stageline {
@@ -14,9 +15,9 @@ struct Rgb {
 
 struct Theme {
   Rgb background, ink, muted, line, soft, idle, idle_hatch, accent;
-  Rgb group[7];       // indexed by KindGroup
-  Rgb group_text[7];  // text on a cell of that group, contrast at least 4.5:1
-  Rgb kernel[4];      // device work of profiler traces: computing, communication, memory, other
+  ByEnum<KindGroup, Rgb, 7> group;       // indexed by KindGroup
+  ByEnum<KindGroup, Rgb, 7> group_text;  // text on a cell of that group, contrast at least 4.5:1
+  Rgb kernel[4];                         // device work of profiler traces: computing, communication, memory, other
 };
 
 const Theme& light_theme();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/by_enum.h"
 #include "base/text.h"
 
 namespace stageline {
@@ -17,10 +18,10 @@ int32_t RankGrid::coordinate(int32_t rank, GridDim dim) const {
 }
 
 int32_t RankGrid::rank_at(int32_t tp, int32_t cp, int32_t dp, int32_t pp) const {
-  const std::array<int32_t, kGridDims> at = {tp, cp, dp, pp};
+  const ByEnum<GridDim, int32_t, kGridDims> at = {{tp, cp, dp, pp}};
   int32_t rank = 0, stride = 1;
   for (const GridDim d : order) {
-    rank += at[static_cast<size_t>(d)] * stride;
+    rank += at[d] * stride;
     stride *= of(d);
   }
   return rank;

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/by_enum.h"
+
 namespace stageline {
 
 enum class GridDim : uint8_t { kTp, kCp, kDp, kPp };
@@ -17,10 +19,10 @@ inline constexpr size_t kGridDims = 4;
 
 struct RankGrid {
   // Indexed by GridDim, each at least 1; the product fits an int32_t.
-  std::array<int32_t, kGridDims> size = {1, 1, 1, 1};
+  ByEnum<GridDim, int32_t, kGridDims> size = {{1, 1, 1, 1}};
   std::array<GridDim, kGridDims> order = {GridDim::kTp, GridDim::kCp, GridDim::kDp, GridDim::kPp};  // fastest first
 
-  int32_t of(GridDim dim) const { return size[static_cast<size_t>(dim)]; }
+  int32_t of(GridDim dim) const { return size[dim]; }
   int32_t world() const;
   // `rank` is 0 … world() − 1.
   int32_t coordinate(int32_t rank, GridDim dim) const;

@@ -24,8 +24,8 @@ int32_t micro_batches_per_step(const Trace& trace) {
       if (label < 0) continue;
       if (seen.empty()) {
         labels.push_back(label);
-      } else if (seen[static_cast<size_t>(label)] != begin) {
-        seen[static_cast<size_t>(label)] = begin;
+      } else if (seen[label] != begin) {
+        seen[label] = begin;
         ++different;
       }
     }

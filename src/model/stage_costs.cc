@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/overlapped_pairs.h"
@@ -57,12 +58,12 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
       loss_ns[pairs[loss_of[i]] != kNoPair ? pairs[loss_of[i]] : loss_of[i]] += cells.dur_ns(i);
   std::map<int32_t, std::vector<RankRange>> ranges_of;  // stage → the ranges of its ranks, in the order of cells
   for (const RankRange& range : rank_ranges(cells))
-    if (range.step != kUnknown) ranges_of[trace.parts[static_cast<size_t>(range.part)].stage].push_back(range);
+    if (range.step != kUnknown) ranges_of[trace.parts[range.part].stage].push_back(range);
   std::vector<std::pair<int32_t, const std::vector<RankRange>*>> stages;
   for (const auto& [stage, ranges] : ranges_of) stages.emplace_back(stage, &ranges);
   std::vector<std::vector<StageCost>> of_stage(stages.size());
   parallel_for(stages.size(), [&](size_t s) {
-    std::array<std::vector<int64_t>, kComputeKinds> durations;
+    ByEnum<CellKind, std::vector<int64_t>, kComputeKinds> durations;
     for (const RankRange& range : *stages[s].second)
       for (size_t i = range.begin; i < range.end; ++i) {
         if (loss_of[i] != kNoPair || !is_compute(cells.kind[i]) || (counts && !counts(i))) continue;
@@ -74,7 +75,7 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
         int64_t ns = cells.dur_ns(i);
         if (const auto loss = loss_ns.find(static_cast<uint32_t>(i)); loss != loss_ns.end())
           ns = sum_or_limit(ns, loss->second);
-        durations[static_cast<size_t>(kind)].push_back(ns);
+        durations[kind].push_back(ns);
       }
     for (size_t kind = 0; kind < kComputeKinds; ++kind) {
       std::vector<int64_t>& values = durations[kind];

@@ -31,7 +31,7 @@ std::vector<PipelinePhases> pipeline_phases(const Trace& trace, const std::vecto
   for (RankPhases own : ranks) {
     for (int64_t* at : {&own.start_ns, &own.steady_ns, &own.cool_down_ns, &own.end_ns})
       *at = trace.common_ns(own.part, *at);
-    const int32_t dp = trace.parts[static_cast<size_t>(own.part)].dp;
+    const int32_t dp = trace.parts[own.part].dp;
     const auto [it, fresh] = by_place.try_emplace(
         {own.step, dp}, PipelinePhases{own.step, dp, own.start_ns, own.steady_ns, own.cool_down_ns, own.end_ns});
     PipelinePhases& all = it->second;

@@ -144,7 +144,7 @@ SliceCounts count_slices(const Trace& trace) {
         sum.end_ns = std::max(sum.end_ns, s.end_ns(i));
         if (!s.kernel_class.empty() && s.class_of(i) == KernelClass::kCommunication)
           ++(is_message(s.name_id[i]) ? sum.message_kernels : sum.collective_kernels);
-        if (!s.category_id.empty()) ++sum.by_category[static_cast<size_t>(trace.categories[s.category_id[i]].kind)];
+        if (!s.category_id.empty()) ++sum.by_category[trace.categories[s.category_id[i]].kind];
       }
       sum.slices += here;
       sum.device_streams += here > 0 && lane.kind == LaneKind::kDeviceStream;

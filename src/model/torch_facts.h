@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "model/trace.h"
 
 namespace stageline {
@@ -34,7 +35,7 @@ inline constexpr size_t kCategoryCount = static_cast<size_t>(Category::kSpan) + 
 // Counts of the slices that the trace's filters (--ranks, --steps, --range) leave.
 struct SliceCounts {
   int64_t slices = 0, events = 0, marks = 0, memory = 0, counter_values = 0, links = 0;
-  std::array<int64_t, kCategoryCount> by_category{};
+  ByEnum<Category, int64_t, kCategoryCount> by_category{};
   int64_t start_ns = 0, end_ns = 0;  // first start and last end of these slices; 0 and 0 when there are none
   int64_t device_streams = 0;
   int64_t message_kernels = 0, collective_kernels = 0;  // kernels that communicate: sends and receives, and the others

@@ -125,7 +125,7 @@ std::string evidence_list(const std::vector<ClockEvidence>& evidence) {
 
 std::string_view Trace::slice_name(const Cell& cell) const {
   if (cell.slice == kNoSlice) return {};
-  const Part& part = parts[static_cast<size_t>(cell.part)];
+  const Part& part = parts[cell.part];
   return names.text(part.slices.name_id[cell.slice]);
 }
 
@@ -194,10 +194,10 @@ void filter_trace(Trace& trace, const std::vector<int32_t>& ranks, int64_t first
   trace.parts = std::move(kept);
   Cells& cells = trace.cells;
   cells.filter([&](size_t i) {
-    return new_part[static_cast<size_t>(cells.part[i])] >= 0 &&
+    return new_part[cells.part[i]] >= 0 &&
            (in_steps(cells.step[i]) || (cells.step[i] == kUnknown && first_step == INT64_MIN));
   });
-  for (int32_t& part : cells.part) part = new_part[static_cast<size_t>(part)];
+  for (int32_t& part : cells.part) part = new_part[part];
   trace.links.clear();
 }
 

@@ -284,7 +284,7 @@ struct Trace {
 
   // Returns a stamp of a part as common time, which all parts share; unmapped clocks are taken as they are.
   int64_t common_ns(int32_t part, int64_t stamp_ns) const {
-    return alignment == AlignState::kMapped ? parts[static_cast<size_t>(part)].clock_map.common_ns(stamp_ns) : stamp_ns;
+    return alignment == AlignState::kMapped ? parts[part].clock_map.common_ns(stamp_ns) : stamp_ns;
   }
   // True where times of different ranks can be compared.
   bool comparable() const { return clock != ClockState::kPerRank || alignment != AlignState::kRaw; }

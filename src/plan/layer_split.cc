@@ -63,8 +63,7 @@ std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts&
   for (const int32_t owner : stages.owner) ranks = std::max(ranks, owner + 1);
   std::vector<double> load(static_cast<size_t>(ranks), 0);  // for each rank
   for (size_t s = 0; s < count; ++s)
-    load[static_cast<size_t>(stages.owner[s])] +=
-        direction_sum(costs.constant_ns[s]) + direction_sum(costs.per_layer_ns[s]);
+    load[stages.owner[s]] += direction_sum(costs.constant_ns[s]) + direction_sum(costs.per_layer_ns[s]);
   // The cost of a rank grows by the same amount with every layer it gets, so at every turn it is right to give the
   // layer to the rank whose load is then least. A load may have grown since its entry was made; such an entry is put
   // back.
@@ -81,8 +80,8 @@ std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts&
   // chunks, instead of gathering in one that is cheaper by chance.
   std::vector<double> price(static_cast<size_t>(ranks), 0), chunks(static_cast<size_t>(ranks), 0);
   for (size_t s = 0; s < count; ++s) {
-    price[static_cast<size_t>(stages.owner[s])] += direction_sum(costs.per_layer_ns[s]);
-    ++chunks[static_cast<size_t>(stages.owner[s])];
+    price[stages.owner[s]] += direction_sum(costs.per_layer_ns[s]);
+    ++chunks[stages.owner[s]];
   }
   const auto entry = [&](size_t s) {
     const auto rank = static_cast<size_t>(stages.owner[s]);
@@ -98,7 +97,7 @@ std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts&
       continue;
     }
     ++split[top.stage];
-    load[static_cast<size_t>(stages.owner[top.stage])] += direction_sum(costs.per_layer_ns[top.stage]);
+    load[stages.owner[top.stage]] += direction_sum(costs.per_layer_ns[top.stage]);
     --left;
     next.push(entry(top.stage));
   }
@@ -167,7 +166,7 @@ Result<std::vector<int32_t>> parse_layers(std::string_view text, int32_t ranks, 
     if (given[0] < stages) return bad("fewer layers than the " + std::to_string(stages) + " parts of the pipeline");
     // Layers are divided as frameworks do it: equally, with one more on the first stages.
     std::vector<int32_t> equal(static_cast<size_t>(stages), given[0] / stages);
-    for (int32_t s = 0; s < given[0] % stages; ++s) ++equal[static_cast<size_t>(s)];
+    for (int32_t s = 0; s < given[0] % stages; ++s) ++equal[s];
     return equal;
   }
   if (count == stages) return given;
@@ -179,10 +178,9 @@ Result<std::vector<int32_t>> parse_layers(std::string_view text, int32_t ranks, 
   std::vector<int32_t> of_chunks(static_cast<size_t>(stages));
   for (int32_t r = 0; r < ranks; ++r)
     for (int32_t c = 0; c < per_rank; ++c) {
-      const int32_t n =
-          given[static_cast<size_t>(r)] / per_rank + (c < given[static_cast<size_t>(r)] % per_rank ? 1 : 0);
+      const int32_t n = given[r] / per_rank + (c < given[r] % per_rank ? 1 : 0);
       if (n < 1) return bad("stage " + std::to_string(r) + " has fewer layers than chunks");
-      of_chunks[static_cast<size_t>(virtual_stage(shape, r, c))] = n;
+      of_chunks[virtual_stage(shape, r, c)] = n;
     }
   return of_chunks;
 }

@@ -61,7 +61,7 @@ void nest(const std::vector<Edge>& edges, RowOf row_of, std::vector<int32_t>& pa
   for (const Edge& edge : edges) {
     if (edge.opens) {
       const int32_t row = row_of(edge.index);
-      int32_t& up = parent[static_cast<size_t>(row)];
+      int32_t& up = parent[row];
       if (up == CallGraph::kAbsent) {
         up = stack.empty() ? CallGraph::kTop : stack.back();
         preorder.push_back(row);
@@ -110,7 +110,7 @@ std::vector<ThreadRows> rows_by_thread(const TorchRank& rank, std::string_view m
 }
 
 StackDevice stack_device(const TorchRank& rank, ThreadRows& thread) {
-  const auto stream = [&](int32_t row) { return rank.rows[static_cast<size_t>(row)].stream; };
+  const auto stream = [&](int32_t row) { return rank.rows[row].stream; };
   bool above = false, below = true;
   for (const int32_t row : thread.rows) {
     above |= stream(row) > 0;
@@ -128,7 +128,7 @@ void nest_call_stack(const TorchRank& rank, const std::vector<int32_t>& rows, st
   std::vector<Edge> edges;
   edges.reserve(2 * rows.size());
   for (const int32_t i : rows) {
-    const TorchRow& row = rank.rows[static_cast<size_t>(i)];
+    const TorchRow& row = rank.rows[i];
     const int64_t dur = std::max<int64_t>(row.dur_ns, 0);
     edges.push_back({row.start_ns, dur, row.index, true});
     edges.push_back({row.start_ns + dur, dur, row.index, false});
@@ -150,14 +150,14 @@ CallGraph hta_call_stack(const TorchRank& rank) {
   graph.depth.assign(rank.rows.size(), CallGraph::kNoDepth);
   for (ThreadRows& thread : rows_by_thread(rank)) {
     if (stack_device(rank, thread) == StackDevice::kDevice) {
-      for (const int32_t row : thread.rows) graph.depth[static_cast<size_t>(row)] = -1;
+      for (const int32_t row : thread.rows) graph.depth[row] = -1;
     } else {
       nest_call_stack(rank, thread.rows, graph.parent, graph.preorder);
     }
   }
   for (const int32_t row : graph.preorder) {
-    const int32_t up = graph.parent[static_cast<size_t>(row)];
-    graph.depth[static_cast<size_t>(row)] = up < 0 ? 0 : graph.depth[static_cast<size_t>(up)] + 1;
+    const int32_t up = graph.parent[row];
+    graph.depth[row] = up < 0 ? 0 : graph.depth[up] + 1;
   }
   return graph;
 }
@@ -203,7 +203,7 @@ std::vector<uint8_t> flags_of_names(const TorchRun& run) {
 // row.
 void move_backward(const TorchRank& rank, const std::vector<uint8_t>& flags, Root& main, Root& backward,
                    CallChildren& children, std::vector<int32_t>& parent) {
-  const auto row_at = [&](int32_t row) -> const TorchRow& { return rank.rows[static_cast<size_t>(row)]; };
+  const auto row_at = [&](int32_t row) -> const TorchRow& { return rank.rows[row]; };
   for (const uint8_t wanted : {kBackwardMark, kStepName}) {
     std::vector<int32_t> marks;
     for (const auto& rows : main.rows)
@@ -214,7 +214,7 @@ void move_backward(const TorchRank& rank, const std::vector<uint8_t>& flags, Roo
       std::erase_if(backward.top, [&](int32_t row) {
         const TorchRow& inner = row_at(row);
         if (inner.start_ns < around.start_ns || inner.end_ns() > around.end_ns()) return false;
-        parent[static_cast<size_t>(row)] = mark;
+        parent[row] = mark;
         children.add(mark, row);
         return true;
       });
@@ -226,10 +226,10 @@ void move_backward(const TorchRank& rank, const std::vector<uint8_t>& flags, Roo
 }  // namespace
 
 void CallChildren::add(int32_t parent, int32_t child) {
-  int32_t& tail = last[static_cast<size_t>(parent)];
-  (tail < 0 ? first[static_cast<size_t>(parent)] : next[static_cast<size_t>(tail)]) = child;
+  int32_t& tail = last[parent];
+  (tail < 0 ? first[parent] : next[tail]) = child;
   tail = child;
-  next[static_cast<size_t>(child)] = -1;
+  next[child] = -1;
 }
 
 void finish_call_graph(const TorchRank& rank, const CallChildren& children, const std::vector<int32_t>& tops,
@@ -247,15 +247,15 @@ void finish_call_graph(const TorchRank& rank, const CallChildren& children, cons
     for (int32_t at = top; at >= 0;) {
       const auto i = static_cast<size_t>(at);
       const int32_t up = at == top ? -1 : graph.parent[i];
-      graph.depth[i] = up < 0 ? 0 : graph.depth[static_cast<size_t>(up)] + 1;
+      graph.depth[i] = up < 0 ? 0 : graph.depth[up] + 1;
       graph.position[i] = static_cast<int32_t>(graph.preorder.size());
       graph.preorder.push_back(at);
       if (children.first[i] >= 0) {
         at = children.first[i];
         continue;
       }
-      while (at != top && children.next[static_cast<size_t>(at)] < 0) at = graph.parent[static_cast<size_t>(at)];
-      at = at == top ? -1 : children.next[static_cast<size_t>(at)];
+      while (at != top && children.next[at] < 0) at = graph.parent[at];
+      at = at == top ? -1 : children.next[at];
     }
   }
   for (size_t k = graph.preorder.size(); k-- > 0;) {
@@ -297,7 +297,7 @@ Result<CallGraph> hta_call_graph(const TorchRun& run, const TorchRank& rank) {
   const std::vector<uint8_t> flags = flags_of_names(run);
   std::vector<ThreadRows> threads = rows_by_thread(rank);
   std::vector<int32_t> thread_of(n, -1);  // of rows whose threads count
-  const auto row_at = [&](int32_t row) -> const TorchRow& { return rank.rows[static_cast<size_t>(row)]; };
+  const auto row_at = [&](int32_t row) -> const TorchRow& { return rank.rows[row]; };
 
   std::vector<size_t> root_of(threads.size());
   for (size_t t = 0; t < threads.size(); ++t) {
@@ -316,7 +316,7 @@ Result<CallGraph> hta_call_graph(const TorchRun& run, const TorchRank& rank) {
     for (const bool opens : {true, false})
       for (const int32_t i : thread.rows) {
         const TorchRow& row = row_at(i);
-        thread_of[static_cast<size_t>(i)] = static_cast<int32_t>(t);
+        thread_of[i] = static_cast<int32_t>(t);
         if (row.stream == -1) edges.push_back({opens ? row.start_ns : row.end_ns(), row.dur_ns, row.index, opens});
       }
     edges = by_time(edges);
@@ -338,10 +338,10 @@ Result<CallGraph> hta_call_graph(const TorchRun& run, const TorchRank& rank) {
       root->kind = Root::Kind::kBackward;
     }
     for (const int32_t i : placed) {
-      graph.edge[static_cast<size_t>(i)] = CallEdge::kCall;
-      const int32_t up = graph.parent[static_cast<size_t>(i)];
+      graph.edge[i] = CallEdge::kCall;
+      const int32_t up = graph.parent[i];
       if (up < 0) {
-        graph.thread_root[static_cast<size_t>(i)] = id;
+        graph.thread_root[i] = id;
         root->top.push_back(i);
       } else {
         children.add(up, i);
@@ -351,7 +351,7 @@ Result<CallGraph> hta_call_graph(const TorchRun& run, const TorchRank& rank) {
   }
   for (size_t i = 0; i < n; ++i) {  // puts device rows under their launch
     const TorchRow& row = rank.rows[i];
-    if (row.stream <= 0 || row.partner < 0 || thread_of[static_cast<size_t>(row.partner)] < 0) continue;
+    if (row.stream <= 0 || row.partner < 0 || thread_of[row.partner] < 0) continue;
     const auto node = static_cast<size_t>(rank.row_at(row.index));
     if (graph.parent[node] != CallGraph::kAbsent) continue;
     graph.parent[node] = row.partner;

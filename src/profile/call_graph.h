@@ -44,7 +44,7 @@ struct CallGraph {
   // parent; 0 for all other rows.
   std::vector<int64_t> thread_root;
 
-  bool has(int32_t row) const { return row >= 0 && parent[static_cast<size_t>(row)] != kAbsent; }
+  bool has(int32_t row) const { return row >= 0 && parent[row] != kAbsent; }
   // Returns the rows of the subtree of `row`, itself first; they are a contiguous range of preorder. O(1) after
   // finish().
   struct Range {

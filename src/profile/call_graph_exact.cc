@@ -43,8 +43,8 @@ class Builder {
   }
 
  private:
-  const TorchRow& row(int32_t i) const { return rank_.rows[static_cast<size_t>(i)]; }
-  int32_t& parent(int32_t i) { return graph_.parent[static_cast<size_t>(i)]; }
+  const TorchRow& row(int32_t i) const { return rank_.rows[i]; }
+  int32_t& parent(int32_t i) { return graph_.parent[i]; }
 
   // Returns the nearest of a slice and its enclosing slices that is among the rows.
   int32_t kept_at(uint32_t slice) const {
@@ -52,7 +52,7 @@ class Builder {
     return slice == kNoSliceIndex ? -1 : row_of_[slice];
   }
   int32_t top_of(int32_t i) const {
-    while (graph_.parent[static_cast<size_t>(i)] >= 0) i = graph_.parent[static_cast<size_t>(i)];
+    while (graph_.parent[i] >= 0) i = graph_.parent[i];
     return i;
   }
 
@@ -79,11 +79,11 @@ class Builder {
       const int32_t forward = kept_at(link.from), inner = kept_at(link.to);
       if (forward < 0 || inner < 0) continue;
       const int32_t backward = top_of(inner);
-      if (graph_.edge[static_cast<size_t>(backward)] != CallEdge::kCall || row(backward).lane == row(forward).lane ||
+      if (graph_.edge[backward] != CallEdge::kCall || row(backward).lane == row(forward).lane ||
           row(forward).start_ns >= row(backward).start_ns)
         continue;
       parent(backward) = forward;
-      graph_.edge[static_cast<size_t>(backward)] = CallEdge::kForward;
+      graph_.edge[backward] = CallEdge::kForward;
     }
   }
 
@@ -98,7 +98,7 @@ class Builder {
       const bool on_stream = rank_.part->lanes[work.lane].kind == LaneKind::kDeviceStream;
       const int32_t launch = on_stream && work.partner >= 0 && graph_.has(work.partner) ? work.partner : -1;
       int32_t at = launch;
-      while (at >= 0 && at != owner && graph_.edge[static_cast<size_t>(at)] == CallEdge::kCall) at = parent(at);
+      while (at >= 0 && at != owner && graph_.edge[at] == CallEdge::kCall) at = parent(at);
       if (launch >= 0 && (owner < 0 || at == owner)) {
         graph_.parent[i] = launch;
       } else if (owner >= 0) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/by_enum.h"
 #include "profile/python_stacks.h"
 #include "profile/torch_view.h"
 
@@ -120,8 +121,7 @@ class CallTreeBuilder {
 
   uint32_t child(uint32_t above, StringId frame, FrameKind kind) {
     const uint64_t key = static_cast<uint64_t>(above) << 32 | frame;
-    const auto [it, added] =
-        child_of_[static_cast<size_t>(kind)].try_emplace(key, static_cast<uint32_t>(out_.nodes.size()));
+    const auto [it, added] = child_of_[kind].try_emplace(key, static_cast<uint32_t>(out_.nodes.size()));
     if (added) {
       out_.nodes.push_back({above, frame, kind});
       out_.host_ns.push_back(0);
@@ -140,7 +140,7 @@ class CallTreeBuilder {
   std::vector<int64_t> self_ns_;
   std::vector<uint32_t> caller_, node_of_;
   std::vector<StringId> frame_of_name_;
-  std::unordered_map<uint64_t, uint32_t> child_of_[kFrameKindCount];
+  ByEnum<FrameKind, std::unordered_map<uint64_t, uint32_t>, kFrameKindCount> child_of_;
 };
 
 }  // namespace

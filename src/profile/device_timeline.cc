@@ -27,7 +27,7 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 // Returns when a launch let its work begin. Usually that is the call's start, and the few microseconds of the call are
 // part of the work's lag. If the call was held up by anything but the device, it is the call's end.
 int64_t launch_anchor(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item) {
-  const auto& launch = t.host[static_cast<size_t>(item.launch)];
+  const auto& launch = t.host[item.launch];
   if (launch.end_ns - launch.start_ns < kLongCallNs || launch.waits_for >= 0) return launch.start_ns;
   return std::min(launch.end_ns, item.start_ns);
 }
@@ -35,11 +35,10 @@ int64_t launch_anchor(const DeviceTimeline& t, const DeviceTimeline::DeviceItem&
 // Returns when the last of what the work follows was ready; INT64_MIN where nothing is known.
 int64_t ready_ns(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item) {
   int64_t ready = INT64_MIN;
-  if (item.before >= 0) ready = std::max(ready, t.device[static_cast<size_t>(item.before)].end_ns);
-  if (item.other >= 0) ready = std::max(ready, t.device[static_cast<size_t>(item.other)].end_ns);
+  if (item.before >= 0) ready = std::max(ready, t.device[item.before].end_ns);
+  if (item.other >= 0) ready = std::max(ready, t.device[item.other].end_ns);
   if (item.launch >= 0) ready = std::max(ready, launch_anchor(t, item));
-  if (item.held_by >= 0)
-    ready = std::max(ready, std::min(t.host[static_cast<size_t>(item.held_by)].end_ns, item.start_ns));
+  if (item.held_by >= 0) ready = std::max(ready, std::min(t.host[item.held_by].end_ns, item.start_ns));
   return ready;
 }
 
@@ -252,8 +251,7 @@ class TimelineBuilder {
       lane[j] = lane_of(item.slice);
       item.launch = launch_of(item.slice);
       // Links that go back in time are wrong, and would make the replay go in a circle.
-      if (item.launch >= 0 && out_.host[static_cast<size_t>(item.launch)].start_ns > item.start_ns)
-        item.launch = DeviceTimeline::kNone;
+      if (item.launch >= 0 && out_.host[item.launch].start_ns > item.start_ns) item.launch = DeviceTimeline::kNone;
       int32_t& last = last_of_lane[lane[j]];
       if (last >= 0 && end_of(last) <= item.start_ns) item.before = last;
       if (last < 0 || end_of(last) <= item.end_ns) last = static_cast<int32_t>(j);
@@ -261,20 +259,20 @@ class TimelineBuilder {
     for (size_t j = 0; j < out_.device.size(); ++j) {
       auto& item = out_.device[j];
       int64_t ready = item.before >= 0 ? end_of(item.before) : INT64_MIN;
-      if (item.launch >= 0) ready = std::max(ready, out_.host[static_cast<size_t>(item.launch)].start_ns);
+      if (item.launch >= 0) ready = std::max(ready, out_.host[item.launch].start_ns);
       auto it = std::upper_bound(by_end_.begin(), by_end_.end(), item.start_ns,
                                  [&](int64_t t, int32_t k) { return t < end_of(k); });
       for (int tries = 0; it != by_end_.begin() && tries < 4; ++tries) {
         const int32_t k = *--it;
         if (end_of(k) <= ready || item.start_ns - end_of(k) > kRightAfterNs) break;
-        if (lane[static_cast<size_t>(k)] == lane[j] || static_cast<size_t>(k) >= j) continue;
+        if (lane[k] == lane[j] || static_cast<size_t>(k) >= j) continue;
         item.other = k;
         break;
       }
     }
   }
 
-  int64_t end_of(int32_t device) const { return out_.device[static_cast<size_t>(device)].end_ns; }
+  int64_t end_of(int32_t device) const { return out_.device[device].end_ns; }
 
   void link_host() {
     int32_t latest = DeviceTimeline::kNone;  // of the items so far, the one that ends last
@@ -282,12 +280,12 @@ class TimelineBuilder {
       auto& item = out_.host[i];
       item.before = latest;
       if (latest >= 0) {
-        const auto& previous = out_.host[static_cast<size_t>(latest)];
+        const auto& previous = out_.host[latest];
         const bool instant = previous.start_ns == previous.end_ns && previous.end_ns == item.start_ns;
         item.from_start = previous.end_ns > item.start_ns || instant;
         if (item.from_start) item.before = static_cast<int32_t>(i) - 1;
       }
-      if (latest < 0 || item.end_ns >= out_.host[static_cast<size_t>(latest)].end_ns) latest = static_cast<int32_t>(i);
+      if (latest < 0 || item.end_ns >= out_.host[latest].end_ns) latest = static_cast<int32_t>(i);
       if (item.slice == kNoSliceIndex) continue;
       item.node = node_of(item.slice);
       const bool waits = is_waiting_call(name(item.slice)), copies = waits && is_copy_call(name(item.slice));
@@ -299,7 +297,7 @@ class TimelineBuilder {
       while (it != by_end_.begin()) {
         const int32_t k = *--it;
         if (end_of(k) <= item.start_ns || item.end_ns - end_of(k) > returns_after) break;
-        const auto& work = out_.device[static_cast<size_t>(k)];
+        const auto& work = out_.device[k];
         if (work.start_ns >= item.end_ns || work.launch > static_cast<int32_t>(i)) continue;
         // A copy call waits for its own copy or does not wait at all. Other calls do not wait for work that they launch
         // themselves.
@@ -322,13 +320,13 @@ class TimelineBuilder {
     if (end <= start) return;
     int64_t host_end = end;
     if (next >= 0) {
-      const int32_t launch = out_.device[static_cast<size_t>(next)].launch;
-      host_end = launch < 0 ? start : std::clamp(out_.host[static_cast<size_t>(launch)].end_ns, start, end);
+      const int32_t launch = out_.device[next].launch;
+      host_end = launch < 0 ? start : std::clamp(out_.host[launch].end_ns, start, end);
     }
     if (next >= 0 && end - host_end >= kBetweenNs) {
       const int32_t held = holds_host(host_end, end);
-      out_.device[static_cast<size_t>(next)].held_by = held;
-      if (held >= 0) host_end = std::min(end, out_.host[static_cast<size_t>(held)].end_ns);
+      out_.device[next].held_by = held;
+      if (held >= 0) host_end = std::min(end, out_.host[held].end_ns);
     }
     gaps_.push_back({start, host_end, end});
     out_.longest_gap_ns = std::max(out_.longest_gap_ns, end - start);
@@ -356,16 +354,16 @@ class TimelineBuilder {
   // True for work that is shorter than the call that launched it, and that was launched alone (not as part of a graph).
   bool is_short(size_t device) const {
     const auto& work = out_.device[device];
-    if (work.launch < 0 || works_of_[static_cast<size_t>(work.launch)] != 1) return false;
-    const auto& launch = out_.host[static_cast<size_t>(work.launch)];
+    if (work.launch < 0 || works_of_[work.launch] != 1) return false;
+    const auto& launch = out_.host[work.launch];
     return work.kernel == KernelClass::kComputation && work.end_ns - work.start_ns < launch.end_ns - launch.start_ns;
   }
-  uint32_t launch_node(size_t device) const { return out_.host[static_cast<size_t>(out_.device[device].launch)].node; }
+  uint32_t launch_node(size_t device) const { return out_.host[out_.device[device].launch].node; }
 
   void find_gaps() {
     works_of_.assign(out_.host.size(), 0);
     for (const auto& item : out_.device)
-      if (item.launch >= 0) ++works_of_[static_cast<size_t>(item.launch)];
+      if (item.launch >= 0) ++works_of_[item.launch];
     out_.short_pauses_ns.assign(out_.nodes.size(), 0);
     out_.short_kernel_count.assign(out_.nodes.size(), 0);
     out_.shortest_kernel_ns = INT64_MAX;
@@ -386,14 +384,13 @@ class TimelineBuilder {
     std::vector<int32_t> waits;
     for (size_t i = 0; i < out_.host.size(); ++i)
       if (out_.host[i].waits_for >= 0) waits.push_back(static_cast<int32_t>(i));
-    std::stable_sort(waits.begin(), waits.end(), [&](int32_t a, int32_t b) {
-      return out_.host[static_cast<size_t>(a)].end_ns < out_.host[static_cast<size_t>(b)].end_ns;
-    });
+    std::stable_sort(waits.begin(), waits.end(),
+                     [&](int32_t a, int32_t b) { return out_.host[a].end_ns < out_.host[b].end_ns; });
     size_t next = 0;
     for (Gap& gap : gaps_) {
-      while (next < waits.size() && out_.host[static_cast<size_t>(waits[next])].end_ns < gap.start) ++next;
+      while (next < waits.size() && out_.host[waits[next]].end_ns < gap.start) ++next;
       if (next == waits.size()) break;
-      const auto& item = out_.host[static_cast<size_t>(waits[next])];
+      const auto& item = out_.host[waits[next]];
       if (item.start_ns < gap.start && item.end_ns <= gap.host_end && is_waiting_call(name(item.slice)))
         gap.drain = waits[next];
     }
@@ -535,9 +532,9 @@ class TimelineBuilder {
           out_.idle_of_key[key] += idle;
           auto& longest = out_.longest_of_key[key];
           if (idle > longest.dur_ns) longest = {idle, std::max(a, gaps_[g].start)};
-          out_.idle_ns[static_cast<size_t>(owner)] += idle;
+          out_.idle_ns[owner] += idle;
           if (gaps_[g].drain < 0) continue;
-          const uint32_t wait = out_.host[static_cast<size_t>(gaps_[g].drain)].node;
+          const uint32_t wait = out_.host[gaps_[g].drain].node;
           drained[static_cast<uint64_t>(wait) << 32 | key] += idle;
         }
       });
@@ -568,7 +565,7 @@ class TimelineBuilder {
     int64_t gaps_of_host = 0, owned = 0;
     for (const Gap& g : gaps_) gaps_of_host += g.host_end - g.start;
     for (const int64_t idle : out_.idle_ns) owned += idle;
-    out_.idle_ns[static_cast<size_t>(IdleOwner::kUnseen)] += gaps_of_host - owned;
+    out_.idle_ns[IdleOwner::kUnseen] += gaps_of_host - owned;
   }
 
   void sum_busy() {
@@ -688,11 +685,8 @@ int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
         begins =
             std::max(begins, replayed + (recorded == last_ready ? lag : std::min(item.start_ns - recorded, least)));
       };
-      if (item.before >= 0)
-        after(t.device[static_cast<size_t>(item.before)].end_ns, work_end[static_cast<size_t>(item.before)],
-              kNextWorkNs);
-      if (item.other >= 0)
-        after(t.device[static_cast<size_t>(item.other)].end_ns, work_end[static_cast<size_t>(item.other)], kNextWorkNs);
+      if (item.before >= 0) after(t.device[item.before].end_ns, work_end[item.before], kNextWorkNs);
+      if (item.other >= 0) after(t.device[item.other].end_ns, work_end[item.other], kNextWorkNs);
       if (item.launch >= 0) {
         const auto l = static_cast<size_t>(item.launch);
         const int64_t begun = t.host[l].start_ns, anchor = launch_anchor(t, item);

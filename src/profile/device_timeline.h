@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "model/intervals.h"
 #include "model/trace.h"
 
@@ -113,7 +114,7 @@ struct DeviceTimeline {
 
   // The account; its parts add up to window_ns().
   int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, other_work_ns = 0;
-  std::array<int64_t, kIdleOwnerCount> idle_ns = {};
+  ByEnum<IdleOwner, int64_t, kIdleOwnerCount> idle_ns = {};
   int64_t between_ns = 0;      // short gaps before work that had been launched in time, and the latency of launches
   int64_t stream_wait_ns = 0;  // long gaps: nothing recorded tells what the stream waited for
 

@@ -43,7 +43,7 @@ class Matcher {
   }
 
  private:
-  const Part& part(int32_t p) const { return trace_.parts[static_cast<size_t>(p)]; }
+  const Part& part(int32_t p) const { return trace_.parts[p]; }
   int32_t rank(int32_t p) const { return part(p).rank; }
   std::string_view text(StringId id) const { return trace_.names.text(id); }
   // True when a rank's ring has lost its first calls. Counting starts at 0, or at 1 with some backends.
@@ -55,7 +55,7 @@ class Matcher {
   int64_t start_of(const Call& c) const { return part(c.part).slices.start_ns[c.call->slice]; }
 
   void match_group(int32_t g) {
-    const FlightGroup& group = trace_.flight_groups[static_cast<size_t>(g)];
+    const FlightGroup& group = trace_.flight_groups[g];
     FlightGroupSum sum;
     sum.group = g;
     std::vector<int32_t> members;       // indices of parts
@@ -482,12 +482,12 @@ std::string flight_call_text(const Trace& trace, const FlightCall& call) {
   if (call.sequence >= 0) text += " " + std::to_string(call.sequence);
   if (call.is_p2p && call.peer >= 0)
     text += std::string(call.is_send ? " to" : " from") + " rank " + std::to_string(call.peer);
-  return text + " of " + flight_group_text(trace.flight_groups[static_cast<size_t>(call.group)]);
+  return text + " of " + flight_group_text(trace.flight_groups[call.group]);
 }
 
 std::string flight_frame_text(const Trace& trace, int32_t part, uint32_t slice) {
   if (part < 0 || slice == kNoSliceIndex) return {};
-  const StackFact* fact = fact_of(trace.parts[static_cast<size_t>(part)].stacks, slice);
+  const StackFact* fact = fact_of(trace.parts[part].stacks, slice);
   if (!fact) return {};
   const std::vector<std::string_view> frames = split(trace.names.text(fact->stack), ';');
   for (const std::string_view frame : frames)

@@ -62,7 +62,7 @@ class Builder {
  private:
   Category category(size_t i) const { return kinds_[s_.category_id[i]]; }
   bool kept(size_t i) const { return kept_.empty() || kept_[i]; }
-  FunctionEvent& event(int32_t e) { return out_.events[static_cast<size_t>(e)]; }
+  FunctionEvent& event(int32_t e) { return out_.events[e]; }
 
   void choose_slices() {
     Result<TorchRun> run = make_torch_run(trace_, {.hta = false, .include_last_step = true});
@@ -217,7 +217,7 @@ class Builder {
     std::vector<FunctionEvent>& events = out_.events;
     std::vector<int32_t> children(events.size(), 0);
     for (const FunctionEvent& e : events)
-      if (e.parent >= 0) ++children[static_cast<size_t>(e.parent)];
+      if (e.parent >= 0) ++children[e.parent];
     std::vector<int32_t> place(events.size());   // where an event went; for a joined one, its wrapper's place
     std::vector<int32_t> source(events.size());  // for each place the event whose own work counts there, with as_torch
     std::vector<bool> lost(events.size(), false);
@@ -225,15 +225,15 @@ class Builder {
     for (size_t i = 0; i < events.size(); ++i) {
       FunctionEvent e = events[i];
       if (e.parent >= 0) {
-        e.parent = place[static_cast<size_t>(e.parent)];
+        e.parent = place[e.parent];
         FunctionEvent& up = event(e.parent);  // has been moved to its place already
-        int32_t& up_children = children[static_cast<size_t>(e.parent)];
+        int32_t& up_children = children[e.parent];
         if (up.name == e.name && up_children == 1) {
           up.self_device_ns = options_.as_torch ? e.self_device_ns : up.self_device_ns + e.self_device_ns;
           up_children = children[i];
           place[i] = e.parent;
-          if (options_.as_torch) lost[static_cast<size_t>(source[static_cast<size_t>(e.parent)])] = true;
-          source[static_cast<size_t>(e.parent)] = static_cast<int32_t>(i);
+          if (options_.as_torch) lost[source[e.parent]] = true;
+          source[e.parent] = static_cast<int32_t>(i);
           continue;
         }
       }
@@ -246,9 +246,9 @@ class Builder {
     events.resize(left);
     host_count_ = left;
     for (int32_t& e : out_.event_of_slice)
-      if (e >= 0) e = place[static_cast<size_t>(e)];
-    std::erase_if(owned_, [&](const Owned& o) { return lost[static_cast<size_t>(o.owner)]; });
-    for (Owned& o : owned_) o.owner = place[static_cast<size_t>(o.owner)];
+      if (e >= 0) e = place[e];
+    std::erase_if(owned_, [&](const Owned& o) { return lost[o.owner]; });
+    for (Owned& o : owned_) o.owner = place[o.owner];
   }
 
   void sum_up() {
@@ -372,7 +372,7 @@ class Builder {
       m.self_host = plus(m.self_host, m.host);
       m.self_device = plus(m.self_device, m.device);
       if (e.parent < 0) continue;
-      FunctionMemory& up = out_.memory[static_cast<size_t>(e.parent)];
+      FunctionMemory& up = out_.memory[e.parent];
       up.self_host = minus(up.self_host, m.host);
       up.self_device = minus(up.self_device, m.device);
     }

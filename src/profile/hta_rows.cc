@@ -63,7 +63,7 @@ class StepMap {
     for (const Step& step : steps) {
       const auto from = std::lower_bound(bounds_.begin(), bounds_.end(), step.start_ns) - bounds_.begin();
       const auto to = std::lower_bound(bounds_.begin(), bounds_.end(), step.end_ns) - bounds_.begin();
-      for (auto k = from; k < to; ++k) numbers_[static_cast<size_t>(k)] = step.number;
+      for (auto k = from; k < to; ++k) numbers_[k] = step.number;
     }
   }
   int32_t at(int64_t ns) const {
@@ -92,8 +92,8 @@ void set_iterations(const TorchRun& run, const Part& part, std::vector<TorchRow>
   }
   for (TorchRow& row : rows) {
     if (row.stream <= 0 || row.partner_index <= 0) continue;
-    if (row.partner_index < static_cast<int64_t>(row_of.size()) && row_of[static_cast<size_t>(row.partner_index)] >= 0)
-      row.iteration = rows[static_cast<size_t>(row_of[static_cast<size_t>(row.partner_index)])].iteration;
+    if (row.partner_index < static_cast<int64_t>(row_of.size()) && row_of[row.partner_index] >= 0)
+      row.iteration = rows[row_of[row.partner_index]].iteration;
   }
 }
 

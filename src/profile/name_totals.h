@@ -35,7 +35,7 @@ class NameTotals {
       place_[name] = static_cast<int32_t>(totals_.size());
       totals_.push_back({name, 0, {}});
     }
-    totals_[static_cast<size_t>(place_[name])].stats.add(ns);
+    totals_[place_[name]].stats.add(ns);
   }
   // Ordered by descending sum; equal sums by name.
   std::vector<DurationTotal> sorted(const StringPool& names) const;

@@ -2,23 +2,20 @@
 
 #include <algorithm>
 
+#include "base/by_enum.h"
+
 namespace stageline {
 
 std::string_view path_edge_name(PathEdgeKind kind, bool hta) {
-  static constexpr std::string_view kHta[] = {"critical_path_operator",
-                                              "critical_path_dependency",
-                                              "critical_path_kernel_launch_delay",
-                                              "critical_path_kernel_kernel_delay",
-                                              "critical_path_sync_dependency",
-                                              "critical_path_gap",
-                                              "critical_path_hand_over",
-                                              "critical_path_hand_over_inferred",
-                                              "critical_path_stream_wait_inferred",
-                                              "critical_path_stream_gap"};
-  static constexpr std::string_view kOurs[] = {
-      "operator",           "dependency",           "launch",    "kernel-kernel", "sync", "gap", "hand-over",
-      "inferred hand-over", "inferred stream wait", "stream gap"};
-  return hta ? kHta[static_cast<size_t>(kind)] : kOurs[static_cast<size_t>(kind)];
+  static constexpr ByEnum<PathEdgeKind, std::string_view, 10> kHta = {
+      {"critical_path_operator", "critical_path_dependency", "critical_path_kernel_launch_delay",
+       "critical_path_kernel_kernel_delay", "critical_path_sync_dependency", "critical_path_gap",
+       "critical_path_hand_over", "critical_path_hand_over_inferred", "critical_path_stream_wait_inferred",
+       "critical_path_stream_gap"}};
+  static constexpr ByEnum<PathEdgeKind, std::string_view, 10> kOurs = {
+      {"operator", "dependency", "launch", "kernel-kernel", "sync", "gap", "hand-over", "inferred hand-over",
+       "inferred stream wait", "stream gap"}};
+  return hta ? kHta[kind] : kOurs[kind];
 }
 
 std::vector<uint8_t> names_equal(const TorchRun& run, const std::vector<std::string_view>& wanted) {

@@ -192,7 +192,7 @@ class Selector {
                        [&](uint32_t a, uint32_t b) { return slices_.start_ns[a] < slices_.start_ns[b]; });
       const auto count = static_cast<int64_t>(slices.size());
       const int64_t place = *c.occurrence < 0 ? *c.occurrence + count : *c.occurrence;
-      if (place >= 0 && place < count) mask[slices[static_cast<size_t>(place)]] = 1;
+      if (place >= 0 && place < count) mask[slices[place]] = 1;
     }
     return mask;
   }

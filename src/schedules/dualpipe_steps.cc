@@ -2,12 +2,10 @@
 
 namespace stageline {
 
-void DualPipeRank::forward(int32_t chunk) {
-  push(order_, CellKind::kForward, forwards_[static_cast<size_t>(chunk)]++, chunk);
-}
+void DualPipeRank::forward(int32_t chunk) { push(order_, CellKind::kForward, forwards_[chunk]++, chunk); }
 
 void DualPipeRank::backward(int32_t chunk, bool split) {
-  const int32_t i = backwards_[static_cast<size_t>(chunk)]++;
+  const int32_t i = backwards_[chunk]++;
   push(order_, split ? CellKind::kInputGrad : CellKind::kBackward, i, chunk);
   if (split) owed_.push_back({CellKind::kWeightGrad, i, chunk});
 }
@@ -15,8 +13,8 @@ void DualPipeRank::backward(int32_t chunk, bool split) {
 void DualPipeRank::weight() { order_.emplace_back(owed_[paid_++]); }
 
 void DualPipeRank::overlapped(int32_t forward_chunk, int32_t backward_chunk) {
-  const Action f = {CellKind::kForward, forwards_[static_cast<size_t>(forward_chunk)]++, forward_chunk};
-  const Action b = {CellKind::kBackward, backwards_[static_cast<size_t>(backward_chunk)]++, backward_chunk};
+  const Action f = {CellKind::kForward, forwards_[forward_chunk]++, forward_chunk};
+  const Action b = {CellKind::kBackward, backwards_[backward_chunk]++, backward_chunk};
   order_.emplace_back(f, b);
 }
 
@@ -66,7 +64,7 @@ RankOrder DualPipeRank::dualpipe() {
 
 RankOrder DualPipeRank::mindspeed(bool detach) {
   warm_up_and_steady();
-  const auto left = [&](int32_t chunk) { return backwards_[static_cast<size_t>(chunk)] < micro_batches_; };
+  const auto left = [&](int32_t chunk) { return backwards_[chunk] < micro_batches_; };
   int32_t done = 0;
   for (int32_t chunk = 1; left(0) || left(1); chunk = 1 - chunk, ++done) {
     if (!left(chunk)) continue;

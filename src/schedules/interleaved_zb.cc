@@ -22,12 +22,10 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
     RankOrder order;
     order.reserve(table.size() * 3);
     const auto backward = [&](CellKind kind, int32_t k) {
-      const auto& [mb, chunk] = table[static_cast<size_t>(k)];
+      const auto& [mb, chunk] = table[k];
       push(order, kind, mb, sizes.chunks - 1 - chunk);
     };
-    const auto forward = [&](int32_t k) {
-      push(order, CellKind::kForward, table[static_cast<size_t>(k)].first, table[static_cast<size_t>(k)].second);
-    };
+    const auto forward = [&](int32_t k) { push(order, CellKind::kForward, table[k].first, table[k].second); };
     const int32_t warm = warm_of(sizes, r);
     int32_t weight = 0;
     for (int32_t k = 0; k < warm; ++k) forward(k);

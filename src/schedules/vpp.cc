@@ -40,11 +40,11 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
     RankOrder order;
     order.reserve(table.size() * 2);
     const auto forward = [&](int32_t k) {
-      const auto& [mb, chunk] = table[static_cast<size_t>(k)];
+      const auto& [mb, chunk] = table[k];
       push(order, CellKind::kForward, mb, chunk);
     };
     const auto backward = [&](int32_t k) {
-      const auto& [mb, chunk] = table[static_cast<size_t>(k)];
+      const auto& [mb, chunk] = table[k];
       push(order, CellKind::kBackward, mb, sizes.chunks - 1 - chunk);
     };
     const int32_t warm = warm_of<kExtra>(sizes, r);

@@ -85,7 +85,7 @@ class Planner {
     std::deque<Action> pending;  // the W that are due
   };
 
-  Rank& rank(int32_t r) { return ranks_[static_cast<size_t>(r)]; }
+  Rank& rank(int32_t r) { return ranks_[r]; }
   int32_t forwards(int32_t r, int32_t c) { return rank(r).forwards[c]; }
   int32_t inputs(int32_t r, int32_t c) { return rank(r).inputs[c]; }
   int32_t all_forwards(int32_t r, int32_t chunks) {
@@ -146,13 +146,13 @@ class Planner {
     const int32_t mb = forward ? own.forwards[c]++ : own.inputs[c]++;
     end_of(kind, c, r, mb) = own.now;
     own.last_chunk = c;
-    if (orders_) push((*orders_)[static_cast<size_t>(r)], kind, mb, c);
+    if (orders_) push((*orders_)[r], kind, mb, c);
     if (!forward) own.pending.push_back({CellKind::kWeightGrad, mb, c});
   }
 
   void put_weight(int32_t r) {
     Rank& own = rank(r);
-    if (orders_) (*orders_)[static_cast<size_t>(r)].emplace_back(own.pending.front());
+    if (orders_) (*orders_)[r].emplace_back(own.pending.front());
     own.pending.pop_front();
     own.now += cost_.weight;
   }
@@ -161,7 +161,7 @@ class Planner {
     Rank& own = rank(r);
     const int64_t ready = dependency_end(kind, c, r) + cost_.latency;
     while (!own.pending.empty() && ready >= own.now + cost_.weight) put_weight(r);
-    const int64_t worst = std::max(worst_bubble_, most_allowed_ - allowance_[static_cast<size_t>(r)]);
+    const int64_t worst = std::max(worst_bubble_, most_allowed_ - allowance_[r]);
     if (fill && !own.pending.empty() && ready - own.now > worst - own.bubble) put_weight(r);
     put(kind, c, r);
   }

@@ -55,7 +55,7 @@ class EmbeddedRows {
     const auto after = std::upper_bound(steps_.begin(), steps_.end(), cell,
                                         [](size_t value, const StepRange& range) { return value < range.end; });
     if (after == steps_.end() || cell < after->begin) return UINT32_MAX;
-    return static_cast<uint32_t>(first_[static_cast<size_t>(after - steps_.begin())] + cell - after->begin);
+    return static_cast<uint32_t>(first_[after - steps_.begin()] + cell - after->begin);
   }
 
  private:
@@ -73,7 +73,7 @@ std::vector<uint32_t> name_ids(const Trace& trace, CellPayload& payload) {
   for_embedded(payload, [&](size_t i) {
     const size_t at = row++;
     if (trace.cells.slice[i] == kNoSlice) return;
-    const Part& part = trace.parts[static_cast<size_t>(trace.cells.part[i])];
+    const Part& part = trace.parts[trace.cells.part[i]];
     const StringId id = part.slices.name_id[trace.cells.slice[i]];
     if (dense[id] == UINT32_MAX) {
       dense[id] = static_cast<uint32_t>(payload.names.size());
@@ -115,7 +115,7 @@ void append_theory(const Trace& trace, const Theory& theory, CellPayload& payloa
   for_embedded(payload, [&](size_t i) {
     const size_t at = row++;
     if (!theory.has(i)) return;
-    const int64_t zero = payload.part_zero_ns[static_cast<size_t>(trace.cells.part[i])];
+    const int64_t zero = payload.part_zero_ns[trace.cells.part[i]];
     start[at] = static_cast<double>(theory.start_ns[i] - zero);
     dur[at] = static_cast<double>(theory.end_ns[i] - theory.start_ns[i]);
   });
@@ -174,7 +174,7 @@ CellPayload make_cell_payload(const Trace& trace, std::vector<StepRange> steps, 
   dur.reserve(count);
   kind.reserve(count);
   for_embedded(payload, [&](size_t i) {
-    start.push_back(static_cast<double>(cells.start_ns[i] - payload.part_zero_ns[static_cast<size_t>(cells.part[i])]));
+    start.push_back(static_cast<double>(cells.start_ns[i] - payload.part_zero_ns[cells.part[i]]));
     dur.push_back(static_cast<double>(cells.dur_ns(i)));
     kind.push_back(static_cast<uint8_t>(cells.kind[i]));
   });

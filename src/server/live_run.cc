@@ -63,7 +63,7 @@ std::vector<int32_t> drawn_parts(const Trace& trace, int32_t from_step) {
   for (size_t i = 0; i < trace.cells.size(); ++i)
     if (trace.cells.step[i] >= from_step && is_compute(trace.cells.kind[i]))
       busy[trace.cells.part[i]] += trace.cells.dur_ns(i);
-  const auto stage_of = [&](int32_t part) { return trace.parts[static_cast<size_t>(part)].stage; };
+  const auto stage_of = [&](int32_t part) { return trace.parts[part].stage; };
   std::vector<int32_t> parts;
   if (busy.size() <= LiveRun::kMostDrawnRanks) {
     for (const auto& [part, ns] : busy) parts.push_back(part);
@@ -115,7 +115,7 @@ std::string pipeline_of(const Trace& trace, const std::vector<RunningStep>& step
   json.field("span_us", micros(end)).key("rows").begin_array();
   size_t written = 0;
   for (const int32_t part : parts) {
-    const Part& who = trace.parts[static_cast<size_t>(part)];
+    const Part& who = trace.parts[part];
     json.begin_object().field("rank", int64_t{who.rank}).field("stage", int64_t{who.stage});
     json.key("cells").begin_array();
     for (const size_t i : rows[part]) {

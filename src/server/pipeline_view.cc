@@ -51,7 +51,7 @@ void add_rank_sums(WireColumns& columns, const Trace& trace, const Waterfall& wa
   std::vector<int32_t> step, part;
   std::array<std::vector<double>, kPipelineParts> ns;
   for (auto& [key, sum] : sums) {
-    const auto span = span_ns.find({key.first, trace.parts[static_cast<size_t>(key.second)].dp});
+    const auto span = span_ns.find({key.first, trace.parts[key.second].dp});
     if (span == span_ns.end()) continue;
     sum[0] = std::max(0.0, span->second - std::accumulate(sum.begin() + 1, sum.end(), 0.0));
     step.push_back(key.first);
@@ -76,7 +76,7 @@ void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theo
       auto& sum = of_ranks[{b.step, b.part}];
       for (size_t k = 0; k < b.part_ns.size(); ++k) sum[k + 1] += static_cast<double>(b.part_ns[k]);
       if (b.end_ns <= b.start_ns || !payload.has_step(b.step)) continue;
-      start.push_back(static_cast<double>(b.start_ns - payload.part_zero_ns[static_cast<size_t>(b.part)]));
+      start.push_back(static_cast<double>(b.start_ns - payload.part_zero_ns[b.part]));
       dur.push_back(static_cast<double>(b.end_ns - b.start_ns));
       step.push_back(b.step);
       part.push_back(b.part);

@@ -344,7 +344,7 @@ void find_exact_quantiles(const Timeline& timeline, const std::vector<bool>& ask
 int64_t quantile(std::vector<int64_t>& values, double share) {
   const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), values.begin() + at, values.end());
-  return values[static_cast<size_t>(at)];
+  return values[at];
 }
 
 Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lanes, const TimeWindow& window,

@@ -237,7 +237,7 @@ Result<std::string> slice_answer(const Timeline& timeline, const Query& query) {
   const auto lanes = static_cast<int64_t>(timeline.lanes().size());
   const auto lane = integer_parameter(query, "lane", std::nullopt, 0, lanes - 1);
   if (!lane) return lane.error();
-  const ViewLane& at = timeline.lanes()[static_cast<size_t>(*lane)];
+  const ViewLane& at = timeline.lanes()[*lane];
   if (!at.has_slices()) return Error{ErrorCode::kUsage, "this lane is a counter and has no slices", {}, ""};
   const auto slice = integer_parameter(query, "slice", std::nullopt, 0, static_cast<int64_t>(at.count) - 1);
   if (!slice) return slice.error();

@@ -55,9 +55,8 @@ int64_t raised_min(const Timeline& timeline, const std::vector<SliceStretch>& st
     const SliceStretch& s = stretches[k];
     const ViewLane& lane = timeline.lanes()[s.lane];
     counts[k].fill(0);
-    for_long_slices(lane, lane.rows[s.row], s, min_ns, [&](size_t i) {
-      ++counts[k][static_cast<size_t>(std::bit_width(static_cast<uint64_t>(lane.dur(i))))];
-    });
+    for_long_slices(lane, lane.rows[s.row], s, min_ns,
+                    [&](size_t i) { ++counts[k][std::bit_width(static_cast<uint64_t>(lane.dur(i)))]; });
   });
   std::array<size_t, 65> sums{};
   for (const auto& one : counts)

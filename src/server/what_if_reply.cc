@@ -22,7 +22,7 @@ Result<Changes> changes_of(const Query& query, const std::vector<Changes>& fixes
     const Result<int64_t> fix =
         integer_parameter(query, "fix", std::nullopt, 0, static_cast<int64_t>(fixes.size()) - 1);
     if (!fix) return std::move(fix).error();
-    changes = fixes[static_cast<size_t>(*fix)];
+    changes = fixes[*fix];
   }
   Changes own;
   for (const auto& [name, value] : query.parameters) {

@@ -86,8 +86,7 @@ Table messages_of(const RunData& data) {
   for (const LinkTransfer& t : transfers.list) {
     const uint32_t told = t.to_cell != kNoSlice ? t.to_cell : t.from_cell;
     table.add_row({static_cast<int64_t>(table.row_count()), known_integer(t.step),
-                   int64_t{trace.parts[static_cast<size_t>(t.from_part)].rank},
-                   int64_t{trace.parts[static_cast<size_t>(t.to_part)].rank},
+                   int64_t{trace.parts[t.from_part].rank}, int64_t{trace.parts[t.to_part].rank},
                    std::string(t.forward ? "forward" : "backward"), std::string(t.forward ? "F" : "B"),
                    told == kNoSlice ? kNullInteger : known_integer(trace.cells.micro_batch[told]),
                    told == kNoSlice ? kNullInteger : known_integer(trace.cells.chunk[told]), id(t.from_cell),

@@ -21,7 +21,7 @@ class RowCursor : public Cursor {
     for (const Pushed& p : given) {
       const auto option = std::find(options_.begin(), options_.end(), p.column);
       if (option == options_.end()) continue;
-      Argument& argument = arguments[static_cast<size_t>(option - options_.begin())];
+      Argument& argument = arguments[option - options_.begin()];
       switch (sqlite3_value_type(p.value)) {
         case SQLITE_NULL: break;
         case SQLITE_INTEGER: argument = sqlite3_value_int64(p.value); break;
@@ -55,7 +55,7 @@ class RowCursor : public Cursor {
   void column(sqlite3_context* out, int column) const override {
     const auto option = std::find(options_.begin(), options_.end(), column);
     if (option == options_.end()) return rows_->show(out, row(), column);
-    const Argument& argument = arguments_[static_cast<size_t>(option - options_.begin())];
+    const Argument& argument = arguments_[option - options_.begin()];
     if (const auto* number = std::get_if<int64_t>(&argument)) return sqlite3_result_int64(out, *number);
     if (const auto* text = std::get_if<std::string>(&argument)) return show_copy(out, *text);
     sqlite3_result_null(out);
@@ -83,7 +83,7 @@ class TableRows : public Rows {
   }
   size_t size() const override { return table_.row_count(); }
   void show(sqlite3_context* out, size_t row, int column) const override {
-    const int c = columns_[static_cast<size_t>(column)];
+    const int c = columns_[column];
     if (c < 0) return sqlite3_result_error(out, "with these options the answer has no such column", -1);
     if (table_.is_null(row, static_cast<size_t>(c))) return sqlite3_result_null(out);
     switch (table_.column(static_cast<size_t>(c)).index()) {
@@ -93,7 +93,7 @@ class TableRows : public Rows {
     }
   }
   int64_t integer(size_t row, int column) const override {
-    const int c = columns_[static_cast<size_t>(column)];
+    const int c = columns_[column];
     return c < 0 || table_.column(static_cast<size_t>(c)).index() != 0 ? kNullInteger
                                                                        : table_.integer(row, static_cast<size_t>(c));
   }
@@ -140,7 +140,7 @@ void plan_rows(const std::vector<SqlColumn>& columns, Plan& plan) {
   Wanted* key = nullptr;
   for (Wanted& w : plan.wanted) {
     if (w.op != SQLITE_INDEX_CONSTRAINT_EQ || w.column < 0) continue;
-    const SqlColumn& column = columns[static_cast<size_t>(w.column)];
+    const SqlColumn& column = columns[w.column];
     if (column.is_option) {
       // The argument comes from a row of another table, so that table must be read first.
       if (!w.usable) plan.impossible = true;
@@ -148,7 +148,7 @@ void plan_rows(const std::vector<SqlColumn>& columns, Plan& plan) {
       continue;
     }
     // An id finds one row, while a rank or step finds many.
-    const bool better = !key || (columns[static_cast<size_t>(key->column)].name != "id" && column.name == "id");
+    const bool better = !key || (columns[key->column].name != "id" && column.name == "id");
     if (w.usable && column.type == SqlType::kInteger && better) key = &w;
   }
   plan.cost = 100'000;
@@ -156,8 +156,8 @@ void plan_rows(const std::vector<SqlColumn>& columns, Plan& plan) {
   if (!key) return;
   key->taken = true;
   plan.mode = 1 + static_cast<int>(std::count_if(plan.wanted.data(), key, [](const Wanted& w) { return w.taken; }));
-  plan.cost = columns[static_cast<size_t>(key->column)].name == "id" ? 10 : 1000;
-  plan.rows = columns[static_cast<size_t>(key->column)].name == "id" ? 1 : 1000;
+  plan.cost = columns[key->column].name == "id" ? 10 : 1000;
+  plan.rows = columns[key->column].name == "id" ? 1 : 1000;
 }
 
 void RowTable::plan(Plan& plan) const { plan_rows(columns_, plan); }

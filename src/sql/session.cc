@@ -364,8 +364,7 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
         outcome.truncated = true;
         return {};
       }
-      for (int c = 0; c < width; ++c)
-        values[static_cast<size_t>(c)] = value_of(prepared, c, blobs[static_cast<size_t>(c)]);
+      for (int c = 0; c < width; ++c) values[c] = value_of(prepared, c, blobs[c]);
       ++outcome.rows;
       if (!sink.row(values)) return {};
       if ((outcome.rows & 1023) == 0 && watch.stops()) return watch.error();

@@ -233,7 +233,7 @@ class SumsCursor : public Cursor {
         numbers_ = fields_of(layout_, text_of(p.value));
       else
         conditions.push_back(p);
-      if (p.column < layout_.count_column() && !is_key(layout_.specs[static_cast<size_t>(p.column)].field) &&
+      if (p.column < layout_.count_column() && !is_key(layout_.specs[p.column].field) &&
           sqlite3_value_type(p.value) != SQLITE_INTEGER)
         return Error{ErrorCode::kUnavailable, "only whole numbers are compared before adding up", {}, ""};
     }
@@ -266,7 +266,7 @@ class SumsCursor : public Cursor {
   void column(sqlite3_context* out, int column) const override {
     const Group& group = sums_[piece_].groups[group_];
     if (column < layout_.count_column()) {
-      const Field field = layout_.specs[static_cast<size_t>(column)].field;
+      const Field field = layout_.specs[column].field;
       if (std::find(keys_.begin(), keys_.end(), field) == keys_.end())
         return sqlite3_result_error(out, "slices were not added up by this column", -1);
       const bool by_lane = axis_of(field) == Axis::kLane && group.lane == SIZE_MAX;
@@ -276,7 +276,7 @@ class SumsCursor : public Cursor {
     if (column == layout_.count_column()) return show(out, group.count);
     if (column >= layout_.keys_column()) return sqlite3_result_null(out);
     const int place = column - layout_.count_column() - 1;
-    const Field field = layout_.numbers[static_cast<size_t>(place / kOfANumber)];
+    const Field field = layout_.numbers[place / kOfANumber];
     const auto asked = std::find(numbers_.begin(), numbers_.end(), field);
     if (asked == numbers_.end()) return sqlite3_result_error(out, "this column was not added up", -1);
     const Number& number =
@@ -335,10 +335,10 @@ class SumsTable : public TableSource {
         w.taken = w.exact = true;
         ++options;
       } else if (w.usable && w.column >= 0 && w.column < layout_.count_column()) {
-        const Push push = push_of(layout_.specs[static_cast<size_t>(w.column)].field, w.op, w.binary);
+        const Push push = push_of(layout_.specs[w.column].field, w.op, w.binary);
         w.taken = push.taken;
         // A second check would need the slices' own values; where one is necessary, the query is asked without sums.
-        const Field field = layout_.specs[static_cast<size_t>(w.column)].field;
+        const Field field = layout_.specs[w.column].field;
         w.exact = push.taken && (push.exact || field == Field::kDur || (field == Field::kStart && !data_->is_mapped()));
       }
     }

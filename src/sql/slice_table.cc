@@ -34,14 +34,14 @@ class SliceCursor : public Cursor {
         continue;
       }
       conditions.push_back(p);
-      looks_again = looks_again || (is_exact_of_integers(specs_[static_cast<size_t>(p.column)].field) &&
-                                    sqlite3_value_type(p.value) != SQLITE_INTEGER);
+      looks_again = looks_again ||
+                    (is_exact_of_integers(specs_[p.column].field) && sqlite3_value_type(p.value) != SQLITE_INTEGER);
     }
     if (Status s = scan_.ask(specs_, conditions); !s) return s;
     scan_.start(mode & kFirst ? 0 : mode);
     first_.clear();
     if (mode & kFirst) {
-      find_first(specs_[static_cast<size_t>(mode >> kColumnShift)].field, (mode & kBackwards) != 0,
+      find_first(specs_[mode >> kColumnShift].field, (mode & kBackwards) != 0,
                  limit < 0 || looks_again ? SIZE_MAX : static_cast<size_t>(limit));
     } else {
       fill();
@@ -59,7 +59,7 @@ class SliceCursor : public Cursor {
   }
   void column(sqlite3_context* out, int column) const override {
     const uint32_t slice = rows_[found_];
-    const Field field = specs_[static_cast<size_t>(column)].field;
+    const Field field = specs_[column].field;
     // These two are read in passes over all rows, so they are spared a further call.
     const Slices& s = data_->trace().parts[part_].slices;
     if (field == Field::kDur) return show_known(out, s.dur_ns[slice]);
@@ -161,7 +161,7 @@ class SliceTable : public TableSource {
       }
       all_taken = all_taken && w.usable && w.column >= 0;
       if (!w.usable || w.column < 0) continue;
-      const Field field = specs_[static_cast<size_t>(w.column)].field;
+      const Field field = specs_[w.column].field;
       const Push push = push_of(field, w.op, w.binary);
       w.taken = push.taken;
       w.exact = push.taken && push.exact;
@@ -189,9 +189,9 @@ class SliceTable : public TableSource {
     if (plan.order.empty() || one) return;
     const auto& [column, backwards] = plan.order[0];
     if (column < 0) return;
-    const Field field = specs_[static_cast<size_t>(column)].field;
+    const Field field = specs_[column].field;
     const auto is_id = [&](const std::pair<int, bool>& by) {
-      return by.first >= 0 && specs_[static_cast<size_t>(by.first)].field == Field::kId && !by.second;
+      return by.first >= 0 && specs_[by.first].field == Field::kId && !by.second;
     };
     if ((field == Field::kDur || field == Field::kStart) && limit && !skips && all_taken && !data_->is_mapped() &&
         (plan.order.size() == 1 || (plan.order.size() == 2 && is_id(plan.order[1])))) {

@@ -97,7 +97,7 @@ int best_index(sqlite3_vtab* table, sqlite3_index_info* info) {
     std::string taken;
     int arguments = 0;
     for (int i = 0; i < info->nConstraint; ++i) {
-      const Wanted& w = plan.wanted[static_cast<size_t>(i)];
+      const Wanted& w = plan.wanted[i];
       if (!w.taken) continue;
       info->aConstraintUsage[i].argvIndex = ++arguments;
       info->aConstraintUsage[i].omit = w.exact;

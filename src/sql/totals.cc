@@ -286,7 +286,7 @@ Table totals_table(const RunData& data, const Asked& asked) {
         case By::kOpName: key = trace.names.text(static_cast<StringId>(t.key)); break;
         case By::kClass: key = kernel_class_name(static_cast<KernelClass>(t.key)); break;
         case By::kKind: key = kind_code(static_cast<CellKind>(t.key)); break;
-        case By::kCategory: key = trace.categories[static_cast<size_t>(t.key)].text; break;
+        case By::kCategory: key = trace.categories[t.key].text; break;
         default: key = std::to_string(t.key);
       }
     table.add_row({key, std::string(kernel_class_name(t.kernel_class)), t.sums.count, t.sums.total_ns, t.sums.self_ns(),

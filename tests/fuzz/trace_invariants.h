@@ -49,7 +49,7 @@ inline void check_cells(const Trace& trace) {
     FUZZ_CHECK(c.chunk[i] >= kUnknown && c.chunk[i] < kLargestCount, where);
     FUZZ_CHECK(c.micro_batch[i] >= kUnknown && c.micro_batch[i] < kLargestCount, where);
     FUZZ_CHECK(sane_time(c.start_ns[i]) && sane_time(c.end_ns[i]) && c.end_ns[i] >= c.start_ns[i], where);
-    const size_t slices = trace.parts[static_cast<size_t>(c.part[i])].slices.size();
+    const size_t slices = trace.parts[c.part[i]].slices.size();
     FUZZ_CHECK(c.slice[i] == kNoSlice || c.slice[i] < slices, where);
     const auto key = [&](size_t k) {
       return std::tuple(c.step[k], c.part[k], c.start_ns[k], -c.end_ns[k], c.slice[k]);

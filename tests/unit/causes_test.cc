@@ -55,8 +55,8 @@ TEST_CASE("causes: micro-batches that are long forward and backward are sequence
   REQUIRE(graph);
   int64_t long_ones = 0;  // those of stage 0: every long sequence once
   for (size_t i = 0; i < trace.cells.size(); ++i)
-    long_ones += trace.parts[static_cast<size_t>(trace.cells.part[i])].stage == 0 &&
-                 trace.cells.kind[i] == CellKind::kForward && trace.cells.dur_ns(i) == 20'000'000;
+    long_ones += trace.parts[trace.cells.part[i]].stage == 0 && trace.cells.kind[i] == CellKind::kForward &&
+                 trace.cells.dur_ns(i) == 20'000'000;
   REQUIRE(long_ones > 3);
   const std::vector<bool> counts(graph->steps.size(), true);
   const CellTimes times(trace, *graph, counts);

@@ -42,7 +42,7 @@ void check_layout(const Trace& trace, const ChartLayout& layout) {
   for (size_t r = 1; r < layout.rows.size(); ++r)
     CHECK(layout.rows[r].y >= layout.rows[r - 1].y + layout.rows[r - 1].h - 1e-6);
   const auto inside_row = [&](const ChartRect& box, int32_t row_index) {
-    const ChartRow& row = layout.rows[static_cast<size_t>(row_index)];
+    const ChartRow& row = layout.rows[row_index];
     return box.y >= row.y - 1e-6 && box.y + box.h <= row.y + row.h + 1e-6 && box.x >= layout.plot.x - 1e-6 &&
            box.x + box.w <= layout.plot.x + layout.plot.w + 1e-6;
   };
@@ -50,7 +50,7 @@ void check_layout(const Trace& trace, const ChartLayout& layout) {
   for (const ChartCell& cell : layout.cells) {
     outside += inside_row(cell.box, cell.row) ? 0 : 1;
     if (cell.label < 0) continue;
-    const ChartRect text = box_of(layout.cell_labels[static_cast<size_t>(cell.label)]);
+    const ChartRect text = box_of(layout.cell_labels[cell.label]);
     unfit += text.x >= cell.box.x && text.x + text.w <= cell.box.x + cell.box.w && text.y >= cell.box.y &&
                      text.y + text.h <= cell.box.y + cell.box.h
                  ? 0
@@ -172,8 +172,8 @@ TEST_CASE("rows go by replica, stage and rank") {
   const Trace trace = make_trace({4, 8, 1, 2, 1, false, 1.0});
   const ChartLayout layout = layout_of(trace);
   for (size_t r = 0; r < layout.rows.size(); ++r) {
-    CHECK(trace.parts[static_cast<size_t>(layout.rows[r].part)].dp == static_cast<int32_t>(r / 4));
-    CHECK(trace.parts[static_cast<size_t>(layout.rows[r].part)].stage == static_cast<int32_t>(r % 4));
+    CHECK(trace.parts[layout.rows[r].part].dp == static_cast<int32_t>(r / 4));
+    CHECK(trace.parts[layout.rows[r].part].stage == static_cast<int32_t>(r % 4));
   }
   const auto has = [&](const char* text) {
     return std::any_of(layout.texts.begin(), layout.texts.end(), [&](const ChartText& t) { return t.text == text; });
@@ -223,7 +223,7 @@ TEST_CASE("cells below a pixel are summed, not lost and not inflated") {
   CHECK(layout.blends.size() < 7000);
   check_area(trace, layout);
   const ChartBlend& middle = layout.blends[layout.blends.size() / 2];
-  CHECK(middle.share[static_cast<size_t>(KindGroup::kForward)] == doctest::Approx(0.125).epsilon(0.2));
+  CHECK(middle.share[KindGroup::kForward] == doctest::Approx(0.125).epsilon(0.2));
 }
 
 TEST_CASE("ticks start at zero, keep apart and share one unit") {
@@ -344,7 +344,7 @@ TEST_CASE("chart: ghosts stand in the gaps under their rows, phases have notches
   CHECK(layout.height == plain.height);
   REQUIRE(layout.ghosts.size() == layout.cells.size() - 1);
   for (const ChartCell& ghost : layout.ghosts) {
-    const ChartRow& row = layout.rows[static_cast<size_t>(ghost.row)];
+    const ChartRow& row = layout.rows[ghost.row];
     CHECK(ghost.box.y > row.y + row.h);
     if (static_cast<size_t>(ghost.row) + 1 < layout.rows.size())
       CHECK(ghost.box.y + ghost.box.h < layout.rows[static_cast<size_t>(ghost.row) + 1].y);

@@ -113,7 +113,7 @@ inline Trace make_trace(const JobShape& job) {
         }
       }
       for (int32_t s = 0; s < job.stages; ++s) {
-        const int64_t end = free_at[static_cast<size_t>(s)];
+        const int64_t end = free_at[s];
         trace.cells.add({step, d * job.stages + s, CellKind::kCollective, kUnknown, kUnknown, end - 15 * kMs,
                          end + 30 * kMs, kNoSlice});
         step_end = std::max(step_end, end + 32 * kMs);

@@ -62,7 +62,7 @@ void add_chunk_messages(Trace& trace, const Schedule& schedule) {
   for (size_t i = 0; i < cells.size(); ++i) {
     const bool forward = cells.kind[i] == CellKind::kForward;
     if (!forward && cells.kind[i] != CellKind::kBackward && cells.kind[i] != CellKind::kInputGrad) continue;
-    const int32_t from = virtual_stage(schedule, trace.parts[static_cast<size_t>(cells.part[i])].stage, cells.chunk[i]);
+    const int32_t from = virtual_stage(schedule, trace.parts[cells.part[i]].stage, cells.chunk[i]);
     const int32_t to = from + (forward ? 1 : -1);
     if (to < 0 || to > last) continue;
     for (int32_t stage = 0; stage < schedule.sizes.stages; ++stage)

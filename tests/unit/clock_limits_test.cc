@@ -60,7 +60,7 @@ TEST_CASE("clock limits: one message in each direction connects two groups, and 
     add_messages(trace, {20'000, 60'000, true, true, 3}, 4);
     // Stages 1 and 2 said one thing to each other, or one did.
     filter_messages(trace, [&](size_t i) {
-      const int32_t stage = trace.parts[static_cast<size_t>(trace.cells.part[i])].stage;
+      const int32_t stage = trace.parts[trace.cells.part[i]].stage;
       const CellKind kind = trace.cells.kind[i];
       const bool forward = kind == CellKind::kSendForward || kind == CellKind::kRecvForward;
       const bool send = kind == CellKind::kSendForward || kind == CellKind::kSendBackward;

@@ -23,7 +23,7 @@ std::string kernel(int ts, int dur, int correlation) { return work("gemm", micro
 DeviceTimeline timeline_of(const Trace& trace, bool truncated = false) {
   return device_timeline(trace, trace.parts[0], truncated);
 }
-int64_t idle_us(const DeviceTimeline& t, IdleOwner owner) { return t.idle_ns[static_cast<size_t>(owner)] / 1000; }
+int64_t idle_us(const DeviceTimeline& t, IdleOwner owner) { return t.idle_ns[owner] / 1000; }
 int64_t accounted_ns(const DeviceTimeline& t) {
   return t.compute_ns + t.exposed_comm_ns + t.exposed_memory_ns + t.other_work_ns + t.all_idle_ns();
 }

@@ -15,9 +15,7 @@ struct Tree {
   explicit Tree(const std::vector<std::string>& events, const FunctionEventOptions& options = {})
       : trace(torch_trace(events)), names(trace), made(function_events(trace, trace.parts[0], names, options)) {}
 
-  std::string name(int32_t e) const {
-    return e < 0 ? "" : std::string(names.text(made.events[static_cast<size_t>(e)].name));
-  }
+  std::string name(int32_t e) const { return e < 0 ? "" : std::string(names.text(made.events[e].name)); }
   // "name<parent self/host device self" of the n-th event of a name.
   std::string of(std::string_view wanted, int n = 0) const {
     for (size_t i = 0; i < made.events.size(); ++i) {

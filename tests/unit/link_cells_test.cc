@@ -74,8 +74,8 @@ TEST_CASE("tensor- and data-parallel ranks keep to themselves") {
   link_cells(trace);
   CHECK(trace.links.size() == 2 * 2 * 2 * 2);
   for (const Link& link : trace.links) {
-    const Part& from = trace.parts[static_cast<size_t>(trace.cells.part[link.from_cell])];
-    const Part& to = trace.parts[static_cast<size_t>(trace.cells.part[link.to_cell])];
+    const Part& from = trace.parts[trace.cells.part[link.from_cell]];
+    const Part& to = trace.parts[trace.cells.part[link.to_cell]];
     CHECK(from.dp == to.dp);
     CHECK(from.rank % 2 == to.rank % 2);
     CHECK(std::abs(from.stage - to.stage) == 1);

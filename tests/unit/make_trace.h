@@ -83,9 +83,7 @@ inline Trace make_1f1b_trace(const TraceSpec& spec) {
         const Action action = order[s][next[s]];
         const bool backward = action.kind == CellKind::kBackward;
         const int32_t vs = virtual_stage(shape, static_cast<int32_t>(s), action.chunk);
-        const auto at = [&](bool b, int32_t v) -> int64_t& {
-          return done[static_cast<size_t>(v + (b ? vstages : 0))][static_cast<size_t>(action.micro_batch)];
-        };
+        const auto at = [&](bool b, int32_t v) -> int64_t& { return done[v + (b ? vstages : 0)][action.micro_batch]; };
         int64_t ready = step_start;
         if (backward) ready = vs + 1 < vstages ? at(true, vs + 1) : at(false, vs);
         if (!backward && vs > 0) ready = at(false, vs - 1);
@@ -96,7 +94,7 @@ inline Trace make_1f1b_trace(const TraceSpec& spec) {
         ++next[s];
         moved = true;
         for (int32_t part = 0; part < ranks; ++part)
-          if (trace.parts[static_cast<size_t>(part)].stage == static_cast<int32_t>(s))
+          if (trace.parts[part].stage == static_cast<int32_t>(s))
             trace.cells.add({step, part, action.kind, action.chunk, action.micro_batch, start, end, kNoSlice});
       }
     }
@@ -108,7 +106,7 @@ inline Trace make_1f1b_trace(const TraceSpec& spec) {
 
 // A cell that goes by a name of its own. Call trace.cells.sort() after the last one.
 inline void add_named_cell(Trace& trace, Cell cell, const std::string& name) {
-  Part& part = trace.parts[static_cast<size_t>(cell.part)];
+  Part& part = trace.parts[cell.part];
   Slices one;
   one.start_ns = {cell.start_ns};
   one.dur_ns = {cell.end_ns - cell.start_ns};

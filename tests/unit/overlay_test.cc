@@ -102,7 +102,7 @@ TEST_CASE("an overlay of a source longer than a window") {
   CHECK((written(folder, trace, {}) == source));
   TraceOverlay overlay;
   overlay.leave_out.assign(count, false);
-  for (int i = 0; i < count; i += 2) overlay.leave_out[static_cast<size_t>(i)] = true;
+  for (int i = 0; i < count; i += 2) overlay.leave_out[i] = true;
   std::string half = "{\"traceEvents\":[\n";
   for (int i = 1; i < count; i += 2) half += (i > 1 ? ",\n" : "") + slice(i);
   half += source.substr(source.find("\n],\"after\""));
@@ -126,7 +126,8 @@ TEST_CASE("trace with counters: one file per rank, times of the file to the nano
   CHECK(rank_path("out", 3) == "out.rank3");
   std::vector<std::string> names;
   Diagnostics notes;
-  REQUIRE(export_trace(std::make_shared<const Run>(trace), notes, folder.path() + "/out.json", "trace-with-counters", {}, &names));
+  REQUIRE(export_trace(std::make_shared<const Run>(trace), notes, folder.path() + "/out.json", "trace-with-counters",
+                       {}, &names));
   REQUIRE(names == std::vector<std::string>{folder.path() + "/out.rank0.json", folder.path() + "/out.rank4.json"});
   const std::string text = text_of(names[1]);
   CHECK(text.find(
@@ -136,6 +137,7 @@ TEST_CASE("trace with counters: one file per rank, times of the file to the nano
   CHECK(!export_trace(std::make_shared<const Run>(trace), notes, "-", "trace-with-counters", {}));
   trace.slice_filter.ranks = {4};
   names.clear();
-  REQUIRE(export_trace(std::make_shared<const Run>(trace), notes, folder.path() + "/one.json", "trace-with-counters", {}, &names));
+  REQUIRE(export_trace(std::make_shared<const Run>(trace), notes, folder.path() + "/one.json", "trace-with-counters",
+                       {}, &names));
   CHECK(names == std::vector<std::string>{folder.path() + "/one.json"});
 }

@@ -85,8 +85,8 @@ TEST_CASE("what a cell does can be told apart with any kind of colour vision") {
       for (const KindGroup a : groups)
         for (const KindGroup b : groups) {
           if (a >= b) continue;
-          const Vec u = lab(times(vision.matrix, linear(theme->group[static_cast<size_t>(a)])));
-          const Vec v = lab(times(vision.matrix, linear(theme->group[static_cast<size_t>(b)])));
+          const Vec u = lab(times(vision.matrix, linear(theme->group[a])));
+          const Vec v = lab(times(vision.matrix, linear(theme->group[b])));
           const double delta = std::hypot(u[0] - v[0], u[1] - v[1], u[2] - v[2]);
           // 2.3 is a just noticeable difference of two patches side by side; cells lie apart.
           CHECK_MESSAGE(delta >= 15, std::string(vision.name)

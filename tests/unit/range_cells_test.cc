@@ -30,7 +30,7 @@ Compared compare(const Trace& trace, const RangeRun& run) {
   const Cells& cells = trace.cells;
   for (size_t i = 0; i < cells.size(); ++i) {
     if (!is_compute(cells.kind[i])) continue;
-    const auto& stage = run.stages[static_cast<size_t>(cells.part[i])];
+    const auto& stage = run.stages[cells.part[i]];
     const auto row =
         std::find_if(stage.begin(), stage.end(), [&](const MadeRange& r) { return r.start_ns == cells.start_ns[i]; });
     REQUIRE(row != stage.end());
@@ -209,8 +209,8 @@ TEST_CASE("rank map: groups tell stages in any order of ranks, sizes in Megatron
   const RankLayout sizes = layout_from_sizes(trace);
   REQUIRE(sizes.stages == 4);
   for (int32_t r = 0; r < 8; ++r) {
-    CHECK(sizes.stage[static_cast<size_t>(r)] == r / 2);
-    CHECK(sizes.dp[static_cast<size_t>(r)] == r % 2);
+    CHECK(sizes.stage[r] == r / 2);
+    CHECK(sizes.dp[r] == r % 2);
   }
   const RankMap map = rank_map(trace, {});
   CHECK(map.order == "tp-cp-ep-dp-pp");
@@ -279,8 +279,8 @@ TEST_CASE("row alignment: equal outside the edits, unknown within") {
   REQUIRE(way.close);
   CHECK(way.edits == 2);
   for (size_t i = 0; i < found.size(); ++i) {
-    CHECK(found[i] == expected[static_cast<size_t>(way.early[i])]);
-    CHECK(found[i] == expected[static_cast<size_t>(way.late[i])]);
+    CHECK(found[i] == expected[way.early[i]]);
+    CHECK(found[i] == expected[way.late[i]]);
   }
   CHECK(way.early[0] == 0);
   CHECK(way.late[0] == 1);

@@ -66,7 +66,7 @@ inline void check_consistent(const stageline::Trace& trace) {
   int64_t wrong = 0;
   for (size_t i = 0; i < trace.cells.size(); ++i) {
     const Cell cell = trace.cells.at(i);
-    const Slices& slices = trace.parts[static_cast<size_t>(cell.part)].slices;
+    const Slices& slices = trace.parts[cell.part].slices;
     wrong += cell.slice >= slices.size() || slices.start_ns[cell.slice] != cell.start_ns ||
              slices.dur_ns[cell.slice] != cell.end_ns - cell.start_ns;
   }

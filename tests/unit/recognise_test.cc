@@ -139,7 +139,7 @@ TEST_CASE("recognise: noise, gaps and labels that say nothing") {
     if (name == "dualpipe")  // each direction has its own half
       for (size_t i = 0; i < label.size(); ++i) label[i] = static_cast<int32_t>(i * 3 % 8 + i / 8 * 8);
     for (int32_t& mb : trace.cells.micro_batch)
-      if (mb != kUnknown) mb = label[static_cast<size_t>(mb)];
+      if (mb != kUnknown) mb = label[mb];
     const Recognition r = recognise(trace);
     CHECK_MESSAGE(is(r, name), said(r));
     CHECK(r.renumbered);
@@ -410,8 +410,7 @@ void relabel(Trace& trace) {
 void swap_forwards(Trace& trace, int32_t step, int32_t stage, int32_t a, int32_t b) {
   Cells& cells = trace.cells;
   for (size_t i = 0; i < cells.size(); ++i) {
-    if (cells.step[i] != step || trace.parts[static_cast<size_t>(cells.part[i])].stage != stage ||
-        cells.kind[i] != CellKind::kForward)
+    if (cells.step[i] != step || trace.parts[cells.part[i]].stage != stage || cells.kind[i] != CellKind::kForward)
       continue;
     if (cells.micro_batch[i] == a)
       cells.micro_batch[i] = b;

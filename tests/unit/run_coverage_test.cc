@@ -24,7 +24,7 @@ Trace made(const testing::TraceSpec& spec) {
 // The cells of parts for which keep() holds; parts stay, so places do too.
 template <class Keep>
 void keep_parts(Trace& trace, Keep keep) {
-  trace.cells.filter([&](size_t i) { return keep(trace.parts[static_cast<size_t>(trace.cells.part[i])]); });
+  trace.cells.filter([&](size_t i) { return keep(trace.parts[trace.cells.part[i]]); });
   link_cells(trace);
 }
 
@@ -34,7 +34,7 @@ std::vector<std::string> unfed(const Trace& trace, const RunCoverage& coverage) 
   for (size_t i = 0; i < trace.cells.size(); ++i) {
     if (coverage.fed(i)) continue;
     places.push_back(std::string(kind_code(trace.cells.kind[i])) +
-                     std::to_string(trace.parts[static_cast<size_t>(trace.cells.part[i])].stage));
+                     std::to_string(trace.parts[trace.cells.part[i]].stage));
   }
   std::sort(places.begin(), places.end());
   places.erase(std::unique(places.begin(), places.end()), places.end());
@@ -90,8 +90,7 @@ TEST_CASE("run coverage: replicas that lack different stages are counted") {
   keep_parts(trace, [](const Part& part) { return part.dp == 0 || part.stage == 1; });
   const RunCoverage coverage(trace, theory_of(trace));
   CHECK(coverage.part().en == "4 of 6 places (stage and pipeline)");
-  for (size_t i = 0; i < trace.cells.size(); ++i)
-    CHECK(coverage.fed(i) == (trace.parts[static_cast<size_t>(trace.cells.part[i])].dp == 0));
+  for (size_t i = 0; i < trace.cells.size(); ++i) CHECK(coverage.fed(i) == (trace.parts[trace.cells.part[i]].dp == 0));
 }
 
 TEST_CASE("run coverage: the warm-up tells of stages that are missing at the end") {

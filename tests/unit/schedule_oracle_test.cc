@@ -57,8 +57,8 @@ Oracle judge(const Schedule& s, const UnitCosts& costs) {
   std::map<std::tuple<int32_t, int32_t, int>, Node> at;
   std::map<std::tuple<int32_t, int32_t>, bool> split;
   for (int32_t r = 0; r < p; ++r)
-    for (size_t i = 0; i < s.ranks[static_cast<size_t>(r)].size(); ++i)
-      for (const Action& a : s.ranks[static_cast<size_t>(r)][i].actions()) {
+    for (size_t i = 0; i < s.ranks[r].size(); ++i)
+      for (const Action& a : s.ranks[r][i].actions()) {
         const int what = a.kind == CellKind::kForward ? 0 : a.kind == CellKind::kWeightGrad ? 2 : 1;
         const int32_t stage = stage_of(s.layout, p, r, a.chunk);
         out.whole &= a.micro_batch >= 0 && a.micro_batch < m && a.chunk >= 0 && a.chunk < v;
@@ -82,7 +82,7 @@ Oracle judge(const Schedule& s, const UnitCosts& costs) {
     out.end.emplace_back(order.size(), 0);
     cells += order.size();
   }
-  const auto end_of = [&](const Node& n) { return out.end[static_cast<size_t>(n.rank)][n.place]; };
+  const auto end_of = [&](const Node& n) { return out.end[n.rank][n.place]; };
   bool moved = true;
   for (size_t round = 0; moved && round <= cells + 1; ++round) {
     moved = false;
@@ -119,7 +119,7 @@ Oracle judge(const Schedule& s, const UnitCosts& costs) {
   for (int32_t r = 0; r < p; ++r) {
     std::vector<int32_t> change;  // by place: a cell of two takes one and gives one back, and holds both meanwhile
     int32_t held = 0, most = 0;
-    for (const ScheduleCell& cell : s.ranks[static_cast<size_t>(r)]) {
+    for (const ScheduleCell& cell : s.ranks[r]) {
       for (const Action& a : cell.actions()) held += a.kind == CellKind::kForward;
       most = std::max(most, held);
       for (const Action& a : cell.actions()) held -= a.kind == CellKind::kBackward || a.kind == CellKind::kWeightGrad;

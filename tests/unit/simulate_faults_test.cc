@@ -231,8 +231,7 @@ TEST_CASE("faults of the order: swapped neighbours, and weight gradients that we
   Result<SimulatedRun> merged = simulate_run(o);
   REQUIRE(merged);
   const auto count = [&](int32_t stage, CellKind kind) {
-    return std::count_if(merged->schedule.ranks[static_cast<size_t>(stage)].begin(),
-                         merged->schedule.ranks[static_cast<size_t>(stage)].end(),
+    return std::count_if(merged->schedule.ranks[stage].begin(), merged->schedule.ranks[stage].end(),
                          [&](const ScheduleCell& cell) { return cell.actions()[0].kind == kind; });
   };
   CHECK(count(1, CellKind::kWeightGrad) == 0);

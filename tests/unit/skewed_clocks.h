@@ -94,7 +94,7 @@ inline void disturb(Trace& trace, const std::vector<Clock>& clocks, int64_t midd
     return t + std::llround(by);
   };
   for (size_t i = 0; i < trace.cells.size(); ++i) {
-    const Clock& clock = clocks[static_cast<size_t>(trace.cells.part[i])];
+    const Clock& clock = clocks[trace.cells.part[i]];
     trace.cells.start_ns[i] = local(clock, trace.cells.start_ns[i]);
     trace.cells.end_ns[i] = std::max<int64_t>(trace.cells.start_ns[i], local(clock, trace.cells.end_ns[i]));
   }

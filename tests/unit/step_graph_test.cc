@@ -212,8 +212,7 @@ TEST_CASE("slowdown: a slow worker and a slow last stage are found with their pr
     const Slowdown s = slowdown(trace, graph);
     CHECK(s.m_w > 0.9);
     CHECK(s.m_s < 0.1);
-    for (const SlowdownWorker& worker : s.workers)
-      CHECK(worker.replaced == (trace.parts[static_cast<size_t>(worker.part)].rank == 9));
+    for (const SlowdownWorker& worker : s.workers) CHECK(worker.replaced == (trace.parts[worker.part].rank == 9));
     CHECK(s.actual_ns > 1.3 * before.actual_ns);
   }
   o.faults = {{"slow-stage", 3, 1.8}};

@@ -208,7 +208,7 @@ TEST_CASE("memory categories: born and freed in which phase") {
   const MemoryClasses classes = classify_memory(trace, part, history);
   const auto class_of = [&](int64_t bytes) -> std::string {
     for (size_t b = 0; b < history.blocks.size(); ++b)
-      if (history.blocks[b].bytes == bytes) return kMemoryClassNames[static_cast<size_t>(classes.of_block[b])];
+      if (history.blocks[b].bytes == bytes) return kMemoryClassNames[classes.of_block[b]];
     return "(none)";
   };
   CHECK(class_of(1) == "parameter");

@@ -91,13 +91,13 @@ TEST_CASE("collectives are matched by their ids, then by their numbers, then by 
   };
   std::vector<std::vector<std::string>> ranks(2);
   for (int r = 0; r < 2; ++r) {
-    ranks[static_cast<size_t>(r)] = {step(1, "0", "100"), step(2, "100", "100")};
+    ranks[r] = {step(1, "0", "100"), step(2, "100", "100")};
     const std::vector<std::pair<int, int>> calls = r == 0
                                                        ? std::vector<std::pair<int, int>>{{10, 20}, {110, 20}}
                                                        : std::vector<std::pair<int, int>>{{10, 5}, {110, 5}, {130, 5}};
     int correlation = 0;
     for (const auto& [ts, dur] : calls)
-      for (const std::string& event : launched(ts, dur, ++correlation)) ranks[static_cast<size_t>(r)].push_back(event);
+      for (const std::string& event : launched(ts, dur, ++correlation)) ranks[r].push_back(event);
   }
   const Trace trace = ranks_of(ranks);
   const Table waits = table_of(ask(trace, "tb-distributed"), "waits-by-step");

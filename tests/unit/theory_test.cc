@@ -265,7 +265,7 @@ TEST_CASE("late cells: a kernel that its host launched late, and what is left of
     // Launched so long after it could have run; before that, the device had it and waited for something else.
     CHECK(found->launch_ns == std::max<int64_t>(0, 5'000'000 - before_ns));
     CHECK(found->reason == (before_ns < 2'500'000 ? LateReason::kLaunch : LateReason::kUnexplained));
-    CHECK(late.by_stage[2][static_cast<size_t>(LateReason::kLaunch)].count == (before_ns < 2'500'000 ? 1 : 0));
+    CHECK(late.by_stage[2][LateReason::kLaunch].count == (before_ns < 2'500'000 ? 1 : 0));
     CHECK(late.chain.launch_ns == static_cast<double>(found->launch_ns));
   }
 }

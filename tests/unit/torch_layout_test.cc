@@ -129,18 +129,17 @@ TEST_CASE("torch cells: one kernel of several sends and receives is each of them
   };
   std::vector<Events> ranks(2);
   for (int r = 0; r < 2; ++r) {
-    ranks[static_cast<size_t>(r)] = {
-        step(1, "0", "900"),
-        note("PP:" + std::to_string(r) + "F0", 10, 20),
-        launch(12),
-        work("gemm", "30", "10", 12),
-        op("c10d::send", 50, 6),
-        op("record_param_comms", 51, 4, peer("send", r, 1 - r)),
-        op("c10d::recv_", 60, 6),
-        op("record_param_comms", 61, 4, peer("recv", 1 - r, r)),
-        note("nccl:coalesced", 70, 6),
-        launch(72),
-        work("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "80", "9", 72, 20)};
+    ranks[r] = {step(1, "0", "900"),
+                note("PP:" + std::to_string(r) + "F0", 10, 20),
+                launch(12),
+                work("gemm", "30", "10", 12),
+                op("c10d::send", 50, 6),
+                op("record_param_comms", 51, 4, peer("send", r, 1 - r)),
+                op("c10d::recv_", 60, 6),
+                op("record_param_comms", 61, 4, peer("recv", 1 - r, r)),
+                note("nccl:coalesced", 70, 6),
+                launch(72),
+                work("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "80", "9", 72, 20)};
   }
   const auto trace = read_all_ranks(ranks);
   REQUIRE(trace);

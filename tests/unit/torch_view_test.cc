@@ -81,7 +81,7 @@ TEST_CASE("F14: a runtime and a driver call of one number do not double the kern
   CHECK(count_named(trace, hta, "k") == 2);
   // The kernel's launch is the outer call; HTA's partner is the last in the file.
   const TorchRow& kernel = named(trace, exact, "k");
-  CHECK(trace.names.text(exact.rows[static_cast<size_t>(kernel.partner)].name) == "cudaLaunchKernel");
+  CHECK(trace.names.text(exact.rows[kernel.partner].name) == "cudaLaunchKernel");
   CHECK(named(trace, hta, "k").partner_index == 3);
 }
 

@@ -297,7 +297,7 @@ TEST_CASE("viewer: cells are found by micro-batch, kind, step and stage") {
   size_t expected = 0;
   for (size_t i = 0; i < cells.size(); ++i)
     expected += cells.micro_batch[i] == 1 && cells.kind[i] == CellKind::kBackward && cells.step[i] == 1 &&
-                trace.parts[static_cast<size_t>(cells.part[i])].stage == 0;
+                trace.parts[cells.part[i]].stage == 0;
   REQUIRE(expected > 0);
   CHECK(all.find("\"occurrences\":" + std::to_string(expected) + ",") != std::string::npos);
   CHECK(all.find("\"where\":\"mb:1 kind:B step:1 stage:0\"") != std::string::npos);

@@ -26,7 +26,7 @@ void check_bubbles(const Trace& trace) {
   for (const WaterfallBubble& b : bubbles) {
     double all = 0;
     for (size_t k = 0; k < b.part_ns.size(); ++k) {
-      sums[static_cast<size_t>(trace.parts[static_cast<size_t>(b.part)].stage)][k] += static_cast<double>(b.part_ns[k]);
+      sums[trace.parts[b.part].stage][k] += static_cast<double>(b.part_ns[k]);
       all += static_cast<double>(b.part_ns[k]);
     }
     CHECK(std::abs(all - static_cast<double>(b.end_ns - b.start_ns)) <= 1e-6 * w.stages[0].pipeline_ns);

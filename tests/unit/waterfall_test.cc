@@ -26,8 +26,8 @@ constexpr double kNs = 1.5;  // times are whole nanoseconds, means are not
 
 Waterfall split(const Trace& trace) { return waterfall_of(trace, theory_of(trace), pipeline_sums(trace)); }
 
-double part(const WaterfallStep& step, WaterfallPart p) { return step.part_ns[static_cast<size_t>(p)]; }
-double tail(const WaterfallStep& step, TailPart p) { return step.tail_ns[static_cast<size_t>(p)]; }
+double part(const WaterfallStep& step, WaterfallPart p) { return step.part_ns[p]; }
+double tail(const WaterfallStep& step, TailPart p) { return step.tail_ns[p]; }
 
 void check_closes(const Waterfall& w) {
   for (const WaterfallStep& step : w.steps) {
@@ -104,7 +104,7 @@ TEST_CASE("waterfall: a slow stage alone is imbalance") {
   }
   // The stage that the others wait for waits less than it would with equal costs.
   REQUIRE(w.stages.size() == 4);
-  const auto imbalance = [&](size_t s) { return w.stages[s].part_ns[static_cast<size_t>(WaterfallPart::kImbalance)]; };
+  const auto imbalance = [&](size_t s) { return w.stages[s].part_ns[WaterfallPart::kImbalance]; };
   CHECK(std::abs(imbalance(3) - (78.75e6 - 8 * 11.25e6)) < kNs);
   CHECK(std::abs(imbalance(0) - (78.75e6 + 8 * 3.75e6)) < kNs);
   CHECK(std::abs(w.stages[3].part_ns[0] - 8 * 45e6) < kNs);
@@ -259,8 +259,8 @@ TEST_CASE("waterfall: recorded messages say what latency is, and receives hold r
   trace.clock = ClockState::kShared;
   trace.parts.resize(2);
   for (int32_t r = 0; r < 2; ++r) {
-    trace.parts[static_cast<size_t>(r)].rank = trace.parts[static_cast<size_t>(r)].stage = r;
-    trace.parts[static_cast<size_t>(r)].dp = 0;
+    trace.parts[r].rank = trace.parts[r].stage = r;
+    trace.parts[r].dp = 0;
   }
   using K = CellKind;
   const auto add = [&](int32_t r, K kind, int32_t mb, int64_t from, int64_t to) {
@@ -368,7 +368,7 @@ TEST_CASE("frontier: the longest of the ranks' own times, phase by phase") {
   const Frontier f = frontier_of(trace, {});
   CHECK(f.pipelines == 3);
   // Rank 0: F0…F3, then the others' way down and up (3 · 10 + 3 · 20 after F0 and B0 of the last stage) until B0.
-  const auto exposed = [&](FrontierPhase p) { return f.phases[static_cast<size_t>(p)].exposed_ns; };
+  const auto exposed = [&](FrontierPhase p) { return f.phases[p].exposed_ns; };
   CHECK(exposed(FrontierPhase::kBefore) == 0);
   CHECK(exposed(FrontierPhase::kWarmUp) == 100e6);
   CHECK(f.phases[1].stage == 0);
@@ -440,11 +440,11 @@ TEST_CASE("waterfall: the headline's parts are the waterfall's, and add up") {
     return ids;
   };
   const Headline headline = find_findings(trace).headline;
-  CHECK(ids_of(headline) ==
-        std::vector<std::string>{"compute", "bubble", "imbalance", "jitter", "message", "replicas", "tail", "rest", "between"});
+  CHECK(ids_of(headline) == std::vector<std::string>{"compute", "bubble", "imbalance", "jitter", "message", "replicas",
+                                                     "tail", "rest", "between"});
   // Shares are of the period: the step's, less the time between steps.
-  CHECK(headline.parts[2].share == doctest::Approx((1 - headline.parts[8].share) *
-                                                   part(mean, WaterfallPart::kImbalance) / mean.span_ns));
+  CHECK(headline.parts[2].share ==
+        doctest::Approx((1 - headline.parts[8].share) * part(mean, WaterfallPart::kImbalance) / mean.span_ns));
   // The share in the sentence is that of the bar.
   CHECK(headline.title_en.find(std::to_string(std::lround(100 - 100 * headline.parts[0].share)) + "\u202f%") !=
         std::string::npos);

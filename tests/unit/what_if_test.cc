@@ -155,7 +155,7 @@ TEST_CASE("what-if: balanced stages cost what their simulation does") {
     REQUIRE(balance != list.fixes.end());
     o.faults.clear();
     for (int32_t s = 0; s < 4; ++s)
-      o.faults.push_back({"slow-stage", s, (list.new_layers[static_cast<size_t>(s)] + (s == 3 ? 6 : 0)) / 8.0});
+      o.faults.push_back({"slow-stage", s, (list.new_layers[s] + (s == 3 ? 6 : 0)) / 8.0});
     CHECK(balance->price.step_ns == doctest::Approx(step_of(o)).epsilon(kWithin));
   }
 }

@@ -111,7 +111,7 @@ class OperatorsByStart {
         std::upper_bound(ops_.begin(), ops_.end(), from_ns, [&](int64_t at, uint32_t op) { return at < start(op); });
     const int64_t latest = last_before(static_cast<size_t>(after - ops_.begin()), to_ns);
     if (latest < 0) return -1;
-    const int64_t at = start(ops_[static_cast<size_t>(latest)]);
+    const int64_t at = start(ops_[latest]);
     auto k = static_cast<size_t>(
         std::lower_bound(ops_.begin(), ops_.end(), at, [&](uint32_t op, int64_t t) { return start(op) < t; }) -
         ops_.begin());
@@ -152,7 +152,7 @@ RankResult hta_result(const TorchRun& run, const TorchRank& rank) {
   std::vector<uint32_t> kernel_at(rank.rows.size(), kNone);
   for (size_t i = 0; i < rank.rows.size(); ++i)
     if (rank.rows[i].stream != -1 && rank.rows[i].partner_index > 0 && rank.rows[i].partner >= 0) {
-      uint32_t& at = kernel_at[static_cast<size_t>(rank.rows[i].partner)];
+      uint32_t& at = kernel_at[rank.rows[i].partner];
       at = at == kNone ? static_cast<uint32_t>(i) : kSeveral;
     }
   std::vector<Launch> launches;
@@ -171,7 +171,7 @@ RankResult hta_result(const TorchRun& run, const TorchRank& rank) {
                                ", which HTA does not survive; without --compat hta it is counted as it is"};
       return result;
     }
-    const TorchRow &kernel = rank.rows[at], &around = rank.rows[static_cast<size_t>(op)];
+    const TorchRow &kernel = rank.rows[at], &around = rank.rows[op];
     launches.push_back({static_cast<uint32_t>(op), kernel.name, row.start_ns - around.start_ns,
                         kernel.start_ns - row.start_ns, kernel.dur_ns});
   }
@@ -227,7 +227,7 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
       ++result.unlaunched;
       continue;
     }
-    const TorchRow& launch = rank.rows[static_cast<size_t>(kernel.partner)];
+    const TorchRow& launch = rank.rows[kernel.partner];
     uint32_t at = operator_above(launch.slice);
     // The launch was called on another thread; the profile tells for which operator.
     if (at == kNoSliceIndex) at = operator_above(kernel.slice);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "analyses/analysis.h"
+#include "base/by_enum.h"
 #include "base/parallel.h"
 #include "profile/torch_view.h"
 
@@ -72,7 +73,7 @@ std::vector<ColumnSpec> exact_graph_columns() {
 }
 
 void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, GraphTables& out) {
-  const auto index_of = [&](int32_t row) { return int64_t{rank.rows[static_cast<size_t>(row)].index}; };
+  const auto index_of = [&](int32_t row) { return int64_t{rank.rows[row].index}; };
   const auto node_of = [&](size_t i) { return static_cast<size_t>(rank.row_at(rank.rows[i].index)); };
   if (wanted.stack) {
     const CallGraph stack = hta_call_stack(rank);
@@ -117,15 +118,15 @@ void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, 
 
 int64_t index_above(const TorchRank& rank, const CallGraph& graph, size_t row) {
   const int32_t parent = graph.parent[row];
-  return parent < 0 ? kNullInteger : int64_t{rank.rows[static_cast<size_t>(parent)].index};
+  return parent < 0 ? kNullInteger : int64_t{rank.rows[parent].index};
 }
 
 void add_stack_row(const TorchRun& run, const TorchRank& rank, const CallGraph& graph, size_t i, Table& out) {
-  static const char* const kEdges[] = {"", "call", "launch", "forward"};
+  static constexpr ByEnum<CallEdge, const char*, 4> kEdges = {{"", "call", "launch", "forward"}};
   const TorchRow& row = rank.rows[i];
   out.add_row({int64_t{rank.rank}, int64_t{row.index}, index_above(rank, graph, i), int64_t{graph.depth[i]},
-               std::string(kEdges[static_cast<size_t>(graph.edge[i])]), std::string(run.name(row)),
-               run.category_text(*rank.part, row), row.start_ns, row.dur_ns, graph.self_ns[i]});
+               std::string(kEdges[graph.edge[i]]), std::string(run.name(row)), run.category_text(*rank.part, row),
+               row.start_ns, row.dur_ns, graph.self_ns[i]});
 }
 
 void add_graph_row(const TorchRun&, const TorchRank& rank, const CallGraph& graph, size_t i, Table& out) {

@@ -9,6 +9,7 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/transfers.h"
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
 
@@ -97,7 +98,7 @@ std::vector<ColumnSpec> size_columns() {
 std::string power_text(int log2) {
   constexpr std::array<const char*, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   const int unit = std::min(log2 / 10, 5);
-  return std::to_string(int64_t{1} << std::min(log2 - 10 * unit, 62)) + " " + kUnits[static_cast<size_t>(unit)];
+  return std::to_string(int64_t{1} << std::min(log2 - 10 * unit, 62)) + " " + kUnits[unit];
 }
 
 Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
@@ -110,9 +111,9 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
     transfers[k] = {};
   });
   Sums all;
-  std::array<int64_t, 4> sources = {};
+  ByEnum<TransferSource, int64_t, 4> sources = {};
   for (Sums& rank : ranks) {
-    ++sources[static_cast<size_t>(rank.source)];
+    ++sources[rank.source];
     for (const auto& [key, sum] : rank.links) all.links[key].add(sum);
     for (const auto& [key, sum] : rank.ops) all.ops[key].add(sum);
     for (const auto& [key, sum] : rank.sizes) all.sizes[key].add(sum);
@@ -121,7 +122,7 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
   AnalysisResult result;
   note_level_none(input, result.notes);
   for (const TransferSource source : {TransferSource::kSummaries, TransferSource::kMessages})
-    if (const int64_t count = sources[static_cast<size_t>(source)]; count > 0)
+    if (const int64_t count = sources[source]; count > 0)
       result.notes.add("communication.no_tasks", Severity::kInfo,
                        "ranks whose profile has no task that moves bytes to a rank it names (Ascend: Level1 and up): "
                        "links are told from " +
@@ -129,8 +130,7 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
                        {}, count);
   // Without links there is nothing to draw. When only times of messages are known, which include waiting, the picture
   // would show late receivers and not slow links.
-  const bool from_links = sources[static_cast<size_t>(TransferSource::kTasks)] > 0 ||
-                          sources[static_cast<size_t>(TransferSource::kSummaries)] > 0;
+  const bool from_links = sources[TransferSource::kTasks] > 0 || sources[TransferSource::kSummaries] > 0;
   if (input.for_report && (all.links.empty() || !from_links)) return AnalysisResult();
   Table links("links", "Bytes from rank to rank", rank_link_columns());
   for (const auto& [key, sum] : all.links) {

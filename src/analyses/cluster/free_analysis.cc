@@ -108,7 +108,7 @@ void explain_gap(const TorchRank& rank, const HostTimes& host, const TorchRow& n
     gap.reason = 2 * waited >= gap.ns() ? kStream : kNoReason;
     return;
   }
-  const TorchRow& launch = rank.rows[static_cast<size_t>(next.partner)];
+  const TorchRow& launch = rank.rows[next.partner];
   gap.dry_ns = std::clamp<int64_t>(launch.start_ns - gap.start, 0, gap.ns());
   const int64_t latency =
       std::clamp<int64_t>(std::min(launch.end_ns(), gap.end) - std::max(launch.start_ns, gap.start), 0, gap.ns());

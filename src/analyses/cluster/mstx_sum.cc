@@ -38,7 +38,7 @@ RankAnswer answer_for(const TorchRank& rank) {
     Times& times = answer.ranges[key];
     times.host.push_back(row.dur_ns);
     if (row.partner < 0) continue;
-    const TorchRow& there = rank.rows[static_cast<size_t>(row.partner)];
+    const TorchRow& there = rank.rows[row.partner];
     if (there.category == Category::kGpuAnnotation) times.device.push_back(there.dur_ns);
   }
   return answer;

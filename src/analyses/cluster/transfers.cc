@@ -35,7 +35,7 @@ void add_tasks(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
     t.link = names.text(fact.link);
     t.op = fact.op;
     if (fact.op != kNoSliceIndex) {
-      t.step = rank.rows[static_cast<size_t>(row_of[fact.op])].iteration;
+      t.step = rank.rows[row_of[fact.op]].iteration;
       if (op) {
         t.group = names.text(op->group);
         t.kind = names.text(op->name);

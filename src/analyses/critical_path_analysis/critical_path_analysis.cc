@@ -27,9 +27,7 @@ struct Answer {
   bool hta = false, later = false;
 
   const TorchRank& rank() const { return *held; }
-  const TorchRow* row_of(const PathEdge& edge) const {
-    return edge.row < 0 ? nullptr : &held->rows[static_cast<size_t>(edge.row)];
-  }
+  const TorchRow* row_of(const PathEdge& edge) const { return edge.row < 0 ? nullptr : &held->rows[edge.row]; }
 };
 using Shared = std::shared_ptr<const Answer>;
 
@@ -191,7 +189,7 @@ Table nodes_table(const Shared& answer) {
   for (StringId id = 0; id < blocking.size(); ++id) blocking[id] = blocks(answer->run.trace->names.text(id));
   const auto row_of = [blocking = std::move(blocking)](const Answer& a, size_t n) -> std::vector<Table::Value> {
     const PathNode& node = a.graph.nodes[n];
-    const TorchRow& row = a.rank().rows[static_cast<size_t>(node.row)];
+    const TorchRow& row = a.rank().rows[node.row];
     return {static_cast<int64_t>(n), int64_t{row.index},
             a.hta ? Table::Value(to_us(node.time_ns)) : Table::Value(node.time_ns),
             std::string(node.is_end ? "False" : "True"), std::string(blocking[row.name] ? "True" : "False")};
@@ -260,9 +258,7 @@ TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool a
   TraceOverlay overlay;
   overlay.part = part;
   const Part& p = *a.rank().part;
-  const auto row_of = [&](uint32_t node) -> const TorchRow& {
-    return a.rank().rows[static_cast<size_t>(a.graph.nodes[node].row)];
-  };
+  const auto row_of = [&](uint32_t node) -> const TorchRow& { return a.rank().rows[a.graph.nodes[node].row]; };
   for (const uint32_t node : a.graph.path) overlay.extra_args.emplace(row_of(node).index, "\"critical\":1");
   const auto member = [](std::string& out, const char* key, const std::string& text) {
     out += std::string(",\"") + key + "\":";
@@ -335,8 +331,7 @@ void add_path_notes(const Answer& a, Diagnostics& notes) {
     const std::string start = ns_as_decimal((first.time_ns - a.graph.from_ns) / 1000, 3);
     notes.add("critical_path.coverage", Severity::kWarning,
               "the path explains " + std::to_string(100 * total / wall) + " % of the wall time: it starts " + start +
-                  " ms into the window with \"" +
-                  std::string(a.run.name(a.rank().rows[static_cast<size_t>(first.row)])) +
+                  " ms into the window with \"" + std::string(a.run.name(a.rank().rows[first.row])) +
                   "\", which nothing recorded leads to",
               where);
   }

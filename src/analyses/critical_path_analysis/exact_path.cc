@@ -40,7 +40,7 @@ class Builder {
   }
 
  private:
-  const TorchRow& row(int32_t i) const { return rank_.rows[static_cast<size_t>(i)]; }
+  const TorchRow& row(int32_t i) const { return rank_.rows[i]; }
   int64_t time(uint32_t node) const { return graph_.nodes[node].time_ns; }
   static bool is_host_node(Category c) { return c == Category::kCpuOp || is_launch_call(c); }
 
@@ -127,7 +127,7 @@ class Builder {
       return a.row != b.row ? a.row < b.row : !a.is_end && b.is_end;
     });
     for (uint32_t n = 0; n < graph_.nodes.size(); ++n)
-      (graph_.nodes[n].is_end ? end_ : start_)[static_cast<size_t>(graph_.nodes[n].row)] = n;
+      (graph_.nodes[n].is_end ? end_ : start_)[graph_.nodes[n].row] = n;
     held_by_.assign(graph_.nodes.size(), kNoNode);
     graph_.edges.reserve(graph_.nodes.size());  // most runs have one edge for each node, or nearly
   }
@@ -276,13 +276,13 @@ class Builder {
       const TorchRow& r = row(node.row);
       if (!r.on_device) continue;
       if (node.is_end) {
-        add(start_[static_cast<size_t>(node.row)], n, Kind::kOperator, node.row);
+        add(start_[node.row], n, Kind::kOperator, node.row);
         if (last[r.lane] == kNoNode || time(last[r.lane]) <= node.time_ns) last[r.lane] = n;
         device_ends_.push_back(n);
-        if (r.partner >= 0) last_of_launch[static_cast<size_t>(r.partner)] = n;
+        if (r.partner >= 0) last_of_launch[r.partner] = n;
         continue;
       }
-      const bool first = r.partner >= 0 && last_of_launch[static_cast<size_t>(r.partner)] == kNoNode;
+      const bool first = r.partner >= 0 && last_of_launch[r.partner] == kNoNode;
       const uint32_t awaited = first ? other_stream(n, last[r.lane]) : kNoNode;
       if (last[r.lane] != kNoNode)
         add(last[r.lane], n, awaited == n ? Kind::kStreamGap : Kind::kKernelKernel, graph_.nodes[last[r.lane]].row);
@@ -337,8 +337,7 @@ class Builder {
       const auto target =
           std::lower_bound(targets.begin(), targets.end(), std::pair{row(r.partner).start_ns, INT32_MIN});
       if (source == sources.begin() || target == targets.end()) continue;
-      add(end_[static_cast<size_t>((source - 1)->second)], start_[static_cast<size_t>(target->second)], Kind::kSync,
-          PathEdge::kNobody);
+      add(end_[(source - 1)->second], start_[target->second], Kind::kSync, PathEdge::kNobody);
     }
   }
 
@@ -348,12 +347,12 @@ class Builder {
     for (const uint32_t n : device_ends_) by_stream[row(graph_.nodes[n].row).stream].push_back(n);
     for (const int32_t i : rows_) {
       const TorchRow& call = row(i);
-      const uint32_t end = end_[static_cast<size_t>(i)];
+      const uint32_t end = end_[i];
       if (call.on_device) continue;
       const int32_t own = call.partner;
-      if (own >= 0 && row(own).on_device && end_[static_cast<size_t>(own)] != kNoNode &&
+      if (own >= 0 && row(own).on_device && end_[own] != kNoNode &&
           row(own).end_ns() <= call.end_ns()) {  // a copy that ended within the call, so the call waited for its end
-        add(end_[static_cast<size_t>(own)], end, Kind::kSync, PathEdge::kNobody);
+        add(end_[own], end, Kind::kSync, PathEdge::kNobody);
       } else if (waits_[call.name]) {
         const std::vector<uint32_t>* ends = &device_ends_;
         if (own >= 0 && row(own).category == Category::kDeviceSync) {

@@ -118,7 +118,7 @@ RankLaunches exact_launches(const TorchRank& rank, const Options& options) {
       pairs.emplace_back(row.partner, static_cast<int32_t>(i));
     }
   }
-  const auto row = [&](int32_t i) -> const TorchRow& { return rank.rows[static_cast<size_t>(i)]; };
+  const auto row = [&](int32_t i) -> const TorchRow& { return rank.rows[i]; };
   std::sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) {
     if (a.first != b.first) {
       const int64_t x = row(a.first).start_ns, y = row(b.first).start_ns;

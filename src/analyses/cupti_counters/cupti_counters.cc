@@ -80,7 +80,7 @@ Status read_counters(RankCounters& own) {
 
 std::vector<int32_t> sorted_by_start(const TorchRank& rank, const std::vector<int32_t>& rows) {
   std::vector<int64_t> keys;
-  for (const int32_t row : rows) keys.push_back(rank.rows[static_cast<size_t>(row)].start_ns);
+  for (const int32_t row : rows) keys.push_back(rank.rows[row].start_ns);
   std::vector<int32_t> out;
   for (const uint32_t at : numpy_order(keys)) out.push_back(rows[at]);
   return out;
@@ -121,10 +121,10 @@ RankCounters counters_of_rank(const TorchRun& run, size_t part, bool hta) {
     out.unequal |= !paired;
     for (size_t i = 0; i < own.size(); ++i) {
       Measured m;
-      m.range = rank.rows[static_cast<size_t>(own[i])];
+      m.range = rank.rows[own[i]];
       if (paired) {
         m.has_launch = true;
-        m.launch = rank.rows[static_cast<size_t>(launches[i])];
+        m.launch = rank.rows[launches[i]];
         m.ops = operators_of(run, *rank.part, m.launch);
       }
       out.ranges.push_back(std::move(m));

@@ -52,7 +52,7 @@ Table problems_table(const Trace& trace, const FlightReport& report) {
   Table table("flight-problems", "Calls that did not go well", flight_problems_columns());
   const auto known = [](int32_t rank) { return rank < 0 ? kNullInteger : int64_t{rank}; };
   for (const FlightProblem& p : report.problems) {
-    const FlightGroup& group = trace.flight_groups[static_cast<size_t>(p.group)];
+    const FlightGroup& group = trace.flight_groups[p.group];
     table.add_row({std::string(flight_verdict_name(p.verdict)), group.name, group.description, p.sequence,
                    std::string(trace.names.text(p.op)), known(p.src), known(p.dst), list_text(p.culprits),
                    list_text(p.waiting), list_text(p.not_started), list_text(p.without_dump), p.expected, p.found,
@@ -73,7 +73,7 @@ std::vector<ColumnSpec> flight_waits_columns() {
 Table waits_table(const Trace& trace, const FlightReport& report) {
   Table table("flight-waits", "What each rank waits in", flight_waits_columns());
   for (const FlightWait& wait : report.waits) {
-    const Part& part = trace.parts[static_cast<size_t>(wait.part)];
+    const Part& part = trace.parts[wait.part];
     const FlightCall& call = part.flight_calls[wait.call];
     table.add_row({int64_t{wait.rank}, flight_call_text(trace, call), std::string(state_name(call.state)),
                    list_text(wait.for_ranks), part.slices.start_ns[wait.slice],
@@ -100,7 +100,7 @@ Table groups_table(const Trace& trace, const FlightReport& report) {
   Table table("flight-groups", "Process groups", flight_groups_columns());
   const auto known = [](int64_t sequence) { return sequence < 0 ? kNullInteger : sequence; };
   for (const FlightGroupSum& sum : report.groups) {
-    const FlightGroup& group = trace.flight_groups[static_cast<size_t>(sum.group)];
+    const FlightGroup& group = trace.flight_groups[sum.group];
     table.add_row({group.name, group.description, list_text(group.ranks),
                    std::string(group.members_said ? "said" : "seen"), sum.calls, sum.collectives, sum.messages,
                    known(sum.last_through), known(sum.last_made)});
@@ -129,7 +129,7 @@ Table calls_table(const Trace& trace) {
     const Part& part = trace.parts[p];
     for (const FlightCall& call : part.flight_calls) {
       const StringId dtypes = call.in_dtypes != 0 ? call.in_dtypes : call.out_dtypes;
-      table.add_row({int64_t{part.rank}, call.record_id, trace.flight_groups[static_cast<size_t>(call.group)].name,
+      table.add_row({int64_t{part.rank}, call.record_id, trace.flight_groups[call.group].name,
                      call.sequence < 0 ? kNullInteger : call.sequence, std::string(trace.names.text(call.op)),
                      call.peer < 0 ? kNullInteger : int64_t{call.peer}, std::string(state_name(call.state)),
                      part.slices.start_ns[call.slice], std::string(trace.names.text(call.in_sizes)),

@@ -48,7 +48,7 @@ void kernels_below(const TorchRank& rank, const CallGraph& graph, int32_t call, 
     ++at;
   }
   std::sort(out.begin(), out.end(), [&](int32_t a, int32_t b) {
-    const TorchRow &x = rank.rows[static_cast<size_t>(a)], &y = rank.rows[static_cast<size_t>(b)];
+    const TorchRow &x = rank.rows[a], &y = rank.rows[b];
     return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.index < y.index;
   });
 }
@@ -60,7 +60,7 @@ std::vector<int32_t> hta_calls(const TorchRank& rank, const CallGraph& graph, co
   int32_t depth = INT32_MAX;
   const auto node_of = [&](const TorchRow& row) { return rank.row_at(row.index); };
   for (const TorchRow& row : rank.rows)
-    if (named[row.name]) depth = std::min(depth, graph.depth[static_cast<size_t>(node_of(row))]);
+    if (named[row.name]) depth = std::min(depth, graph.depth[node_of(row)]);
   for (const TorchRow& row : rank.rows) {
     if (!named[row.name]) continue;
     const auto node = static_cast<size_t>(node_of(row));
@@ -99,9 +99,9 @@ RankPatterns patterns_of(const TorchRun& run, const TorchRank& rank, const Optio
   NameSequences sequences;
   std::vector<int32_t> kernels;
   for (size_t c = 0; c < calls.size(); ++c) {
-    sequences.begin(rank.rows[static_cast<size_t>(calls[c])].name, static_cast<uint32_t>(c));
+    sequences.begin(rank.rows[calls[c]].name, static_cast<uint32_t>(c));
     kernels_below(rank, graph, calls[c], hta, kernels);
-    for (const int32_t kernel : kernels) sequences.add(rank.rows[static_cast<size_t>(kernel)].name);
+    for (const int32_t kernel : kernels) sequences.add(rank.rows[kernel].name);
   }
   for (const NameSequences::Group& group : sequences.groups()) {
     Pattern pattern;
@@ -143,8 +143,7 @@ TraceOverlay overlay_of(const TorchRank& rank, size_t part, const RankPatterns& 
     std::string member = "\"Patterns\":{";
     append_json_string(member, found.patterns[p].text);
     member += ":" + std::to_string(found.patterns[p].count) + "}";
-    for (const int32_t row : found.marked[p])
-      overlay.extra_args.emplace(rank.rows[static_cast<size_t>(row)].index, member);
+    for (const int32_t row : found.marked[p]) overlay.extra_args.emplace(rank.rows[row].index, member);
   }
   if (!options.compress) return overlay;
   overlay.leave_out.assign(static_cast<size_t>(rank.part->event_count), false);

@@ -64,7 +64,7 @@ void sweep(const std::array<std::vector<Interval>, kClasses.size()>& unions, boo
     running += borders[i].change;
     const int64_t length = borders[i + 1].at - borders[i].at;
     if (running > 0 && running < static_cast<int32_t>(kSets) && length > 0)
-      answer.time_ns[static_cast<size_t>(running)] += whole_us ? length / 1000 * 1000 : length;
+      answer.time_ns[running] += whole_us ? length / 1000 * 1000 : length;
   }
 }
 

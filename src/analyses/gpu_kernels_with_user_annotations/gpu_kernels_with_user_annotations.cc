@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "analyses/analysis.h"
+#include "base/by_enum.h"
 #include "base/parallel.h"
 #include "model/numpy_order.h"
 #include "profile/hta_rows.h"
@@ -85,7 +86,7 @@ HtaRank hta_rank(const TorchRun& run, const TorchRank& rank) {
       const TorchRow& kernel = out.kernels[i].row;
       const int32_t found = index.last_touched(kernel.start_ns, kernel.end_ns());
       if (found < 0) continue;
-      const uint32_t annotation = annotations_of[lane][static_cast<size_t>(found)];
+      const uint32_t annotation = annotations_of[lane][found];
       name_of_span[{kernel.start_ns, kernel.end_ns()}] = annotations[annotation].name;
     }
   }
@@ -177,9 +178,9 @@ std::vector<Kernel> exact_rank(const TorchRun& run, const TorchRank& rank) {
       Kernel kernel;
       kernel.row = row;
       if (row.partner >= 0) {
-        kernel.annotation = around[rank.rows[static_cast<size_t>(row.partner)].slice];
+        kernel.annotation = around[rank.rows[row.partner].slice];
       } else if (const int32_t found = index.last_touched(row.start_ns, row.end_ns()); found >= 0) {
-        kernel.annotation = rank.rows[annotations[static_cast<size_t>(found)]].slice;
+        kernel.annotation = rank.rows[annotations[found]].slice;
       }
       kernels.push_back(kernel);
     }
@@ -203,7 +204,7 @@ Table exact_summary(const TorchRun& run, const std::vector<std::vector<Kernel>>&
   struct Sum {
     std::string_view name;
     int64_t count = 0, ns = 0;
-    std::array<int64_t, 5> by_class = {};
+    ByEnum<KernelClass, int64_t, 5> by_class = {};
   };
   for (size_t k = 0; k < ranks.size(); ++k) {
     const Part& part = run.trace->parts[run.parts[k]];
@@ -218,15 +219,15 @@ Table exact_summary(const TorchRun& run, const std::vector<std::vector<Kernel>>&
         sums.push_back(
             {none ? std::string_view("(no annotation)") : run.trace->names.text(static_cast<StringId>(key))});
       }
-      Sum& sum = sums[static_cast<size_t>(place[key])];
+      Sum& sum = sums[place[key]];
       ++sum.count;
       sum.ns += kernel.row.dur_ns;
-      sum.by_class[static_cast<size_t>(kernel.row.kernel)] += kernel.row.dur_ns;
+      sum.by_class[kernel.row.kernel] += kernel.row.dur_ns;
       whole += kernel.row.dur_ns;
     }
     std::sort(sums.begin(), sums.end(),
               [](const Sum& a, const Sum& b) { return a.ns != b.ns ? a.ns > b.ns : a.name < b.name; });
-    const auto of = [](const Sum& sum, KernelClass c) { return sum.by_class[static_cast<size_t>(c)]; };
+    const auto of = [](const Sum& sum, KernelClass c) { return sum.by_class[c]; };
     for (const Sum& sum : sums)
       table.add_row({int64_t{part.rank}, std::string(sum.name), sum.count, sum.ns,
                      whole > 0 ? static_cast<double>(sum.ns) / static_cast<double>(whole) : NAN,

@@ -69,7 +69,7 @@ RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph
   for (uint32_t r = 0; r < rank.rows.size(); ++r) {
     const TorchRow& row = rank.rows[r];
     if (!row.on_device || row.partner < 0) continue;
-    const TorchRow& call = rank.rows[static_cast<size_t>(row.partner)];
+    const TorchRow& call = rank.rows[row.partner];
     if (is_graph_launch[call.name]) {
       launched.emplace_back(row.partner, r);
     } else {
@@ -91,7 +91,7 @@ RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph
     const int32_t call = launched[i].first;
     work.clear();
     for (; i < launched.size() && launched[i].first == call; ++i) work.push_back(launched[i].second);
-    Replay replay = replay_of(rank, rank.rows[static_cast<size_t>(call)], work);
+    Replay replay = replay_of(rank, rank.rows[call], work);
     const auto [at, fresh] = known.try_emplace(std::move(replay.names), out.graphs.size());
     if (fresh) out.graphs.push_back({static_cast<int64_t>(out.graphs.size()) + 1, replay.first_name});
     Graph& graph = out.graphs[at->second];

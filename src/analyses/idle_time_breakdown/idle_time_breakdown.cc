@@ -89,10 +89,9 @@ RankIdle hta_idle(const TorchRun& run, const TorchRank& rank, const Options& opt
       idle.streams.back().stream = row.stream;
     }
     const int32_t launch = rank.row_at(row.partner_index);
-    const Work item = {row.start_ns, row.end_ns(),
-                       launch < 0 ? INT64_MIN : rank.rows[static_cast<size_t>(launch)].start_ns, it->second};
+    const Work item = {row.start_ns, row.end_ns(), launch < 0 ? INT64_MIN : rank.rows[launch].start_ns, it->second};
     // HTA's join with the launches repeats a kernel whose launch is in the table several times.
-    const uint32_t times = launch < 0 ? 1 : rows_with_index[static_cast<size_t>(row.partner_index)];
+    const uint32_t times = launch < 0 ? 1 : rows_with_index[row.partner_index];
     work.insert(work.end(), times, item);
   }
   std::stable_sort(work.begin(), work.end(), [](const Work& a, const Work& b) {
@@ -195,8 +194,7 @@ RankIdle exact_idle(const TorchRank& rank, int64_t zero_ns, const Options& optio
       idle.streams.back().stream = row.stream;
       idle.streams.back().device = rank.part->lanes[row.lane].pid;
     }
-    work.push_back({row.start_ns, row.end_ns(),
-                    row.partner < 0 ? INT64_MIN : rank.rows[static_cast<size_t>(row.partner)].start_ns,
+    work.push_back({row.start_ns, row.end_ns(), row.partner < 0 ? INT64_MIN : rank.rows[row.partner].start_ns,
                     static_cast<uint32_t>(group_of[row.lane])});
   }
   idle.any = !work.empty();

@@ -19,8 +19,7 @@ std::string way_text(bool forward) { return forward ? "forward" : "backward"; }
 
 // Returns true when a link is one of those that a cause is about.
 bool covers(const Trace& trace, const Cause& cause, const LinkEdge& edge) {
-  const Part &from = trace.parts[static_cast<size_t>(edge.from_part)],
-             &to = trace.parts[static_cast<size_t>(edge.to_part)];
+  const Part &from = trace.parts[edge.from_part], &to = trace.parts[edge.to_part];
   if (cause.kind != CauseKind::kSlowLink || (cause.dp != kUnknown && cause.dp != from.dp)) return false;
   return (from.stage == cause.from_stage && to.stage == cause.stage) ||
          (cause.both_ways && from.stage == cause.stage && to.stage == cause.from_stage);
@@ -114,7 +113,7 @@ std::vector<ColumnSpec> links_links_columns() {
 Table edges_table(const Trace& trace, const Links& links) {
   Table table("links", "Links: transfer times by sender and receiver", links_links_columns());
   for (const LinkEdge& e : links.edges) {
-    const Part &from = trace.parts[static_cast<size_t>(e.from_part)], &to = trace.parts[static_cast<size_t>(e.to_part)];
+    const Part &from = trace.parts[e.from_part], &to = trace.parts[e.to_part];
     const LinkClass& c = links.classes[e.link_class];
     table.add_row({int64_t{from.rank},
                    int64_t{to.rank},
@@ -161,8 +160,7 @@ Table endpoints_table(const Trace& trace, const Links& links) {
                                 : e.slow_sends + e.slow_receives == 0     ? "fine"
                                 : e.send_peers < 2 && e.receive_peers < 2 ? "one peer"
                                                                           : "fine but for single links";
-    table.add_row({int64_t{trace.parts[static_cast<size_t>(e.part)].rank}, e.sends, e.slow_sends, e.receives,
-                   e.slow_receives, reading});
+    table.add_row({int64_t{trace.parts[e.part].rank}, e.sends, e.slow_sends, e.receives, e.slow_receives, reading});
   }
   return table;
 }

@@ -4,6 +4,7 @@
 
 #include "analyses/analysis.h"
 #include "analyses/memory_categories/memory_classes.h"
+#include "base/by_enum.h"
 #include "base/parallel.h"
 #include "profile/python_stacks.h"
 #include "profile/thin_series.h"
@@ -16,7 +17,7 @@ using Type = ColumnType;
 
 constexpr size_t kStackEntries = 4;  // number of entries shown from a stack
 
-using Bytes = std::array<int64_t, kMemoryClasses>;
+using Bytes = ByEnum<MemoryClass, int64_t, kMemoryClasses>;
 
 struct Point {
   int64_t time_ns = 0;
@@ -86,7 +87,7 @@ class Answerer {
       }
       first = false;
       const uint32_t block = history_.block_of[i];
-      add_saturated(now.bytes[static_cast<size_t>(classes_.of_block[block])], bytes_of(record));
+      add_saturated(now.bytes[classes_.of_block[block]], bytes_of(record));
       // When there are no totals, frees of blocks from before the capture would make "unknown" negative.
       if (record.total_allocated < 0 && now.bytes[unknown] < 0) now.bytes[unknown] = 0;
       now.time_ns = record.time_ns - run_.zero_ns;

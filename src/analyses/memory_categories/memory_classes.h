@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "model/trace.h"
 #include "profile/memory_blocks.h"
 
@@ -22,8 +23,8 @@ enum class MemoryClass : uint8_t {
   kNotKnown
 };
 inline constexpr size_t kMemoryClasses = 8;
-inline constexpr std::array<const char*, kMemoryClasses> kMemoryClassNames = {
-    "parameter", "optimizer_state", "input", "temporary", "activation", "gradient", "autograd_detail", "unknown"};
+inline constexpr ByEnum<MemoryClass, const char*, kMemoryClasses> kMemoryClassNames = {
+    {"parameter", "optimizer_state", "input", "temporary", "activation", "gradient", "autograd_detail", "unknown"}};
 
 struct MemoryClasses {
   std::vector<MemoryClass> of_block;         // index: MemoryHistory::blocks

@@ -98,7 +98,7 @@ std::vector<Point> points_of(const std::vector<Change>& changes, bool hta) {
       points.push_back(points.empty() ? Point{} : points.back());
       points.back().time_ns = c.time_ns;
     }
-    points.back().bytes[static_cast<size_t>(c.category)] += c.bytes;
+    points.back().bytes[c.category] += c.bytes;
   }
   for (Point& p : points)
     if (p.time_ns < 0) p.time_ns = first;

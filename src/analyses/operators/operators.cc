@@ -248,7 +248,7 @@ Table our_table(const std::vector<RankAnswer>& ranks, const FunctionNames& names
         row.emplace_back(bytes);
     if (by.with_flops) row.emplace_back(g.flops);
     if (by.by_input_shape) row.emplace_back(groups.shapes[g.shape]);
-    if (by.stack_entries > 0) row.emplace_back(line.rank->stacks[static_cast<size_t>(&g - groups.groups.data())]);
+    if (by.stack_entries > 0) row.emplace_back(line.rank->stacks[&g - groups.groups.data()]);
     table.add_row(std::move(row));
   }
   return table;

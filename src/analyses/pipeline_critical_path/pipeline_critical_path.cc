@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
@@ -98,17 +99,15 @@ Table steps_pipeline_critical_path_table(const std::vector<ChosenStep>& steps, c
                                          const Trace& trace) {
   Table table("path-steps", "The path of every step", path_steps_columns());
   for (const ChosenStep& chosen : steps) {
-    int64_t time[3] = {0, 0, 0};
+    ByEnum<PathPiece, int64_t, 3> time = {};
     int64_t changes = 0;
     for (size_t i = 0; i < chosen.path.size(); ++i) {
       const PathStretch& p = chosen.path[i];
-      time[static_cast<size_t>(p.piece)] += p.end_ns - p.start_ns;
+      time[p.piece] += p.end_ns - p.start_ns;
       if (i > 0 && graph.part[p.op] != graph.part[chosen.path[i - 1].op]) ++changes;
     }
     table.add_row({int64_t{chosen.step->step}, chosen.step->span_ns, time[0], time[1], time[2], changes,
-                   chosen.path.empty()
-                       ? kNullInteger
-                       : int64_t{trace.parts[static_cast<size_t>(graph.part[chosen.path.back().op])].rank}});
+                   chosen.path.empty() ? kNullInteger : int64_t{trace.parts[graph.part[chosen.path.back().op]].rank}});
   }
   return table;
 }
@@ -129,7 +128,7 @@ std::vector<ColumnSpec> operation_columns(std::initializer_list<ColumnSpec> more
 void operation_values(const Trace& trace, const StepGraph& graph, int32_t step, uint32_t op,
                       std::vector<Table::Value>& row) {
   row = {int64_t{step},
-         int64_t{trace.parts[static_cast<size_t>(graph.part[op])].rank},
+         int64_t{trace.parts[graph.part[op]].rank},
          known_integer(graph.dp(op)),
          known_integer(graph.stage(op)),
          graph.types[graph.type[op]].name,

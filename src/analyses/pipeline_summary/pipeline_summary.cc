@@ -41,7 +41,7 @@ Table ranks_pipeline_summary_table(const Trace& trace, const PipelineSums& sums)
   for (const RankSums& rank : sums.ranks) {
     while (sums.steps[s].step != rank.step) ++s;
     const StepSums& step = sums.steps[s];
-    const Part& part = trace.parts[static_cast<size_t>(rank.part)];
+    const Part& part = trace.parts[rank.part];
     const int64_t own = rank.last_ns - rank.first_ns;
     table.add_row({int64_t{rank.step}, known_integer(part.dp), known_integer(part.stage), int64_t{part.rank},
                    rank.cells, step.span_ns(), step.pipeline_span_ns(), own, rank.busy_ns, rank.span_bubble_ns,

@@ -157,8 +157,8 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
   std::map<int32_t, int64_t> span_of;
   for (const StepSums& step : sums.steps) span_of[step.step] = step.pipeline_span_ns();
   for (const RankSums& rank : sums.ranks) {
-    bubbles[static_cast<size_t>(rank.part)] += rank.span_bubble_ns;
-    spans[static_cast<size_t>(rank.part)] += span_of[rank.step];
+    bubbles[rank.part] += rank.span_bubble_ns;
+    spans[rank.part] += span_of[rank.step];
   }
   std::vector<double> bubble;
   for (size_t p = 0; p < spans.size(); ++p)

@@ -52,7 +52,7 @@ std::vector<ColumnSpec> divergence_columns() {
 Table divergence_table(const Trace& trace, const Recognition& r) {
   Table table("divergence", "Where lists first leave the nearest schedule", in_words_of(trace, divergence_columns()));
   for (const Divergence& d : r.divergences) {
-    const Part& part = trace.parts[static_cast<size_t>(d.part)];
+    const Part& part = trace.parts[d.part];
     table.add_row({int64_t{d.stage}, d.lists, int64_t{d.step}, known_integer(d.dp), int64_t{part.rank}, d.position,
                    d.expected, d.found, std::string(d.is_order ? "order" : "gap"), d.sentence.en});
   }

@@ -103,7 +103,7 @@ std::vector<ColumnSpec> workers_columns() {
 Table workers_table(const Trace& trace, const Slowdown& s) {
   Table table("workers", "By worker", in_words_of(trace, workers_columns()));
   for (const SlowdownWorker& worker : s.workers) {
-    const Part& part = trace.parts[static_cast<size_t>(worker.part)];
+    const Part& part = trace.parts[worker.part];
     table.add_row(
         {int64_t{part.rank}, known_integer(part.dp), known_integer(part.stage), worker.s, int64_t{worker.replaced}});
   }

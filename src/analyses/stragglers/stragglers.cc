@@ -60,7 +60,7 @@ Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& lis
   const auto share = [&](double ns) { return list.step_ns > 0 ? ns / list.step_ns : std::nan(""); };
   std::vector<CauseRow> rows;
   for (const Cause& c : list.causes) {
-    const Part* part = c.part != kUnknown ? &trace.parts[static_cast<size_t>(c.part)] : nullptr;
+    const Part* part = c.part != kUnknown ? &trace.parts[c.part] : nullptr;
     const bool by_steps = c.kind == CauseKind::kSlowWorker || c.kind == CauseKind::kSlowStage;
     const int64_t count = by_steps ? c.slowest_in : c.count, of = by_steps ? c.steps : c.of;
     const bool has_ratio = by_steps || c.kind == CauseKind::kLongSequences || c.kind == CauseKind::kSlowLink;
@@ -112,7 +112,7 @@ std::vector<ColumnSpec> straggler_workers_columns() {
 Table workers_table(const Trace& trace, const Stragglers& s) {
   Table table("straggler-workers", "Workers against their peers", in_words_of(trace, straggler_workers_columns()));
   for (const StragglerWorker& w : s.workers) {
-    const Part& part = trace.parts[static_cast<size_t>(w.part)];
+    const Part& part = trace.parts[w.part];
     table.add_row({int64_t{part.rank}, known_integer(part.dp), known_integer(part.stage), w.steps, whole_ns(w.busy_ns),
                    w.busy_ratio, w.ratio, w.error, w.s_w, w.slow_steps, whole_ns(w.late_ns), w.pauses,
                    whole_ns(w.pause_ns), whole_ns(w.period_ns), std::string(straggler_verdict_name(w.verdict)),
@@ -136,7 +136,7 @@ Table steps_stragglers_table(const Trace& trace, const Stragglers& s) {
   for (const StragglerStep& row : s.steps) {
     const bool peers = row.slowest_part >= 0;
     table.add_row({int64_t{row.step}, int64_t{row.stage}, whole_ns(row.busy_ns), row.ratio,
-                   peers ? int64_t{trace.parts[static_cast<size_t>(row.slowest_part)].rank} : kNullInteger,
+                   peers ? int64_t{trace.parts[row.slowest_part].rank} : kNullInteger,
                    peers ? row.slowest_ratio : std::nan(""), int64_t{row.slow}});
   }
   return table;
@@ -174,8 +174,8 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   if (const double worlds = graph->stage_count + graph->dp_count;
       worlds * static_cast<double>(graph->size()) <= kMostWork) {
     std::vector<double> s_w(trace.parts.size(), std::nan(""));
-    for (const SlowdownWorker& worker : slowdown_of(run).workers) s_w[static_cast<size_t>(worker.part)] = worker.s;
-    for (StragglerWorker& worker : s.workers) worker.s_w = s_w[static_cast<size_t>(worker.part)];
+    for (const SlowdownWorker& worker : slowdown_of(run).workers) s_w[worker.part] = worker.s;
+    for (StragglerWorker& worker : s.workers) worker.s_w = s_w[worker.part];
   } else {
     result.notes.add("stragglers.no_s_w", Severity::kInfo, "S_w of so large a job is left to the analysis slowdown");
   }

@@ -38,7 +38,7 @@ class Plugin {
 
  private:
   const MemoryRecord& record(uint32_t i) const { return part_.memory[i]; }
-  const TbNode& node(int32_t i) const { return tree_.nodes[static_cast<size_t>(i)]; }
+  const TbNode& node(int32_t i) const { return tree_.nodes[i]; }
   StringId name_of(int32_t i) const { return part_.slices.name_id[node(i).slice]; }
 
   // For each record: the innermost node that contains it. Marks the nodes on the way as seen.
@@ -51,7 +51,7 @@ class Plugin {
     for (size_t l = 0; l < of_lane.size(); ++l) {
       const int32_t root = tree_.root_of_lane[l];
       if (root < 0 || of_lane[l].empty()) continue;
-      seen_[static_cast<size_t>(root)] = true;
+      seen_[root] = true;
       std::vector<int32_t> open = {root};
       size_t next = static_cast<size_t>(root) + 1;
       for (const uint32_t i : of_lane[l]) {
@@ -68,8 +68,8 @@ class Plugin {
           open.push_back(static_cast<int32_t>(next));
         }
         while (open.size() > 1 && node(open.back()).end_us <= at) open.pop_back();
-        for (size_t k = open.size(); k-- > 0 && !seen_[static_cast<size_t>(open[k])];)
-          seen_[static_cast<size_t>(open[k])] = true;  // the nodes around a seen node were seen before
+        for (size_t k = open.size(); k-- > 0 && !seen_[open[k]];)
+          seen_[open[k]] = true;  // the nodes around a seen node were seen before
         node_of_[i] = open.back();
         answer_.outside += node(open.back()).type != TbNode::Type::kOperator;
       }
@@ -136,7 +136,7 @@ class Plugin {
     for (size_t i = 0; i < tree_.nodes.size(); ++i) {
       const TbNode& at = tree_.nodes[i];
       if (at.parent < 0 || !at.counted) continue;
-      const bool walked = node(at.parent).parent < 0 || seen_[static_cast<size_t>(at.parent)];
+      const bool walked = node(at.parent).parent < 0 || seen_[at.parent];
       if (walked && at.type == TbNode::Type::kOperator) ++calls[part_.slices.name_id[at.slice]];
     }
     for (const MemoryDevice device : answer_.history.devices) {
@@ -145,7 +145,7 @@ class Plugin {
       for (const uint32_t i : by_time_) {
         const MemoryRecord& r = record(i);
         if (device_of(r) != device || node_of_[i] < 0 || node(node_of_[i]).type != TbNode::Type::kOperator) continue;
-        Sums& own = sums[static_cast<size_t>(node_of_[i])];
+        Sums& own = sums[node_of_[i]];
         add_saturated(own.self_increase, bytes_of(r));
         add_saturated(own.increase, bytes_of(r));
         if (r.bytes <= 0) continue;
@@ -158,7 +158,7 @@ class Plugin {
       for (size_t i = tree_.nodes.size(); i-- > 0;) {
         const TbNode& at = tree_.nodes[i];
         if (at.parent < 0 || !at.counted) continue;
-        Sums& up = sums[static_cast<size_t>(at.parent)];
+        Sums& up = sums[at.parent];
         add_saturated(up.increase, sums[i].increase);
         add_saturated(up.allocated, sums[i].allocated);
         up.allocations += sums[i].allocations;

@@ -82,7 +82,7 @@ class Exact {
         root_[i] = root_[up];
       }
       if (call_of_[i] >= 0) {
-        parent_[static_cast<size_t>(call_of_[i])] = module_[i];
+        parent_[call_of_[i]] = module_[i];
         module_[i] = call_of_[i];
       }
       if (category(i) == Category::kCpuOp && is_root[s_.name_id[i]]) root_[i] = i;
@@ -128,18 +128,18 @@ class Exact {
       const int32_t backward = root_[i] == kNoSliceIndex ? -1 : backward_module_[root_[i]];
       if (is_device_work(category(i))) {
         if (backward >= 0) {
-          sums_[static_cast<size_t>(backward)].self_backward_device_ns += s_.dur_ns[i];
+          sums_[backward].self_backward_device_ns += s_.dur_ns[i];
         } else if (module_[i] >= 0) {
-          sums_[static_cast<size_t>(module_[i])].self_device_ns += s_.dur_ns[i];
+          sums_[module_[i]].self_device_ns += s_.dur_ns[i];
         }
         continue;
       }
-      if (root_[i] == i && backward >= 0) sums_[static_cast<size_t>(backward)].self_backward_host_ns += s_.dur_ns[i];
+      if (root_[i] == i && backward >= 0) sums_[backward].self_backward_host_ns += s_.dur_ns[i];
       const bool op = category(i) == Category::kCpuOp && call_of_[i] < 0;
       if (!op && call_of_[i] < 0) continue;
       const uint32_t around = marked_[i];
       if (around == kNoSliceIndex || call_of_[around] < 0) continue;
-      ModuleSums& above = sums_[static_cast<size_t>(call_of_[around])];
+      ModuleSums& above = sums_[call_of_[around]];
       above.operators += op;
       if (lane_of(i) == lane_of(around)) above.self_host_ns -= s_.dur_ns[i];
     }
@@ -150,9 +150,9 @@ class Exact {
     }
     for (size_t k = order_.size(); k-- > 0;) {  // callees first
       const int32_t call = call_of_[order_[k]];
-      if (call < 0 || parent_[static_cast<size_t>(call)] < 0) continue;
-      const ModuleSums& below = sums_[static_cast<size_t>(call)];
-      ModuleSums& above = sums_[static_cast<size_t>(parent_[static_cast<size_t>(call)])];
+      if (call < 0 || parent_[call] < 0) continue;
+      const ModuleSums& below = sums_[call];
+      ModuleSums& above = sums_[parent_[call]];
       above.device_ns += below.device_ns;
       above.backward_host_ns += below.backward_host_ns;
       above.backward_device_ns += below.backward_device_ns;
@@ -179,31 +179,30 @@ class Exact {
     for (const uint32_t slice : order_) {
       if (call_of_[slice] < 0) continue;
       const auto call = static_cast<size_t>(call_of_[slice]);
-      const int32_t up = parent_[call] < 0 ? -1 : node_of[static_cast<size_t>(parent_[call])];
+      const int32_t up = parent_[call] < 0 ? -1 : node_of[parent_[call]];
       const ModuleFact* fact = fact_of(part_.modules, slice);
       const auto [it, added] =
           known.try_emplace({up, s_.name_id[slice], fact->module_id}, static_cast<int32_t>(found.size()));
       if (added) {
         ModuleNode node;
         node.parent = up;
-        node.depth = up < 0 ? 0 : found[static_cast<size_t>(up)].node.depth + 1;
+        node.depth = up < 0 ? 0 : found[up].node.depth + 1;
         node.name = module_name(name(slice));
         node.module_id = fact->module_id;
         found.push_back({std::move(node), s_.start_ns[slice], slice});
       }
-      Found& at = found[static_cast<size_t>(it->second)];
+      Found& at = found[it->second];
       if (s_.start_ns[slice] < at.first_ns) at.first_ns = s_.start_ns[slice];
       at.node.sums.add(sums_[call]);
       node_of[call] = it->second;
     }
     // Nodes are put in preorder, with siblings ordered by their first call.
     std::vector<std::vector<int32_t>> children(found.size() + 1);
-    for (size_t i = 0; i < found.size(); ++i)
-      children[static_cast<size_t>(found[i].node.parent + 1)].push_back(static_cast<int32_t>(i));
+    for (size_t i = 0; i < found.size(); ++i) children[found[i].node.parent + 1].push_back(static_cast<int32_t>(i));
     std::vector<int32_t> open, place(found.size() + 1, -1);
     const auto push = [&](size_t of) {
       std::stable_sort(children[of].begin(), children[of].end(), [&](int32_t a, int32_t b) {
-        const Found &x = found[static_cast<size_t>(a)], &y = found[static_cast<size_t>(b)];
+        const Found &x = found[a], &y = found[b];
         return x.first_ns != y.first_ns ? x.first_ns < y.first_ns : x.slice < y.slice;
       });
       open.insert(open.end(), children[of].rbegin(), children[of].rend());
@@ -213,7 +212,7 @@ class Exact {
       const auto i = static_cast<size_t>(open.back());
       open.pop_back();
       ModuleNode& node = found[i].node;
-      node.parent = place[static_cast<size_t>(node.parent + 1)];
+      node.parent = place[node.parent + 1];
       place[i + 1] = static_cast<int32_t>(answer_.nodes.size());
       answer_.nodes.push_back(std::move(node));
       push(i + 1);
@@ -232,7 +231,7 @@ class Exact {
       if (const size_t dot = path.rfind('.'); dot != std::string::npos)
         if (const auto up = place.find(path.substr(0, dot)); up != place.end()) {
           node.parent = up->second;
-          node.depth = answer_.nodes[static_cast<size_t>(up->second)].depth + 1;
+          node.depth = answer_.nodes[up->second].depth + 1;
         }
       place[path] = static_cast<int32_t>(answer_.nodes.size());
       answer_.nodes.push_back(std::move(node));

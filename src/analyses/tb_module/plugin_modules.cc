@@ -49,7 +49,7 @@ class Plugin {
                      "the plugin drops ranges that overlap, and fails on modules whose calls it dropped"};
       ModuleNode node;
       node.parent = at.parent;
-      node.depth = at.parent < 0 ? 0 : answer.nodes[static_cast<size_t>(at.parent)].depth + 1;
+      node.depth = at.parent < 0 ? 0 : answer.nodes[at.parent].depth + 1;
       node.name = shown_name(at.slice);
       node.module_id = key_of(at.slice).second;
       node.sums = found->second;
@@ -79,7 +79,7 @@ class Plugin {
     const TbTree tree = tb_tree(trace_, part_);
     for (const TbNode& node : tree.nodes) {
       if (node.parent >= 0 && node.type == TbNode::Type::kOperator && node.counted) {
-        const TbNode& up = tree.nodes[static_cast<size_t>(node.parent)];
+        const TbNode& up = tree.nodes[node.parent];
         if (up.type == TbNode::Type::kModule && up.counted) ++sums_[key_of(up.slice)].operators;
       }
       if (node.type != TbNode::Type::kModule || !node.counted) continue;

@@ -20,8 +20,7 @@ std::string path_of(const ModuleAnswer& answer, size_t node) {
   if (answer.lightning) return answer.nodes[node].name;
   std::vector<std::string_view> names;
   int32_t at = static_cast<int32_t>(node);
-  for (; at >= 0 && names.size() < kMostPathNames; at = answer.nodes[static_cast<size_t>(at)].parent)
-    names.push_back(answer.nodes[static_cast<size_t>(at)].name);
+  for (; at >= 0 && names.size() < kMostPathNames; at = answer.nodes[at].parent) names.push_back(answer.nodes[at].name);
   std::string path = at >= 0 ? "…" : "";
   for (size_t k = names.size(); k-- > 0;) path += (path.empty() ? "" : "/") + std::string(names[k]);
   return path;

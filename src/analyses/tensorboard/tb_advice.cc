@@ -92,7 +92,7 @@ void tb_note_facts(const TbRun& run, const FunctionNames& function_names, const 
 
 std::vector<TbAdvice> tb_advice(const TbOverview& r) {
   std::vector<TbAdvice> out;
-  const double loading = share_or_zero(r.sums[static_cast<size_t>(TbRole::kDataLoader)], r.total_ns);
+  const double loading = share_or_zero(r.sums[TbRole::kDataLoader], r.total_ns);
   if (loading > kMuchLoading)
     out.push_back({"input-loading", loading,
                    percent(loading) +
@@ -107,7 +107,7 @@ std::vector<TbAdvice> tb_advice(const TbOverview& r) {
   });
   if (r.distributed_data_parallel && !r.uses_nccl && capable)
     out.push_back({"backend", NAN, "DistributedDataParallel runs without NCCL, the fastest backend of these devices"});
-  const double communication = share_or_zero(r.sums[static_cast<size_t>(TbRole::kCommunication)], r.total_ns);
+  const double communication = share_or_zero(r.sums[TbRole::kCommunication], r.total_ns);
   if (communication > kMuchCommunication)
     out.push_back(
         {"communication", communication,

@@ -44,7 +44,7 @@ int64_t plugin_operators(const TbRun& run, const TorchRank& rank, const Visit& v
     if (event == TbEvent::kKernel) kernel_ns += row.dur_ns;
     const uint32_t owner = s.parent[row.slice];
     if (row.partner < 0 || owner == kNoSliceIndex || tree.node_of_slice[owner] < 0) continue;
-    facts[static_cast<size_t>(tree.node_of_slice[owner])].add_work(row, event, run.is(row.name, TbRun::kTensorCore));
+    facts[tree.node_of_slice[owner]].add_work(row, event, run.is(row.name, TbRun::kTensorCore));
   }
   for (size_t i = tree.nodes.size(); i-- > 0;) {  // callees before callers
     const TbNode& node = tree.nodes[i];
@@ -58,8 +58,8 @@ int64_t plugin_operators(const TbRun& run, const TorchRank& rank, const Visit& v
     const bool is_op = run.category_event[s.category_id[node.slice]] == TbEvent::kOperator;
     own.eligible |= is_op && own.self_tensor_ns > 0;
     if (node.parent < 0) continue;
-    CallFacts& caller = facts[static_cast<size_t>(node.parent)];
-    const uint32_t above = tree.nodes[static_cast<size_t>(node.parent)].slice;
+    CallFacts& caller = facts[node.parent];
+    const uint32_t above = tree.nodes[node.parent].slice;
     caller.tensor_ns += own.tensor_ns;
     caller.eligible_below |= own.eligible || own.eligible_below;
     if (above != kNoSliceIndex && run.category_event[s.category_id[above]] == TbEvent::kOperator)
@@ -90,7 +90,7 @@ int64_t for_each_tb_operator(const TbRun& run, const FunctionNames& names, const
     if (event == TbEvent::kKernel) kernel_ns += row.dur_ns;
     const uint32_t owner = s.parent[row.slice];
     if (owner == kNoSliceIndex || tree.event_of_slice[owner] < 0) continue;
-    facts[static_cast<size_t>(tree.event_of_slice[owner])].add_work(row, event, run.is(row.name, TbRun::kTensorCore));
+    facts[tree.event_of_slice[owner]].add_work(row, event, run.is(row.name, TbRun::kTensorCore));
   }
   const auto is_op = [&](const FunctionEvent& e) {
     return !e.on_device && e.slice != kNoSliceIndex && e.category == Category::kCpuOp;
@@ -102,7 +102,7 @@ int64_t for_each_tb_operator(const TbRun& run, const FunctionNames& names, const
     own.tensor_ns += own.self_tensor_ns;
     own.eligible |= (is_op(e) && run.is(e.name, TbRun::kTensorOperator)) || own.self_tensor_ns > 0;
     if (e.parent == FunctionEvent::kNone) continue;
-    CallFacts& caller = facts[static_cast<size_t>(e.parent)];
+    CallFacts& caller = facts[e.parent];
     caller.device_ns += own.device_ns;
     caller.tensor_ns += own.tensor_ns;
     caller.eligible |= own.eligible;

@@ -49,8 +49,7 @@ Table wait_table(const std::vector<TbRankWork>& ranks, bool by_step) {
       transfer_ns += w.transfer_ns;
       synchronizing_ns += w.synchronizing_ns;
       if (by_step)
-        table.add_row({int64_t{r.rank},
-                       w.step < 0 ? std::string("None") : tb_step_name(r.steps[static_cast<size_t>(w.step)]),
+        table.add_row({int64_t{r.rank}, w.step < 0 ? std::string("None") : tb_step_name(r.steps[w.step]),
                        to_us(w.transfer_ns), to_us(w.synchronizing_ns)});
     }
     const auto n = static_cast<double>(r.waits.size());

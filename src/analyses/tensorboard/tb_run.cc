@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "profile/tensor_cores.h"
 
@@ -112,7 +113,7 @@ class Sorter {
   }
 
   void finish() {
-    auto& communication = out_.cover[static_cast<size_t>(TbRole::kCommunication)];
+    auto& communication = out_.cover[TbRole::kCommunication];
     out_.host_communicates = !any_communication_kernel_;
     if (run_.plugin || !any_communication_kernel_)
       communication.insert(communication.end(), host_collectives_.begin(), host_collectives_.end());
@@ -125,7 +126,7 @@ class Sorter {
   }
 
  private:
-  void put(TbRole role, Interval at) { out_.cover[static_cast<size_t>(role)].push_back(at); }
+  void put(TbRole role, Interval at) { out_.cover[role].push_back(at); }
 
   bool communicates(const TorchRow& row) const {
     if (!run_.plugin) return row.kernel == KernelClass::kCommunication;
@@ -181,14 +182,14 @@ DeviceWork device_side(const TbRun& run, const TorchRank& rank) {
   for (size_t i = 0; i < rank.rows.size(); ++i) {
     const TorchRow& row = rank.rows[i];
     if (!is_work(run.event(rank, row)) || row.partner < 0) continue;
-    const TorchRow& call = rank.rows[static_cast<size_t>(row.partner)];
+    const TorchRow& call = rank.rows[row.partner];
     if (run.event(rank, call) != TbEvent::kRuntime) continue;
-    int32_t& at = slot[static_cast<size_t>(row.partner)];
+    int32_t& at = slot[row.partner];
     if (at < 0) {
       at = static_cast<int32_t>(side.launches.size());
       side.launches.push_back({.start_ns = call.start_ns, .end_ns = call.end_ns(), .index = call.index});
     }
-    Launch& launch = side.launches[static_cast<size_t>(at)];
+    Launch& launch = side.launches[at];
     launch.first_ns = std::min(launch.first_ns, row.start_ns);
     launch.last_ns = std::max(launch.last_ns, row.end_ns());
     ++launch.work_count;
@@ -241,8 +242,7 @@ int64_t first_step_start(const TbRun& run, const TbRank& rank, const DeviceWork&
   for (size_t i = 0; i < rank.rank.rows.size(); ++i) {
     const TorchRow& row = rank.rank.rows[i];
     if (!is_work(run.event(rank.rank, row)) || row.end_ns() >= first.first_ns) continue;
-    const Launch* launch =
-        side.launch_of_row[i] < 0 ? nullptr : &side.launches[static_cast<size_t>(side.launch_of_row[i])];
+    const Launch* launch = side.launch_of_row[i] < 0 ? nullptr : &side.launches[side.launch_of_row[i]];
     const bool before =
         run.plugin ? !launch || !launch->in_step : (launch ? launch->start_ns : row.start_ns) < host_start;
     if (before) start = std::max(start, row.end_ns());
@@ -277,9 +277,9 @@ void move_steps(const TbRun& run, TbRank& rank) {
 }  // namespace
 
 std::string_view tb_role_name(TbRole role) {
-  constexpr std::array<std::string_view, kTbRoleCount> kNames = {"Kernel",  "Memcpy",     "Memset",   "Communication",
-                                                                 "Runtime", "DataLoader", "CPU Exec", "Other"};
-  return kNames[static_cast<size_t>(role)];
+  constexpr ByEnum<TbRole, std::string_view, kTbRoleCount> kNames = {
+      {"Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CPU Exec", "Other"}};
+  return kNames[role];
 }
 
 std::string tb_step_name(const TbStep& step) { return step.number == kNullInteger ? "0" : std::to_string(step.number); }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "analyses/analysis.h"
+#include "base/by_enum.h"
 #include "model/intervals.h"
 #include "profile/torch_view.h"
 
@@ -67,18 +68,18 @@ struct TbStep {
 
 struct TbRank {
   TorchRank rank;
-  std::array<std::vector<Interval>, kTbCoverCount> cover;  // for each role: the union of its intervals
-  std::vector<TbStep> steps;                               // by start; steps in which a device worked do not overlap
+  ByEnum<TbRole, std::vector<Interval>, kTbCoverCount> cover;  // for each role: the union of its intervals
+  std::vector<TbStep> steps;       // by start; steps in which a device worked do not overlap
   int64_t dropped_steps = 0;       // number of steps at the end that have little or none of their device work
   bool host_communicates = false;  // the communication is host calls, because there is no communication kernel
 
-  const std::vector<Interval>& covered(TbRole role) const { return cover[static_cast<size_t>(role)]; }
+  const std::vector<Interval>& covered(TbRole role) const { return cover[role]; }
 };
 // O(n log n) in the rows of the part.
 TbRank tb_rank(const TbRun& run, size_t part);
 
 // For each step: the time of each role. The times sum to the step's length (with the plugin: mostly).
-using TbCosts = std::array<int64_t, kTbRoleCount>;
+using TbCosts = ByEnum<TbRole, int64_t, kTbRoleCount>;
 std::vector<TbCosts> tb_costs(const TbRun& run, const TbRank& rank);
 
 // Returns the name that the plugin uses for a step: its number, or "0" for the whole capture.

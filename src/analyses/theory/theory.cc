@@ -70,16 +70,15 @@ Table ranks_theory_table(const Trace& trace, const TheoryRun& run, const Pipelin
         continue;
       const TheoryStep& whole = theory.steps[s];
       const ScheduleNumbers& numbers = run.numbers(s, *size);
-      const RankNumbers& own = numbers.ranks[static_cast<size_t>(list.stage)];
+      const RankNumbers& own = numbers.ranks[list.stage];
       const int64_t span = whole.actual_end_ns - whole.actual_start_ns;
       int64_t theory_end = kNoTheory;
       for (size_t t = list.begin; t < list.end; ++t)
         if (theory.has(run.lists.cell[t])) theory_end = std::max(theory_end, theory.end_ns[run.lists.cell[t]]);
       table.add_row({int64_t{list.step}, known_integer(list.dp), int64_t{list.stage},
-                     int64_t{trace.parts[static_cast<size_t>(list.part)].rank}, numbers.span_ns,
-                     theory.by_rank ? kNullInteger : span, own.span_bubble_ns,
-                     theory.by_rank ? kNullInteger : span - at->busy_ns, own.inner_bubble_ns, at->inner_bubble_ns,
-                     own.busy_ns, at->busy_ns,
+                     int64_t{trace.parts[list.part].rank}, numbers.span_ns, theory.by_rank ? kNullInteger : span,
+                     own.span_bubble_ns, theory.by_rank ? kNullInteger : span - at->busy_ns, own.inner_bubble_ns,
+                     at->inner_bubble_ns, own.busy_ns, at->busy_ns,
                      theory_end == kNoTheory ? kNullInteger : trace.common_ns(list.part, at->last_ns) - theory_end,
                      int64_t{whole.own_pace}});
     }
@@ -117,7 +116,7 @@ Table phases_table(const Trace& trace) {
            pipelines[next].step <= ranks[i].step;
          ++next)
       add(pipelines[next].step, pipelines[next].dp, kUnknown, kNullInteger, pipelines[next]);
-    const Part& part = trace.parts[static_cast<size_t>(ranks[i].part)];
+    const Part& part = trace.parts[ranks[i].part];
     add(ranks[i].step, part.dp, part.stage, part.rank, ranks[i]);
   }
   return table;
@@ -151,14 +150,14 @@ Table late_table(const Trace& trace, const TheoryRun& run, const LateCells& late
   const bool with_chunk = run.lists.chunks > 1;
   for (const LateCell& l : late.cells) {
     const Cell cell = trace.common_cell(l.cell);
-    const Part& part = trace.parts[static_cast<size_t>(cell.part)];
+    const Part& part = trace.parts[cell.part];
     const bool waited = l.waited_for != UINT32_MAX;
     const Cell other = waited ? trace.common_cell(l.waited_for) : Cell{};
     table.add_row({int64_t{cell.step}, known_integer(part.dp), known_integer(part.stage), int64_t{part.rank},
                    cell_label(cell, with_chunk), run.theory.start_ns[l.cell], cell.start_ns, l.late_ns,
                    std::string(late_reason_name(l.reason)), waited ? cell_label(other, with_chunk) : std::string(),
-                   waited ? int64_t{trace.parts[static_cast<size_t>(other.part)].rank} : kNullInteger, l.gap_ns,
-                   l.message_ns, l.launch_ns, l.blocked_ns});
+                   waited ? int64_t{trace.parts[other.part].rank} : kNullInteger, l.gap_ns, l.message_ns, l.launch_ns,
+                   l.blocked_ns});
   }
   return table;
 }

@@ -113,8 +113,7 @@ Table periods_table(const Trace& trace, const StepPeriods& periods) {
     const bool one = first && first->part != kUnknown;
     table.add_row({int64_t{gap.step}, whole_ns(gap.ns), std::string(periods.is_long(i) ? "yes" : "no"),
                    first ? first->name : std::string(), first ? whole_ns(first->ns) : kNullInteger,
-                   one ? int64_t{trace.parts[static_cast<size_t>(first->part)].rank} : kNullInteger,
-                   whole_ns(gap.ns - named)});
+                   one ? int64_t{trace.parts[first->part].rank} : kNullInteger, whole_ns(gap.ns - named)});
   }
   return table;
 }
@@ -212,7 +211,7 @@ Table check_table(const Waterfall& w, const WaterfallStep& mean) {
       same ? same : "where one rank has the pipeline's first cell and its last one, as rank 0 of 1F1B has; else more");
   add("step", mean.span_ns, mean.own_span_ns,
       same ? same : "where one rank is at work from the step's start to its end; else more");
-  const auto part = [&](WaterfallPart p) { return mean.part_ns[static_cast<size_t>(p)]; };
+  const auto part = [&](WaterfallPart p) { return mean.part_ns[p]; };
   add("compute and imbalance", part(WaterfallPart::kCompute) + part(WaterfallPart::kImbalance), mean.busiest_ns,
       "with the busy time of the busiest rank, up to one micro-batch of what it takes longer than the mean");
   return table;

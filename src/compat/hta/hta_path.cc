@@ -45,7 +45,7 @@ class Builder {
   }
 
  private:
-  const TorchRow& row(int32_t i) const { return rank_.rows[static_cast<size_t>(i)]; }
+  const TorchRow& row(int32_t i) const { return rank_.rows[i]; }
   const TorchRow& row_of(uint32_t node) const { return row(graph_.nodes[node].row); }
   bool is_end(uint32_t node) const { return graph_.nodes[node].is_end; }
   int64_t time(uint32_t node) const { return graph_.nodes[node].time_ns; }
@@ -77,7 +77,7 @@ class Builder {
       if (r.stream != -1 || r.start_ns < low || r.start_ns > high || r.dur_ns <= 0) continue;
       keep[i] = 1;
       if (const int32_t partner = rank_.row_at(r.partner_index); partner >= 0 && row(partner).stream != -1)
-        keep[static_cast<size_t>(partner)] = 1;
+        keep[partner] = 1;
     }
     for (size_t i = 0; i < rank_.rows.size(); ++i) {
       const TorchRow& r = rank_.rows[i];
@@ -103,8 +103,7 @@ class Builder {
     });
     start_.assign(rank_.rows.size(), kNoNode);
     end_.assign(rank_.rows.size(), kNoNode);
-    for (uint32_t n = 0; n < graph_.nodes.size(); ++n)
-      (is_end(n) ? end_ : start_)[static_cast<size_t>(graph_.nodes[n].row)] = n;
+    for (uint32_t n = 0; n < graph_.nodes.size(); ++n) (is_end(n) ? end_ : start_)[graph_.nodes[n].row] = n;
   }
 
   PathEdge& add(uint32_t from, uint32_t to, Kind kind, bool free = false) {
@@ -183,7 +182,7 @@ class Builder {
     uint32_t last = kNoNode;
     int32_t last_parent = PathEdge::kRoot, depth = 0;
     const auto visit = [&](int32_t inner, bool out) {
-      const auto i = static_cast<size_t>(clipped_[static_cast<size_t>(inner)]);
+      const auto i = static_cast<size_t>(clipped_[inner]);
       if (start_[i] == kNoNode) return;
       const uint32_t node = (out ? end_ : start_)[i];
       if (last != kNoNode && !(locks(last) && locks(node) && (!is_end(last) || is_end(node)))) {
@@ -192,13 +191,13 @@ class Builder {
         if (kind == Kind::kOperator) attribute(edge, last_parent);
       }
       last = node;
-      const int32_t up = parent[static_cast<size_t>(inner)];
-      last_parent = up < 0 ? PathEdge::kRoot : clipped_[static_cast<size_t>(up)];
+      const int32_t up = parent[inner];
+      last_parent = up < 0 ? PathEdge::kRoot : clipped_[up];
       depth += out ? -1 : 1;
     };
     std::vector<int32_t> open;
     for (const int32_t inner : order) {
-      while (!open.empty() && open.back() != parent[static_cast<size_t>(inner)]) {
+      while (!open.empty() && open.back() != parent[inner]) {
         visit(open.back(), true);
         open.pop_back();
       }
@@ -237,7 +236,7 @@ class Builder {
       for (auto at = std::lower_bound(device.begin(), device.end(), std::pair{call.correlation, INT32_MIN});
            at != device.end() && at->first == call.correlation; ++at) {
         count(call, row(at->second).stream, 1);
-        counted[static_cast<size_t>(at->second)] = 1;
+        counted[at->second] = 1;
       }
     }
     for (size_t i = 0; i < rank_.rows.size(); ++i)
@@ -308,15 +307,13 @@ class Builder {
       const int32_t i = device[k];
       if (is_sync(i)) {
         sync_edges(row(i));
-      } else if (start_[static_cast<size_t>(i)] != kNoNode) {
+      } else if (start_[i] != kNoNode) {
         kernel_edge(i);
       }
     }
   }
 
-  uint32_t node_of(const std::vector<uint32_t>& side, int32_t i) const {
-    return i < 0 ? kNoNode : side[static_cast<size_t>(i)];
-  }
+  uint32_t node_of(const std::vector<uint32_t>& side, int32_t i) const { return i < 0 ? kNoNode : side[i]; }
   uint32_t last_kernel(int64_t stream) const {
     for (const auto& [s, node] : last_kernel_)
       if (s == stream) return node;
@@ -348,7 +345,7 @@ class Builder {
 
   void kernel_edge(int32_t i) {
     const TorchRow& kernel = row(i);
-    const uint32_t start = start_[static_cast<size_t>(i)], end = end_[static_cast<size_t>(i)];
+    const uint32_t start = start_[i], end = end_[i];
     attribute(add(start, end, Kind::kOperator), PathEdge::kRoot);
     uint32_t source = kNoNode;
     if (const auto wait = waits_for_.find(i); wait != waits_for_.end()) {

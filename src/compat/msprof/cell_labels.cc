@@ -222,7 +222,7 @@ CellLabels label_cells(const Trace& trace, int32_t part, std::span<const uint32_
   std::vector<Block> blocks = blocks_of(trace, cells, overlapped, plan, only_step);
   Phases phases;
   if (plan.dualpipev) tell_logits(blocks);
-  if (plan.dualpipev) phases = phases_of(plan, trace.parts[static_cast<size_t>(part)].stage);
+  if (plan.dualpipev) phases = phases_of(plan, trace.parts[part].stage);
   for (Block& block : blocks)
     if (block.row.what == What::kForward && phases.forward_alone.count(block.row.forward))
       block.row.what = What::kForwardAlone;

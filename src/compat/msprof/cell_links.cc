@@ -80,8 +80,8 @@ std::vector<std::vector<std::pair<int64_t, std::string>>> link_by_cells(
       end = used.insert(begin).second ? "" : "_g" + std::to_string(pair.from) + "_" + std::to_string(pair.to);
     }
     const std::string text = begin + std::to_string(k) + end;
-    links[static_cast<size_t>(pair.from)].emplace_back(pair.send->row, text);
-    links[static_cast<size_t>(pair.to)].emplace_back(pair.receive->row, text);
+    links[pair.from].emplace_back(pair.send->row, text);
+    links[pair.to].emplace_back(pair.receive->row, text);
   }
   return links;
 }

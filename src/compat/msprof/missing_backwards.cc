@@ -50,7 +50,7 @@ void say_missing_backwards(const Trace& trace, Diagnostics& notes) {
       missing += here;
     }
   if (missing == 0) return;
-  const std::string where = " on rank " + std::to_string(trace.parts[static_cast<size_t>(first_part)].rank) +
+  const std::string where = " on rank " + std::to_string(trace.parts[first_part].rank) +
                             (first_step == kUnknown ? "" : " in step " + std::to_string(first_step));
   notes.add("pp_chart.no_backwards", Severity::kWarning,
             grouped(missing) + " of " + grouped(all) + " forwards have no backward in the profile, first" + where +

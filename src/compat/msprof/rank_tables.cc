@@ -163,7 +163,7 @@ Status write_links(const SqliteDb& db, const RankTables& tables) {
     if (code != SQLITE_OK && code != SQLITE_DONE) break;
     // The rowid of rows that were made just now is their opId.
     sqlite3_bind_text(update, 1, link.data(), static_cast<int>(link.size()), SQLITE_STATIC);
-    sqlite3_bind_int64(update, 2, tables.write_ops ? tables.ops[static_cast<size_t>(row)].op_id : row);
+    sqlite3_bind_int64(update, 2, tables.write_ops ? tables.ops[row].op_id : row);
     sqlite3_step(update);
     code = sqlite3_reset(update);
   }

@@ -118,9 +118,9 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
   const bool is_permutation = std::all_of(devices.begin(), devices.end(), [&](int32_t d) { return d < n; });
   for (int64_t m = 0; m < inputs.machines; ++m) {
     for (int64_t j = 0; j < n; ++j) {
-      const int32_t device = devices[static_cast<size_t>(j)];
+      const int32_t device = devices[j];
       TimelineRow row;
-      row.path = log_path(folders[static_cast<size_t>(m)], device);
+      row.path = log_path(folders[m], device);
       std::string tid = "GPU" + std::to_string(device);
       if (multi) tid += "(machine:" + std::to_string(m) + ")";
       row.chrome_tid = "\"" + tid + "\"";
@@ -128,8 +128,7 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
       row.perfetto_tid = std::to_string(kFirstRowTid + (inputs.machines > 1 ? m * n : 0) + index);
       if (options.compat_v3 && (device >= n || (multi && inputs.machines == 1))) row.perfetto_tid = row.chrome_tid;
       if (row.path.empty()) {
-        const std::string path =
-            (fs::path(folders[static_cast<size_t>(m)]) / ("workerlog." + std::to_string(device))).string();
+        const std::string path = (fs::path(folders[m]) / ("workerlog." + std::to_string(device))).string();
         if (options.compat_v3) return Error{ErrorCode::kNotFound, "no such log (V3 stops here too)", {path}, ""};
         diagnostics.add("paddle.missing_rank", Severity::kLoss, "a workerlog is missing; the other ranks are kept",
                         {path});

@@ -43,7 +43,7 @@ class Builder {
  private:
   Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
   std::string_view name(size_t i) const { return trace_.names.text(s_.name_id[i]); }
-  TbNode& node(int32_t i) { return tree_.nodes[static_cast<size_t>(i)]; }
+  TbNode& node(int32_t i) { return tree_.nodes[i]; }
 
   // Returns the plugin's type of a slice; kRoot when it is none of the plugin's nodes.
   Type type_of(size_t i) const {
@@ -107,15 +107,15 @@ class Builder {
     std::vector<int32_t> children(n, 0), only(n, TbNode::kNone);
     for (size_t i = 0; i < n; ++i)
       if (const int32_t up = tree_.nodes[i].parent; up >= 0) {
-        ++children[static_cast<size_t>(up)];
-        only[static_cast<size_t>(up)] = static_cast<int32_t>(i);
+        ++children[up];
+        only[up] = static_cast<int32_t>(i);
       }
     stands_for_.resize(n);
     for (size_t i = 0; i < n; ++i) stands_for_[i] = static_cast<int32_t>(i);
     calls_of_.assign(n, TbNode::kNone);  // for a node that took a child's place, the node whose calls it has
     for (size_t i = 0; i < n; ++i) {     // parents come first, so a chain with one name ends at its first node
       TbNode& at = tree_.nodes[i];
-      if (at.parent >= 0) at.parent = stands_for_[static_cast<size_t>(at.parent)];
+      if (at.parent >= 0) at.parent = stands_for_[at.parent];
       if (at.parent < 0) continue;
       const auto up = static_cast<size_t>(at.parent);
       const TbNode& above = tree_.nodes[up];
@@ -150,8 +150,8 @@ class Builder {
       const uint32_t op = operator_above[call];
       const int32_t own = op == kNoSliceIndex ? TbNode::kNone : own_node[op];
       if (own < 0) return TbNode::kNone;
-      const int32_t shown = stands_for_[static_cast<size_t>(own)];
-      const int32_t calls = calls_of_[static_cast<size_t>(shown)];
+      const int32_t shown = stands_for_[own];
+      const int32_t calls = calls_of_[shown];
       return own == (calls < 0 ? shown : calls) ? shown : TbNode::kNone;
     };
     for (size_t i = 0; i < s_.size(); ++i) {

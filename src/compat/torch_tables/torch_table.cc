@@ -193,13 +193,13 @@ class Printer {
     for (uint32_t i = 0; i < events.size(); ++i) {
       const FunctionEvent& e = events[i];
       dur[i] = static_cast<double>(e.end_ns - zero) / 1000 - static_cast<double>(e.start_ns - zero) / 1000;
-      if (e.parent >= 0) children[static_cast<size_t>(e.parent)] += dur[i];
+      if (e.parent >= 0) children[e.parent] += dur[i];
       if (e.owner >= 0) device_rows.push_back(i);
     }
     const auto file_index = [&](uint32_t i) { return part_.slices.file_index[events[i].slice]; };
     std::sort(device_rows.begin(), device_rows.end(),
               [&](uint32_t a, uint32_t b) { return file_index(a) < file_index(b); });
-    for (const uint32_t i : device_rows) work[static_cast<size_t>(events[i].owner)] += dur[i];
+    for (const uint32_t i : device_rows) work[events[i].owner] += dur[i];
     const bool has_device = !options_.use_device.empty();
     add_device_below(work, below, device);
     rows_.resize(groups_.groups.size());
@@ -225,12 +225,12 @@ class Printer {
     const std::vector<FunctionEvent>& events = groups_.made.events;
     std::vector<int32_t> first(events.size(), -1), next(events.size(), -1);
     for (size_t i = events.size(); i-- > 0;) {
-      for (int32_t c = first[i]; c >= 0; c = next[static_cast<size_t>(c)]) below[i] += device[static_cast<size_t>(c)];
+      for (int32_t c = first[i]; c >= 0; c = next[c]) below[i] += device[c];
       device[i] = work[i] + below[i];
       const int32_t up = events[i].parent;
       if (up < 0) continue;
-      next[i] = first[static_cast<size_t>(up)];
-      first[static_cast<size_t>(up)] = static_cast<int32_t>(i);
+      next[i] = first[up];
+      first[up] = static_cast<int32_t>(i);
     }
   }
 

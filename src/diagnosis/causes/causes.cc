@@ -184,7 +184,7 @@ class EvenReplicas {
   double factor(uint32_t op) const { return factor_[step_of(graph_, op) * replicas_ + replica(op)]; }
 
  private:
-  size_t replica(uint32_t op) const { return replica_of_[static_cast<size_t>(graph_.part[op])]; }
+  size_t replica(uint32_t op) const { return replica_of_[graph_.part[op]]; }
 
   const StepGraph& graph_;
   std::vector<size_t> replica_of_;  // by part
@@ -546,7 +546,7 @@ class Search {
       if (std::find(with_more_data_.begin(), with_more_data_.end(), taken_[i]) == with_more_data_.end()) continue;
       list_.causes[i].told_with_data = true;
       std::set<int32_t> replicas = {list_.causes[i].dp};
-      for (const int32_t part : list_.causes[i].parts) replicas.insert(trace_.parts[static_cast<size_t>(part)].dp);
+      for (const int32_t part : list_.causes[i].parts) replicas.insert(trace_.parts[part].dp);
       auto& with_more = list_.causes[joint.causes.front()].replicas;
       with_more.insert(with_more.end(), replicas.begin(), replicas.end());
       without.push_back(&drafts_[taken_[i]].without);

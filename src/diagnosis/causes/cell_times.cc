@@ -317,7 +317,7 @@ void CellTimes::deal_evenly(std::vector<float> ratio, const std::vector<double>&
     if (!known(op)) continue;
     const size_t worker = worker_of(op);
     const double own = static_cast<double>(ratio[op]) * of_run[worker].second / of_run[worker].first;
-    const double even = becomes[place_of(op) / kKinds][static_cast<size_t>(workers_[worker].dp)];
+    const double even = becomes[place_of(op) / kKinds][workers_[worker].dp];
     routing_.own_factor[op] = static_cast<float>(own);
     routing_.factor[op] = static_cast<float>(own / even * above);
   }

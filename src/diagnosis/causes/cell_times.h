@@ -26,9 +26,7 @@ class CellTimes {
   const std::vector<Worker>& workers() const { return workers_; }
   // kNone: not a compute cell, or its stage is unknown.
   uint32_t worker_of(uint32_t op) const {
-    return is_compute(graph_.kind[op]) && (chunks_ == 1 || graph_.chunk[op] >= 0)
-               ? of_part_[static_cast<size_t>(graph_.part[op])]
-               : kNone;
+    return is_compute(graph_.kind[op]) && (chunks_ == 1 || graph_.chunk[op] >= 0) ? of_part_[graph_.part[op]] : kNone;
   }
 
   int32_t stages() const { return stages_; }

@@ -95,7 +95,7 @@ Persistence persistence_of(const FindingFacts& f, int32_t stage) {
     }
     std::map<int32_t, std::pair<double, int>> busy;  // stage → (time, number of ranks)
     for (; r < f.sums.ranks.size() && f.sums.ranks[r].step == step.step; ++r) {
-      auto& [time, ranks] = busy[f.trace.parts[static_cast<size_t>(f.sums.ranks[r].part)].stage];
+      auto& [time, ranks] = busy[f.trace.parts[f.sums.ranks[r].part].stage];
       time += static_cast<double>(f.sums.ranks[r].busy_ns);
       ++ranks;
     }
@@ -246,7 +246,7 @@ void say_absurd_cell(const FindingFacts& f, const StepSums& step, Finding& findi
   const Cell cell = cells.at(longest);
   Args args;
   args.set("cell", cell_label(cell, cell.chunk > 0));
-  args.set("rank", int64_t{f.trace.parts[static_cast<size_t>(cell.part)].rank});
+  args.set("rank", int64_t{f.trace.parts[cell.part].rank});
   args.set("own", human_duration(static_cast<double>(cells.dur_ns(longest))));
   add_detail(finding, words("step.outlier.hang", args));
 }
@@ -324,7 +324,7 @@ void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
     const Cell cell = cells.at(first->to_cell);
     Args which;
     which.set("cell", cell_label(cell, true)).set("step", int64_t{cell.step});
-    which.set("rank", int64_t{f.trace.parts[static_cast<size_t>(cell.part)].rank});
+    which.set("rank", int64_t{f.trace.parts[cell.part].rank});
     args.set("cell", words("finding.causality.cell", which));
   }
   say(finding, "finding.causality", args);
@@ -339,7 +339,7 @@ void add_replicas(const FindingFacts& f, std::vector<Finding>& out) {
   for (const StepSums& step : f.sums.steps) {
     std::map<int32_t, int64_t> last;  // replica → end of its last compute cell
     for (; r < f.sums.ranks.size() && f.sums.ranks[r].step == step.step; ++r) {
-      int64_t& end = last[f.trace.parts[static_cast<size_t>(f.sums.ranks[r].part)].dp];
+      int64_t& end = last[f.trace.parts[f.sums.ranks[r].part].dp];
       end = std::max(end, f.sums.ranks[r].last_ns);
     }
     if (f.sums.is_outlier(step.step)) continue;

@@ -31,7 +31,7 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool r
                       span_part("outside", "part.outside", f.outside)});
   std::vector<SpanPart> parts;
   const auto add = [&](const std::string& id, double share) { parts.push_back(span_part(id, "part." + id, share)); };
-  const auto share = [&](WaterfallPart part) { return mean.part_ns[static_cast<size_t>(part)] / mean.span_ns; };
+  const auto share = [&](WaterfallPart part) { return mean.part_ns[part] / mean.span_ns; };
   add("compute", share(WaterfallPart::kCompute));
   add("bubble", share(WaterfallPart::kSchedule));
   add("imbalance", share(WaterfallPart::kImbalance));
@@ -39,7 +39,7 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool r
   add("message", share(WaterfallPart::kLatency));
   // The wait of the fastest replicas is a cause of its own, and in some jobs the largest one.
   double tail = share(WaterfallPart::kTail), replicas = 0;
-  if (!w.clock_free) replicas = mean.tail_ns[static_cast<size_t>(TailPart::kReplicas)] / mean.span_ns;
+  if (!w.clock_free) replicas = mean.tail_ns[TailPart::kReplicas] / mean.span_ns;
   if (replicas > 0) add("replicas", replicas);
   add("tail", tail - replicas);
   add("rest", share(WaterfallPart::kRest));

@@ -21,8 +21,7 @@ void value_of(double share, Finding& f) {
 }
 
 Finding edge_finding(const Trace& trace, const Links& links, const LinkEdge& edge) {
-  const Part &from = trace.parts[static_cast<size_t>(edge.from_part)],
-             &to = trace.parts[static_cast<size_t>(edge.to_part)];
+  const Part &from = trace.parts[edge.from_part], &to = trace.parts[edge.to_part];
   const LinkClass& usual = links.classes[edge.link_class];
   Finding f;
   f.id = "link.slow";
@@ -39,7 +38,7 @@ Finding edge_finding(const Trace& trace, const Links& links, const LinkEdge& edg
 // A finding for a rank whose links are all slow. Its saving is the sum of its links' savings, but at most what all slow
 // links save together.
 Finding endpoint_finding(const Trace& trace, const Links& links, const LinkEndpoint& endpoint) {
-  const Part& part = trace.parts[static_cast<size_t>(endpoint.part)];
+  const Part& part = trace.parts[endpoint.part];
   double share = 0, worst = 0;
   for (const LinkEdge& edge : links.edges) {
     if ((edge.from_part != endpoint.part || !endpoint.slow_sender) &&
@@ -95,8 +94,7 @@ std::vector<Finding> link_findings(const Trace& trace, const Links& links) {
   for (const LinkBoundary& boundary : links.boundaries)
     if (std::any_of(links.edges.begin(), links.edges.end(), [&](const LinkEdge& edge) {
           const std::pair<int32_t, int32_t> stages =
-              std::minmax({trace.parts[static_cast<size_t>(edge.from_part)].stage,
-                           trace.parts[static_cast<size_t>(edge.to_part)].stage});
+              std::minmax({trace.parts[edge.from_part].stage, trace.parts[edge.to_part].stage});
           return edge.reading == LinkReading::kBoundary && stages == std::pair(boundary.stage, boundary.other_stage);
         }))
       findings.push_back(boundary_finding(boundary));

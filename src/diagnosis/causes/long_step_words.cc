@@ -23,8 +23,7 @@ class LongStepWords {
 
   LongReason of(const LongStep& step) const {
     const std::string link = std::to_string(step.from_stage) + "-" + std::to_string(step.stage);
-    const std::string rank =
-        step.part == kUnknown ? "" : std::to_string(trace_.parts[static_cast<size_t>(step.part)].rank);
+    const std::string rank = step.part == kUnknown ? "" : std::to_string(trace_.parts[step.part].rank);
     const std::string what = label(step);
     Args args;
     args.set("from", int64_t{step.from_stage}).set("stage", int64_t{step.stage}).set("rank", rank).set("what", what);
@@ -46,7 +45,7 @@ class LongStepWords {
         return {took("rank", args, step),
                 "rank:" + rank + (step.by_host() ? " host:" + rank : only_of_its_stage(step))};
       case LongBy::kReplica: {
-        const std::string dp = std::to_string(trace_.parts[static_cast<size_t>(step.parts.front())].dp);
+        const std::string dp = std::to_string(trace_.parts[step.parts.front()].dp);
         args.set("replica", dp).set("list", Text{ranks(step, ", "), ranks(step, "、")});
         return {took("replica", args, step), "replica:" + dp + " ranks:" + ranks(step, "+")};
       }
@@ -54,7 +53,7 @@ class LongStepWords {
         return {took("stage", args, step), "stage:" + std::to_string(step.stage) + " ranks:" + ranks(step, "+")};
       case LongBy::kStages: {
         std::set<int32_t> stages;
-        for (const int32_t part : step.parts) stages.insert(trace_.parts[static_cast<size_t>(part)].stage);
+        for (const int32_t part : step.parts) stages.insert(trace_.parts[part].stage);
         std::string list, keys;
         for (const int32_t stage : stages) {
           list += (list.empty() ? "" : ", ") + std::to_string(stage);
@@ -63,7 +62,7 @@ class LongStepWords {
         return {took("stages", args.set("list", list), step), keys + "ranks:" + ranks(step, "+")};
       }
       case LongBy::kMachine: {
-        const std::string& machine = trace_.parts[static_cast<size_t>(step.parts.front())].machine_name;
+        const std::string& machine = trace_.parts[step.parts.front()].machine_name;
         args.set("machine", machine).set("list", Text{ranks(step, ", "), ranks(step, "、")});
         return {took("machine", args, step), "node:" + machine + " ranks:" + ranks(step, "+")};
       }
@@ -88,8 +87,7 @@ class LongStepWords {
     constexpr size_t kShown = 8;
     std::string text;
     for (size_t i = 0; i < std::min(step.parts.size(), kShown); ++i)
-      text +=
-          (i == 0 ? "" : std::string(between)) + std::to_string(trace_.parts[static_cast<size_t>(step.parts[i])].rank);
+      text += (i == 0 ? "" : std::string(between)) + std::to_string(trace_.parts[step.parts[i]].rank);
     return text + (step.parts.size() > kShown ? std::string(between) + "…" : "");
   }
   // What was recorded on the rank while its cell could have started; "" for other reasons, and where nothing was
@@ -101,7 +99,7 @@ class LongStepWords {
   }
   // With one replica a slow rank and a heavy stage are the same thing, so the stage is a key too.
   std::string only_of_its_stage(const LongStep& step) const {
-    const int32_t stage = trace_.parts[static_cast<size_t>(step.part)].stage;
+    const int32_t stage = trace_.parts[step.part].stage;
     const auto alike =
         std::count_if(trace_.parts.begin(), trace_.parts.end(), [&](const Part& p) { return p.stage == stage; });
     return alike == 1 ? " stage:" + std::to_string(stage) : "";
@@ -181,7 +179,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     f.id = "step.outlier";
     f.cause = group.reason.keys;
     f.step = worst.step;
-    if (worst.part != kUnknown) f.rank = trace.parts[static_cast<size_t>(worst.part)].rank;
+    if (worst.part != kUnknown) f.rank = trace.parts[worst.part].rank;
     f.lost_ns_per_step = f.price.saving_ns = group.lost_ns;
     f.uncertainty_ns = std::sqrt(group.variance) / static_cast<double>(std::max<int64_t>(causes.all_steps, 1));
     f.weight = group.lost_ns / causes.wall_ns;
@@ -200,7 +198,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     if (worst.by == LongBy::kCell && worst.own_ns >= kMostUsualSteps * worst.usual_ns) {
       const Cell cell = trace.cells.at(worst.cell);
       args.set("cell", cell_label(cell, cell.chunk > 0)).set("own", human_duration(worst.own_ns));
-      args.set("rank", int64_t{trace.parts[static_cast<size_t>(worst.part)].rank});
+      args.set("rank", int64_t{trace.parts[worst.part].rank});
       detail += words("step.outlier.hang", args);
     }
     f.value_note_en = value.en, f.value_note_zh = value.zh;

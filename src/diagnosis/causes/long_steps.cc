@@ -241,8 +241,8 @@ class Finder {
       if (excess.excess_ns() >= kLeastOfExcess * most_of_one) sum += excess.excess_ns();
     std::map<std::pair<LongBy, std::string>, std::vector<int32_t>> sets;
     for (const auto& [part, excess] : excesses.by_part) {
-      const Part& p = scene_.trace.parts[static_cast<size_t>(part)];
-      const int32_t stage = g_.stage_of[static_cast<size_t>(part)];
+      const Part& p = scene_.trace.parts[part];
+      const int32_t stage = g_.stage_of[part];
       sets[{LongBy::kRank, std::to_string(part)}].push_back(part);
       sets[{LongBy::kReplica, std::to_string(p.dp)}].push_back(part);
       sets[{LongBy::kStage, std::to_string(stage)}].push_back(part);
@@ -316,7 +316,7 @@ class Finder {
     std::map<int32_t, std::pair<double, std::vector<int32_t>>> stages;
     double most = 0, held = 0;
     for (const auto& [part, excess] : excesses.by_part) {
-      auto& [ns, parts] = stages[g_.stage_of[static_cast<size_t>(part)]];
+      auto& [ns, parts] = stages[g_.stage_of[part]];
       most = std::max(most, ns += excess.excess_ns());
       parts.push_back(part);
     }
@@ -377,7 +377,7 @@ class Finder {
     found.share = gain / found.excess_ns;
     found.parts = parts;
     found.part = parts.size() == 1 ? parts.front() : kUnknown;
-    found.stage = g_.stage_of[static_cast<size_t>(parts.front())];
+    found.stage = g_.stage_of[parts.front()];
     for (const int32_t part : parts) {
       const PartExcess& excess = excesses.by_part.at(part);
       found.own_ns += excess.own_ns, found.others_ns += excess.usual_ns, found.late_ns += excess.late_ns;

@@ -37,9 +37,9 @@ StageSplits stage_splits(const StepGraph& g, const std::vector<bool>& counts, co
     for (uint32_t op = g.steps[s].begin; counts[s] && op < g.steps[s].end; ++op) {
       const int32_t stage = g.stage(op);
       if (stage < 0 || static_cast<size_t>(stage) >= stages) continue;
-      if (g.kind[op] == CellKind::kBackward) whole[static_cast<size_t>(stage)] = true;
+      if (g.kind[op] == CellKind::kBackward) whole[stage] = true;
       if (g.kind[op] == CellKind::kInputGrad) input += g.dur_ns[op];
-      if (g.kind[op] == CellKind::kWeightGrad) split[static_cast<size_t>(stage)] = true, weight += g.dur_ns[op];
+      if (g.kind[op] == CellKind::kWeightGrad) split[stage] = true, weight += g.dur_ns[op];
     }
   StageSplits out;
   if (input > 0 && weight > 0) out.input_share = input / (input + weight);

@@ -78,14 +78,13 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
         own.forwards.emplace_back(cells.micro_batch[i], std::pair(own_start_ns, own_end_ns));
     }
     for (size_t i = step.begin; i < step.end; ++i) {
-      int64_t& end = last_end[static_cast<size_t>(cells.part[i])];
+      int64_t& end = last_end[cells.part[i]];
       end = std::max(end, trace.common_end_ns(i));
     }
     for (const auto& [place, own] : first) {
       const auto before = first.find({place.first, place.second - 1});
       if (before == first.end()) continue;
-      const Part &a = trace.parts[static_cast<size_t>(before->second.part)],
-                 &b = trace.parts[static_cast<size_t>(own.part)];
+      const Part &a = trace.parts[before->second.part], &b = trace.parts[own.part];
       const int64_t apart = apart_ns(trace, a, b);
       if (apart < 0) continue;
       const auto& [micro_batch, times] = own.forwards.front();
@@ -212,7 +211,7 @@ void add_undelayed(const Trace& trace, const TheoryRun& run, std::vector<Finding
             cells.micro_batch[before] != cells.micro_batch[i] || cells.chunk[before] != cells.chunk[i])
           return;
         ++weights;
-        ++stages[trace.parts[static_cast<size_t>(part)].stage];
+        ++stages[trace.parts[part].stage];
       }
       before = i;
     }
@@ -236,7 +235,7 @@ void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& o
   Finding f;
   f.id = "schedule.order";
   f.step = worst.step;
-  f.rank = trace.parts[static_cast<size_t>(worst.part)].rank;
+  f.rank = trace.parts[worst.part].rank;
   f.weight = kOrderWeight * static_cast<double>(lists) / static_cast<double>(r.lists);
   f.value = share;
   Args args;

@@ -187,11 +187,10 @@ double slow_ratio(const CauseScene& scene, const Slow& one) {
 // excess. They must be joined, because one of them alone changes nothing while the others hold the step up.
 std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std::vector<Slow>& slow) {
   const auto machine = [&](const Slow& s) -> const std::string& {
-    return scene.trace.parts[static_cast<size_t>(scene.times.workers()[s.worker].part)].machine_name;
+    return scene.trace.parts[scene.times.workers()[s.worker].part].machine_name;
   };
   std::map<std::string, size_t> workers_of;  // for each machine
-  for (const CellTimes::Worker& w : scene.times.workers())
-    ++workers_of[scene.trace.parts[static_cast<size_t>(w.part)].machine_name];
+  for (const CellTimes::Worker& w : scene.times.workers()) ++workers_of[scene.trace.parts[w.part].machine_name];
   const auto same_steps = [&](const Slow& a, const Slow& b) {
     double both = 0, any = 0;
     for (size_t s = 0; s < a.slow_at.size(); ++s)

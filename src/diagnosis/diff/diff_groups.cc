@@ -122,7 +122,7 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
     std::tie(group.cause, group.stage, group.from_stage, group.kind, type) = key;
     const bool of_cause = group.cause == DiffCause::kCompute && type >= kFirstNamed;
     groups.named.push_back(of_cause ? static_cast<uint32_t>(type - kFirstNamed) : kNoCause);
-    if (type >= 0 && !of_cause) group.type = b.types[static_cast<size_t>(type)].name;
+    if (type >= 0 && !of_cause) group.type = b.types[type].name;
     double all = 0;
     for (const auto& [part, ns] : s.by_part) all += std::abs(ns);
     const auto steps = static_cast<double>(std::count(usual.begin(), usual.end(), true));

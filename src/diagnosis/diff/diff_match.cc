@@ -90,7 +90,7 @@ struct Side {
       if (!of_all) {
         place.dp = std::max(graph.dp(op), 0);
         place.stage = graph.stage(op);
-        place.peer = peer[static_cast<size_t>(graph.part[op])];
+        place.peer = peer[graph.part[op]];
       }
       ops.push_back({place, op});
     }
@@ -277,7 +277,7 @@ DiffMatch match_operations(const StepGraph& a, const StepGraph& b, const Trace& 
   parallel_for(b.steps.size(), [&](size_t s) {
     if (pair_of[s] < 0) return;
     const std::vector<PlacedOp> ops = side_b.placed(b.steps[s]);
-    const std::vector<PlacedOp>& others = placed_a[static_cast<size_t>(pair_of[s])];
+    const std::vector<PlacedOp>& others = placed_a[pair_of[s]];
     auto& [matched, unmatched, unused] = counts[s];
     unused = static_cast<int64_t>(others.size());
     size_t j = 0;

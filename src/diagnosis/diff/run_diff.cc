@@ -344,14 +344,13 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
     const bool sure_pauses = group.paused >= kLeastPauses && group.pause_ns >= kLongPause * compute_ns &&
                              group.effect_ns >= least_ns && group.effect_ns > group.error_ns;
     group.sure = sure(group.effect_ns, group.error_ns) || sure_pauses || (group.certain && group.effect_ns >= least_ns);
-    if (group.part != kUnknown) group.rank = b_trace.parts[static_cast<size_t>(group.part)].rank;
+    if (group.part != kUnknown) group.rank = b_trace.parts[group.part].rank;
     told += group.effect_ns;
     name_message(group);
     diff.groups.push_back(std::move(group));
   };
   const auto shape = pairs.change(
-      [&](size_t s) { return static_cast<double>(a.graph.steps[static_cast<size_t>(pairs.pair_of()[s])].span_ns); },
-      step_in(summed, 0));
+      [&](size_t s) { return static_cast<double>(a.graph.steps[pairs.pair_of()[s]].span_ns); }, step_in(summed, 0));
   if (!diff.changes.empty() || sure(shape.first, shape.second)) {
     DiffGroup group;
     group.cause = DiffCause::kSchedule;
@@ -437,7 +436,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
         group.step = longest->step;
         group.stage = longest->stage, group.from_stage = longest->from_stage;
         group.part = longest->part;
-        if (group.part != kUnknown) group.rank = b_trace.parts[static_cast<size_t>(group.part)].rank;
+        if (group.part != kUnknown) group.rank = b_trace.parts[group.part].rank;
       } else if (!b_causes.causes.empty()) {
         // All long steps are long for what the causes tell of the other steps too.
         const Cause& most = *std::max_element(b_causes.causes.begin(), b_causes.causes.end(),

@@ -44,20 +44,20 @@ Text starting(const std::vector<int32_t>& ranks) { return ranks.empty() ? Text()
 // "all_reduce 7 of default_pg (group 0)", "message 3 from rank 0 to rank 1 of pipeline"
 Text what_text(const Trace& trace, const FlightProblem& p) {
   Args args;
-  args.set("group", flight_group_text(trace.flight_groups[static_cast<size_t>(p.group)])).set("sequence", p.sequence);
+  args.set("group", flight_group_text(trace.flight_groups[p.group])).set("sequence", p.sequence);
   if (!p.is_p2p) return words("flight.call", args.set("op", std::string(trace.names.text(p.op))));
   return words("flight.message", args.set("src", int64_t{p.src}).set("dst", int64_t{p.dst}));
 }
 
 const FlightCall* call_of(const Trace& trace, int32_t part, uint32_t slice) {
   if (part < 0 || slice == kNoSliceIndex) return nullptr;
-  return fact_of(trace.parts[static_cast<size_t>(part)].flight_calls, slice);
+  return fact_of(trace.parts[part].flight_calls, slice);
 }
 
 // What a rank that never came did last.
 Text last_call(const Trace& trace, const FlightProblem& p) {
   Args args;
-  args.set("rank", int64_t{trace.parts[static_cast<size_t>(p.part)].rank});
+  args.set("rank", int64_t{trace.parts[p.part].rank});
   const FlightCall* last = call_of(trace, p.part, p.slice);
   if (!last) return words("flight.last.none", args);
   args.set("call", flight_call_text(trace, *last)).set("frame", flight_frame_text(trace, p.part, p.slice));
@@ -67,7 +67,7 @@ Text last_call(const Trace& trace, const FlightProblem& p) {
 Finding finding_of(const Trace& trace, const FlightProblem& p) {
   Finding f;
   f.evidence = {"flight-recorder", "flight-problems"};
-  if (p.part >= 0) f.rank = trace.parts[static_cast<size_t>(p.part)].rank;
+  if (p.part >= 0) f.rank = trace.parts[p.part].rank;
   if (p.culprits.size() == 1) f.cause = "rank:" + std::to_string(p.culprits.front());
   f.value = counted(static_cast<int64_t>(p.waiting.size()), "rank", "ranks");
   Args args;
@@ -121,7 +121,7 @@ Finding cycle_finding(const FlightReport& report, const Trace& trace) {
         std::find_if(report.waits.begin(), report.waits.end(), [&](const FlightWait& w) { return w.rank == rank; });
     Args args;
     args.flag("further", i > 0).set("rank", int64_t{rank}).set("next", int64_t{next});
-    args.set("call", flight_call_text(trace, trace.parts[static_cast<size_t>(wait->part)].flight_calls[wait->call]));
+    args.set("call", flight_call_text(trace, trace.parts[wait->part].flight_calls[wait->call]));
     add_detail(f, words("flight.cycle.wait", args));
   }
   add_detail(f, words("flight.cycle.rule"));

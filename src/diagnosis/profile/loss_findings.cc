@@ -378,7 +378,7 @@ void add_idle_parts(const ProfileAccount& account, Headline& h) {
   part("rest", other);
   for (const Line& line : kLines) {
     double ns = 0;
-    for (const RankAccount& a : account) ns += a.idle_ns[static_cast<size_t>(line.owner)];
+    for (const RankAccount& a : account) ns += a.idle_ns[line.owner];
     part(line.id, ns);
   }
   part("idle-kernel", between);

@@ -21,7 +21,7 @@ int TableReader::column(size_t row, std::string_view name, Storage storage) cons
   if (!table_) return -1;
   const int c = table_->column_index(name);
   if (c < 0 || table_->is_null(row, static_cast<size_t>(c))) return -1;
-  const ColumnType type = table_->columns()[static_cast<size_t>(c)].type;
+  const ColumnType type = table_->columns()[c].type;
   const bool is_real = type == ColumnType::kReal || type == ColumnType::kShare || type == ColumnType::kRatio;
   const Storage own = type == ColumnType::kText ? kText : is_real ? kReal : kInteger;
   return own == storage ? c : -1;

@@ -314,7 +314,7 @@ class LossFinder {
       const auto exposed = static_cast<double>(item.end_ns - item.start_ns - cover.within(item.start_ns, item.end_ns));
       if (exposed <= 0) continue;
       std::string text = label_of(item);
-      if (item.launch >= 0) text += "\n" + std::to_string(t_.host[static_cast<size_t>(item.launch)].node);
+      if (item.launch >= 0) text += "\n" + std::to_string(t_.host[item.launch].node);
       Group& g = groups[{copies, text}];
       g.exposed_ns += exposed;
       g.items.push_back(j);
@@ -322,7 +322,7 @@ class LossFinder {
     }
     std::vector<int32_t> waits_for(t_.device.size(), -1);
     for (size_t j = 0; j < t_.device.size(); ++j)
-      if (t_.device[j].other >= 0) waits_for[static_cast<size_t>(t_.device[j].other)] = static_cast<int32_t>(j);
+      if (t_.device[j].other >= 0) waits_for[t_.device[j].other] = static_cast<int32_t>(j);
     for (const auto& [key, g] : groups) {
       if (g.exposed_ns < kLeastLoss * window()) continue;
       const auto& worst = t_.device[g.worst];
@@ -331,10 +331,10 @@ class LossFinder {
       x.what = label_of(worst);
       x.recorded_ns = g.exposed_ns;
       if (const CollectiveFact* fact = fact_of(part_.collectives, worst.slice)) x.members = fact->group_size;
-      if (worst.launch >= 0) x.at = culprit_of(t_.host[static_cast<size_t>(worst.launch)].node);
+      if (worst.launch >= 0) x.at = culprit_of(t_.host[worst.launch].node);
       x.stream = part_.streams[part_.slices.stream_id[worst.slice]];
       if (const int32_t next = waits_for[g.worst]; next >= 0)
-        x.waiting = part_.streams[part_.slices.stream_id[t_.device[static_cast<size_t>(next)].slice]];
+        x.waiting = part_.streams[part_.slices.stream_id[t_.device[next].slice]];
       TakenOut out;
       out.device_ns.assign(t_.device.size(), -1);
       for (const size_t j : g.items) out.device_ns[j] = 0;
@@ -363,8 +363,7 @@ class LossFinder {
       const double length = static_cast<double>(item.end_ns - item.start_ns);
       if (length <= 0) continue;
       const double share = static_cast<double>(under_comm.within(item.start_ns, item.end_ns)) / length;
-      Twins& pair = twins[static_cast<uint64_t>(t_.host[static_cast<size_t>(item.launch)].node) << 32 |
-                          part_.slices.name_id[item.slice]];
+      Twins& pair = twins[static_cast<uint64_t>(t_.host[item.launch].node) << 32 | part_.slices.name_id[item.slice]];
       if (share <= kAlone) pair.alone.push_back(length);
       if (share >= kBeside) pair.beside.push_back(j);
     }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "base/words.h"
 #include "facts/run.h"
 #include "profile/device_timeline.h"
@@ -63,7 +64,7 @@ struct RankAccount {
   int32_t rank = 0;
   bool linked = false;  // launches are known, so idle time has owners and losses have prices
   double window_ns = 0, compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, other_work_ns = 0;
-  std::array<double, kIdleOwnerCount> idle_ns = {};
+  ByEnum<IdleOwner, double, kIdleOwnerCount> idle_ns = {};
   double between_ns = 0, stream_wait_ns = 0, all_idle_ns = 0;
   double before_and_after_ns = 0;  // recorded outside the window
   int64_t steps = 0;

@@ -54,7 +54,7 @@ std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
     if (list.stage < 0 || static_cast<size_t>(list.stage) >= most.size() ||
         list.micro_batches != schedule.sizes.micro_batches)
       continue;
-    const WorkList*& best = most[static_cast<size_t>(list.stage)];
+    const WorkList*& best = most[list.stage];
     if (!best || list.count > best->count) best = &list;
   }
   for (size_t stage = 0; stage < most.size(); ++stage) {
@@ -236,7 +236,7 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
         whole = false;
         break;
       }
-      const auto [pipeline, fresh] = pipelines.try_emplace(peer[static_cast<size_t>(list.stage)]++, slots_.size());
+      const auto [pipeline, fresh] = pipelines.try_emplace(peer[list.stage]++, slots_.size());
       if (fresh) {
         // A step of few cells must not make a table for many.
         whole = slots_.size() - slots_before + per <= tokens * 4 + 64;

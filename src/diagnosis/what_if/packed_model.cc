@@ -253,7 +253,7 @@ class PackedModel {
   template <class Pack, class Graph>
   static void cells(Pack& p, Graph& g) {
     std::vector<int64_t> distance, last(g.stage_of.size());
-    const auto before = [&](size_t op) -> int64_t& { return last[static_cast<size_t>(g.part[op])]; };
+    const auto before = [&](size_t op) -> int64_t& { return last[g.part[op]]; };
     if constexpr (!Pack::kReads)
       for (size_t op = 0; op < g.size(); ++op) {
         const bool has = g.cell[op] != kNoCell;

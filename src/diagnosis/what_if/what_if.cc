@@ -177,7 +177,7 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
   std::vector<uint8_t> seen(static_cast<size_t>(std::min<int64_t>(stages, static_cast<int64_t>(w.graph_->size()) + 1)));
   for (size_t op = 0; op < w.graph_->size(); ++op)
     if (const int32_t stage = w.graph_->stage(op); stage >= 0 && static_cast<size_t>(stage) < seen.size())
-      seen[static_cast<size_t>(stage)] = 1;
+      seen[stage] = 1;
   w.whole_ = std::find(seen.begin(), seen.end(), 0) == seen.end();
   if (!w.whole_)
     notes.add(

@@ -144,7 +144,7 @@ class WhatIf {
   // The number of operations that a scale touches.
   int64_t touched(const CellScale& scale) const;
   bool touches(const CellScale& scale) const;
-  int32_t rank_of(size_t op) const { return ranks_[static_cast<size_t>(graph_->part[op])]; }
+  int32_t rank_of(size_t op) const { return ranks_[graph_->part[op]]; }
 
  private:
   friend class PackedModel;

@@ -30,8 +30,7 @@ double load_of(const DirectionCost& cost) { return cost[0] + cost[1] + cost[2]; 
 
 std::vector<double> rank_loads(const StageCosts& stages, int32_t ranks) {
   std::vector<double> loads(static_cast<size_t>(ranks), 0);
-  for (size_t s = 0; s < stages.cost_ns.size(); ++s)
-    loads[static_cast<size_t>(stages.owner[s])] += load_of(stages.cost_ns[s]);
+  for (size_t s = 0; s < stages.cost_ns.size(); ++s) loads[stages.owner[s]] += load_of(stages.cost_ns[s]);
   return loads;
 }
 
@@ -155,8 +154,7 @@ class Finder {
     }
     if (sizes.stages < 2 || order.layout() == ChunkLayout::kBidirectional) return;
     std::vector<int32_t> held(static_cast<size_t>(sizes.stages), 0);  // for each rank the number of its layers
-    for (size_t s = 0; s < list_.layers.size(); ++s)
-      held[static_cast<size_t>(order.stages().owner[s])] += list_.layers[s];
+    for (size_t s = 0; s < list_.layers.size(); ++s) held[order.stages().owner[s]] += list_.layers[s];
     const int32_t fewest = *std::min_element(held.begin(), held.end());
     for (const OrderChoice& choice : kOrders) {
       if (choice.chunks > fewest || (present == choice.name && choice.chunks == sizes.chunks)) continue;

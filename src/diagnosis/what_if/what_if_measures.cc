@@ -138,10 +138,7 @@ void WhatIf::measure_links(const Trace& trace) {
     if (!is_message(graph_->kind[op])) continue;
     const auto [to, from, kind] = ends(op);
     const auto [at, fresh] = index.try_emplace({to, from, kind}, static_cast<uint32_t>(links.size()));
-    if (fresh)
-      links.push_back({0, 0,
-                       from != kUnknown && trace.parts[static_cast<size_t>(from)].machine !=
-                                               trace.parts[static_cast<size_t>(to)].machine});
+    if (fresh) links.push_back({0, 0, from != kUnknown && trace.parts[from].machine != trace.parts[to].machine});
     link_of[op] = at->second;
     if (!is_receive(graph_->kind[op]) || !counts_[step]) continue;
     links[at->second].ns += graph_->dur_ns[op];

@@ -136,7 +136,7 @@ class RankWriter {
     const int64_t width = (device.end - device.start) * (100 - spare) / 100 / count;
     const int64_t slot = (host.end - host.start) / (count + 1);
     for (int64_t k = 0; k < count; ++k)
-      rows_.kernel({host.start + k * slot, host.start + k * slot + slot * 9 / 10}, kernels[static_cast<size_t>(k)],
+      rows_.kernel({host.start + k * slot, host.start + k * slot + slot * 9 / 10}, kernels[k],
                    {device.start + k * width, device.start + k * width + std::max<int64_t>(width * 9 / 10, 1)});
   }
 
@@ -303,7 +303,7 @@ Status write_ascend_databases(Trace& trace, const std::vector<int64_t>& clock_of
     const OutputSet::Join joined(together);
     if (failed) return;
     const Part& part = trace.parts[i];
-    done[i] = ascend_db::write_rank(trace, part, plan, clock_offset_ns[static_cast<size_t>(part.machine)], o, folder);
+    done[i] = ascend_db::write_rank(trace, part, plan, clock_offset_ns[part.machine], o, folder);
     if (!done[i]) failed = true;
   });
   for (Status& s : done)

@@ -24,7 +24,7 @@ struct Grid3 {
 // to make room for ranges that are marked separately.
 void add_blocks(Trace& trace, const std::vector<uint32_t>& rows, int32_t stage, int64_t offset_ns,
                 const AscendDbOptions& o, Place* place) {
-  const RankOrder& order = o.schedule.ranks[static_cast<size_t>(stage)];
+  const RankOrder& order = o.schedule.ranks[stage];
   const bool mindspeed = o.schedule.name == "dualpipe-v-mindspeed";
   const auto cool_down = order.size() - std::min(order.size(), static_cast<size_t>(o.schedule.sizes.stages));
   Cells& cells = trace.cells;
@@ -92,8 +92,7 @@ void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o
   const auto place_of = [&](int32_t stage) { return static_cast<size_t>(dp * p + stage); };
   for (int32_t stage = 0; stage < p; ++stage) {
     const Place& place = plan.places[place_of(stage)];
-    for (uint32_t b = place.step_first[static_cast<size_t>(step)]; b < place.step_first[static_cast<size_t>(step) + 1];
-         ++b) {
+    for (uint32_t b = place.step_first[step]; b < place.step_first[static_cast<size_t>(step) + 1]; ++b) {
       const Block& block = place.blocks[b];
       if (block.mark == Mark::kForward || block.mark == Mark::kOverlap)
         forward[at.of(stage, block.chunk, block.micro_batch)] = b;
@@ -116,8 +115,8 @@ void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o
           if (dst > 0 && there.blocks[dst - 1].mark == Mark::kLogits) --dst;  // the loss is part of the cell that waits
           Message m;
           m.send_ns = plan.places[place_of(stage)].blocks[src].end_ns;
-          const bool first_block = dst == there.step_first[static_cast<size_t>(step)];
-          m.post_ns = first_block ? plan.start_ns[static_cast<size_t>(step)] : there.blocks[dst - 1].end_ns;
+          const bool first_block = dst == there.step_first[step];
+          m.post_ns = first_block ? plan.start_ns[step] : there.blocks[dst - 1].end_ns;
           m.step = step;
           m.src_place = static_cast<int32_t>(place_of(stage));
           m.dst_place = static_cast<int32_t>(place_of(to));
@@ -145,7 +144,7 @@ void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o
     last = m->send_ns;
     const int64_t before = posted[{m->dst_place, m->dst_block}]++;
     m->post_ns += before * 1'000;
-    const std::vector<Block>& blocks = plan.places[static_cast<size_t>(m->dst_place)].blocks;
+    const std::vector<Block>& blocks = plan.places[m->dst_place].blocks;
     m->end_ns = std::min(blocks[m->dst_block].start_ns, std::max(m->send_ns, m->post_ns) + latency);
     // Nobody had to wait: the receive was posted while the block before it still ran.
     int64_t room = latency;
@@ -173,7 +172,7 @@ void add_exchanges(Plan& plan, const AscendDbOptions& o) {
       e.peer_stage = peer % p;
       e.step = m.step;
       e.end_ns = std::max(e.end_ns, e.start_ns + 1'000);
-      plan.places[static_cast<size_t>(place)].exchanges.push_back(e);
+      plan.places[place].exchanges.push_back(e);
     };
     if (o.batch_p2p && m.dst_block > 0) {
       const auto answer = by_sender.find({m.dst_place, m.dst_block - 1, m.src_place});
@@ -203,12 +202,11 @@ Plan make_plan(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const 
   Plan plan;
   plan.places.resize(static_cast<size_t>(p) * static_cast<size_t>(o.grid.of(GridDim::kDp)));
   std::vector<std::vector<uint32_t>> rows(trace.parts.size());
-  for (size_t i = 0; i < trace.cells.size(); ++i)
-    rows[static_cast<size_t>(trace.cells.part[i])].push_back(static_cast<uint32_t>(i));
-  const auto offset_of = [&](const Part& part) { return clock_offset_ns[static_cast<size_t>(part.machine)]; };
+  for (size_t i = 0; i < trace.cells.size(); ++i) rows[trace.cells.part[i]].push_back(static_cast<uint32_t>(i));
+  const auto offset_of = [&](const Part& part) { return clock_offset_ns[part.machine]; };
   for (size_t i = 0; i < trace.cells.size(); ++i) {
     const auto step = static_cast<size_t>(trace.cells.step[i]);
-    const int64_t offset = offset_of(trace.parts[static_cast<size_t>(trace.cells.part[i])]);
+    const int64_t offset = offset_of(trace.parts[trace.cells.part[i]]);
     if (trace.cells.kind[i] == CellKind::kOptimizer) continue;
     if (step >= plan.start_ns.size()) {
       plan.start_ns.resize(step + 1, INT64_MAX);
@@ -219,7 +217,7 @@ Plan make_plan(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const 
   }
   for (size_t i = 0; i < trace.parts.size(); ++i) {
     const Part& part = trace.parts[i];
-    Place& place = plan.places[static_cast<size_t>(part.dp * p + part.stage)];
+    Place& place = plan.places[part.dp * p + part.stage];
     add_blocks(trace, rows[i], part.stage, offset_of(part), o, place.step_first.empty() ? &place : nullptr);
   }
   for (int32_t step = 0; step < static_cast<int32_t>(plan.start_ns.size()); ++step)

@@ -142,8 +142,8 @@ void RankRows::transfer_rows(const CommunicationOp& op, const std::string& name,
   const Span record{whole.start, whole.start}, wait{whole.start, whole.end - moves}, copy{whole.end - moves, whole.end};
   for (const auto& [src, dst] : op.transfers) {
     const int64_t peer = src == me ? dst : src;
-    const int32_t there = op.group->ranks[static_cast<size_t>(peer)];
-    const auto host = [&](int32_t rank) { return (*me_.parts)[static_cast<size_t>(rank)].machine; };
+    const int32_t there = op.group->ranks[peer];
+    const auto host = [&](int32_t rank) { return (*me_.parts)[rank].machine; };
     const bool apart = host(there) != host(me_.rank);
     write("Notify_Record", record, me, peer, 0, apart);
     write("Notify_Wait", wait, me, peer, 0, apart);

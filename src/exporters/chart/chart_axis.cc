@@ -37,7 +37,7 @@ ChartTime chart_time(const Trace& trace) {
   time.start_ns = INT64_MAX;
   time.end_ns = INT64_MIN;
   for (size_t i = 0; i < cells.size(); ++i) {
-    const int64_t shift = time.shift_ns[static_cast<size_t>(cells.part[i])];
+    const int64_t shift = time.shift_ns[cells.part[i]];
     const int64_t start = cells.start_ns[i] - shift, end = std::max(start, cells.end_ns[i] - shift);
     time.start_ns = std::min(time.start_ns, start);
     time.end_ns = std::max(time.end_ns, end);

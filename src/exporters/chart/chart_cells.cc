@@ -11,6 +11,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "base/by_enum.h"
 #include "exporters/chart/chart_layout.h"
 
 namespace stageline {
@@ -26,7 +27,7 @@ int zone_of(CellKind kind) {
   return kind == CellKind::kCollective || kind == CellKind::kOther ? 1 : 0;
 }
 
-using Shares = std::array<double, 7>;
+using Shares = ByEnum<KindGroup, double, 7>;
 
 // The sums of one zone, kept only where there is something: a row of a million pixels may hold ten cells.
 struct Strips {
@@ -45,10 +46,10 @@ struct Strips {
       const double part = std::min(w, std::max(room, 1e-9));
       used[s] = true;
       if (kind == CellKind::kForwardBackward) {
-        share[s][static_cast<size_t>(KindGroup::kForward)] += part / strip_px / 2;
-        share[s][static_cast<size_t>(KindGroup::kBackward)] += part / strip_px / 2;
+        share[s][KindGroup::kForward] += part / strip_px / 2;
+        share[s][KindGroup::kBackward] += part / strip_px / 2;
       } else {
-        share[s][static_cast<size_t>(kind_group(kind))] += part / strip_px;
+        share[s][kind_group(kind)] += part / strip_px;
       }
       x += part;
       w -= part;

@@ -82,8 +82,7 @@ struct Painter {
 
   Rgb fill_of(CellKind kind, int32_t chunk) const {
     const KindGroup group = kind_group(kind);
-    return is_compute(kind) ? chunk_fill(theme, group, chunk, layout.chunk_count)
-                            : theme.group[static_cast<size_t>(group)];
+    return is_compute(kind) ? chunk_fill(theme, group, chunk, layout.chunk_count) : theme.group[group];
   }
 
   void pattern(const ChartRect& r, CellKind kind, Rgb colour) const {
@@ -118,7 +117,7 @@ struct Painter {
     if (c.kind == CellKind::kForwardBackward)
       fill({r.x, r.y + r.h / 2, r.w, r.h / 2}, chunk_fill(theme, KindGroup::kBackward, c.chunk, layout.chunk_count));
     pattern(r, c.kind, colour);
-    if (c.label >= 0) write(layout.cell_labels[static_cast<size_t>(c.label)], text_on(colour));
+    if (c.label >= 0) write(layout.cell_labels[c.label], text_on(colour));
   }
 
   // Draws the kinds in a strip one over the other, in their proportions, and as opaque as the strip is busy. Colours

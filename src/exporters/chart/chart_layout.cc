@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "model/pipeline_words.h"
@@ -47,7 +48,7 @@ std::vector<int32_t> row_order(const Trace& trace) {
   std::vector<int32_t> order(trace.parts.size());
   for (size_t p = 0; p < order.size(); ++p) order[p] = static_cast<int32_t>(p);
   const auto key = [&](int32_t p) {
-    const Part& part = trace.parts[static_cast<size_t>(p)];
+    const Part& part = trace.parts[p];
     return std::tuple(part.dp, part.stage, part.rank, p);
   };
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
@@ -221,10 +222,9 @@ struct Builder {
   }
 
   double write_legend(double y) {
-    std::array<bool, kCellKindCount> present = {};
-    for (const CellKind kind : trace.cells.kind) present[static_cast<size_t>(kind)] = true;
-    out.mark_input_grad =
-        present[static_cast<size_t>(CellKind::kBackward)] && present[static_cast<size_t>(CellKind::kInputGrad)];
+    ByEnum<CellKind, bool, kCellKindCount> present = {};
+    for (const CellKind kind : trace.cells.kind) present[kind] = true;
+    out.mark_input_grad = present[CellKind::kBackward] && present[CellKind::kInputGrad];
     Flow flow{kMargin, out.width - kMargin, kMargin, y + 32, 21};
     const auto item = [&](ChartLegendItem::Mark mark, CellKind kind, int32_t chunk, std::string words) {
       const double swatch_w = mark == ChartLegendItem::Mark::kNote ? 0 : 12;
@@ -239,7 +239,7 @@ struct Builder {
     bool message_done = false;
     for (int k = 0; k < kCellKindCount; ++k) {
       const auto kind = static_cast<CellKind>(k);
-      if (!present[static_cast<size_t>(k)] || (is_message(kind) && message_done)) continue;
+      if (!present[k] || (is_message(kind) && message_done)) continue;
       message_done |= is_message(kind);
       item(ChartLegendItem::Mark::kKind, kind, 0, chart_kind(options.lang, kind));
     }
@@ -323,7 +323,7 @@ struct Builder {
     int32_t replica = -2;
     int in_group = 0;
     for (const int32_t p : order) {
-      const Part& part = trace.parts[static_cast<size_t>(p)];
+      const Part& part = trace.parts[p];
       if (headers && part.dp != replica) {
         if (!out.rows.empty()) y += 6;
         if (part.dp != kUnknown)
@@ -374,8 +374,7 @@ struct Builder {
   void write_cells() {
     std::vector<std::vector<uint32_t>> by_part(trace.parts.size());
     const Cells& cells = trace.cells;
-    for (size_t i = 0; i < cells.size(); ++i)
-      by_part[static_cast<size_t>(cells.part[i])].push_back(static_cast<uint32_t>(i));
+    for (size_t i = 0; i < cells.size(); ++i) by_part[cells.part[i]].push_back(static_cast<uint32_t>(i));
     double strip_px = options.strip_px;
     if (cells.size() > options.max_objects) {
       const double area = static_cast<double>(out.rows.size()) * out.plot.w;

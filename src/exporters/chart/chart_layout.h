@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "base/result.h"
 #include "exporters/chart/chart_words.h"
 #include "exporters/exporter.h"
@@ -51,7 +52,7 @@ struct ChartCell {
 // kind group g, and the rest is idle. The sums are exact, so a busy row never looks idle, nor an idle row busy.
 struct ChartBlend {
   ChartRect box;
-  std::array<float, 7> share = {};  // indexed by KindGroup
+  ByEnum<KindGroup, float, 7> share = {};  // indexed by KindGroup
   int32_t row = 0;
   int32_t zone = 0;
 };

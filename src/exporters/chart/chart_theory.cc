@@ -56,7 +56,7 @@ void place_ghosts(const Trace& trace, const Theory& theory, const ChartTime& tim
   for (size_t i = 0; i < cells.size(); ++i) {
     if (!theory.has(i)) continue;
     Cell ghost = cells.at(i);
-    const int64_t shift = time.shift_ns[static_cast<size_t>(ghost.part)];
+    const int64_t shift = time.shift_ns[ghost.part];
     ghost.start_ns = std::max(theory.start_ns[i], sum_or_limit(time.start_ns, shift));
     ghost.end_ns = std::min(theory.end_ns[i], sum_or_limit(time.end_ns, shift));
     if (ghost.end_ns <= ghost.start_ns) continue;
@@ -64,7 +64,7 @@ void place_ghosts(const Trace& trace, const Theory& theory, const ChartTime& tim
       if (kind_group(ghost.kind) == KindGroup::kBackward) continue;
       ghost.kind = CellKind::kForwardBackward;
     }
-    by_part[static_cast<size_t>(ghost.part)].add(ghost);
+    by_part[ghost.part].add(ghost);
   }
   ChartLayout under;
   for (size_t r = 0; r < layout.rows.size(); ++r) {
@@ -103,7 +103,7 @@ void place_theory_ends(const Theory& theory, const ChartTime& time, ChartLayout&
 void place_phase_marks(const std::vector<RankPhases>& phases, const ChartTime& time, ChartLayout& layout) {
   const std::map<int32_t, double> widths = step_widths(time, layout);
   std::vector<const ChartRow*> row_of(time.shift_ns.size(), nullptr);
-  for (const ChartRow& row : layout.rows) row_of[static_cast<size_t>(row.part)] = &row;
+  for (const ChartRow& row : layout.rows) row_of[row.part] = &row;
   for (const RankPhases& own : phases) {
     const auto p = static_cast<size_t>(own.part);
     const auto width = widths.find(own.step);

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/by_enum.h"
 #include "base/text.h"
 #include "model/ops.h"
 
@@ -50,7 +51,7 @@ void put_text(std::vector<Piece>& pieces, char c) {
 // Parses a pattern; returns "" or what is wrong with it. The second {stage} (or {mb} …) of a pattern belongs to the
 // second half.
 std::string parse_pattern(std::string_view text, uint8_t half_count, std::vector<Piece>& pieces) {
-  std::array<uint8_t, kSlots.size()> seen{};
+  ByEnum<Piece::Slot, uint8_t, kSlots.size()> seen{};
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '*') {
       if (pieces.empty() || pieces.back().what != Piece::What::kAny)
@@ -78,7 +79,7 @@ std::string parse_pattern(std::string_view text, uint8_t half_count, std::vector
     const auto slot =
         std::find_if(kSlots.begin(), kSlots.end(), [&](const auto& known) { return known.first == inside; });
     if (slot == kSlots.end()) return "{" + std::string(inside) + "}, which is none of {stage} {chunk} {mb} {step} {}";
-    uint8_t& times = seen[static_cast<size_t>(slot->second)];
+    uint8_t& times = seen[slot->second];
     if (slot->second != Piece::Slot::kNone && times >= half_count)
       return "{" + std::string(inside) + "} more often than there are kinds";
     if (!pieces.empty() && pieces.back().what == Piece::What::kNumber)
@@ -90,7 +91,7 @@ std::string parse_pattern(std::string_view text, uint8_t half_count, std::vector
 }
 
 struct Reading {  // the numbers read so far
-  std::array<std::array<int64_t, kMaxRuleHalves>, kSlots.size()> number{};
+  ByEnum<Piece::Slot, std::array<int64_t, kMaxRuleHalves>, kSlots.size()> number{};
   bool out_of_range = false;
   Reading() {
     for (auto& halves : number) halves.fill(-1);
@@ -116,7 +117,7 @@ bool fit_at(const std::vector<Piece>& pieces, size_t first, size_t last, std::st
       if (end == at) return false;
       at = end;
       if (piece.slot == Piece::Slot::kNone) continue;
-      reading.number[static_cast<size_t>(piece.slot)][piece.half] = fits ? value : -1;
+      reading.number[piece.slot][piece.half] = fits ? value : -1;
       reading.out_of_range |= !fits;
       continue;
     }
@@ -305,9 +306,7 @@ std::optional<RuleMatch> CellRules::match(uint32_t set, RuleWhere where, std::st
     if (tail.what == Piece::What::kText && !name.ends_with(tail.texts[0])) continue;
     Reading reading;
     if (!fit(rule.pieces, name, reading)) continue;
-    const auto number = [&](Piece::Slot slot, size_t half) {
-      return static_cast<int32_t>(reading.number[static_cast<size_t>(slot)][half]);
-    };
+    const auto number = [&](Piece::Slot slot, size_t half) { return static_cast<int32_t>(reading.number[slot][half]); };
     RuleMatch match;
     match.rule = r;
     match.out_of_range = reading.out_of_range;

@@ -46,7 +46,7 @@ int32_t chunks_of_a_micro_batch(const Schedule& schedule) {
 
 std::vector<ExpectedRow> expected_rows(const Schedule& schedule, int32_t stage, bool logits) {
   std::vector<ExpectedRow> rows;
-  for (const ScheduleCell& cell : schedule.ranks[static_cast<size_t>(stage)]) {
+  for (const ScheduleCell& cell : schedule.ranks[stage]) {
     ExpectedRow row;
     row.kind = shown_kind(cell);
     row.action_count = 0;

@@ -144,7 +144,7 @@ class PartReader {
     const auto over = std::upper_bound(borders_.begin(), borders_.end(), time_ns) - borders_.begin();
     if (part_.steps.empty()) return over;
     if (over == 0) return kOutside;
-    const ProfilerStep& step = part_.steps[static_cast<size_t>(over - 1)];
+    const ProfilerStep& step = part_.steps[over - 1];
     return time_ns < step.end_ns ? step.number : kOutside;
   }
 

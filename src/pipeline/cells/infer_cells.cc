@@ -59,8 +59,8 @@ Ring ring_of(const Trace& trace) {
     std::sort(members.begin(), members.end());
     for (size_t i = 0; i < members.size(); ++i) {
       const auto other = members[(i + 1) % members.size()].second;
-      out.next[static_cast<size_t>(members[i].second)] = other;
-      out.previous[static_cast<size_t>(other)] = members[i].second;
+      out.next[members[i].second] = other;
+      out.previous[other] = members[i].second;
     }
   }
   return out;

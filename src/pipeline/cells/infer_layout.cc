@@ -39,15 +39,15 @@ std::vector<LayoutFacts> facts_of(const Trace& trace) {
       bool backward = false, first_seen = false;
       for (; i < step.end && cells.part[i] == part; ++i) {
         if (cells.kind[i] == CellKind::kForward) {
-          forward[static_cast<size_t>(part)].push_back(cells.dur_ns(i));
-          if (!first_seen) first[static_cast<size_t>(part)].push_back(cells.start_ns[i] - step_start);
+          forward[part].push_back(cells.dur_ns(i));
+          if (!first_seen) first[part].push_back(cells.start_ns[i] - step_start);
           first_seen = true;
           if (!backward) ++forwards;
         } else if (cells.kind[i] == CellKind::kBackward || cells.kind[i] == CellKind::kInputGrad) {
           backward = true;
         }
       }
-      if (backward) warm[static_cast<size_t>(part)].push_back(forwards);
+      if (backward) warm[part].push_back(forwards);
     }
   }
   std::vector<LayoutFacts> facts(n);
@@ -190,7 +190,7 @@ Layout from_time(const std::vector<LayoutFacts>& facts) {
   for (const int64_t start : starts) {
     const auto at = std::lower_bound(sorted.begin(), sorted.end(), start) - sorted.begin();
     // negated, so that it falls from stage to stage as a number of warm-up forwards does.
-    level.push_back(-group_of[static_cast<size_t>(at)]);
+    level.push_back(-group_of[at]);
   }
   std::vector<LayoutFacts> as_facts(facts.size());
   for (size_t i = 0; i < facts.size(); ++i) as_facts[i].warm_up = level[i] + 1'000'000;
@@ -245,8 +245,8 @@ bool fill_layout(Trace& trace, int32_t stages) {
   const int32_t per_replica = layout.stages * layout.peers;
   int32_t last = 0;
   for (int32_t i = 0; i < count; ++i) {
-    Part& part = trace.parts[order.empty() ? static_cast<size_t>(i) : order[static_cast<size_t>(i)]];
-    const auto seat = order.empty() ? static_cast<int32_t>(seats.of_part[static_cast<size_t>(i)]) : i;
+    Part& part = trace.parts[order.empty() ? static_cast<size_t>(i) : order[i]];
+    const auto seat = order.empty() ? static_cast<int32_t>(seats.of_part[i]) : i;
     part.dp = seat / per_replica;
     part.stage = (seat % per_replica) / layout.peers;
     last = std::max(last, seat);

@@ -44,15 +44,13 @@ bool number_by_schedule(const StepStages& stages, int32_t stage_count) {
     const Result<Schedule> schedule = def->make(sizes);
     if (!schedule) continue;
     const bool fits = std::all_of(stages.begin(), stages.end(), [&](const auto& of) {
-      return of.first >= 0 && of.first < stage_count &&
-             same_order(of.second, schedule->ranks[static_cast<size_t>(of.first)]);
+      return of.first >= 0 && of.first < stage_count && same_order(of.second, schedule->ranks[of.first]);
     });
     if (!fits) continue;
     for (const auto& [stage, blocks] : stages) {
       size_t at = 0;
       for (KernelBlock* block : blocks)
-        if (is_compute(block->kind))
-          block->micro_batch = schedule->ranks[static_cast<size_t>(stage)][at++].actions()[0].micro_batch;
+        if (is_compute(block->kind)) block->micro_batch = schedule->ranks[stage][at++].actions()[0].micro_batch;
       // When all forwards come first, backwards may run in the same order or in reverse, and the order of kinds does
       // not tell which.
       if (def->name == std::string_view("fthenb") && forwards > 1)

@@ -43,7 +43,7 @@ Sent sent_by(std::vector<CellMark> marks, const std::vector<int64_t>& times) {
   for (const int64_t time : times) {
     const auto after = std::upper_bound(marks.begin(), marks.end(), time,
                                         [](int64_t t, const CellMark& mark) { return t < mark.start_ns; });
-    if (after != marks.begin()) sent[static_cast<size_t>(after - marks.begin() - 1)] = true;
+    if (after != marks.begin()) sent[after - marks.begin() - 1] = true;
   }
   Sent out;
   for (size_t m = 0; m < marks.size(); ++m) {

@@ -197,7 +197,7 @@ class RangeCellMaker {
           "cells.empty_pop", Severity::kWarning,
           "WeightGradStore.pop ranges that popped nothing are no work (the guide's decorator marks every pop); the "
           "first are of rank " +
-              std::to_string(trace_.parts[static_cast<size_t>(r.empty_pop_part)].rank),
+              std::to_string(trace_.parts[r.empty_pop_part].rank),
           {}, r.empty_pops);
     if (r.out_of_range > 0)
       notes.add("cells.bad_number", Severity::kLoss,

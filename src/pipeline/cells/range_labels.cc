@@ -65,7 +65,7 @@ class Labeller {
 
   const std::vector<ExpectedRow>* expected_of(const RowHypothesis& h, const RowList& list) const {
     const int32_t stage = trace_.parts[list.part].stage;
-    return stage < 0 || static_cast<size_t>(stage) >= h.stages.size() ? nullptr : &h.stages[static_cast<size_t>(stage)];
+    return stage < 0 || static_cast<size_t>(stage) >= h.stages.size() ? nullptr : &h.stages[stage];
   }
 
   bool can_be_at(const RowHypothesis& h, const RowList& list, const std::vector<ExpectedRow>& expected, size_t i,
@@ -167,7 +167,7 @@ void Labeller::count_lost(const RowHypothesis& h, const RowList& list, const Row
   }
   std::vector<char> there(expected.size(), 0);
   for (const int32_t j : way.early)
-    if (j != kNoRow) there[static_cast<size_t>(j)] = 1;
+    if (j != kNoRow) there[j] = 1;
   for (size_t j = 0; j < expected.size(); ++j) {
     if (there[j] != 0) continue;
     if (off.lost++ == 0) off.lost_first = row_text(expected[j], h.schedule.sizes.chunks > 1);
@@ -219,8 +219,7 @@ void Labeller::decide(const RowHypothesis& h, const RowOrder& order, const RowLi
     int32_t left = kNoRow, count = 0;
     for (int32_t j = first; j <= last; ++j) {
       if (!can_be_at(h, list, expected, i, static_cast<size_t>(j))) continue;
-      const auto [wrong, seen] =
-          order.against(list, static_cast<uint32_t>(list.begin + i), expected[static_cast<size_t>(j)]);
+      const auto [wrong, seen] = order.against(list, static_cast<uint32_t>(list.begin + i), expected[j]);
       if (wrong > 0) continue;
       left = j;
       ++count;
@@ -233,7 +232,7 @@ void Labeller::decide(const RowHypothesis& h, const RowOrder& order, const RowLi
     if (decided[i] == kNoRow) continue;
     const bool rises = decided[i] > before;
     before = std::max(before, decided[i]);
-    if (rises && way.early[i] != way.late[i]) labels[list.begin + i] = expected[static_cast<size_t>(decided[i])];
+    if (rises && way.early[i] != way.late[i]) labels[list.begin + i] = expected[decided[i]];
   }
 }
 
@@ -256,7 +255,7 @@ RangeLabels Labeller::label(const RowHypothesis& h) const {
     } else if (ways[l] = align(own, list); ways[l].close) {
       for (size_t i = 0; i < n; ++i)
         if (const int32_t j = ways[l].early[i]; j != kNoRow && j == ways[l].late[i])
-          out.rows[list.part][list.begin + i] = (*expected_of(own, list))[static_cast<size_t>(j)];
+          out.rows[list.part][list.begin + i] = (*expected_of(own, list))[j];
     }
   });
   std::set<int32_t> doubtful;  // steps outside the recorded ones that are not a whole step on every rank

@@ -93,7 +93,7 @@ class PartMessages {
     if (said >= 0) return part_of_rank(said);
     const std::vector<int64_t>& members = members_of(fact.group_ranks);
     if (way != Way::kBatch && fact.peer >= 0 && fact.peer < static_cast<int64_t>(members.size()))
-      return part_of_rank(members[static_cast<size_t>(fact.peer)]);
+      return part_of_rank(members[fact.peer]);
     if (members.size() != 2) return kAnyPeer;
     return part_of_rank(members[0] == trace_.parts[part_].rank ? members[1] : members[0]);
   }
@@ -157,13 +157,13 @@ class PartMessages {
   void add_plain(const Operation& op) {
     const bool send = op.way == Way::kSend;
     const int32_t own = trace_.parts[part_].stage;
-    const int32_t other = op.peer < 0 ? kUnknown : trace_.parts[static_cast<size_t>(op.peer)].stage;
+    const int32_t other = op.peer < 0 ? kUnknown : trace_.parts[op.peer].stage;
     if (op.list < 0 || chunks_ != 1 || own == kUnknown || other == kUnknown || own == other) {
       ++out_.unknown;
       return;
     }
     Need need;
-    need.step = lists_[static_cast<size_t>(op.list)].step;
+    need.step = lists_[op.list].step;
     need.micro_batch = kUnknown;
     need.up = send == (other < own);
     ++out_.unlabelled;
@@ -213,9 +213,7 @@ class PartMessages {
     for (const Operation* op : ops) add_plain(*op);
   }
 
-  int32_t step_of(const Operation& op) const {
-    return op.list < 0 ? kUnknown : lists_[static_cast<size_t>(op.list)].step;
-  }
+  int32_t step_of(const Operation& op) const { return op.list < 0 ? kUnknown : lists_[op.list].step; }
 
   // At an end of the pipeline every message is with the one neighbour, whether operations say so or not. This requires
   // that every step has as many operations as needs; otherwise some are with a rank that is not in the input.

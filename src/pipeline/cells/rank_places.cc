@@ -51,8 +51,8 @@ std::string order_of(const Trace& trace, const RankMap& map) {
       int64_t rest = trace.parts[p].rank;
       RankPlace place = map.places[p];
       for (const int w : index) {
-        const int64_t size = *size_of(const_cast<RankMap&>(map), words[static_cast<size_t>(w)]);  // NOLINT: read only
-        const int32_t said = *index_of(place, words[static_cast<size_t>(w)]);
+        const int64_t size = *size_of(const_cast<RankMap&>(map), words[w]);  // NOLINT: read only
+        const int32_t said = *index_of(place, words[w]);
         fits = fits && (said == kUnknown || said == rest % size);
         rest /= size;
       }
@@ -61,8 +61,8 @@ std::string order_of(const Trace& trace, const RankMap& map) {
     if (!fits) continue;
     std::string order;
     for (const int w : index) {
-      order += (order.empty() ? "" : "-") + std::string(words[static_cast<size_t>(w)]);
-      if (words[static_cast<size_t>(w)] == "cp") order += "-ep";
+      order += (order.empty() ? "" : "-") + std::string(words[w]);
+      if (words[w] == "cp") order += "-ep";
     }
     return order;
   } while (std::next_permutation(index.begin(), index.end()));

@@ -27,7 +27,7 @@ namespace detail {
 template <class Same>
 std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32_t& edits) {
   std::vector<std::vector<int32_t>> reached;  // for d edits: the x reached on diagonal k, at position k + d
-  const auto at = [&](int32_t d, int32_t k) { return reached[static_cast<size_t>(d)][static_cast<size_t>(k + d)]; };
+  const auto at = [&](int32_t d, int32_t k) { return reached[d][k + d]; };
   const auto from_above = [&](int32_t d, int32_t k) {  // the step that skips an expected row, which was not found
     return k == -d || (k != d && at(d - 1, k - 1) < at(d - 1, k + 1));
   };
@@ -39,7 +39,7 @@ std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32
       int32_t x = d == 0 ? 0 : from_above(d, k) ? at(d - 1, k + 1) : at(d - 1, k - 1) + 1;
       int32_t y = x - k;
       while (x < found && y >= 0 && y < expected && same(x, y)) ++x, ++y;
-      reached.back()[static_cast<size_t>(k + d)] = x;
+      reached.back()[k + d] = x;
       if (x >= found && y >= expected) end = d;
     }
   }
@@ -52,7 +52,7 @@ std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32
     const bool above = d > 0 && from_above(d, k);
     const int32_t before = d == 0 ? 0 : above ? at(d - 1, k + 1) : at(d - 1, k - 1);
     const int32_t first = d == 0 ? 0 : above ? before : before + 1;  // where the diagonal run of equal rows begins
-    while (x > first) --x, --y, row[static_cast<size_t>(x)] = y;
+    while (x > first) --x, --y, row[x] = y;
     if (d == 0) break;
     x = before;
     y = before - (above ? k + 1 : k - 1);
@@ -82,8 +82,8 @@ RowAlignment align_rows(size_t found, size_t expected, Same same) {
       edits);
   out.late.assign(found, kNoRow);
   for (int32_t i = 0; i < n; ++i) {
-    const int32_t j = mirrored[static_cast<size_t>(n - 1 - i)];
-    if (j != kNoRow) out.late[static_cast<size_t>(i)] = m - 1 - j;
+    const int32_t j = mirrored[n - 1 - i];
+    if (j != kNoRow) out.late[i] = m - 1 - j;
   }
   return out;
 }

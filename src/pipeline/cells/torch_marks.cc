@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -30,13 +31,13 @@ size_t where_of(Category category) {
 }
 
 struct Lookup {
-  std::vector<uint8_t> where;  // for each category id
-  bool wanted[kWheres] = {};   // whether some rule looks there
+  std::vector<uint8_t> where;                    // for each category id
+  ByEnum<RuleWhere, bool, kWheres> wanted = {};  // whether some rule looks there
 };
 
 Lookup make_lookup(const Trace& trace, const CellRules& rules) {
   Lookup out;
-  for (const CellRule& rule : rules.rules()) out.wanted[static_cast<size_t>(rule.where)] = true;
+  for (const CellRule& rule : rules.rules()) out.wanted[rule.where] = true;
   for (const CategoryInfo& category : trace.categories) {
     // Before torch 1.12 annotations had no category of their own, and were "Operator".
     size_t where = where_of(category.kind);

@@ -59,7 +59,7 @@ class Report {
 
  private:
   int32_t root_domain(int32_t node) const {
-    return static_cast<int32_t>(net_.domain_of_node(solution_.nodes[static_cast<size_t>(node)].root));
+    return static_cast<int32_t>(net_.domain_of_node(solution_.nodes[node].root));
   }
   // True where the source says that all ranks share one clock; it then counts for ranks that nothing connects.
   bool said_shared() const { return trace_.clock == ClockState::kShared; }
@@ -91,8 +91,8 @@ class Report {
       if (!usable(e)) continue;
       out_.match_count += e.fit.match_count;
       for (const int32_t n : {e.a, e.b}) {
-        matches_of_[static_cast<size_t>(n)] += e.fit.match_count;
-        if (e.kind == TieKind::kMessages) has_messages[static_cast<size_t>(n)] = 1;
+        matches_of_[n] += e.fit.match_count;
+        if (e.kind == TieKind::kMessages) has_messages[n] = 1;
       }
     }
     reach(TieKind::kMessages, ClockEvidence::kMessages);
@@ -153,7 +153,7 @@ class Report {
     std::set<std::string> one_way;
     for (const Edge& e : net_.edges)
       if (!e.dropped && e.fit.possible && !e.fit.two_way && e.kind != TieKind::kCollectives &&
-          solution_.nodes[static_cast<size_t>(e.a)].root != solution_.nodes[static_cast<size_t>(e.b)].root)
+          solution_.nodes[e.a].root != solution_.nodes[e.b].root)
         one_way.insert(name(e.a) + " and " + name(e.b));
     if (!one_way.empty())
       notes.add(

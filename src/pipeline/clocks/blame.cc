@@ -67,8 +67,7 @@ std::vector<double> oddness(size_t node_count, const std::vector<Edge>& edges, b
     for (size_t g = 0; g < guesses.size(); ++g)
       guesses[g].weight = 1 / (sigma[g] * std::max(sigma[g], std::abs(residual[g])));
     const std::vector<double> x = least_squares(node_count, guesses, 0);
-    for (size_t g = 0; g < guesses.size(); ++g)
-      residual[g] = x[static_cast<size_t>(guesses[g].to)] - x[static_cast<size_t>(guesses[g].from)] - guesses[g].value;
+    for (size_t g = 0; g < guesses.size(); ++g) residual[g] = x[guesses[g].to] - x[guesses[g].from] - guesses[g].value;
   }
   std::vector<double> odd(edges.size(), 0);
   for (size_t g = 0; g < guesses.size(); ++g) odd[edge_of[g]] = std::abs(residual[g]) / sigma[g];

@@ -38,15 +38,14 @@ std::vector<std::vector<int32_t>> cycles_of(const std::vector<Limit>& limits, bo
   std::vector<size_t> walk(came_by.size(), SIZE_MAX);  // the walk in which each node was seen first
   for (size_t start = 0; start < came_by.size(); ++start) {
     size_t node = start;
-    for (; walk[node] == SIZE_MAX && came_by[node] >= 0;
-         node = behind(limits[static_cast<size_t>(came_by[node])], reversed))
+    for (; walk[node] == SIZE_MAX && came_by[node] >= 0; node = behind(limits[came_by[node]], reversed))
       walk[node] = start;
     if (walk[node] != start || came_by[node] < 0) continue;
     std::vector<int32_t> cycle;
     const size_t first = node;
     do {
       cycle.push_back(came_by[node]);
-      node = behind(limits[static_cast<size_t>(came_by[node])], reversed);
+      node = behind(limits[came_by[node]], reversed);
     } while (node != first);
     std::reverse(cycle.begin(), cycle.end());
     cycles.push_back(std::move(cycle));
@@ -69,18 +68,18 @@ std::vector<std::vector<int32_t>> relax(size_t nodes, const std::vector<Limit>& 
   size_t changes = 0;
   for (size_t round = 0; !queue.empty(); ++round) {
     next.clear();
-    for (const int32_t node : queue) queued[static_cast<size_t>(node)] = 0;
+    for (const int32_t node : queue) queued[node] = 0;
     for (const int32_t node : queue) {
       for (const int32_t* e = out.begin(static_cast<size_t>(node)); e != out.end(static_cast<size_t>(node)); ++e) {
-        const Limit& limit = limits[static_cast<size_t>(*e)];
+        const Limit& limit = limits[*e];
         const int32_t to = reversed ? limit.from : limit.to;
-        const double via = distance[static_cast<size_t>(node)] + limit.most;
-        if (!(via < distance[static_cast<size_t>(to)] - kSlack)) continue;
-        distance[static_cast<size_t>(to)] = via;
-        came_by[static_cast<size_t>(to)] = *e;
+        const double via = distance[node] + limit.most;
+        if (!(via < distance[to] - kSlack)) continue;
+        distance[to] = via;
+        came_by[to] = *e;
         ++changes;
-        if (!queued[static_cast<size_t>(to)]) next.push_back(to);
-        queued[static_cast<size_t>(to)] = 1;
+        if (!queued[to]) next.push_back(to);
+        queued[to] = 1;
       }
     }
     if (changes >= nodes || round > nodes) {
@@ -98,13 +97,12 @@ std::vector<int32_t> components(size_t nodes, const std::vector<Guess>& guesses)
   std::vector<int32_t> of(nodes);
   std::iota(of.begin(), of.end(), 0);
   const auto root = [&](int32_t i) {
-    while (of[static_cast<size_t>(i)] != i)
-      i = of[static_cast<size_t>(i)] = of[static_cast<size_t>(of[static_cast<size_t>(i)])];
+    while (of[i] != i) i = of[i] = of[of[i]];
     return i;
   };
   for (const Guess& g : guesses) {
     const int32_t a = root(g.from), b = root(g.to);
-    of[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+    of[std::max(a, b)] = std::min(a, b);
   }
   for (size_t i = 0; i < nodes; ++i) of[i] = root(static_cast<int32_t>(i));
   return of;
@@ -123,17 +121,16 @@ std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesse
     std::vector<int32_t> of(nodes);
     std::iota(of.begin(), of.end(), 0);
     const auto root = [&](int32_t i) {
-      while (of[static_cast<size_t>(i)] != i)
-        i = of[static_cast<size_t>(i)] = of[static_cast<size_t>(of[static_cast<size_t>(i)])];
+      while (of[i] != i) i = of[i] = of[of[i]];
       return i;
     };
     for (const size_t k : order) {
       const Guess& g = guesses[k];
       const int32_t a = root(g.from), b = root(g.to);
       if (a == b) continue;
-      of[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
-      tree[static_cast<size_t>(g.from)].emplace_back(g.to, g.value);
-      tree[static_cast<size_t>(g.to)].emplace_back(g.from, -g.value);
+      of[std::max(a, b)] = std::min(a, b);
+      tree[g.from].emplace_back(g.to, g.value);
+      tree[g.to].emplace_back(g.from, -g.value);
     }
   }
   std::vector<int32_t> stack;
@@ -145,10 +142,10 @@ std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesse
     while (!stack.empty()) {
       const int32_t node = stack.back();
       stack.pop_back();
-      for (const auto& [to, value] : tree[static_cast<size_t>(node)]) {
-        if (seen[static_cast<size_t>(to)]) continue;
-        seen[static_cast<size_t>(to)] = 1;
-        x[static_cast<size_t>(to)] = x[static_cast<size_t>(node)] + value;
+      for (const auto& [to, value] : tree[node]) {
+        if (seen[to]) continue;
+        seen[to] = 1;
+        x[to] = x[node] + value;
         stack.push_back(to);
       }
     }
@@ -168,10 +165,10 @@ std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesse
       if (fixed(i)) product[i] = 0;
   };
   for (const Guess& g : guesses) {
-    diagonal[static_cast<size_t>(g.from)] += g.weight;
-    diagonal[static_cast<size_t>(g.to)] += g.weight;
-    residual[static_cast<size_t>(g.to)] += g.weight * g.value;
-    residual[static_cast<size_t>(g.from)] -= g.weight * g.value;
+    diagonal[g.from] += g.weight;
+    diagonal[g.to] += g.weight;
+    residual[g.to] += g.weight * g.value;
+    residual[g.from] -= g.weight * g.value;
   }
   multiply(x);
   for (size_t i = 0; i < nodes; ++i) residual[i] = fixed(i) ? 0 : residual[i] - product[i];

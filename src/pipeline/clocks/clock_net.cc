@@ -30,7 +30,7 @@ std::vector<Guess> offset_guesses(const std::vector<Edge>& edges, const std::vec
   std::vector<Guess> out;
   for (const Edge& e : edges) {
     if (!guesses(e)) continue;
-    const double b = (drift[static_cast<size_t>(e.b)] - drift[static_cast<size_t>(e.a)]) / kPpb;
+    const double b = (drift[e.b] - drift[e.a]) / kPpb;
     const double value = e.fit.offset + (e.fit.slope - b) * e.fit.middle_t;
     out.push_back({e.a, e.b, value, std::max(weight_of(e.fit.offset_sigma), 1e-24)});
   }
@@ -44,7 +44,7 @@ std::vector<Limit> limits_of(const std::vector<Edge>& edges, const std::vector<i
   std::vector<Limit> limits;
   for (size_t k = 0; k < edges.size(); ++k) {
     const Edge& e = edges[k];
-    if (!counts(e) || component[static_cast<size_t>(e.a)] != component[static_cast<size_t>(e.b)]) continue;
+    if (!counts(e) || component[e.a] != component[e.b]) continue;
     const auto [up, down] = most(e);
     if (up < kInfinity) limits.push_back({e.a, e.b, up, static_cast<int32_t>(k)});
     if (down < kInfinity) limits.push_back({e.b, e.a, down, static_cast<int32_t>(k)});
@@ -54,7 +54,7 @@ std::vector<Limit> limits_of(const std::vector<Edge>& edges, const std::vector<i
 
 void to_root(std::vector<double>& x, const std::vector<int32_t>& component) {
   std::vector<double> zero(x.size());
-  for (size_t i = 0; i < x.size(); ++i) zero[i] = x[static_cast<size_t>(component[i])];
+  for (size_t i = 0; i < x.size(); ++i) zero[i] = x[component[i]];
   for (size_t i = 0; i < x.size(); ++i) x[i] -= zero[i];
 }
 
@@ -64,7 +64,7 @@ void drop_blamed(std::vector<Edge>& edges, const std::vector<Limit>& limits,
                  Solution& solution) {
   for (const std::vector<int32_t>& cycle : cycles) {
     Solution::Dropped dropped{0, {}};
-    for (const int32_t l : cycle) dropped.cycle.push_back(static_cast<size_t>(limits[static_cast<size_t>(l)].edge));
+    for (const int32_t l : cycle) dropped.cycle.push_back(static_cast<size_t>(limits[l].edge));
     dropped.edge = dropped.cycle.front();
     for (const size_t e : dropped.cycle)
       if (blamed_before(edges[e], oddness[e], edges[dropped.edge], oddness[dropped.edge])) dropped.edge = e;
@@ -138,7 +138,7 @@ Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) 
   }
   std::vector<double> offset = least_squares(node_count, offset_guesses(edges, drift), 0);
   std::vector<Limit> exact = limits_of(edges, component, [&](const Edge& e) {
-    const double b = (drift[static_cast<size_t>(e.b)] - drift[static_cast<size_t>(e.a)]) / kPpb;
+    const double b = (drift[e.b] - drift[e.a]) / kPpb;
     return std::pair(e.bounds.upper.support(b), e.bounds.negated_lower.support(-b));
   });
   if (!move_inside(offset, exact)) {

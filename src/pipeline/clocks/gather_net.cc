@@ -163,14 +163,14 @@ class Gatherer {
     std::vector<char> wild(net_.edges.size(), 0);
     parallel_for(net_.edges.size(), [&](size_t k) {
       const Edge& edge = net_.edges[k];
-      if (edge.kind == TieKind::kOperator || (edge.name >= 0 && odd[static_cast<size_t>(edge.name)])) return;
+      if (edge.kind == TieKind::kOperator || (edge.name >= 0 && odd[edge.name])) return;
       wild[k] = !admissible_slopes(edge.points.causal, kMaxDrift).possible &&
                 admissible_slopes(edge.points.causal, kWildDrift).possible;
     });
     const auto first = std::find(wild.begin(), wild.end(), 1);
     if (first == wild.end()) return;
     net_.drift_limit = kWildDrift;
-    const Edge& edge = net_.edges[static_cast<size_t>(first - wild.begin())];
+    const Edge& edge = net_.edges[first - wild.begin()];
     notes_.add("clock.wild_drift", Severity::kWarning,
                "clocks drift faster than quartz does, by over 500 ppm: " + name_of(edge.a) + " against " +
                    name_of(edge.b) + "; are these stamps of one clock each, and in the unit they are said to be in?",
@@ -299,8 +299,8 @@ class Gatherer {
     });
     for (size_t k = 0; k < net_.edges.size(); ++k) {
       if (net_.edges[k].name < 0) continue;
-      ++ties[static_cast<size_t>(net_.edges[k].name)];
-      bad[static_cast<size_t>(net_.edges[k].name)] += !possible[k];
+      ++ties[net_.edges[k].name];
+      bad[net_.edges[k].name] += !possible[k];
     }
     for (size_t n = 0; n < odd.size(); ++n)
       odd[n] = static_cast<double>(bad[n]) > kMostOddShare * static_cast<double>(ties[n]);
@@ -421,13 +421,13 @@ std::string clock_name_of(const Trace& trace, const ClockDomain& domain) {
 std::string match_name_of(const Matches& matches, const Edge& edge, uint32_t tag) {
   const Trace& trace = *matches.trace;
   if (edge.kind == TieKind::kCollectives) {
-    const std::string& name = matches.names[static_cast<size_t>(edge.name)];
+    const std::string& name = matches.names[edge.name];
     return name + " number " + std::to_string(tag + 1);
   }
   if (edge.kind == TieKind::kOperator || tag >= trace.cells.size()) return "match " + std::to_string(tag + 1);
   const Cell cell = trace.cells.at(tag);
   return "step " + std::to_string(cell.step) + ", " + cell_label(cell, true) + " of rank " +
-         std::to_string(trace.parts[static_cast<size_t>(cell.part)].rank);
+         std::to_string(trace.parts[cell.part].rank);
 }
 
 }  // namespace stageline::align

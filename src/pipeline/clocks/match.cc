@@ -20,7 +20,7 @@ std::vector<std::vector<StepCells>> steps_of_parts(const Trace& trace) {
   for (size_t i = 0; i < cells.size();) {
     size_t end = i + 1;
     while (end < cells.size() && cells.part[end] == cells.part[i] && cells.step[end] == cells.step[i]) ++end;
-    steps[static_cast<size_t>(cells.part[i])].push_back({cells.step[i], i, end});
+    steps[cells.part[i]].push_back({cells.step[i], i, end});
     i = end;
   }
   return steps;

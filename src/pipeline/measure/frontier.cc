@@ -41,7 +41,7 @@ Frontier frontier_of(const Trace& trace, const std::vector<int32_t>& without) {
   size_t i = 0;
   for (const RankPhases& rank : rank_phases(trace)) {
     if (std::binary_search(without.begin(), without.end(), rank.step)) continue;
-    const Part& part = trace.parts[static_cast<size_t>(rank.part)];
+    const Part& part = trace.parts[rank.part];
     if (part.stage == kUnknown) continue;
     // Phases and cells are both ordered by step, then rank, so one pass over the cells serves all ranks.
     const auto key = [&](size_t cell) { return std::pair(cells.step[cell], cells.part[cell]); };

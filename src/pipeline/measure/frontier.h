@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "model/trace.h"
 
 namespace stageline {
@@ -30,7 +31,7 @@ struct FrontierSum {
 };
 
 struct Frontier {
-  std::array<FrontierSum, kFrontierPhases> phases;
+  ByEnum<FrontierPhase, FrontierSum, kFrontierPhases> phases;
   int64_t pipelines = 0;  // number of (step, replica) that have phases
 };
 

@@ -47,7 +47,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
     std::fill(first.begin(), first.end(), UINT32_MAX);
     for (uint32_t i = step.begin; i < step.end; ++i) {
       if (!is_compute(graph.kind[i])) continue;
-      uint32_t& own = first[static_cast<size_t>(graph.part[i])];
+      uint32_t& own = first[graph.part[i]];
       if (own == UINT32_MAX || graph.start_ns[i] < graph.start_ns[own]) own = i;
     }
     for (uint32_t i = step.begin; i < step.end; ++i) {

@@ -79,7 +79,7 @@ class Blocked {
   Blocked(const Trace& trace, const Cells& cells) {
     for (size_t i = 0; i < cells.size(); ++i) {
       if (!is_message(cells.kind[i])) continue;
-      const int32_t lane = lane_of(trace.parts[static_cast<size_t>(cells.part[i])], cells.slice[i]);
+      const int32_t lane = lane_of(trace.parts[cells.part[i]], cells.slice[i]);
       if (lane >= 0) by_lane_[{cells.part[i], lane}].push_back({cells.start_ns[i], cells.end_ns[i], 0});
     }
     std::vector<bool> waiting;
@@ -101,7 +101,7 @@ class Blocked {
     }
     for (size_t i = 0; i < cells.size() && !host_only_.empty(); ++i) {
       if (!is_compute(cells.kind[i]) || !host_only_.contains(cells.part[i])) continue;
-      const Part& part = trace.parts[static_cast<size_t>(cells.part[i])];
+      const Part& part = trace.parts[cells.part[i]];
       const int32_t lane = lane_of(part, cells.slice[i]);
       if (lane < 0) continue;
       const int64_t begins = trace.common_ns(cells.part[i], part.slices.start_ns[cells.slice[i]]);
@@ -240,7 +240,7 @@ class Finder {
         messages_(scene.messages),
         blocked_(scene.blocked),
         position_(scene.position) {
-    if (least_ns_) out_.by_stage.assign(static_cast<size_t>(lists_.stages), std::vector<LateSum>(kLateReasons));
+    if (least_ns_) out_.by_stage.resize(static_cast<size_t>(lists_.stages));
   }
 
   void look_at(const Group& one) { group(one.first, one.last, *one.theory); }
@@ -266,7 +266,7 @@ class Finder {
     const int32_t vstage = virtual_stage(*schedule_, list.stage, t.chunk) + by;
     if (vstage < 0 || vstage >= vstages_) return SIZE_MAX;
     // With two directions a virtual stage occurs twice, but its micro-batches differ, so slots do not collide.
-    return slot(backward, vstage, t.micro_batch, position_[static_cast<size_t>(list.part)]);
+    return slot(backward, vstage, t.micro_batch, position_[list.part]);
   }
 
   void group(size_t first, size_t last, const TheoryStep& theory) {
@@ -275,7 +275,7 @@ class Finder {
     int32_t most_positions = 1;
     for (size_t l = first; l < last; ++l) {
       if (!size) size = run_.size(l);
-      most_positions = std::max(most_positions, position_[static_cast<size_t>(lists_.lists[l].part)] + 1);
+      most_positions = std::max(most_positions, position_[lists_.lists[l].part] + 1);
     }
     if (!size) return;
     schedule_ = &size->schedule;
@@ -365,7 +365,7 @@ class Finder {
     // Slices are on the rank's own clock, so the cell's raw stamp is needed.
     int64_t stamp = trace_.cells.start_ns[lists_.cell[token]];
     if (halves == 2) stamp = std::min(stamp, trace_.cells.start_ns[lists_.cell[token + 1]]);
-    int64_t launched = launched_at(trace_.parts[static_cast<size_t>(list.part)], stamp);
+    int64_t launched = launched_at(trace_.parts[list.part], stamp);
     if (launched != INT64_MIN) launched = trace_.common_ns(list.part, launched);
     if (launched > here) {
       wait.launch_ns = std::min(launched, starts) - here;
@@ -373,7 +373,7 @@ class Finder {
     }
     if (blocked_.empty()) return;
     const size_t row = lists_.cell[token];
-    const int32_t lane = lane_of(trace_.parts[static_cast<size_t>(list.part)], cells_.slice[row]);
+    const int32_t lane = lane_of(trace_.parts[list.part], cells_.slice[row]);
     wait.blocked_ns = std::min(starts - here, blocked_.within(list.part, lane, here, starts));
   }
 
@@ -405,7 +405,7 @@ class Finder {
     consider(wait.launch_ns, LateReason::kLaunch);
     consider(wait.blocked_ns, LateReason::kBlocked);
     consider(wait.unexplained_ns(), LateReason::kUnexplained);
-    LateSum& sum = out_.by_stage[static_cast<size_t>(list.stage)][static_cast<size_t>(found.reason)];
+    LateSum& sum = out_.by_stage[list.stage][found.reason];
     ++sum.count;
     sum.late_ns += static_cast<double>(late);
     sum.gap_ns += static_cast<double>(found.gap_ns);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "pipeline/replay/theory.h"
 
 namespace stageline {
@@ -59,7 +60,8 @@ struct LateChain {
 struct LateCells {
   std::vector<LateCell> cells;  // those at least `least_ns` late, in the order of the lists
   int64_t found = 0;            // number of cells that were that late; at most kMostLateCells of them are kept
-  std::vector<std::vector<LateSum>> by_stage;  // [stage][reason], over all cells that are late at all
+  std::vector<ByEnum<LateReason, LateSum, kLateReasons>>
+      by_stage;  // [stage][reason], over all cells that are late at all
   LateChain chain;
 };
 inline constexpr size_t kMostLateCells = 1'000'000;

@@ -17,7 +17,7 @@ bool is_send(CellKind kind) { return kind == CellKind::kSendForward || kind == C
 double message_bytes(const Trace& trace, uint32_t cell) {
   const uint32_t slice = cell < trace.cells.size() ? trace.cells.slice[cell] : kNoSlice;
   if (slice == kNoSlice) return -1;
-  const auto& facts = trace.parts[static_cast<size_t>(trace.cells.part[cell])].collectives;
+  const auto& facts = trace.parts[trace.cells.part[cell]].collectives;
   const auto fact = std::lower_bound(facts.begin(), facts.end(), slice,
                                      [](const CollectiveFact& f, uint32_t wanted) { return f.slice < wanted; });
   return fact == facts.end() || fact->slice != slice ? -1 : static_cast<double>(fact->bytes);

@@ -59,7 +59,7 @@ class LinkFinder {
  private:
   using Key = std::tuple<int32_t, int32_t, bool>;  // from, to, forward
 
-  const Part& part(int32_t p) const { return trace_.parts[static_cast<size_t>(p)]; }
+  const Part& part(int32_t p) const { return trace_.parts[p]; }
 
   void find_edges(const LinkTransfers& transfers) {
     // Of a large run they take a gigabyte, so their numbers are sorted and not they.

@@ -87,9 +87,8 @@ bool may_repeat(const std::vector<Work>& work, std::vector<uint8_t>& seen) {
   if (batches.size() > most || chunks.size() > most || batches.size() * chunks.size() * kKinds > most) return true;
   seen.assign(static_cast<size_t>(batches.size() * chunks.size() * kKinds), 0);
   for (const Work& w : work) {
-    uint8_t& at =
-        seen[static_cast<size_t>(((w.micro_batch - batches.low) * chunks.size() + w.chunk - chunks.low) * kKinds +
-                                 static_cast<int64_t>(w.kind))];
+    uint8_t& at = seen[((w.micro_batch - batches.low) * chunks.size() + w.chunk - chunks.low) * kKinds +
+                       static_cast<int64_t>(w.kind)];
     if (at != 0) return true;
     at = 1;
   }
@@ -112,7 +111,7 @@ void keep_different(std::vector<Listed>& all) {
   if (lists.size() <= most && batches.size() <= most / lists.size()) {
     std::vector<uint8_t> seen(static_cast<size_t>(lists.size() * batches.size()), 0);
     std::erase_if(all, [&](const Listed& one) {
-      uint8_t& at = seen[static_cast<size_t>((one.list - lists.low) * batches.size() + one.micro_batch - batches.low)];
+      uint8_t& at = seen[(one.list - lists.low) * batches.size() + one.micro_batch - batches.low];
       return std::exchange(at, uint8_t{1}) != 0;
     });
     return;
@@ -147,7 +146,7 @@ size_t RunCoverage::slot(int32_t dp, int32_t way, int32_t vstage) const {
 
 uint8_t RunCoverage::needs(size_t cell, size_t& at) const {
   const Cells& cells = trace_.cells;
-  const Part& part = trace_.parts[static_cast<size_t>(cells.part[cell])];
+  const Part& part = trace_.parts[cells.part[cell]];
   const CellKind kind = cells.kind[cell];
   const int32_t chunk = trace_.chunks_are_pieces ? 0 : std::max(cells.chunk[cell], 0);
   if (!is_compute(kind) || part.stage == kUnknown || chunk >= shape_.sizes.chunks) return 0;
@@ -184,7 +183,7 @@ int32_t RunCoverage::stages_by_warm_up() const {
   for (const StepRange& range : step_ranges(cells)) {
     if (range.step == kUnknown) continue;
     for (size_t i = range.begin; i < range.end;) {
-      const int32_t part = cells.part[i], stage = trace_.parts[static_cast<size_t>(part)].stage;
+      const int32_t part = cells.part[i], stage = trace_.parts[part].stage;
       int32_t before = 0, forwards = 0;
       bool backward = false;
       for (; i < range.end && cells.part[i] == part; ++i) {
@@ -224,7 +223,7 @@ void RunCoverage::find_places(const TheoryRun& theory) {
   vstages_ = virtual_stage_count(shape_);
   has_.assign(static_cast<size_t>(replicas_) * static_cast<size_t>(ways_) * static_cast<size_t>(vstages_), 0);
   each_cell(cells, [&](size_t i) {
-    const Part& part = trace_.parts[static_cast<size_t>(cells.part[i])];
+    const Part& part = trace_.parts[cells.part[i]];
     const int32_t chunk = trace_.chunks_are_pieces ? 0 : std::max(cells.chunk[i], 0);
     if (part.stage == kUnknown || chunk >= chunks || !is_compute(cells.kind[i])) return;
     const int32_t way = ways_ == 2 && chunk == 1 ? 1 : 0;
@@ -374,7 +373,7 @@ void RunCoverage::find_holes() {
   std::vector<uint8_t> works(trace_.parts.size(), 0);
   each_cell(cells, [&](size_t i) {
     if ((bits_of(cells.kind[i]) & (kForwards | kBackwards)) == 0) return;
-    const std::atomic_ref works_here(works[static_cast<size_t>(cells.part[i])]);
+    const std::atomic_ref works_here(works[cells.part[i]]);
     if (works_here.load(std::memory_order_relaxed) == 0) works_here.store(1, std::memory_order_relaxed);
   });
   const int32_t chunks = shape_.sizes.chunks;
@@ -396,7 +395,7 @@ void RunCoverage::find_holes() {
     Count& count = counts[s];
     for (size_t i = ranges[s].begin; i < ranges[s].end; ++i) {
       const uint8_t bit = bits_of(cells.kind[i]) & (kForwards | kBackwards);
-      const Part& part = trace_.parts[static_cast<size_t>(cells.part[i])];
+      const Part& part = trace_.parts[cells.part[i]];
       const int32_t chunk = std::max(cells.chunk[i], 0);
       if (bit == 0 || part.stage == kUnknown || chunk >= chunks) continue;
       ++(cells.end_ns[i] > cells.start_ns[i] ? count.timed : count.untimed);

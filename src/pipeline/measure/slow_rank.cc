@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "base/by_enum.h"
 #include "base/parallel.h"
 #include "model/rank_ranges.h"
 #include "model/stage_costs.h"
@@ -28,14 +29,13 @@ std::vector<double> usual_busy_ns(const Trace& trace, const std::vector<int32_t>
   std::vector<std::vector<RankRange>> of_part(trace.parts.size());
   for (const RankRange& range : rank_ranges(cells))
     if (range.step != kUnknown && !std::binary_search(without.begin(), without.end(), range.step))
-      of_part[static_cast<size_t>(range.part)].push_back(range);
+      of_part[range.part].push_back(range);
   std::vector<double> usual(trace.parts.size());
   parallel_for(of_part.size(), [&](size_t part) {
-    std::array<std::vector<double>, kKinds> durations;
+    ByEnum<CellKind, std::vector<double>, kKinds> durations;
     for (const RankRange& range : of_part[part])
       for (size_t i = range.begin; i < range.end; ++i)
-        if (is_compute(cells.kind[i]))
-          durations[static_cast<size_t>(cells.kind[i])].push_back(static_cast<double>(cells.dur_ns(i)));
+        if (is_compute(cells.kind[i])) durations[cells.kind[i]].push_back(static_cast<double>(cells.dur_ns(i)));
     for (std::vector<double>& values : durations) {
       const auto count = static_cast<double>(values.size());
       if (count > 0) usual[part] += count * median_of(std::move(values));
@@ -49,7 +49,7 @@ std::optional<SlowRank> slow_rank(const Trace& trace, const PipelineSums& sums, 
   std::vector<double> busy(trace.parts.size());
   for (const RankSums& rank : sums.ranks)
     if (!std::binary_search(without.begin(), without.end(), rank.step))
-      busy[static_cast<size_t>(rank.part)] += static_cast<double>(rank.busy_ns);
+      busy[rank.part] += static_cast<double>(rank.busy_ns);
   std::map<int32_t, std::vector<size_t>> by_stage;
   for (size_t part = 0; part < busy.size(); ++part)
     if (busy[part] > 0) by_stage[trace.parts[part].stage].push_back(part);

@@ -42,8 +42,7 @@ void mark_slowest(const Trace& trace, std::vector<SlowdownWorker>& workers) {
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     if (workers[a].s != workers[b].s) return workers[a].s > workers[b].s;
-    return trace.parts[static_cast<size_t>(workers[a].part)].rank <
-           trace.parts[static_cast<size_t>(workers[b].part)].rank;
+    return trace.parts[workers[a].part].rank < trace.parts[workers[b].part].rank;
   });
   const size_t count = (workers.size() * 3 + 99) / 100;
   for (size_t i = 0; i < count; ++i) workers[order[i]].replaced = true;
@@ -81,7 +80,7 @@ Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
   Choices replicas, stages;
   std::vector<bool> works(trace.parts.size(), false);
   for (size_t i = 0; i < n; ++i) {
-    works[static_cast<size_t>(graph.part[i])] = true;
+    works[graph.part[i]] = true;
   }
   for (size_t p = 0; p < works.size(); ++p) {
     if (!works[p]) continue;
@@ -164,10 +163,10 @@ Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
   out.m_s = (out.no_delay_ns - times.mean_ns(kFairLast)) / lost;
   std::vector<bool> fair(trace.parts.size(), false);
   for (const SlowdownWorker& worker : out.workers)
-    if (worker.replaced) fair[static_cast<size_t>(worker.part)] = true;
+    if (worker.replaced) fair[worker.part] = true;
   const WorldTimes without =
       replay_worlds(graph, 1, [&](uint32_t op, size_t, std::span<double> dur_ns, std::span<double> delay_ns) {
-        dur_ns[0] = fair[static_cast<size_t>(graph.part[op])] ? fair_of_type[graph.type[op]] : graph.dur_ns[op];
+        dur_ns[0] = fair[graph.part[op]] ? fair_of_type[graph.type[op]] : graph.dur_ns[op];
         delay_ns[0] = 0;
       });
   out.m_w = (out.no_delay_ns - without.mean_ns(0)) / lost;

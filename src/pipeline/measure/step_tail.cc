@@ -71,17 +71,16 @@ StepTail step_tail(const Trace& trace, const RankLists& lists, size_t first, siz
   }
   std::sort(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.start_ns < b.start_ns; });
   const int64_t others_end = std::clamp(step.pipeline_end_ns, end_ns, std::max(end_ns, step.end_ns));
-  tail.part_ns[static_cast<size_t>(TailPart::kReplicas)] = static_cast<double>(between_ns(end_ns, others_end));
+  tail.part_ns[TailPart::kReplicas] = static_cast<double>(between_ns(end_ns, others_end));
   double before = 0;
   for (const TailPart part : {TailPart::kCollectives, TailPart::kOptimizer, TailPart::kOther}) {
     const double so_far =
         covered_ns(works, step.start_ns, start_ns, part) + covered_ns(works, others_end, step.end_ns, part);
-    tail.part_ns[static_cast<size_t>(part)] = so_far - before;
+    tail.part_ns[part] = so_far - before;
     before = so_far;
   }
-  tail.part_ns[static_cast<size_t>(TailPart::kIdle)] = static_cast<double>(between_ns(step.start_ns, start_ns)) +
-                                                       static_cast<double>(between_ns(others_end, step.end_ns)) -
-                                                       before;
+  tail.part_ns[TailPart::kIdle] = static_cast<double>(between_ns(step.start_ns, start_ns)) +
+                                  static_cast<double>(between_ns(others_end, step.end_ns)) - before;
   return tail;
 }
 

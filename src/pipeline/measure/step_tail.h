@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/by_enum.h"
 #include "model/pipeline_sums.h"
 #include "pipeline/order/rank_lists.h"
 
@@ -23,7 +24,7 @@ inline constexpr size_t kTailParts = 5;
 std::string_view tail_part_name(TailPart part);
 
 struct StepTail {
-  std::array<double, kTailParts> part_ns{};  // for each TailPart; together the step's span minus the pipeline's
+  ByEnum<TailPart, double, kTailParts> part_ns{};  // for each TailPart; together the step's span minus the pipeline's
   // Of all its ranks, the longest time from first start to last end of cells other than messages, on the rank's own
   // clock.
   double longest_ns = 0;

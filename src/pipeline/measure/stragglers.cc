@@ -66,15 +66,15 @@ class Finder {
 
  private:
   bool counts(int32_t step) const { return !std::binary_search(without_.begin(), without_.end(), step); }
-  const Part& part(int32_t p) const { return trace_.parts[static_cast<size_t>(p)]; }
+  const Part& part(int32_t p) const { return trace_.parts[p]; }
 
   void find_loads() {
     std::vector<double> busy(trace_.parts.size(), 0);
     std::vector<int64_t> steps(trace_.parts.size(), 0);
     for (const RankSums& rank : sums_.ranks) {
       if (!counts(rank.step)) continue;
-      busy[static_cast<size_t>(rank.part)] += static_cast<double>(rank.busy_ns);
-      ++steps[static_cast<size_t>(rank.part)];
+      busy[rank.part] += static_cast<double>(rank.busy_ns);
+      ++steps[rank.part];
     }
     worker_of_.assign(trace_.parts.size(), -1);
     std::map<int32_t, std::vector<int32_t>> by_stage;
@@ -95,19 +95,19 @@ class Finder {
       std::vector<double> all, cells;
       double sum = 0;
       for (const int32_t w : members) {
-        const StragglerWorker& worker = out_.workers[static_cast<size_t>(w)];
+        const StragglerWorker& worker = out_.workers[w];
         all.push_back(worker.busy_ns);
-        cells.push_back(usual[static_cast<size_t>(worker.part)] / static_cast<double>(worker.steps));
+        cells.push_back(usual[worker.part] / static_cast<double>(worker.steps));
         sum += worker.busy_ns;
       }
       const std::vector<double> of_all = against_others(all), of_cells = against_others(cells);
       const auto peers = static_cast<double>(members.size()) - 1;
       for (size_t k = 0; k < members.size(); ++k) {
-        StragglerWorker& worker = out_.workers[static_cast<size_t>(members[k])];
+        StragglerWorker& worker = out_.workers[members[k]];
         worker.busy_ratio = peers > 0 ? worker.busy_ns * static_cast<double>(members.size()) / sum : kNaN;
         worker.ratio = peers > 0 ? std::min(of_all[k], of_cells[k]) : kNaN;
         // The median of n values scatters √1.57 ≈ 1.25 times as much as their mean.
-        worker.error = peers > 0 ? errors[static_cast<size_t>(worker.part)] * std::sqrt(1 + 1.57 / peers) : kNaN;
+        worker.error = peers > 0 ? errors[worker.part] * std::sqrt(1 + 1.57 / peers) : kNaN;
       }
     }
   }
@@ -119,7 +119,7 @@ class Finder {
     const Cells& cells = trace_.cells;
     for (size_t i = 0; i < cells.size(); ++i) {
       if (!is_compute(cells.kind[i]) || cells.step[i] == kUnknown || !counts(cells.step[i])) continue;
-      Scatter& s = scatter[static_cast<size_t>(cells.part[i])][{cells.kind[i], cells.chunk[i]}];
+      Scatter& s = scatter[cells.part[i]][{cells.kind[i], cells.chunk[i]}];
       const auto dur = static_cast<double>(cells.dur_ns(i));
       s.count += 1;
       s.sum += dur;
@@ -165,9 +165,9 @@ class Finder {
         for (const double ns : busy) row.busy_ns += ns / static_cast<double>(busy.size());
         const std::vector<double> ratios = against_others(busy);
         for (size_t k = 0; busy.size() > 1 && k < ratios.size(); ++k) {
-          const int32_t w = worker_of_[static_cast<size_t>(members[first + k].part)];
+          const int32_t w = worker_of_[members[first + k].part];
           if (w < 0) continue;
-          StragglerWorker& worker = out_.workers[static_cast<size_t>(w)];
+          StragglerWorker& worker = out_.workers[w];
           const double error = worker.error * std::sqrt(static_cast<double>(worker.steps));
           const bool slow = ratios[k] >= 1 + std::max(kStragglerRatio - 1, kErrors * error);
           if (slow && counts(step)) ++worker.slow_steps;
@@ -262,7 +262,7 @@ class Finder {
   void find_delays() {
     delays_ = host_delays(trace_, graph_, coverage_);
     for (StragglerWorker& worker : out_.workers) {
-      const RankDelays& own = delays_.ranks[static_cast<size_t>(worker.part)];
+      const RankDelays& own = delays_.ranks[worker.part];
       worker.cells = own.cells;
       worker.pauses = static_cast<int64_t>(own.pause_at_ns.size());
       worker.pause_ns = own.pause_ns;
@@ -283,7 +283,7 @@ class Finder {
 
   void judge() {
     for (StragglerWorker& worker : out_.workers) {
-      const RankDelays& own = delays_.ranks[static_cast<size_t>(worker.part)];
+      const RankDelays& own = delays_.ranks[worker.part];
       const bool alone = std::isnan(worker.ratio);
       const bool slow = !alone && worker.ratio >= 1 + std::max(kStragglerRatio - 1, kErrors * worker.error);
       if (slow && static_cast<double>(worker.slow_steps) >= kStragglerSteps * static_cast<double>(worker.steps))

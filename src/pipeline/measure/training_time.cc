@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/by_enum.h"
 #include "model/intervals.h"
 
 namespace stageline {
@@ -78,10 +79,10 @@ RankPieces pieces_of(const Trace& trace, size_t p, const std::vector<size_t>& ce
 
 // Gives each instant of [start, end) to the first part that claims it.
 void share_out(const std::vector<Piece>& pieces, TrainingStep& step) {
-  std::array<std::vector<Interval>, kTrainingParts> claimed;
+  ByEnum<TrainingPart, std::vector<Interval>, kTrainingParts> claimed;
   for (const Piece& piece : pieces) {
     const int64_t start = std::max(piece.time.start, step.start_ns), end = std::min(piece.time.end, step.end_ns);
-    if (start < end) claimed[static_cast<size_t>(piece.part)].push_back({start, end});
+    if (start < end) claimed[piece.part].push_back({start, end});
   }
   std::vector<Interval> taken;
   int64_t before = 0;
@@ -183,10 +184,10 @@ TrainingTime training_time(const Trace& trace) {
       auto at = std::upper_bound(rank.steps.begin(), rank.steps.end(), piece.time.start,
                                  [](int64_t time, const TrainingStep& step) { return time < step.end_ns; });
       for (; at != rank.steps.end() && at->start_ns < piece.time.end; ++at)
-        within[static_cast<size_t>(at - rank.steps.begin())].push_back(piece);
+        within[at - rank.steps.begin()].push_back(piece);
       const auto own = std::lower_bound(steps.begin(), steps.end(), piece.step);
       if (piece.part == TrainingPart::kCollective && own != steps.end() && *own == piece.step)
-        of_rank[static_cast<size_t>(own - steps.begin())][piece.name].push_back(piece.time);
+        of_rank[own - steps.begin()][piece.name].push_back(piece.time);
     }
     for (size_t k = 0; k < steps.size(); ++k) share_out(within[k], rank.steps[k]);
     for (const Piece& piece : all[p].hidden)

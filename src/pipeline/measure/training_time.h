@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "model/trace.h"
 
 namespace stageline {
@@ -28,13 +29,13 @@ inline constexpr size_t kTrainingParts = 6;
 struct TrainingStep {
   int32_t step = 0;
   int64_t start_ns = 0, end_ns = 0;
-  std::array<double, kTrainingParts> ns = {};
+  ByEnum<TrainingPart, double, kTrainingParts> ns = {};
   double transfer_ns = 0;  // part of kCollective: as long as the rank that came last needed
   double waiting_ns = 0;   // the rest of kCollective: until the last rank had come
   double whole_ns() const { return static_cast<double>(end_ns - start_ns); }
   // The step without the time that it waited for other ranks.
   double own_ns() const { return whole_ns() - waiting_ns; }
-  double of(TrainingPart part) const { return ns[static_cast<size_t>(part)]; }
+  double of(TrainingPart part) const { return ns[part]; }
 };
 
 struct TrainingRank {

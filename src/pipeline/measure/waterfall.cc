@@ -199,8 +199,6 @@ class Splitter {
   ScheduleSequences sequences_;
 };
 
-double& part(std::array<double, kWaterfallParts>& parts, WaterfallPart p) { return parts[static_cast<size_t>(p)]; }
-
 // Differences of the levels become the parts; kRest takes what is left, so that they add up.
 WaterfallStep step_of(const Pipeline& p, const RankList& list, double pipeline_ns, double span_ns) {
   WaterfallStep step;
@@ -210,19 +208,19 @@ WaterfallStep step_of(const Pipeline& p, const RankList& list, double pipeline_n
   step.held_ns = p.level_ns[4] - p.level_ns[3];
   step.pipeline_ns = pipeline_ns;
   step.span_ns = span_ns;
-  part(step.part_ns, WaterfallPart::kCompute) = p.work_ns;
-  part(step.part_ns, WaterfallPart::kSchedule) = p.level_ns[0] - p.work_ns;
-  part(step.part_ns, WaterfallPart::kImbalance) = p.level_ns[1] - p.level_ns[0];
-  part(step.part_ns, WaterfallPart::kJitter) = p.level_ns[2] - p.level_ns[1];
-  part(step.part_ns, WaterfallPart::kLatency) = p.level_ns[4] - p.level_ns[2];
-  part(step.part_ns, WaterfallPart::kRest) = pipeline_ns - p.level_ns[4];
-  part(step.part_ns, WaterfallPart::kTail) = span_ns - pipeline_ns;
+  step.part_ns[WaterfallPart::kCompute] = p.work_ns;
+  step.part_ns[WaterfallPart::kSchedule] = p.level_ns[0] - p.work_ns;
+  step.part_ns[WaterfallPart::kImbalance] = p.level_ns[1] - p.level_ns[0];
+  step.part_ns[WaterfallPart::kJitter] = p.level_ns[2] - p.level_ns[1];
+  step.part_ns[WaterfallPart::kLatency] = p.level_ns[4] - p.level_ns[2];
+  step.part_ns[WaterfallPart::kRest] = pipeline_ns - p.level_ns[4];
+  step.part_ns[WaterfallPart::kTail] = span_ns - pipeline_ns;
   return step;
 }
 
 void add_stages(const Pipeline& p, const WaterfallStep& step, std::vector<WaterfallStage>& sums) {
   for (const StageBusy& busy : p.stages) {
-    WaterfallStage& sum = sums[static_cast<size_t>(busy.stage)];
+    WaterfallStage& sum = sums[busy.stage];
     sum.ranks += static_cast<int64_t>(busy.ranks);
     sum.pipeline_ns += step.pipeline_ns * busy.ranks;
     // Idle time with equal costs belongs to the schedule; what the stage's own costs change of it is imbalance.
@@ -232,7 +230,7 @@ void add_stages(const Pipeline& p, const WaterfallStep& step, std::vector<Waterf
         (p.level_ns[1] - p.level_ns[0]) * busy.ranks - (busy.own_ns - busy.equal_ns),
         (p.level_ns[2] - p.level_ns[1]) * busy.ranks,
         (p.level_ns[4] - p.level_ns[2]) * busy.ranks,
-        step.part_ns[static_cast<size_t>(WaterfallPart::kRest)] * busy.ranks,
+        step.part_ns[WaterfallPart::kRest] * busy.ranks,
     };
     for (size_t k = 0; k < kPipelineParts; ++k) sum.part_ns[k] += own[k];
   }

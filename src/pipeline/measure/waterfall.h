@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "model/pipeline_sums.h"
 #include "pipeline/measure/step_tail.h"
 #include "pipeline/replay/theory.h"
@@ -33,9 +34,9 @@ std::string_view waterfall_part_name(WaterfallPart part);  // "compute", "schedu
 
 struct WaterfallStep {
   int32_t step = 0, dp = 0;
-  bool outlier = false;                           // in PipelineSums::outliers, so not part of the means
-  std::array<double, kWaterfallParts> part_ns{};  // for each WaterfallPart; they add up to span_ns
-  std::array<double, kTailParts> tail_ns{};       // for each TailPart; NaN without a common clock
+  bool outlier = false;                                      // in PipelineSums::outliers, so not part of the means
+  ByEnum<WaterfallPart, double, kWaterfallParts> part_ns{};  // for each WaterfallPart; they add up to span_ns
+  ByEnum<TailPart, double, kTailParts> tail_ns{};            // for each TailPart; NaN without a common clock
   double order_ns = 0;     // part of the schedule bubble: T0 minus T0 in the recognised schedule's order; NaN: unknown
   double held_ns = 0;      // part of the message latency: ranks sat in a receive whose input was there
   double span_ns = 0;      // of the step
@@ -48,8 +49,8 @@ struct WaterfallStep {
 // Means over the ranks of one stage, over pipelines that are no outliers. The parts add up to pipeline_ns.
 struct WaterfallStage {
   int32_t stage = 0;
-  int64_t ranks = 0;                             // number of (step, rank) in the mean
-  std::array<double, kPipelineParts> part_ns{};  // kCompute: its own busy time; the others: its waits
+  int64_t ranks = 0;                                        // number of (step, rank) in the mean
+  ByEnum<WaterfallPart, double, kPipelineParts> part_ns{};  // kCompute: its own busy time; the others: its waits
   double pipeline_ns = 0;
 };
 

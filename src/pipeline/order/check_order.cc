@@ -53,7 +53,7 @@ Status check_order(const Schedule& schedule) {
                             (now >= left(a.kind) ? ", which it had before" : ", before what it needs"));
         now = left(a.kind);
         if (!two_ways) continue;
-        int8_t& own = way[static_cast<size_t>(a.micro_batch)];
+        int8_t& own = way[a.micro_batch];
         if (own >= 0 && own != a.chunk)
           return bad(r, "runs micro-batch " + std::to_string(a.micro_batch) + " in both directions");
         own = static_cast<int8_t>(a.chunk);

@@ -46,7 +46,7 @@ size_t edit_distance(std::span<const WorkToken> a, std::span<const WorkToken> b,
           now[at] = kNowhere;
           continue;
         }
-        while (i < n && i + k < m && same(a[static_cast<size_t>(i)], b[static_cast<size_t>(i + k)])) ++i;
+        while (i < n && i + k < m && same(a[i], b[i + k])) ++i;
         now[at] = i;
         if (i == n && i + k == m) return static_cast<size_t>(e);
       }

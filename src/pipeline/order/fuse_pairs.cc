@@ -39,8 +39,7 @@ Schedule fuse_pairs(Schedule schedule, const RankLists& lists) {
       const int32_t a = places.find(list.stage, lists.tokens[t], t - list.begin);
       const int32_t b = places.find(list.stage, lists.tokens[t + 1], t + 1 - list.begin);
       ++t;  // skips the pair's second half
-      if (a != kUnknown && b != kUnknown && (a + 1 == b || b + 1 == a))
-        ++together[s][static_cast<size_t>(std::min(a, b))];
+      if (a != kUnknown && b != kUnknown && (a + 1 == b || b + 1 == a)) ++together[s][std::min(a, b)];
     }
   }
   for (size_t s = 0; s < schedule.ranks.size(); ++s) {

@@ -11,13 +11,13 @@ std::vector<int32_t> list_positions(const RankLists& lists, size_t parts) {
   std::vector<int32_t> position(parts, kUnknown);
   std::vector<std::tuple<int32_t, int32_t, int32_t>> order;  // (part, replica, stage)
   for (const RankList& list : lists.lists)
-    if (position[static_cast<size_t>(list.part)] == kUnknown) {
-      position[static_cast<size_t>(list.part)] = 0;
+    if (position[list.part] == kUnknown) {
+      position[list.part] = 0;
       order.emplace_back(list.part, list.dp, list.stage);
     }
   std::sort(order.begin(), order.end());
   std::map<std::pair<int32_t, int32_t>, int32_t> seen;
-  for (const auto& [part, dp, stage] : order) position[static_cast<size_t>(part)] = seen[{dp, stage}]++;
+  for (const auto& [part, dp, stage] : order) position[part] = seen[{dp, stage}]++;
   return position;
 }
 

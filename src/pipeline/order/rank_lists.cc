@@ -74,7 +74,7 @@ class LabelSet {
     if (high - low < count * 4 + 64) {
       place_.assign(static_cast<size_t>(high - low + 1), kUnknown);
       for (const WorkToken& t : tokens)
-        if (wanted(t)) place_[static_cast<size_t>(t.micro_batch - low)] = 0;
+        if (wanted(t)) place_[t.micro_batch - low] = 0;
       for (size_t i = 0; i < place_.size(); ++i) {
         if (place_[i] == kUnknown) continue;
         place_[i] = static_cast<int32_t>(labels_.size());
@@ -94,7 +94,7 @@ class LabelSet {
   int32_t find(int32_t label) const {
     if (!place_.empty()) {
       const int64_t at = label - low_;
-      return at >= 0 && at < static_cast<int64_t>(place_.size()) ? place_[static_cast<size_t>(at)] : kUnknown;
+      return at >= 0 && at < static_cast<int64_t>(place_.size()) ? place_[at] : kUnknown;
     }
     const auto it = std::lower_bound(labels_.begin(), labels_.end(), label);
     return it != labels_.end() && *it == label ? static_cast<int32_t>(it - labels_.begin()) : kUnknown;
@@ -138,12 +138,12 @@ std::vector<int32_t> places_by_order(const RankLists& all, const Group& group, c
   for (size_t i = 0; i < seen.size();) {
     size_t end = i;
     while (end < seen.size() && seen[end].first == seen[i].first) ++end;
-    order[static_cast<size_t>(seen[i].first)].first = seen[i + (end - i) / 2].second;
+    order[seen[i].first].first = seen[i + (end - i) / 2].second;
     i = end;
   }
   std::sort(order.begin(), order.end());
   std::vector<int32_t> number(order.size());
-  for (size_t i = 0; i < order.size(); ++i) number[static_cast<size_t>(order[i].second)] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < order.size(); ++i) number[order[i].second] = static_cast<int32_t>(i);
   return number;
 }
 
@@ -166,7 +166,7 @@ int32_t number_group(RankLists& all, const Group& group) {
     const LabelSet labels(tokens, kUnknown);
     const std::vector<int32_t> number = places_by_order(all, group, labels, 0);
     for (WorkToken& t : tokens)
-      if (t.micro_batch != kUnknown) t.micro_batch = number[static_cast<size_t>(labels.find(t.micro_batch))];
+      if (t.micro_batch != kUnknown) t.micro_batch = number[labels.find(t.micro_batch)];
     return labels.size();
   }
   // Two chunks that share no label. Each is numbered on its own; with kByOrder they are two directions, and the
@@ -183,7 +183,7 @@ int32_t number_group(RankLists& all, const Group& group) {
       if (t.chunk != c && !(t.chunk == kUnknown && (found == kUnknown))) continue;
       const int32_t place = labels[c].find(t.micro_batch);
       if (place == kUnknown) continue;
-      found = ordered ? number[c][static_cast<size_t>(place)] + (c == 1 ? labels[0].size() : 0) : place;
+      found = ordered ? number[c][place] + (c == 1 ? labels[0].size() : 0) : place;
     }
     t.micro_batch = found;
   }
@@ -249,13 +249,12 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
   for (size_t i = 0; i < cells.size();) {
     size_t end = i;
     while (end < cells.size() && cells.step[end] == cells.step[i] && cells.part[end] == cells.part[i]) ++end;
-    if (cells.step[i] != kUnknown && places[static_cast<size_t>(cells.part[i])].first != kUnknown)
-      stretches.push_back({i, end});
+    if (cells.step[i] != kUnknown && places[cells.part[i]].first != kUnknown) stretches.push_back({i, end});
     i = end;
   }
   std::stable_sort(stretches.begin(), stretches.end(), [&](const Stretch& a, const Stretch& b) {
     const auto key = [&](const Stretch& s) {
-      return std::pair(cells.step[s.begin], places[static_cast<size_t>(cells.part[s.begin])].second);
+      return std::pair(cells.step[s.begin], places[cells.part[s.begin]].second);
     };
     return key(a) < key(b);
   });

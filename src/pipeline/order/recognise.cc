@@ -221,7 +221,7 @@ class Comparison {
   const Expected& expected_of(const Schedule& schedule, int32_t stage) {
     Expected& expected = expected_[{&schedule, stage}];
     if (expected.all.empty()) {
-      expected.all = expected_tokens(schedule.ranks[static_cast<size_t>(stage)]);
+      expected.all = expected_tokens(schedule.ranks[stage]);
       expected.directions = directions_only(expected.all);
     }
     return expected;
@@ -384,7 +384,7 @@ void add_divergences(const Trace& trace, const RankLists& lists, const Ranked& b
   const auto divergence_of = [&](const WorkList& list, const MicroBatchLabel& label) -> std::optional<Divergence> {
     const Schedule* schedule = comparison.schedule_for(list);
     if (!schedule) return std::nullopt;
-    const auto expected = directions_only(expected_tokens(schedule->ranks[static_cast<size_t>(list.stage)]));
+    const auto expected = directions_only(expected_tokens(schedule->ranks[list.stage]));
     return first_divergence(expected, directions_only(comparison.tokens_beside(*schedule, list)),
                             best.lists->chunks > 1, label);
   };

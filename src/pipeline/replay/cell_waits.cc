@@ -238,8 +238,7 @@ class CellWaits {
   }
   bool on_one_rank(const Link& link) const { return cells_.part[link.from_cell] == cells_.part[link.to_cell]; }
   Edge edge_of(const Link& link) const {
-    const Part &from = trace_.parts[static_cast<size_t>(cells_.part[link.from_cell])],
-               &to = trace_.parts[static_cast<size_t>(cells_.part[link.to_cell])];
+    const Part &from = trace_.parts[cells_.part[link.from_cell]], &to = trace_.parts[cells_.part[link.to_cell]];
     const bool forward =
         cells_.kind[link.from_cell] == CellKind::kForward ||
         (cells_.kind[link.from_cell] == CellKind::kForwardBackward && cells_.kind[link.to_cell] == CellKind::kForward);
@@ -364,7 +363,7 @@ class CellWaits {
     for (uint32_t k = 0; k < draft.ops.size(); ++k) {
       const DraftOp& o = draft.ops[k];
       if (o.kind != CellKind::kCollective || o.cell == kNoCell) continue;
-      const int32_t stage = trace_.parts[static_cast<size_t>(o.part)].stage;
+      const int32_t stage = trace_.parts[o.part].stage;
       lists[{stage, trace_.slice_name(cells_.at(o.cell))}][o.part].push_back(k);
     }
     for (const auto& [key, by_part] : lists) {

@@ -83,8 +83,8 @@ struct StepGraph {
   static constexpr double kLeastNs = -10e6;
 
   size_t size() const { return cell.size(); }
-  int32_t stage(size_t op) const { return stage_of[static_cast<size_t>(part[op])]; }
-  int32_t dp(size_t op) const { return dp_of[static_cast<size_t>(part[op])]; }
+  int32_t stage(size_t op) const { return stage_of[part[op]]; }
+  int32_t dp(size_t op) const { return dp_of[part[op]]; }
   uint32_t group(size_t op) const { return group_of.empty() ? kNoGroup : group_of[op]; }
   // True when its end may be the end of the step. Messages do not close a step, unless all operations are messages.
   bool closes(size_t op) const { return closes_of[type[op]] != 0; }

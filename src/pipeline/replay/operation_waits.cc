@@ -258,17 +258,17 @@ class ReplicaWaits {
     chain(both);
     std::vector<uint32_t> first_forward(static_cast<size_t>(chunks_), UINT32_MAX), last_backward = first_forward;
     for (const uint32_t c : rank.of[kF]) {
-      uint32_t& first = first_forward[static_cast<size_t>(std::max(op(c).chunk, 0))];
+      uint32_t& first = first_forward[std::max(op(c).chunk, 0)];
       if (first == UINT32_MAX) first = c;
     }
     for (const uint32_t c : rank.compute) {
       if (op(c).kind == CellKind::kForward) continue;
-      uint32_t& last = last_backward[static_cast<size_t>(std::max(op(c).chunk, 0))];
+      uint32_t& last = last_backward[std::max(op(c).chunk, 0)];
       if (last == UINT32_MAX || op(c).end_ns > op(last).end_ns) last = c;
     }
     const auto once = [&](std::vector<uint32_t>& slots, uint32_t collective) {
       const int32_t chunk = std::max(op(collective).chunk, 0);
-      return chunk < chunks_ ? std::exchange(slots[static_cast<size_t>(chunk)], UINT32_MAX) : UINT32_MAX;
+      return chunk < chunks_ ? std::exchange(slots[chunk], UINT32_MAX) : UINT32_MAX;
     };
     for (auto it = rank.of[kParams].rbegin(); it != rank.of[kParams].rend(); ++it)
       if (const uint32_t forward = once(first_forward, *it); forward != UINT32_MAX) draft_.wait(forward, *it);
@@ -376,9 +376,9 @@ bool turns_round(const Trace& trace) {
     const auto from = link.from_cell, to = link.to_cell;
     if (from >= cells.size() || to >= cells.size()) return false;
     if (cells.kind[from] != CellKind::kForward || cells.kind[to] != CellKind::kForward) return false;
-    const int32_t stage = trace.parts[static_cast<size_t>(cells.part[from])].stage;
+    const int32_t stage = trace.parts[cells.part[from]].stage;
     if (cells.part[from] == cells.part[to]) return stage > 0 && cells.chunk[to] == cells.chunk[from] + 1;
-    return cells.chunk[to] == cells.chunk[from] && trace.parts[static_cast<size_t>(cells.part[to])].stage < stage;
+    return cells.chunk[to] == cells.chunk[from] && trace.parts[cells.part[to]].stage < stage;
   });
 }
 
@@ -396,7 +396,7 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
   bool work_left_out = false;
   int32_t stages = 1;
   for (size_t i = 0; i < cells.size(); ++i) {
-    const Part& part = trace.parts[static_cast<size_t>(cells.part[i])];
+    const Part& part = trace.parts[cells.part[i]];
     if (cells.step[i] == kUnknown || part.stage == kUnknown || cells.slice[i] == kNoSlice) {
       ++strange;
       continue;
@@ -458,9 +458,9 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
       if (op[i] == kNoOp) continue;
       if (cells.part[i] != part) {
         part = cells.part[i];
-        std::vector<Rank>& ranks = pipelines[replica[static_cast<size_t>(part)]];
+        std::vector<Rank>& ranks = pipelines[replica[part]];
         rank = &ranks.emplace_back();
-        rank->stage = trace.parts[static_cast<size_t>(part)].stage;
+        rank->stage = trace.parts[part].stage;
       }
       const auto number = static_cast<uint32_t>(draft.ops.size());
       draft.ops.push_back({static_cast<uint32_t>(i), type[op[i]], cells.kind[i], part, cells.chunk[i],

@@ -158,7 +158,7 @@ void OrderGraphs::add_units(size_t l, uint32_t index, OrderGraph& graph) const {
 void OrderGraphs::add_waits(size_t first, size_t last, OrderGraph& graph) const {
   int32_t most_positions = 1, micro_batches = 1;
   for (size_t l = first; l < last; ++l) {
-    most_positions = std::max(most_positions, position_[static_cast<size_t>(lists_.lists[l].part)] + 1);
+    most_positions = std::max(most_positions, position_[lists_.lists[l].part] + 1);
     micro_batches = std::max(micro_batches, lists_.lists[l].micro_batches);
   }
   const auto per_position = static_cast<size_t>(ways_) * static_cast<size_t>(vstages_);
@@ -189,7 +189,7 @@ void OrderGraphs::add_waits(size_t first, size_t last, OrderGraph& graph) const 
   each_token([&](uint32_t u, const RankList& list, const WorkToken& t, size_t) {
     if (!numbered(t) || t.kind == CellKind::kWeightGrad) return;
     done[slot(is_backward(t.kind), way_of(t), virtual_stage(shape_, list.stage, t.chunk), t.micro_batch,
-              position_[static_cast<size_t>(list.part)])] = u;
+              position_[list.part])] = u;
   });
   each_token([&](uint32_t u, const RankList& list, const WorkToken& t, size_t half) {
     if (!numbered(t)) {
@@ -208,7 +208,7 @@ void OrderGraphs::add_waits(size_t first, size_t last, OrderGraph& graph) const 
         backward = false;
     }
     if (from < 0) return;  // the first virtual stage waits for nobody
-    const int32_t position = position_[static_cast<size_t>(list.part)];
+    const int32_t position = position_[list.part];
     uint32_t producer = done[slot(backward, way_of(t), from, t.micro_batch, position)];
     // Where the other stage has fewer tensor-parallel peers, its first rank serves all.
     if (producer == kNoUnit && position > 0) producer = done[slot(backward, way_of(t), from, t.micro_batch, 0)];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/by_enum.h"
+
 namespace stageline {
 namespace {
 
@@ -25,10 +27,10 @@ std::vector<int32_t> stages_of(const OrderGraph& graph, const RankLists& lists, 
 OrderReplay::OrderReplay(const OrderGraph& graph, const RankLists& lists, size_t first)
     : graph_(graph), stages_(stages_of(graph, lists, first)) {
   std::vector<Mean> by_stage(number_costs(lists, first));
-  std::array<Mean, kKinds> by_kind{};
+  ByEnum<CellKind, Mean, kKinds> by_kind{};
   for (uint32_t u = 0; u < graph.units.size(); ++u) {
     by_stage[cost_index_[u]].add(graph.units[u].own_ns);
-    by_kind[static_cast<size_t>(graph.units[u].kind)].add(graph.units[u].own_ns);
+    by_kind[graph.units[u].kind].add(graph.units[u].own_ns);
   }
   for (const Mean& mean : by_stage) stage_ns_.push_back(mean.ns());
   for (size_t k = 0; k < kKinds; ++k) kind_ns_[k] = by_kind[k].ns();

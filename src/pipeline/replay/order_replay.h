@@ -7,6 +7,7 @@
 #include <iterator>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "pipeline/replay/order_graph.h"
 
 namespace stageline {
@@ -90,7 +91,7 @@ class OrderReplay {
   const std::vector<int32_t>& stages() const { return stages_; }
   size_t place_of(int32_t stage) const;
   // Returns what a unit takes when all units of its kind take the same.
-  double equal_ns(uint32_t unit) const { return kind_ns_[static_cast<size_t>(graph_.units[unit].kind)]; }
+  double equal_ns(uint32_t unit) const { return kind_ns_[graph_.units[unit].kind]; }
 
   // Computes T0 (equal costs for each kind), T1 (means by stage, chunk and kind) and T2 (the units' own durations) in
   // one pass.
@@ -111,7 +112,7 @@ class OrderReplay {
   std::vector<int32_t> stages_;
   std::vector<uint32_t> cost_index_;  // for each unit its index into stage_ns_
   std::vector<double> stage_ns_;      // means by stage, chunk and kind
-  std::array<double, kKinds> kind_ns_{};
+  ByEnum<CellKind, double, kKinds> kind_ns_{};
 };
 
 }  // namespace stageline

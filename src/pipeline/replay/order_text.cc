@@ -51,7 +51,7 @@ Result<Schedule> assemble(std::vector<Row> rows, const std::string& path) {
       schedule.sizes.micro_batches = std::max(schedule.sizes.micro_batches, rows[end].action.micro_batch + 1);
       schedule.sizes.chunks = std::max(schedule.sizes.chunks, rows[end].action.chunk + 1);
     }
-    RankOrder& order = schedule.ranks[static_cast<size_t>(rows[i].rank)];
+    RankOrder& order = schedule.ranks[rows[i].rank];
     Action first = rows[i].action, second = rows[end - 1].action;
     if (second.kind == CellKind::kForward) std::swap(first, second);
     const bool pair = first.kind == CellKind::kForward && is_backward(second.kind);
@@ -124,13 +124,13 @@ Result<ChunkLayout> chunks_of_stages(std::vector<Row>& rows, const std::string& 
   int32_t p = 0;
   for (const Row& row : rows) p = std::max(p, row.rank + 1);
   std::vector<std::set<int32_t>> held(static_cast<size_t>(p));
-  for (const Row& row : rows) held[static_cast<size_t>(row.rank)].insert(row.action.chunk);
+  for (const Row& row : rows) held[row.rank].insert(row.action.chunk);
   for (const ChunkLayout layout : {ChunkLayout::kLoop, ChunkLayout::kV}) {
     Schedule shape{"", {.stages = p}, layout};
     bool fits = true;
     for (int32_t r = 0; r < p && fits; ++r) {
       int32_t chunk = 0;
-      for (const int32_t stage : held[static_cast<size_t>(r)]) fits &= virtual_stage(shape, r, chunk++) == stage;
+      for (const int32_t stage : held[r]) fits &= virtual_stage(shape, r, chunk++) == stage;
     }
     if (!fits) continue;
     for (Row& row : rows) row.action.chunk /= p;

@@ -63,8 +63,8 @@ Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, 
   const auto wake = [&](int32_t stage, int32_t chunk) {
     if (stage < 0 || stage >= virtual_stages) return;
     const int32_t r = rank_of(stage, chunk);
-    if (!is_awake[static_cast<size_t>(r)]) {
-      is_awake[static_cast<size_t>(r)] = true;
+    if (!is_awake[r]) {
+      is_awake[r] = true;
       awake.push_back(r);
     }
   };

@@ -20,7 +20,7 @@ ScheduleSequences::Sequence ScheduleSequences::of(const OrderGraph& graph, size_
     const RankList& list = theory_.lists.lists[l];
     for (uint32_t u = graph.list_begin[l - first]; u < graph.list_begin[l - first + 1]; ++u) {
       const uint32_t t = graph.units[u].token;
-      place[u] = places_[static_cast<size_t>(size)].find(list.stage, theory_.lists.tokens[t], t - list.begin);
+      place[u] = places_[size].find(list.stage, theory_.lists.tokens[t], t - list.begin);
       if (place[u] == kUnknown) return {};
       out.as_it_ran &= place[u] >= before;
       before = place[u];

@@ -176,7 +176,7 @@ class Orderer {
 
   void enqueue(uint32_t unit) {
     pending_[unit] = kQueued;
-    const uint32_t pipeline = facts_.pipeline_of[static_cast<size_t>(draft_.ops[member(member_begin(unit))].part)];
+    const uint32_t pipeline = facts_.pipeline_of[draft_.ops[member(member_begin(unit))].part];
     UnitQueue& queue = queues_[pipeline];
     (queue.first == kNoUnit ? queue.first : next_[queue.last]) = unit;
     queue.last = unit;

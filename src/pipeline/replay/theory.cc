@@ -167,13 +167,13 @@ std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<S
     if (run.size_of[l] != run.size_of[first]) return std::nullopt;
     for (size_t t = list.begin; t < list.end; ++t) {
       const WorkToken& token = run.lists.tokens[t];
-      const int32_t place = slots[static_cast<size_t>(run.size_of[l])].find(list.stage, token, t - list.begin);
+      const int32_t place = slots[run.size_of[l]].find(list.stage, token, t - list.begin);
       const size_t i = run.lists.cell[t];
       const bool pair = token.fused && t + 1 < list.end && run.lists.tokens[t + 1].fused;
       const size_t j = pair ? run.lists.cell[++t] : i;
       if (place == kUnknown) continue;
-      const ReplayedCell& mean = size->times[static_cast<size_t>(list.stage)][static_cast<size_t>(place)];
-      stages[static_cast<size_t>(list.stage)].add(
+      const ReplayedCell& mean = size->times[list.stage][place];
+      stages[list.stage].add(
           std::max(cells.end_ns[i], cells.end_ns[j]) - std::min(cells.start_ns[i], cells.start_ns[j]),
           mean.end_ns - mean.start_ns);
       ++found;
@@ -229,17 +229,15 @@ PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& s
     for (size_t t = list.begin; t < list.end; ++t) {
       const size_t i = run.lists.cell[t];
       const WorkToken& token = run.lists.tokens[t];
-      const int32_t place =
-          size ? slots[static_cast<size_t>(run.size_of[l])].find(list.stage, token, t - list.begin) : kUnknown;
+      const int32_t place = size ? slots[run.size_of[l]].find(list.stage, token, t - list.begin) : kUnknown;
       if (place == kUnknown) {
         if (!theory.has(i)) ++placed.without;
         continue;
       }
-      const ReplayedCell& time =
-          (own ? own->times : size->times)[static_cast<size_t>(list.stage)][static_cast<size_t>(place)];
+      const ReplayedCell& time = (own ? own->times : size->times)[list.stage][place];
       theory.start_ns[i] = time.start_ns;
       theory.end_ns[i] = time.end_ns;
-      if (size->schedule.ranks[static_cast<size_t>(list.stage)][static_cast<size_t>(place)].overlapped())
+      if (size->schedule.ranks[list.stage][place].overlapped())
         placed.fused.push_back(i);
       else if (!placed.fused.empty() && placed.fused.back() == i)
         placed.fused.pop_back();  // of a cell's two tokens the second one decides

@@ -39,9 +39,7 @@ struct TheoryRun {
     return own == own_numbers.end() ? size.numbers : own->second;
   }
 
-  const TheorySize* size(size_t list) const {
-    return size_of[list] == kUnknown ? nullptr : &sizes[static_cast<size_t>(size_of[list])];
-  }
+  const TheorySize* size(size_t list) const { return size_of[list] == kUnknown ? nullptr : &sizes[size_of[list]]; }
 };
 
 // Expects sorted cells. Means leave out PipelineSums::outliers. A step whose stages differ from the means by more than

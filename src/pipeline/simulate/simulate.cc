@@ -155,15 +155,14 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
     run.clock_offset_ns.push_back(
         std::llround((random.uniform() * 2 - 1) * static_cast<double>(o.clock_skew_ns) / 1000.0) * 1000);
   std::vector<int32_t> place(static_cast<size_t>(ranks));  // rank → dp · stages + stage
-  for (int32_t i = 0; i < ranks; ++i)
-    place[static_cast<size_t>(o.rank_of.empty() ? i : o.rank_of[static_cast<size_t>(i)])] = i / o.peers;
+  for (int32_t i = 0; i < ranks; ++i) place[o.rank_of.empty() ? i : o.rank_of[i]] = i / o.peers;
   for (int32_t rank = 0; rank < ranks; ++rank) {
     Part part;
     part.rank = rank;
     part.machine = machine_of(rank);
     part.device = rank > 0 && machine_of(rank - 1) == part.machine ? run.trace.parts.back().device + 1 : 0;
-    part.stage = place[static_cast<size_t>(rank)] % p;
-    part.dp = place[static_cast<size_t>(rank)] / p;
+    part.stage = place[rank] % p;
+    part.dp = place[rank] / p;
     if (o.machines > 1) part.machine_name = "machine" + std::to_string(part.machine);
     run.trace.parts.push_back(std::move(part));
   }
@@ -225,21 +224,20 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
     int64_t optimizer_end = step_end;
     std::vector<std::vector<Cell>> message_cells(static_cast<size_t>(grid));
     for (int32_t dp = 0; dp < o.dp; ++dp)
-      for (const Message& m : messages[static_cast<size_t>(dp)]) {
+      for (const Message& m : messages[dp]) {
         const bool forward = m.sent.kind == CellKind::kForward;
-        message_cells[static_cast<size_t>(dp * p + m.from)].push_back(
-            {step, 0, forward ? CellKind::kSendForward : CellKind::kSendBackward, m.sent.chunk, m.sent.micro_batch,
-             m.begin_ns, m.end_ns, kNoSlice});
-        message_cells[static_cast<size_t>(dp * p + m.to)].push_back(
-            {step, 0, forward ? CellKind::kRecvForward : CellKind::kRecvBackward, receiving_chunk(run.schedule, m),
-             m.sent.micro_batch, m.posted_ns, m.end_ns, kNoSlice});
+        message_cells[dp * p + m.from].push_back({step, 0, forward ? CellKind::kSendForward : CellKind::kSendBackward,
+                                                  m.sent.chunk, m.sent.micro_batch, m.begin_ns, m.end_ns, kNoSlice});
+        message_cells[dp * p + m.to].push_back({step, 0, forward ? CellKind::kRecvForward : CellKind::kRecvBackward,
+                                                receiving_chunk(run.schedule, m), m.sent.micro_batch, m.posted_ns,
+                                                m.end_ns, kNoSlice});
       }
     for (int32_t rank = 0; rank < ranks; ++rank) {
-      const Part& part = run.trace.parts[static_cast<size_t>(rank)];
-      const auto own_place = static_cast<size_t>(place[static_cast<size_t>(rank)]);
-      const int64_t offset = run.clock_offset_ns[static_cast<size_t>(part.machine)];
-      const auto& times = replicas[static_cast<size_t>(part.dp)][static_cast<size_t>(part.stage)];
-      const RankOrder& order = run.schedule.ranks[static_cast<size_t>(part.stage)];
+      const Part& part = run.trace.parts[rank];
+      const auto own_place = static_cast<size_t>(place[rank]);
+      const int64_t offset = run.clock_offset_ns[part.machine];
+      const auto& times = replicas[part.dp][part.stage];
+      const RankOrder& order = run.schedule.ranks[part.stage];
       std::vector<Cell> own;
       for (size_t i = 0; i < times.size(); ++i)
         for (const Action& action : order[i].actions())
@@ -256,7 +254,7 @@ Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
       }
       if (o.collectives && o.reduce_ns > 0 && !times.empty())
         own.push_back({step, rank, CellKind::kCollective, 0, kUnknown, step_start + times.back().end_ns,
-                       stage_end[static_cast<size_t>(part.stage)] + o.reduce_ns, kNoSlice});
+                       stage_end[part.stage] + o.reduce_ns, kNoSlice});
       if (o.optimizer_ns > 0) {
         const int64_t end = step_end + optimizer_ns[own_place];
         own.push_back({step, rank, CellKind::kOptimizer, 0, kUnknown, step_end, end, kNoSlice});

@@ -143,7 +143,7 @@ double drawn(uint64_t seed, std::initializer_list<int64_t> what) {
 Error usage(std::string what) { return {ErrorCode::kUsage, std::move(what), {}, ""}; }
 
 Status swap_neighbours(const Fault& fault, Schedule& schedule) {
-  RankOrder& order = schedule.ranks[static_cast<size_t>(fault.target)];
+  RankOrder& order = schedule.ranks[fault.target];
   const ReplayCosts equal{[](int32_t, const ScheduleCell&) { return int64_t{1}; }, 0, {}, {}};
   int tried = 0;
   for (size_t i = fault.index < 0 ? 0 : static_cast<size_t>(fault.index); i + 1 < order.size(); ++i) {
@@ -313,7 +313,7 @@ FaultLimits fault_limits(const SimulateOptions& o) {
 
 FaultModel::FaultModel(const SimulateOptions& options, const std::vector<int32_t>& place_of) : options_(options) {
   for (const Fault& fault : options.faults) {
-    fault_place_.push_back(names_rank(fault) ? place_of[static_cast<size_t>(fault.target)] : -1);
+    fault_place_.push_back(names_rank(fault) ? place_of[fault.target] : -1);
     delays_ |= fault.kind == "gc" || fault.kind == "late-launch";
     slow_links_ |= fault.kind == "slow-link";
   }

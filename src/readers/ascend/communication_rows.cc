@@ -207,9 +207,7 @@ void match_groups(RankDb& rank) {
 }
 
 int64_t global_rank(const CommGroup* group, int64_t in_group) {
-  return group && in_group >= 0 && in_group < static_cast<int64_t>(group->ranks.size())
-             ? group->ranks[static_cast<size_t>(in_group)]
-             : -1;
+  return group && in_group >= 0 && in_group < static_cast<int64_t>(group->ranks.size()) ? group->ranks[in_group] : -1;
 }
 
 std::string list_of(const std::vector<int32_t>& ranks) {

@@ -147,7 +147,7 @@ class Operators {
     rank_.scan("PYTORCH_CALLCHAINS", {"id", "stack", "stackDepth?"}, [&](const SqliteRows& rows) {
       const auto it = std::lower_bound(ids.begin(), ids.end(), rows.integer(0));
       if (it == ids.end() || *it != rows.integer(0)) return;
-      found[static_cast<size_t>(it - ids.begin())].entries.emplace_back(rows.integer_or(2, 0), rank_.texts.of(rows, 1));
+      found[it - ids.begin()].entries.emplace_back(rows.integer_or(2, 0), rank_.texts.of(rows, 1));
     });
     std::vector<uint32_t> text(ids.size(), 0);
     size_t bytes = 0;

@@ -79,7 +79,7 @@ int64_t make_links_global(const ProcessGroups& groups, int32_t own_rank, std::ve
     const auto own = own_place.find(link.group);
     for (int32_t* rank : {&link.src_rank, &link.dst_rank}) {
       if (group != nullptr && !group->ranks.empty()) {
-        *rank = static_cast<size_t>(*rank) < group->ranks.size() ? group->ranks[static_cast<size_t>(*rank)] : -1;
+        *rank = static_cast<size_t>(*rank) < group->ranks.size() ? group->ranks[*rank] : -1;
       } else if (own == own_place.end()) {
         *rank = -1;
       } else if (own->second != own_rank) {

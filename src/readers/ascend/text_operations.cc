@@ -140,7 +140,7 @@ class Operations {
       other = 1 - place;
     }
     if (other < 0 || static_cast<size_t>(other) >= group->ranks.size()) return;
-    const int64_t peer = group->ranks[static_cast<size_t>(other)];
+    const int64_t peer = group->ranks[other];
     fact.peer = other;
     fact.src_rank = sends ? builder_.part.rank : peer;
     fact.dst_rank = sends ? peer : builder_.part.rank;

@@ -234,8 +234,7 @@ class Slicer {
     const ProcessGroup* const group = name ? groups_.find_by_digits(name->digits) : nullptr;
     if (group == nullptr || group->ranks.empty()) return;
     for (int32_t* rank : {&fact.src_rank, &fact.dst_rank})
-      if (*rank >= 0)
-        *rank = static_cast<size_t>(*rank) < group->ranks.size() ? group->ranks[static_cast<size_t>(*rank)] : -1;
+      if (*rank >= 0) *rank = static_cast<size_t>(*rank) < group->ranks.size() ? group->ranks[*rank] : -1;
   }
 
   const TextTrace& trace_;

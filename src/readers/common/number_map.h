@@ -17,12 +17,10 @@ class NumberMap {
 
   // Keeps the first value that was put for a key. Returns the value that is there now.
   uint32_t put(int64_t key, uint32_t value) {
-    uint32_t& place = lines_[line_to_fill(key >> kBits)][static_cast<size_t>(key & kMask)];
+    uint32_t& place = lines_[line_to_fill(key >> kBits)][key & kMask];
     return place == kNone ? place = value : place;
   }
-  void replace(int64_t key, uint32_t value) {
-    lines_[line_to_fill(key >> kBits)][static_cast<size_t>(key & kMask)] = value;
-  }
+  void replace(int64_t key, uint32_t value) { lines_[line_to_fill(key >> kBits)][key & kMask] = value; }
   uint32_t get(int64_t key) const {
     if (slots_.empty()) return kNone;
     const int64_t block = key >> kBits;
@@ -32,7 +30,7 @@ class NumberMap {
       last_block_ = block;
       last_line_ = slot.line;
     }
-    return lines_[last_line_][static_cast<size_t>(key & kMask)];
+    return lines_[last_line_][key & kMask];
   }
 
  private:

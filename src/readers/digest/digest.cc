@@ -132,16 +132,14 @@ void order_parts(Trace& trace) {
   if (std::is_sorted(parts.begin(), parts.end(), by_rank)) return;
   std::vector<int32_t> order(parts.size()), place(parts.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return by_rank(parts[static_cast<size_t>(a)], parts[static_cast<size_t>(b)]);
-  });
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return by_rank(parts[a], parts[b]); });
   std::vector<Part> sorted;
   for (const int32_t part : order) {
-    place[static_cast<size_t>(part)] = static_cast<int32_t>(sorted.size());
-    sorted.push_back(std::move(parts[static_cast<size_t>(part)]));
+    place[part] = static_cast<int32_t>(sorted.size());
+    sorted.push_back(std::move(parts[part]));
   }
   parts = std::move(sorted);
-  for (int32_t& part : trace.cells.part) part = place[static_cast<size_t>(part)];
+  for (int32_t& part : trace.cells.part) part = place[part];
 }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {

@@ -171,7 +171,7 @@ class DumpReader {
     const std::string name(both.item(0).text()), description(both.item(1).text());
     const auto [at, is_new] = by_name_.try_emplace(name, static_cast<int32_t>(out_.groups.size()));
     if (is_new) out_.groups.push_back({name, description, {}, false});
-    FlightGroup& group = out_.groups[static_cast<size_t>(at->second)];
+    FlightGroup& group = out_.groups[at->second];
     if (group.description.empty()) group.description = description;
     return at->second;
   }
@@ -194,7 +194,7 @@ class DumpReader {
     Row row;
     FlightCall& call = row.call;
     call.group = group_of(entry);
-    const FlightGroup& group = out_.groups[static_cast<size_t>(call.group)];
+    const FlightGroup& group = out_.groups[call.group];
     call.is_send = name.op == "send";
     call.is_p2p = entry["is_p2p"].boolean().value_or(false) || call.is_send || name.op == "recv";
     call.record_id = entry["record_id"].integer().value_or(static_cast<int64_t>(index));
@@ -215,7 +215,7 @@ class DumpReader {
     const auto global = [&](int64_t place) {
       if (place < 0) return int32_t{-1};
       if (!group.members_said) return static_cast<int32_t>(std::min<int64_t>(place, kMaxRankNumber));
-      return static_cast<size_t>(place) < group.ranks.size() ? group.ranks[static_cast<size_t>(place)] : int32_t{-1};
+      return static_cast<size_t>(place) < group.ranks.size() ? group.ranks[place] : int32_t{-1};
     };
     if (call.is_p2p) call.peer = global(name.peer);
 

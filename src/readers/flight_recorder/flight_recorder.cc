@@ -93,11 +93,11 @@ void take_dump(Dump dump, Groups& groups, Trace& trace) {
   Part& part = dump.part;
   for (StringId& id : part.slices.name_id) id = new_id[id];
   for (FlightCall& call : part.flight_calls) {
-    call.group = group_of[static_cast<size_t>(call.group)];
+    call.group = group_of[call.group];
     for (StringId* id : {&call.op, &call.in_sizes, &call.out_sizes, &call.in_dtypes, &call.out_dtypes})
       *id = new_id[*id];
-    std::vector<int32_t>& ranks = trace.flight_groups[static_cast<size_t>(call.group)].ranks;
-    const bool said = trace.flight_groups[static_cast<size_t>(call.group)].members_said;
+    std::vector<int32_t>& ranks = trace.flight_groups[call.group].ranks;
+    const bool said = trace.flight_groups[call.group].members_said;
     // Dumps come in order of ranks.
     if (!said && (ranks.empty() || ranks.back() != part.rank)) ranks.push_back(part.rank);
   }

@@ -188,7 +188,7 @@ const char* parse_us(const char* p, int64_t& ns, bool& fractional) {
   }
   if (*p == 'e' || *p == 'E') return nullptr;
   static constexpr std::array<uint64_t, 4> kScale = {1000, 100, 10, 1};
-  value *= kScale[static_cast<size_t>(decimals)];
+  value *= kScale[decimals];
   if (value > static_cast<uint64_t>(INT64_MAX)) return nullptr;
   ns = negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
   return p;
@@ -263,7 +263,7 @@ const char* ShapeTree::match(const char* p, const char* end, Event& event) {
     if (taken.phase != '\0') event.phase = taken.phase;
     if (taken.category >= 0) {
       event.has_cat = true;
-      event.cat = *categories_[static_cast<size_t>(taken.category)];
+      event.cat = *categories_[taken.category];
     }
     switch (taken.key) {
       case ArgKey::kExternalId:

@@ -95,8 +95,7 @@ void number_ranks(std::vector<Placed>& all, const std::vector<Report>& reports, 
     for (const Report& report : reports) paths.push_back(report.path);
     const std::vector<int64_t> numbers = numbers_that_differ(paths);
     if (!numbers.empty() &&
-        take([&](const Placed& p) { return numbers[static_cast<size_t>(p.report - reports.data())]; },
-             "the names of the reports"))
+        take([&](const Placed& p) { return numbers[p.report - reports.data()]; }, "the names of the reports"))
       return;
   }
   std::stable_sort(all.begin(), all.end(), [](const Placed& a, const Placed& b) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "base/result.h"
 
 namespace stageline::op_table {
@@ -33,15 +34,15 @@ inline constexpr size_t kColumnCount = 15;
 
 struct Columns {
   static constexpr int kAbsent = -1;
-  std::array<int, kColumnCount> at;               // position in the row
-  std::array<int, kColumnCount> unit_ns_log10{};  // units of the three times
-  std::vector<std::string> seen;                  // every name in the header
-  std::vector<std::string> unknown;               // names that have no meaning here
-  std::vector<std::string> repeated;              // second columns with the same meaning; the first one counts
+  ByEnum<Column, int, kColumnCount> at;               // position in the row
+  ByEnum<Column, int, kColumnCount> unit_ns_log10{};  // units of the three times
+  std::vector<std::string> seen;                      // every name in the header
+  std::vector<std::string> unknown;                   // names that have no meaning here
+  std::vector<std::string> repeated;                  // second columns with the same meaning; the first one counts
 
-  int of(Column column) const { return at[static_cast<size_t>(column)]; }
+  int of(Column column) const { return at[column]; }
   bool has(Column column) const { return of(column) != kAbsent; }
-  int unit(Column column) const { return unit_ns_log10[static_cast<size_t>(column)]; }
+  int unit(Column column) const { return unit_ns_log10[column]; }
 };
 
 // Reads a header line. Never fails; missing_columns() says what is missing.

@@ -105,8 +105,7 @@ class TableReader {
   }
   std::string_view text(Column column) const {
     const int at = columns_.of(column);
-    return at < 0 || static_cast<size_t>(at) >= fields_.size() ? std::string_view()
-                                                               : trim(fields_[static_cast<size_t>(at)]);
+    return at < 0 || static_cast<size_t>(at) >= fields_.size() ? std::string_view() : trim(fields_[at]);
   }
   bool index(Column column, int64_t max, int32_t& out) const {
     const auto value = parse_index(text(column), max);

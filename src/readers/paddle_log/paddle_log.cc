@@ -176,7 +176,7 @@ Status settle(Trace& trace, const ReadOptions& options) {
                  {paths.empty() ? "" : paths[0]},
                  "stageline info lists what was found wrong"};
   for (size_t i = 0; i < cells.size(); ++i) {
-    const std::vector<int32_t>& own = steps[static_cast<size_t>(cells.part[i])];
+    const std::vector<int32_t>& own = steps[cells.part[i]];
     int32_t& step = cells.step[i];
     if (step < 0) continue;
     const auto burst = static_cast<size_t>(step);

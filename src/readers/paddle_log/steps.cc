@@ -57,8 +57,7 @@ PaddleRepeats mark_repeated_jobs(PaddleLog& log) {
     repeats.steps += again.back();
   }
   for (size_t i = 0; i < log.jobs.size() && repeats.steps > 0; ++i)
-    if (burst_of_job[i] != kOutsideSteps && again[static_cast<size_t>(burst_of_job[i])])
-      log.jobs[i].flags |= kJobRepeated;
+    if (burst_of_job[i] != kOutsideSteps && again[burst_of_job[i]]) log.jobs[i].flags |= kJobRepeated;
   return repeats;
 }
 

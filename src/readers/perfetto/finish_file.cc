@@ -312,14 +312,14 @@ void FileReader::split(FileResult& out) {
     std::vector<kineto::ChunkRows> chunks(out.ranks.size());
     for (size_t r = 0; r < part_of.size(); ++r) {
       if (part_of[r] < 0) continue;
-      kineto::ChunkRows& chunk = chunks[static_cast<size_t>(part_of[r])];
+      kineto::ChunkRows& chunk = chunks[part_of[r]];
       new_row[r] = static_cast<uint32_t>(chunk.rows.size());
       chunk.rows.push_back(rows_.rows[r]);
     }
     const auto deal = [&](auto member) {
       for (auto& fact : rows_.*member) {
         if (part_of[fact.slice] < 0) continue;
-        kineto::ChunkRows& chunk = chunks[static_cast<size_t>(part_of[fact.slice])];
+        kineto::ChunkRows& chunk = chunks[part_of[fact.slice]];
         fact.slice = new_row[fact.slice];
         (chunk.*member).push_back(fact);
       }
@@ -334,10 +334,9 @@ void FileReader::split(FileResult& out) {
     deal(&kineto::ChunkRows::python);
     for (const SliceLink& link : rows_.links)
       if (part_of[link.from] >= 0 && part_of[link.from] == part_of[link.to])
-        chunks[static_cast<size_t>(part_of[link.from])].links.push_back(
-            {new_row[link.from], new_row[link.to], link.kind});
+        chunks[part_of[link.from]].links.push_back({new_row[link.from], new_row[link.to], link.kind});
     for (size_t m = 0; m < rows_.marks.size(); ++m)
-      if (part_of_mark[m] >= 0) chunks[static_cast<size_t>(part_of_mark[m])].marks.push_back(rows_.marks[m]);
+      if (part_of_mark[m] >= 0) chunks[part_of_mark[m]].marks.push_back(rows_.marks[m]);
     for (size_t q = 0; q < chunks.size(); ++q) {
       chunks[q].thread_names = rows_.thread_names;
       chunks[q].event_count = rows_.event_count;

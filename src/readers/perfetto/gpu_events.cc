@@ -176,7 +176,7 @@ void FileReader::gpu_stage(const Packet& p, Sequence& s) {
   if ((queue != 0 && !queue_text) || (stage != 0 && !stage_text))
     return lose("pftrace.unknown_queue", "device work whose queue or stage was never described was left out", p.offset);
   const auto listed = [](const std::vector<std::string>& list, uint64_t at) {
-    return at < list.size() ? std::string_view(list[static_cast<size_t>(at)]) : std::string_view();
+    return at < list.size() ? std::string_view(list[at]) : std::string_view();
   };
   const std::string stage_name(stage_text      ? texts(*stage_text)
                                : has_old_stage ? listed(old_specs_.stages, old_stage)

@@ -90,7 +90,7 @@ void add_cells(const std::vector<FileResult>& files, Trace& trace) {
   for (const Op& op : ops) {
     const auto at = part_of.find(op.rank);
     if (at == part_of.end()) continue;
-    Part& part = trace.parts[static_cast<size_t>(at->second)];
+    Part& part = trace.parts[at->second];
     part.stage = op.stage;
     part.dp = op.dp;
     trace.cells.add({op.step, at->second, op.kind, op.chunk == kUnknown && is_compute(op.kind) ? 0 : op.chunk,

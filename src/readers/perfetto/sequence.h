@@ -20,14 +20,14 @@ class IidTable {
   void put(uint64_t iid, T value) {
     if (iid < dense_.size() || iid < 4 * entries_ + 64) {
       if (iid >= dense_.size()) dense_.resize(static_cast<size_t>(iid) + 1);
-      dense_[static_cast<size_t>(iid)] = std::move(value);
+      dense_[iid] = std::move(value);
     } else {
       sparse_[iid] = std::move(value);
     }
     ++entries_;
   }
   const T* get(uint64_t iid) const {
-    if (iid < dense_.size()) return dense_[static_cast<size_t>(iid)] ? &*dense_[static_cast<size_t>(iid)] : nullptr;
+    if (iid < dense_.size()) return dense_[iid] ? &*dense_[iid] : nullptr;
     if (sparse_.empty()) return nullptr;
     const auto at = sparse_.find(iid);
     return at == sparse_.end() ? nullptr : &at->second;

@@ -39,14 +39,14 @@ struct Names {
   std::string operation(Value record) const {
     const Kind* at = find(record);
     const int64_t k = whole(record["operation"]);
-    if (at && k >= 0 && static_cast<size_t>(k) < at->operations.size()) return at->operations[static_cast<size_t>(k)];
+    if (at && k >= 0 && static_cast<size_t>(k) < at->operations.size()) return at->operations[k];
     return "operation " + std::to_string(k);
   }
 
  private:
   const Kind* find(Value record) const {
     const int64_t k = whole(record["kind"]);
-    return k >= 0 && static_cast<size_t>(k) < kinds.size() ? &kinds[static_cast<size_t>(k)] : nullptr;
+    return k >= 0 && static_cast<size_t>(k) < kinds.size() ? &kinds[k] : nullptr;
   }
 };
 

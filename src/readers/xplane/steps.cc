@@ -5,6 +5,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/by_enum.h"
+
 namespace stageline::xplane {
 namespace {
 
@@ -124,17 +126,17 @@ struct Group {
 
 // Returns what every instant between `from` and `to` was spent on. As in XProf, an end comes before a begin with the
 // same time, so an event without length lasts until the next end of its type.
-std::array<int64_t, kEventTypes> spent(std::vector<Boundary>& all, int64_t from, int64_t to) {
+ByEnum<EventType, int64_t, kEventTypes> spent(std::vector<Boundary>& all, int64_t from, int64_t to) {
   std::sort(all.begin(), all.end(), [](const Boundary& a, const Boundary& b) {
     if (a.at_ps != b.at_ps) return a.at_ps < b.at_ps;
     if (a.is_start != b.is_start) return !a.is_start;
     return a.type > b.type;
   });
-  std::array<int64_t, kEventTypes> sum{}, open{};
+  ByEnum<EventType, int64_t, kEventTypes> sum{}, open{};
   EventType now = EventType::kUnknown;
   for (size_t i = 0; i < all.size(); ++i) {
     const Boundary& b = all[i];
-    int64_t& count = open[static_cast<size_t>(b.type)];
+    int64_t& count = open[b.type];
     if (b.is_start) {
       ++count;
       now = std::max(now, b.type);
@@ -148,7 +150,7 @@ std::array<int64_t, kEventTypes> spent(std::vector<Boundary>& all, int64_t from,
     }
     if (i + 1 == all.size()) break;
     const int64_t begin = std::max(b.at_ps, from), end = std::min(all[i + 1].at_ps, to);
-    if (end > begin) sum[static_cast<size_t>(now)] += end - begin;
+    if (end > begin) sum[now] += end - begin;
   }
   return sum;
 }
@@ -187,8 +189,8 @@ std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<Device
   for (const DeviceEvent& event : devices) {
     const auto at = group_of_launch.find(event.correlation);
     if (event.correlation < 0 || at == group_of_launch.end()) continue;
-    Group& group = groups[static_cast<size_t>(at->second)];
-    on_device[static_cast<size_t>(at->second)] = true;
+    Group& group = groups[at->second];
+    on_device[at->second] = true;
     group.boundaries.push_back({event.start_ps, event.type, true});
     group.boundaries.push_back({event.start_ps + event.dur_ps, event.type, false});
     // Without a line "Steps", a device's step is its work of the group, from the first start to the last end.
@@ -200,7 +202,7 @@ std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<Device
   const bool any_device = !devices.empty();
   for (size_t i = 0; i < hosts.size(); ++i) {
     if (grouper.group(i) < 0) continue;
-    Group& group = groups[static_cast<size_t>(grouper.group(i))];
+    Group& group = groups[grouper.group(i)];
     const HostEvent& event = hosts[i];
     const int64_t end = event.start_ps + event.dur_ps;
     const std::string& name = names[event.name];
@@ -211,7 +213,7 @@ std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<Device
       continue;
     }
     // In a run with devices, host events of steps that no device saw do not count.
-    if ((any_device && !on_device[static_cast<size_t>(grouper.group(i))]) || !is_compute(name)) continue;
+    if ((any_device && !on_device[grouper.group(i)]) || !is_compute(name)) continue;
     const EventType type = host_event_type(name, any_device, event.correlation >= 0);
     // What the device waits for at that time is not recorded.
     if (any_device && type == EventType::kHostCompute) continue;
@@ -235,7 +237,7 @@ std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<Device
       from = group.work_start, to = group.work_end;
     if (to < from) continue;
     const auto sum = spent(group.boundaries, from, to);
-    const auto of = [&](EventType type) { return sum[static_cast<size_t>(type)]; };
+    const auto of = [&](EventType type) { return sum[type]; };
     XlaStep row;
     row.number = group.number;
     row.name = group.name;
