@@ -59,10 +59,12 @@ Table devices_table(const Trace& trace) {
                {"stage", "stage", ColumnType::kInteger, "Pipeline stage."},
                {"dp", "dp", ColumnType::kInteger, "Data-parallel index."},
                {"source", "source", ColumnType::kText, "The file this rank was read from."},
-               {"slices", "slices", ColumnType::kInteger, "Slices read from it."},
-               {"cells", "cells", ColumnType::kInteger, "Pipeline cells recognised in them."},
-               {"start_ns", "start", ColumnType::kTime, "First start of its cells, else of its slices; own clock."},
-               {"end_ns", "end", ColumnType::kTime, "Last end of its cells, else of its slices; own clock."}});
+               {"slices", "slices", ColumnType::kInteger, "Number of slices read from its file."},
+               {"cells", "cells", ColumnType::kInteger, "Number of pipeline cells recognised in them."},
+               {"start_ns", "start", ColumnType::kTime,
+                "Earliest start of its cells, or of its slices where it has no cells, on its own clock."},
+               {"end_ns", "end", ColumnType::kTime,
+                "Latest end of its cells, or of its slices where it has no cells, on its own clock."}});
   struct Sum {
     int64_t cells = 0, start_ns = INT64_MAX, end_ns = INT64_MIN;
     void cover(int64_t start, int64_t end) {
@@ -95,11 +97,11 @@ Table diagnostics_table(const Diagnostics& diagnostics) {
   Table table("diagnostics", "Flaws and notes",
               {{"name", "name", ColumnType::kText, "Stable dotted name of the kind of flaw."},
                {"severity", "severity", ColumnType::kText, "info, warning (nothing was lost) or loss."},
-               {"count", "count", ColumnType::kInteger, "How often it was seen."},
-               {"file", "file", ColumnType::kText, "Where it was seen first; may be empty."},
+               {"count", "count", ColumnType::kInteger, "How often the flaw was seen."},
+               {"file", "file", ColumnType::kText, "File in which the flaw was seen first; may be empty."},
                {"line", "line", ColumnType::kInteger, "Line in that file, from 1; null when unknown."},
                {"byte", "byte", ColumnType::kInteger, "Byte in that file, from 0; null when unknown."},
-               {"message", "message", ColumnType::kText, "What it is and what was kept."}});
+               {"message", "message", ColumnType::kText, "What the flaw is, and what was kept of the input."}});
   for (const Diagnostic& d : diagnostics.items())
     table.add_row({d.name, std::string(severity_name(d.severity)), d.count, d.first.file,
                    d.first.line > 0 ? d.first.line : kNullInteger, d.first.byte >= 0 ? d.first.byte : kNullInteger,
@@ -109,13 +111,17 @@ Table diagnostics_table(const Diagnostics& diagnostics) {
 
 Table steps_table(const Run& run) {
   const Trace& trace = run.trace();
-  Table table("steps", "Steps",
-              {{"step", "step", ColumnType::kInteger, "Number of the training step."},
-               {"rank", "rank", ColumnType::kInteger, "Global rank; null where the step is that of all ranks."},
-               {"start_ns", "start", ColumnType::kTime, "First start; of one rank on its own clock."},
-               {"dur_ns", "duration", ColumnType::kDuration, "Last end minus first start."},
-               {"pipeline_ns", "pipeline", ColumnType::kDuration, "The same of the compute cells alone."},
-               {"outlier", "outlier", ColumnType::kInteger, "1: so long that means leave it out; null: not told."}});
+  Table table(
+      "steps", "Steps",
+      {{"step", "step", ColumnType::kInteger, "Number of the training step."},
+       {"rank", "rank", ColumnType::kInteger, "Global rank; null in a row that describes the step over all ranks."},
+       {"start_ns", "start", ColumnType::kTime,
+        "Earliest start in the step; in the row of one rank, on that rank's own clock."},
+       {"dur_ns", "duration", ColumnType::kDuration, "Latest end in the step minus the earliest start."},
+       {"pipeline_ns", "pipeline", ColumnType::kDuration,
+        "Latest end minus earliest start of the compute cells alone."},
+       {"outlier", "outlier", ColumnType::kInteger,
+        "1 where the step is so long that mean values leave it out, else 0; null where nothing decided this."}});
   if (trace.cells.size() > 0) {
     const PipelineSums& sums = sums_of(run);
     for (const StepSums& step : sums.steps)
@@ -136,16 +142,18 @@ Table steps_table(const Run& run) {
 
 Table messages_table(const Run& run) {
   const Trace& trace = run.trace();
-  Table table(
-      "messages", "Messages",
-      {{"step", "step", ColumnType::kInteger, "Training step; null when the source does not say."},
-       {"src_rank", "from", ColumnType::kInteger, "Global rank of the sender."},
-       {"dst_rank", "to", ColumnType::kInteger, "Global rank of the receiver."},
-       {"direction", "direction", ColumnType::kText, "forward: activations; backward: gradients."},
-       {"transfer_ns", "transfer", ColumnType::kDuration, "What it took; below 0 by what clocks are off."},
-       {"bytes", "bytes", ColumnType::kInteger, "Its size; null when unknown."},
-       {"evidence", "evidence", ColumnType::kText,
-        "messages: recorded sends and receives; gaps: from the end of a cell to the start of the one that waited."}});
+  Table table("messages", "Messages",
+              {{"step", "step", ColumnType::kInteger, "Training step; null when the source does not say."},
+               {"src_rank", "from", ColumnType::kInteger, "Global rank of the sender."},
+               {"dst_rank", "to", ColumnType::kInteger, "Global rank of the receiver."},
+               {"direction", "direction", ColumnType::kText,
+                "forward where the message carries activations, backward where it carries gradients."},
+               {"transfer_ns", "transfer", ColumnType::kDuration,
+                "Time that the message took; a value below 0 is an error of the clocks."},
+               {"bytes", "bytes", ColumnType::kInteger, "Size of the message; null when unknown."},
+               {"evidence", "evidence", ColumnType::kText,
+                "messages where sends and receives were recorded; gaps where the message is the time from the end of a "
+                "cell to the start of the one that waited."}});
   if (trace.cells.size() == 0) return table;
   const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
   if (!made.graph) return table;

@@ -39,23 +39,26 @@ std::vector<CollectiveRow> collective_rows(const RunData& data) {
 Table collectives_of(const RunData& data) {
   Table table(
       "collectives", "Collectives",
-      {{"id", "id", Type::kInteger, "Id of its slice."},
+      {{"id", "id", Type::kInteger, "Id of the slice of the collective."},
        {"rank", "rank", Type::kInteger, "Global rank."},
-       {"step", "step", Type::kInteger, "Number of the profiler's step; NULL outside of all."},
-       {"name", "name", Type::kText, "What it does: allreduce, send …"},
-       {"group_name", "group", Type::kText, "The process group."},
-       {"group_size", "group size", Type::kInteger, "Ranks in the group."},
+       {"step", "step", Type::kInteger, "Number of the profiler's step that holds it; NULL outside of every step."},
+       {"name", "name", Type::kText, "Operation: allreduce, send …"},
+       {"group_name", "group", Type::kText, "Name of the process group."},
+       {"group_size", "group size", Type::kInteger, "Number of ranks in the process group."},
        {"dtype", "dtype", Type::kText, "Type of the elements."},
-       {"bytes", "bytes", Type::kInteger, "The larger of what goes in and what comes out."},
-       {"start_ns", "start", Type::kTime, "From the run's first slice."},
-       {"dur_ns", "duration", Type::kDuration, "On the rank's own clock."},
+       {"bytes", "bytes", Type::kInteger, "Size of its input or of its output, whichever is larger."},
+       {"start_ns", "start", Type::kTime, "Start, counted from the run's first slice."},
+       {"dur_ns", "duration", Type::kDuration, "Duration, measured on the rank's own clock."},
        {"end_ns", "end", Type::kTime, "start_ns + dur_ns."},
-       {"seq", "sequence", Type::kInteger, "Which of its group it is; NULL when the source does not say."},
-       {"src_rank", "from", Type::kInteger, "Of a send or receive: global rank of the sender."},
-       {"dst_rank", "to", Type::kInteger, "Of a send or receive: global rank of the receiver."},
+       {"seq", "sequence", Type::kInteger,
+        "Sequence number of the collective in its process group; NULL when the source gives none."},
+       {"src_rank", "from", Type::kInteger,
+        "Global rank of the sender, for a send or receive; NULL for other collectives."},
+       {"dst_rank", "to", Type::kInteger,
+        "Global rank of the receiver, for a send or receive; NULL for other collectives."},
        {"wait_ns", "wait", Type::kDuration,
-        "Until the last rank of the group started the same one, at most its duration; NULL where its number or the "
-        "other ranks are not known."}});
+        "Time until the last rank of the group started the same collective, at most its own duration; NULL where its "
+        "sequence number or the other ranks are unknown."}});
   const Trace& trace = data.trace();
   const std::vector<CollectiveRow> rows = collective_rows(data);
   struct Latest {
@@ -93,14 +96,15 @@ Table collectives_of(const RunData& data) {
 }
 
 Table lanes_of(const RunData& data) {
-  Table table("lanes", "Lanes",
-              {{"rank", "rank", Type::kInteger, "Global rank."},
-               {"lane", "lane", Type::kText, "Name of the thread or stream."},
-               {"lane_kind", "kind", Type::kText, "host, device or other."},
-               {"pid", "process", Type::kText, "Its process, as the source writes it."},
-               {"tid", "thread", Type::kText, "Its thread, as the source writes it."},
-               {"slices", "slices", Type::kInteger, "How many slices stand on it, before --steps and --range."},
-               {"start_ns", "start", Type::kTime, "Start of its first slice."}});
+  Table table(
+      "lanes", "Lanes",
+      {{"rank", "rank", Type::kInteger, "Global rank."},
+       {"lane", "lane", Type::kText, "Name of the thread or stream."},
+       {"lane_kind", "kind", Type::kText, "Kind of the lane: host, device or other."},
+       {"pid", "process", Type::kText, "Process of the lane, as the source writes it."},
+       {"tid", "thread", Type::kText, "Thread of the lane, as the source writes it."},
+       {"slices", "slices", Type::kInteger, "Number of slices on the lane, before --steps and --range leave any out."},
+       {"start_ns", "start", Type::kTime, "Start of the lane's first slice."}});
   const Trace& trace = data.trace();
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     if (!data.has_part(p)) continue;
@@ -140,18 +144,20 @@ uint32_t open_at(const RunData& data, size_t p, const MemoryRecord& record) {
 }
 
 Table memory_of(const RunData& data) {
-  Table table(
-      "memory", "Memory",
-      {{"rank", "rank", Type::kInteger, "Global rank."},
-       {"time_ns", "time", Type::kTime, "From the run's first slice."},
-       {"bytes", "bytes", Type::kInteger, "Allocated; below 0: freed."},
-       {"address", "address", Type::kInteger, "Of the block."},
-       {"allocated_bytes", "allocated", Type::kInteger, "In use after it; NULL when the source does not say."},
-       {"reserved_bytes", "reserved", Type::kInteger,
-        "Held by the allocator after it; NULL when the source does not say."},
-       {"device_type", "device type", Type::kInteger, "c10's number: 0 CPU, 1 CUDA …"},
-       {"device", "device", Type::kInteger, "Index of the device; NULL when the source does not say."},
-       {"op_id", "operator", Type::kInteger, "The operator open on its thread then, else the innermost slice."}});
+  Table table("memory", "Memory",
+              {{"rank", "rank", Type::kInteger, "Global rank."},
+               {"time_ns", "time", Type::kTime, "Time of the event, counted from the run's first slice."},
+               {"bytes", "bytes", Type::kInteger, "Bytes allocated by the event; below 0, bytes freed."},
+               {"address", "address", Type::kInteger, "Address of the block of memory."},
+               {"allocated_bytes", "allocated", Type::kInteger,
+                "Bytes in use after the event; NULL when the source does not say."},
+               {"reserved_bytes", "reserved", Type::kInteger,
+                "Bytes held by the allocator after the event; NULL when the source does not say."},
+               {"device_type", "device type", Type::kInteger,
+                "Type of the device by PyTorch's (c10's) number: 0 CPU, 1 CUDA …"},
+               {"device", "device", Type::kInteger, "Index of the device; NULL when the source does not say."},
+               {"op_id", "operator", Type::kInteger,
+                "Id of the operator that was open on the event's thread; where none was, of the innermost slice."}});
   const Trace& trace = data.trace();
   const SliceFilter& filter = trace.slice_filter;
   const auto known = [](int64_t value) { return value < 0 ? kNullInteger : value; };
@@ -173,9 +179,10 @@ Table flows_of(const RunData& data) {
   Table table("flows", "Flows",
               {{"rank", "rank", Type::kInteger, "Global rank."},
                {"from_id", "from", Type::kInteger, "Id of the slice where the arrow begins."},
-               {"to_id", "to", Type::kInteger, "Id of the slice where it ends."},
+               {"to_id", "to", Type::kInteger, "Id of the slice where the arrow ends."},
                {"kind", "kind", Type::kText,
-                "forward-backward: of autograd; flow: any other; launches are slices.launch_id."}});
+                "forward-backward: from an operator of the forward to its gradient's; flow: any other arrow. Launches "
+                "are in slices.launch_id."}});
   const Trace& trace = data.trace();
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     if (!data.has_part(p)) continue;
@@ -189,8 +196,8 @@ Table flows_of(const RunData& data) {
 Table marks_of(const RunData& data) {
   Table table("marks", "Marks",
               {{"rank", "rank", Type::kInteger, "Global rank."},
-               {"time_ns", "time", Type::kTime, "From the run's first slice."},
-               {"name", "name", Type::kText, "As the source writes it."},
+               {"time_ns", "time", Type::kTime, "Time of the event, counted from the run's first slice."},
+               {"name", "name", Type::kText, "Name, as the source writes it."},
                {"lane", "lane", Type::kText, "Name of the thread or stream."}});
   const Trace& trace = data.trace();
   for (size_t p = 0; p < trace.parts.size(); ++p) {
@@ -307,10 +314,11 @@ class CounterTable : public TableSource {
   explicit CounterTable(std::shared_ptr<const RunData> data)
       : TableSource("counters", "Samples of counters: memory, power, hardware counters."), data_(std::move(data)) {}
   Result<std::vector<SqlColumn>> columns() const override {
-    return std::vector<SqlColumn>{{"rank", SqlType::kInteger, "", "Global rank."},
-                                  {"name", SqlType::kText, "", "\"GPU 0 Counters / sm__active\"."},
-                                  {"time_ns", SqlType::kInteger, "ns", "From the run's first slice."},
-                                  {"value", SqlType::kReal, "", "In the source's own unit."}};
+    return std::vector<SqlColumn>{
+        {"rank", SqlType::kInteger, "", "Global rank."},
+        {"name", SqlType::kText, "", "Name of the counter with its group, such as GPU 0 Counters / sm__active."},
+        {"time_ns", SqlType::kInteger, "ns", "Time of the event, counted from the run's first slice."},
+        {"value", SqlType::kReal, "", "Value of the counter, in the source's own unit."}};
   }
   void plan(Plan& plan) const override {
     double rows = 100'000;

@@ -39,18 +39,20 @@ Table findings_of(const RunData& data) {
       "findings", "Findings",
       {{"id", "id", Type::kText, "Stable name of the kind of finding."},
        {"cause", "cause", Type::kText, "What is at fault: stage:3, link:1-2, host …"},
-       {"title", "title", Type::kText, "One sentence."},
-       {"detail", "detail", Type::kText, "Evidence and what to try."},
+       {"title", "title", Type::kText, "The finding in one sentence."},
+       {"detail", "detail", Type::kText, "The evidence, and what to try."},
        {"value", "value", Type::kText, "The number that matters, with its unit."},
-       {"lost_ns", "lost", Type::kDuration, "Time of the mean step that would not be there without it; 0: not priced."},
+       {"lost_ns", "lost", Type::kDuration,
+        "Time of the mean step that would not be lost without the cause; 0 where it was not priced."},
        {"uncertainty_ns", "uncertainty", Type::kDuration, "Standard error of lost_ns."},
-       {"saving_ns", "saving", Type::kDuration, "What the fix saves a step; 0: nobody computed it."},
-       {"fix", "fix", Type::kText, "What to do."},
-       {"assumption", "assumption", Type::kText, "What saving_ns rests on."},
-       {"command", "command", Type::kText, "What to type to see its numbers."},
-       {"step", "step", Type::kInteger, "Where it shows; NULL where it is about no one step."},
-       {"rank", "rank", Type::kInteger, "Likewise."},
-       {"evidence", "evidence", Type::kText, "The table that proves it, by the name it has here; empty: none."}});
+       {"saving_ns", "saving", Type::kDuration, "Time that the fix saves in each step; 0 where it was not computed."},
+       {"fix", "fix", Type::kText, "What to change."},
+       {"assumption", "assumption", Type::kText, "The assumption under which saving_ns holds."},
+       {"command", "command", Type::kText, "Command that prints the numbers behind the finding."},
+       {"step", "step", Type::kInteger, "Step in which it shows; NULL where it is not about one step."},
+       {"rank", "rank", Type::kInteger, "Rank on which it shows; NULL where it is not about one rank."},
+       {"evidence", "evidence", Type::kText,
+        "Name of the table in this database that proves it; empty where none does."}});
   if (data.trace().parts.empty()) return table;
   Diagnostics notes;
   const Explanation explanation = explain_run(data.run(), notes);
@@ -70,10 +72,11 @@ Table findings_of(const RunData& data) {
 Table flaws_of(const RunData& data) { return diagnostics_table(data.trace().diagnostics); }
 
 Table meta_of(const RunData& data) {
-  Table table("meta", "Facts",
-              {{"rank", "rank", Type::kInteger, "The rank whose source says so; NULL: of the run."},
-               {"key", "key", Type::kText, "Name of the fact."},
-               {"value", "value", Type::kText, "As text; what sources say as JSON."}});
+  Table table(
+      "meta", "Facts",
+      {{"rank", "rank", Type::kInteger, "Rank whose source states the fact; NULL for a fact about the whole run."},
+       {"key", "key", Type::kText, "Name of the fact."},
+       {"value", "value", Type::kText, "As text; what sources say as JSON."}});
   const Trace& t = data.trace();
   const auto add = [&](const char* key, std::string value) {
     table.add_row({kNullInteger, std::string(key), std::move(value)});

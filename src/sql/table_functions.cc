@@ -45,15 +45,15 @@ Table empty_gaps() {
   return Table(
       "gaps", "Gaps",
       {{"rank", "rank", Type::kInteger, "Global rank."},
-       {"stream", "stream", Type::kInteger, "The stream that was asked for; NULL: all of the rank."},
-       {"start_ns", "start", Type::kTime, "End of the work before it, from the run's first slice."},
-       {"dur_ns", "duration", Type::kDuration, "Until the next work."},
+       {"stream", "stream", Type::kInteger, "The stream that was asked for; NULL where all streams of the rank were."},
+       {"start_ns", "start", Type::kTime, "End of the work before the gap, counted from the run's first slice."},
+       {"dur_ns", "duration", Type::kDuration, "Time from that end to the start of the next work."},
        {"end_ns", "end", Type::kTime, "start_ns + dur_ns."},
-       {"before_id", "before", Type::kInteger, "Slice of the work that ended last before it."},
-       {"after_id", "after", Type::kInteger, "Slice of the work that ended it."},
+       {"before_id", "before", Type::kInteger, "Id of the slice of the work that ended last before the gap."},
+       {"after_id", "after", Type::kInteger, "Id of the slice of the work whose start ends the gap."},
        {"cause", "cause", Type::kText,
-        "host_wait: the next work was launched after the device had run dry; kernel_wait: launched in time, under "
-        "30 µs; other: launched in time, longer, or its launch is not known."}});
+        "host_wait: the next work was launched after the device had run dry; kernel_wait: it was launched in time and "
+        "the gap is under 30 µs; other: it was launched in time and the gap is longer, or its launch is not known."}});
 }
 
 void add_gaps(const RunData& data, size_t p, std::optional<int64_t> stream, int64_t least_ns, Table& table) {
@@ -113,11 +113,13 @@ RunData::Made gaps(const RunData& data, const std::vector<Argument>& arguments) 
 Table empty_busy() {
   return Table("busy", "Busy",
                {{"rank", "rank", Type::kInteger, "Global rank."},
-                {"class", "class", Type::kText, "Class of work that was asked for; NULL: all."},
-                {"count", "count", Type::kInteger, "Pieces of work that touch the time."},
-                {"busy_ns", "busy", Type::kDuration, "In which at least one of them ran: concurrent ones count once."},
+                {"class", "class", Type::kText, "Class of work that was asked for; NULL where all classes were."},
+                {"count", "count", Type::kInteger, "Pieces of work that run at any moment of the time asked about."},
+                {"busy_ns", "busy", Type::kDuration,
+                 "Time in which at least one piece of work ran; work that ran at the same time counts once."},
                 {"span_ns", "span", Type::kDuration,
-                 "The time asked about; without ends from the first start to the last end of any work of the rank."},
+                 "Length of the time asked about; where no ends were given, from the first start to the last end of "
+                 "any work of the rank."},
                 {"busy_share", "share", Type::kShare, "busy_ns / span_ns."}});
 }
 
@@ -200,13 +202,13 @@ Result<Place> place_of(const RunData& data, const char* function, const Argument
 }
 
 Table empty_tree(const char* name, const char* title) {
-  return Table(
-      name, title,
-      {{"id", "id", Type::kInteger, "Id of the slice."},
-       {"distance", "distance", Type::kInteger, "Slices between it and the one asked for: 0 is that one itself."},
-       {"name", "name", Type::kText, "As the source writes it."},
-       {"start_ns", "start", Type::kTime, "From the run's first slice."},
-       {"dur_ns", "duration", Type::kDuration, "On the rank's own clock."}});
+  return Table(name, title,
+               {{"id", "id", Type::kInteger, "Id of the slice."},
+                {"distance", "distance", Type::kInteger,
+                 "Levels between it and the slice that was asked for; 0 is that slice itself."},
+                {"name", "name", Type::kText, "Name, as the source writes it."},
+                {"start_ns", "start", Type::kTime, "Start, counted from the run's first slice."},
+                {"dur_ns", "duration", Type::kDuration, "Duration, measured on the rank's own clock."}});
 }
 
 void add_tree_row(const RunData& data, Table& table, size_t p, uint32_t slice, int64_t distance) {
@@ -261,10 +263,11 @@ RunData::Made below(const RunData& data, const std::vector<Argument>& arguments)
 // ---- args: what the source says of one slice, fetched from its file ----
 
 Table empty_args() {
-  return Table("args", "Arguments",
-               {{"key", "key", Type::kText, "Name of the argument."},
-                {"value", "value", Type::kText, "As the source writes it; lists and objects as JSON."},
-                {"type", "type", Type::kText, "string, number, true, false, null, array or object."}});
+  return Table(
+      "args", "Arguments",
+      {{"key", "key", Type::kText, "Name of the argument."},
+       {"value", "value", Type::kText, "Value, as the source writes it; lists and objects as JSON."},
+       {"type", "type", Type::kText, "Type of the value: string, number, true, false, null, array or object."}});
 }
 
 // Fetches arguments for one connection, through one set of restart points.
@@ -315,17 +318,19 @@ void add_table_functions(const std::shared_ptr<const RunData>& data,
   out.push_back(std::make_shared<RowTable>(
       "gaps", "gaps(of_rank, of_stream, least_ns): when no device of a rank worked, and what it waited for.",
       with_options(columns_of(empty_gaps()),
-                   {{"of_rank", SqlType::kInteger, "", "Only this rank; default all."},
-                    {"of_stream", SqlType::kInteger, "", "Only this stream; default when none of the rank's worked."},
-                    {"least_ns", SqlType::kInteger, "ns", "Only gaps of this length or more."}}),
+                   {{"of_rank", SqlType::kInteger, "", "Only this rank; by default all ranks."},
+                    {"of_stream", SqlType::kInteger, "",
+                     "Only gaps of this stream; by default gaps in which no stream of the rank worked."},
+                    {"least_ns", SqlType::kInteger, "ns", "Only gaps that last this long or longer."}}),
       [data](const std::vector<Argument>& arguments) { return gaps(*data, arguments); }));
   out.push_back(std::make_shared<RowTable>(
       "busy", "busy(of_rank, from_ns, to_ns, of_class): how long devices worked, concurrent work counted once.",
-      with_options(columns_of(empty_busy()),
-                   {{"of_rank", SqlType::kInteger, "", "Only this rank; default all."},
-                    {"from_ns", SqlType::kInteger, "ns", "Only time from then on."},
-                    {"to_ns", SqlType::kInteger, "ns", "Only time before."},
-                    {"of_class", SqlType::kText, "", "Only COMPUTATION, COMMUNICATION, MEMORY or OTHER."}}),
+      with_options(
+          columns_of(empty_busy()),
+          {{"of_rank", SqlType::kInteger, "", "Only this rank; by default all ranks."},
+           {"from_ns", SqlType::kInteger, "ns", "Only time from this moment on."},
+           {"to_ns", SqlType::kInteger, "ns", "Only time before this moment."},
+           {"of_class", SqlType::kText, "", "Only work of this class: COMPUTATION, COMMUNICATION, MEMORY or OTHER."}}),
       [data](const std::vector<Argument>& arguments) { return busy(*data, arguments); }));
   const std::vector<SqlColumn> id = {{"of_id", SqlType::kInteger, "", "Id of a slice."}};
   out.push_back(std::make_shared<RowTable>(

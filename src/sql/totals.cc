@@ -269,15 +269,17 @@ std::vector<Total> totals_of(const RunData& data, const Asked& asked) {
 // The totals with keys as SQL shows them: a text, or a number as text.
 Table totals_table(const RunData& data, const Asked& asked) {
   using Type = ColumnType;
-  Table table("totals", "Totals",
-              {{"key", "key", Type::kText, "The value of the column that is added up by; empty: none."},
-               {"class", "class", Type::kText, "By name and class: of device work its class; else empty."},
-               {"count", "count", Type::kInteger, "How many slices."},
-               {"total_ns", "total", Type::kDuration, "Sum of their durations."},
-               {"self_ns", "self", Type::kDuration, "The same without what is nested in them."},
-               {"min_ns", "shortest", Type::kDuration, "The shortest."},
-               {"max_ns", "longest", Type::kDuration, "The longest."},
-               {"mean_ns", "mean", Type::kReal, "total_ns / count."}});
+  Table table(
+      "totals", "Totals",
+      {{"key", "key", Type::kText,
+        "The value for which this row adds up, of the column that the option by names; empty where a slice has none."},
+       {"class", "class", Type::kText, "Class of the device work in this row, where by is name or class; else empty."},
+       {"count", "count", Type::kInteger, "Number of slices in this row."},
+       {"total_ns", "total", Type::kDuration, "Sum of their durations."},
+       {"self_ns", "self", Type::kDuration, "Sum of their durations, without the time of slices nested in them."},
+       {"min_ns", "shortest", Type::kDuration, "Duration of the shortest of them."},
+       {"max_ns", "longest", Type::kDuration, "Duration of the longest of them."},
+       {"mean_ns", "mean", Type::kReal, "total_ns / count."}});
   const Trace& trace = data.trace();
   for (const Total& t : totals_of(data, asked)) {
     std::string key;
@@ -297,14 +299,15 @@ Table totals_table(const RunData& data, const Asked& asked) {
 
 Table names_table(const RunData& data) {
   using Type = ColumnType;
-  Table table("names", "Names",
-              {{"name_id", "id", Type::kInteger, "Number of the name in this run."},
-               {"name", "name", Type::kText, "As the source writes it."},
-               {"count", "count", Type::kInteger, "Slices that bear it."},
-               {"total_ns", "total", Type::kDuration, "Sum of their durations."},
-               {"self_ns", "self", Type::kDuration, "The same without what is nested in them."},
-               {"min_ns", "shortest", Type::kDuration, "The shortest."},
-               {"max_ns", "longest", Type::kDuration, "The longest."}});
+  Table table(
+      "names", "Names",
+      {{"name_id", "id", Type::kInteger, "Number of the name in this run."},
+       {"name", "name", Type::kText, "Name, as the source writes it."},
+       {"count", "count", Type::kInteger, "Number of slices with this name."},
+       {"total_ns", "total", Type::kDuration, "Sum of their durations."},
+       {"self_ns", "self", Type::kDuration, "Sum of their durations, without the time of slices nested in them."},
+       {"min_ns", "shortest", Type::kDuration, "Duration of the shortest of them."},
+       {"max_ns", "longest", Type::kDuration, "Duration of the longest of them."}});
   std::map<int64_t, Sums> by_name;
   for (const Total& t : totals_of(data, {})) by_name[t.key].merge(t.sums);
   for (const auto& [name, sums] : by_name)
@@ -376,14 +379,14 @@ void add_totals(const std::shared_ptr<const RunData>& data, std::vector<std::sha
       "natively.",
       with_options(columns_of(totals_table(*kNothing, {})),
                    {{"by", SqlType::kText, "",
-                     "name (default), op_name, class, category, rank, step or stream; of pipeline cells "
-                     "stage or kind."},
+                     "What to add up by: name (the default), op_name, class, category, rank, step or stream; stage or "
+                     "kind to add up pipeline cells."},
                     {"of_rank", SqlType::kInteger, "", "Only this rank."},
                     {"of_step", SqlType::kInteger, "", "Only this step."},
                     {"of_class", SqlType::kText, "", "Only this class."},
                     {"of_category", SqlType::kText, "", "Only this category."},
-                    {"from_ns", SqlType::kInteger, "ns", "Only slices that start then or later."},
-                    {"to_ns", SqlType::kInteger, "ns", "Only slices that start before."}}),
+                    {"from_ns", SqlType::kInteger, "ns", "Only slices that start at this moment or later."},
+                    {"to_ns", SqlType::kInteger, "ns", "Only slices that start before this moment."}}),
       [data](const std::vector<Argument>& arguments) -> RunData::Made {
         Result<Asked> asked = asked_of(arguments);
         if (!asked) return std::move(asked).error();

@@ -144,24 +144,32 @@ enum class SliceField : uint8_t {
 
 const std::vector<FrameColumn>& slice_columns() {
   static const std::vector<FrameColumn> columns = {
-      {"id", "id", "integer", "", "Names the slice in this run: 2³² times the rank's place, plus the slice's in it.",
+      {"id", "id", "integer", "",
+       "Id of the slice in this run: 2³² × the rank's place among those read + the slice's place within its rank.",
        Form::kInt64},
       {"rank", "rank", "integer", "", "Global rank.", Form::kInt32},
-      {"name", "name", "text", "", "As the source writes it.", Form::kCode32},
-      {"category", "category", "text", "", "As the source spells it; null where the source has none.", Form::kCode8},
-      {"class", "class", "text", "", "Of device work: COMPUTATION, COMMUNICATION, MEMORY, OTHER; else null.",
+      {"name", "name", "text", "", "Name, as the source writes it.", Form::kCode32},
+      {"category", "category", "text", "", "Category, as the source spells it; null where the source gives none.",
        Form::kCode8},
-      {"start_ns", "start", "time", "ns", "On the run's common clock where clocks were aligned, else as recorded.",
+      {"class", "class", "text", "",
+       "Class of device work: COMPUTATION, COMMUNICATION, MEMORY or OTHER; null for what ran on no device.",
+       Form::kCode8},
+      {"start_ns", "start", "time", "ns",
+       "Start on the run's common clock where clocks were aligned, else as recorded.", Form::kInt64},
+      {"dur_ns", "duration", "duration", "ns", "Duration, measured on the rank's own clock.", Form::kInt64},
+      {"lane", "lane", "text", "", "Name of the thread or stream.", Form::kCode32},
+      {"stream", "stream", "integer", "", "Number of the stream, as the event says; null where it names none.",
        Form::kInt64},
-      {"dur_ns", "duration", "duration", "ns", "On the rank's own clock.", Form::kInt64},
-      {"lane", "lane", "text", "", "The thread or stream.", Form::kCode32},
-      {"stream", "stream", "integer", "", "As the event says; null where it says none.", Form::kInt64},
-      {"step", "step", "integer", "", "Number of the ProfilerStep; null outside of all.", Form::kInt64},
-      {"parent_id", "parent", "integer", "", "Id of the slice around it; of device work of the operator that owns it.",
+      {"step", "step", "integer", "", "Number of the profiler's step that holds it; null outside of every step.",
        Form::kInt64},
-      {"launch_id", "launch", "integer", "", "Of device work: id of the call that launched it.", Form::kInt64},
-      {"correlation", "correlation", "integer", "", "The number that launch and work share.", Form::kInt64},
-      {"file_index", "place in file", "integer", "", "Position in the source's own order, from 0.", Form::kUint32}};
+      {"parent_id", "parent", "integer", "",
+       "Id of the slice that encloses it; for device work, id of the operator that owns it.", Form::kInt64},
+      {"launch_id", "launch", "integer", "", "Id of the call that launched it; null for what ran on no device.",
+       Form::kInt64},
+      {"correlation", "correlation", "integer", "",
+       "Correlation number, which a launch and the work it launched share.", Form::kInt64},
+      {"file_index", "place in file", "integer", "", "Place of the slice in the source's own order, from 0.",
+       Form::kUint32}};
   return columns;
 }
 
@@ -351,7 +359,7 @@ class SliceFrame : public Frame {
 
 const std::vector<FrameColumn>& cell_columns() {
   static const std::vector<FrameColumn> columns = {
-      {"id", "id", "integer", "", "Place of the cell in the run.", Form::kInt64},
+      {"id", "id", "integer", "", "Number of the cell in this run, from 0.", Form::kInt64},
       {"step", "step", "integer", "", "Training step; null when the source does not say.", Form::kInt64},
       {"rank", "rank", "integer", "", "Global rank.", Form::kInt64},
       {"stage", "stage", "integer", "", "Pipeline stage of the rank.", Form::kInt64},
@@ -359,9 +367,9 @@ const std::vector<FrameColumn>& cell_columns() {
       {"kind", "kind", "text", "", "F, B, I, W, F&B, SF, RF, SB, RB, C, O or other; see docs/model.md.", Form::kCode8},
       {"chunk", "chunk", "integer", "", "Model chunk (virtual stage) within the rank.", Form::kInt64},
       {"micro_batch", "micro-batch", "integer", "", "Micro-batch index within the step.", Form::kInt64},
-      {"start_ns", "start", "time", "ns", "On the run's common clock where clocks were aligned, else as recorded.",
-       Form::kInt64},
-      {"dur_ns", "duration", "duration", "ns", "On the rank's own clock.", Form::kInt64},
+      {"start_ns", "start", "time", "ns",
+       "Start on the run's common clock where clocks were aligned, else as recorded.", Form::kInt64},
+      {"dur_ns", "duration", "duration", "ns", "Duration, measured on the rank's own clock.", Form::kInt64},
       {"name", "name", "text", "", "Of the source slice; null when the cell has none.", Form::kCode32},
       {"slice_id", "slice", "integer", "", "Id of the source slice.", Form::kInt64}};
   return columns;
