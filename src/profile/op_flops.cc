@@ -1,7 +1,9 @@
 #include "profile/op_flops.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <utility>
 
 namespace stageline {
 namespace {
@@ -107,6 +109,221 @@ uint64_t conv2d_flops(const std::vector<std::vector<int64_t>>& shapes, std::stri
   return flops == UINT64_MAX ? flops : flops / static_cast<uint64_t>(groups[0]);
 }
 
+// ---- what torch does not count -----------------------------------------------------------------------------------
+
+using Shape = std::vector<int64_t>;
+
+// Returns the bytes of one element; 0 for what is no tensor's type, or not known.
+uint64_t bytes_of_type(std::string_view type) {
+  static constexpr std::array<std::pair<std::string_view, uint64_t>, 16> kTypes = {{{"float", 4},
+                                                                                    {"c10::BFloat16", 2},
+                                                                                    {"c10::Half", 2},
+                                                                                    {"double", 8},
+                                                                                    {"int", 4},
+                                                                                    {"long", 8},
+                                                                                    {"long int", 8},
+                                                                                    {"bool", 1},
+                                                                                    {"unsigned char", 1},
+                                                                                    {"signed char", 1},
+                                                                                    {"short", 2},
+                                                                                    {"short int", 2},
+                                                                                    {"c10::Float8_e4m3fn", 1},
+                                                                                    {"c10::Float8_e5m2", 1},
+                                                                                    {"c10::complex<float>", 8},
+                                                                                    {"c10::complex<double>", 16}}};
+  for (const auto& [name, bytes] : kTypes)
+    if (name == type) return bytes;
+  return 0;
+}
+
+uint64_t plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+enum class Work : uint8_t { kNone, kListed, kConvolution, kConvolutionBackward, kAttention, kAttentionBackward };
+
+Work work_of(std::string_view name) {
+  if (formula_of(name) != Formula::kNone) return Work::kListed;
+  if (name == "aten::convolution") return Work::kConvolution;
+  if (name == "aten::convolution_backward") return Work::kConvolutionBackward;
+  constexpr std::string_view kAttention = "aten::_scaled_dot_product_";
+  if (!name.starts_with(kAttention)) return Work::kNone;
+  name.remove_prefix(kAttention.size());
+  for (const std::string_view kind : {"flash", "efficient", "cudnn"}) {
+    if (!name.starts_with(kind)) continue;
+    const std::string_view rest = name.substr(kind.size());
+    if (rest == "_attention") return Work::kAttention;
+    if (rest == "_attention_backward") return Work::kAttentionBackward;
+  }
+  return Work::kNone;
+}
+
+// An operator's inputs, side by side.
+struct Inputs {
+  std::vector<Shape> shapes;
+  std::vector<std::string_view> types, values;
+
+  const Shape& shape(size_t i) const {
+    static const Shape kNothing;
+    return i < shapes.size() ? shapes[i] : kNothing;
+  }
+  std::string_view type(size_t i) const { return i < types.size() ? types[i] : std::string_view(); }
+  std::string_view value(size_t i) const { return i < values.size() ? values[i] : std::string_view(); }
+  bool is_true(size_t i) const { return value(i) == "True" || value(i) == "true" || value(i) == "1"; }
+  bool says(size_t i) const { return !value(i).empty(); }
+};
+
+// Adds up the bytes of all inputs; none where the size of an element is not known.
+std::optional<uint64_t> input_bytes(const Inputs& in) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < in.shapes.size(); ++i) {
+    const uint64_t size = bytes_of_type(in.type(i));
+    if (size == 0 && !in.shapes[i].empty()) return std::nullopt;
+    bytes = plus(bytes, times(product_of(in.shapes[i]), static_cast<int64_t>(size)));
+  }
+  return bytes;
+}
+
+// What an operator writes, in elements, and the input whose type these and the arithmetic have.
+struct Outcome {
+  uint64_t flops = 0, written = 0;
+  size_t typed_by = 0;
+};
+
+// Returns the shape that both broadcast to; empty when they do not.
+Shape broadcast(const Shape& a, const Shape& b) {
+  Shape out = a.size() >= b.size() ? a : b;
+  const Shape& other = a.size() >= b.size() ? b : a;
+  for (size_t d = 0; d < other.size(); ++d) {
+    int64_t& dim = out[out.size() - other.size() + d];
+    if (dim == 1) dim = other[d];
+    if (dim != other[d] && other[d] != 1) return {};
+  }
+  return out;
+}
+
+std::optional<Outcome> listed_outcome(const Inputs& in, std::string_view name, int64_t flops) {
+  const Formula formula = formula_of(name);
+  Outcome out{static_cast<uint64_t>(flops), 0, 0};
+  if (flops <= 0 || flops == INT64_MAX) return std::nullopt;
+  if (formula == Formula::kElements) {
+    const Shape shape = in.shape(1).empty() ? in.shape(0) : broadcast(in.shape(0), in.shape(1));
+    if (shape.empty() && !in.shape(0).empty()) return std::nullopt;
+    out.flops = out.written = product_of(shape);
+    return out;
+  }
+  if (formula == Formula::kConv2d) {
+    const Shape& weight = in.shape(1);  // every element that is written costs what the weight of one channel has
+    const uint64_t each = times(product_of({weight[1], weight[2], weight[3]}), 2);
+    const std::vector<int64_t> groups = numbers_of(in.value(6));  // one number, or there were no FLOPs
+    if (each == 0 || times(static_cast<uint64_t>(weight[1]), groups[0]) != static_cast<uint64_t>(in.shape(0)[1]))
+      return std::nullopt;
+    out.written = out.flops / each;
+    return out;
+  }
+  const bool batched = formula == Formula::kBmm || formula == Formula::kBaddBmm;
+  out.typed_by = formula == Formula::kAddMm || formula == Formula::kBaddBmm ? 1 : 0;
+  const Shape &a = in.shape(out.typed_by), &b = in.shape(out.typed_by + 1);
+  const size_t dims = batched ? 3 : 2;
+  if (a.size() != dims || b.size() != dims || a.back() != b[dims - 2] || (batched && a[0] != b[0])) return std::nullopt;
+  out.written = times(times(batched ? static_cast<uint64_t>(a[0]) : 1, a[dims - 2]), b.back());
+  return out;
+}
+
+// Arguments: convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+// convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
+// groups, output_mask).
+std::optional<Outcome> convolution_outcome(const Inputs& in) {
+  const Shape &input = in.shape(0), &weight = in.shape(1);
+  const std::vector<int64_t> stride = numbers_of(in.value(3)), padding = numbers_of(in.value(4));
+  const std::vector<int64_t> dilation = numbers_of(in.value(5)), more = numbers_of(in.value(7));
+  if (input.size() < 3 || input.size() != weight.size() || !in.says(6)) return std::nullopt;
+  const std::vector<int64_t> groups = numbers_of(in.value(8));
+  const size_t space = input.size() - 2;
+  if (stride.size() != space || padding.size() != space || dilation.size() != space || groups.size() != 1 ||
+      groups[0] <= 0 || weight[1] <= 0)
+    return std::nullopt;
+  const bool transposed = in.is_true(6);
+  // Channels of the input, as the weight has them.
+  if (times(static_cast<uint64_t>(transposed ? 1 : groups[0]), transposed ? weight[0] : weight[1]) !=
+      static_cast<uint64_t>(input[1]))
+    return std::nullopt;
+  if (transposed && more.size() != space) return std::nullopt;
+  uint64_t places = 1;
+  for (size_t d = 0; d < space; ++d) {
+    constexpr int64_t kMost = int64_t{1} << 30;  // beyond what any convolution has, so that nothing below overflows
+    for (const int64_t size : {input[2 + d], weight[2 + d], stride[d], dilation[d]})
+      if (size <= 0 || size > kMost) return std::nullopt;
+    if (padding[d] < 0 || padding[d] > kMost) return std::nullopt;
+    if (transposed && (more[d] < 0 || more[d] > kMost)) return std::nullopt;
+    const int64_t reach = dilation[d] * (weight[2 + d] - 1) + 1;
+    const int64_t out = transposed ? (input[2 + d] - 1) * stride[d] - 2 * padding[d] + reach + more[d]
+                                   : (input[2 + d] + 2 * padding[d] - reach) / stride[d] + 1;
+    if (out <= 0 || (!transposed && input[2 + d] + 2 * padding[d] < reach)) return std::nullopt;
+    places = times(places, out);
+  }
+  uint64_t multiplied = places;  // places at which the whole weight is applied
+  if (transposed) {
+    multiplied = 1;
+    for (size_t d = 0; d < space; ++d) multiplied = times(multiplied, input[2 + d]);
+  }
+  Outcome out;
+  out.flops = times(product_of(weight), input[0]);
+  if (multiplied > INT64_MAX) return std::nullopt;
+  out.flops = times(times(out.flops, static_cast<int64_t>(multiplied)), 2);
+  out.written = times(times(places, input[0]), transposed ? weight[1] : weight[0]);
+  if (transposed) out.written = times(out.written, groups[0]);
+  return out;
+}
+
+std::optional<Outcome> convolution_backward_outcome(const Inputs& in) {
+  const Shape &grad = in.shape(0), &input = in.shape(1), &weight = in.shape(2);
+  if (grad.size() < 3 || grad.size() != input.size() || grad.size() != weight.size() || !in.says(7) || !in.says(10))
+    return std::nullopt;
+  std::vector<bool> wanted;  // gradients of input, weight, bias
+  for (size_t at = 0; at < in.value(10).size(); ++at)
+    if (in.value(10).substr(at).starts_with("True") || in.value(10).substr(at).starts_with("true"))
+      wanted.push_back(true);
+    else if (in.value(10).substr(at).starts_with("False") || in.value(10).substr(at).starts_with("false"))
+      wanted.push_back(false);
+  if (wanted.size() != 3) return std::nullopt;
+  const Shape& applied = in.is_true(7) ? input : grad;
+  uint64_t once = times(product_of(weight), applied[0]);
+  for (size_t d = 2; d < applied.size(); ++d) once = times(once, applied[d]);
+  Outcome out;
+  for (const bool one : {bool{wanted[0]}, bool{wanted[1]}})
+    if (one) out.flops = plus(out.flops, times(once, 2));
+  if (wanted[0]) out.written = plus(out.written, product_of(input));
+  if (wanted[1]) out.written = plus(out.written, product_of(weight));
+  if (wanted[2]) out.written = plus(out.written, static_cast<uint64_t>(std::max<int64_t>(grad[1], 0)));
+  return out;
+}
+
+// Query, key and value stand at 0, 1 and 2, of backward operators behind the gradient of the output. Shapes are [batch,
+// heads, length, dimension]; keys may have fewer heads than queries.
+std::optional<Outcome> attention_outcome(const Inputs& in, std::string_view name, bool backward) {
+  size_t causal = 4;  // the place of is_causal among the arguments
+  if (name.find("_flash_") == std::string_view::npos) causal = 6;
+  if (backward) causal = name.find("_cudnn_") != std::string_view::npos ? 14 : 11;
+  const size_t first = backward ? 1 : 0;
+  const Shape &q = in.shape(first), &k = in.shape(first + 1), &v = in.shape(first + 2);
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4 || !in.says(causal)) return std::nullopt;
+  if (q[0] != k[0] || q[0] != v[0] || q[3] != k[3] || k[2] != v[2] || k[1] != v[1]) return std::nullopt;
+  for (const Shape* shape : {&q, &k, &v})
+    for (const int64_t size : *shape)
+      if (size <= 0 || size > INT32_MAX / 2) return std::nullopt;
+  uint64_t pairs = times(static_cast<uint64_t>(q[2]), k[2]);
+  if (in.is_true(causal)) {  // query i sees keys 0 to i
+    const uint64_t rows = static_cast<uint64_t>(std::min(q[2], k[2]));
+    pairs = plus(rows * (rows + 1) / 2, q[2] > k[2] ? static_cast<uint64_t>(q[2] - k[2]) * rows : 0);
+  }
+  const int64_t each = backward ? 3 * q[3] + 2 * v[3] : q[3] + v[3];
+  Outcome out;
+  out.typed_by = first;
+  out.flops = times(times(times(times(pairs, q[0]), q[1]), each), 2);
+  out.written =
+      backward ? plus(plus(product_of(q), product_of(k)), product_of(v)) : product_of({q[0], q[1], q[2], v[3]});
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::vector<int64_t>> input_shapes(std::string_view dims) {
@@ -163,6 +380,32 @@ int64_t op_flops(std::string_view name, std::string_view dims, std::string_view 
     flops = matrix_flops(shapes[first], shapes[first + 1], batched);
   }
   return static_cast<int64_t>(std::min<uint64_t>(flops, INT64_MAX));
+}
+
+bool has_work_formula(std::string_view name) { return work_of(name) != Work::kNone; }
+
+std::optional<OpWork> op_work(std::string_view name, std::string_view dims, std::string_view types,
+                              std::string_view concrete) {
+  const Work work = work_of(name);
+  if (work == Work::kNone) return std::nullopt;
+  const Inputs in{input_shapes(dims), strings_of(types), strings_of(concrete)};
+  std::optional<Outcome> out;
+  switch (work) {
+    case Work::kListed: out = listed_outcome(in, name, op_flops(name, dims, types, concrete)); break;
+    case Work::kConvolution: out = convolution_outcome(in); break;
+    case Work::kConvolutionBackward: out = convolution_backward_outcome(in); break;
+    case Work::kAttention: out = attention_outcome(in, name, false); break;
+    case Work::kAttentionBackward: out = attention_outcome(in, name, true); break;
+    case Work::kNone: break;
+  }
+  const std::optional<uint64_t> read = input_bytes(in);
+  if (!out || !read || out->flops == 0) return std::nullopt;
+  const std::string_view type = in.type(out->typed_by);
+  const uint64_t size = bytes_of_type(type);
+  const uint64_t bytes = plus(*read, times(out->written, static_cast<int64_t>(size)));
+  if (size == 0 || out->flops > INT64_MAX || bytes > INT64_MAX) return std::nullopt;
+  return OpWork{static_cast<int64_t>(out->flops), static_cast<int64_t>(bytes), type,
+                formula_of(name) != Formula::kElements};
 }
 
 }  // namespace stageline

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,30 @@ bool has_flops_formula(std::string_view name);
 // Takes texts as in InputFact. Returns 0 when the operator is not on the list or the shapes do not tell; at most
 // INT64_MAX. O(length).
 int64_t op_flops(std::string_view name, std::string_view dims, std::string_view types, std::string_view concrete);
+
+// What an operator has to do at the least, by the shapes and types of its inputs.
+struct OpWork {
+  int64_t flops = 0;
+  // Each input read once, each output written once; of what an operator keeps for itself, such as workspaces, nothing.
+  int64_t least_bytes = 0;
+  std::string_view type;   // of the elements, as the trace has it: "c10::BFloat16"; a view into `types`
+  bool is_matrix = false;  // matrix products, convolutions, attention: what tensor cores do
+};
+
+// Tells the work of torch's list above, and of operators that torch does not count:
+//
+//   aten::convolution[_backward]              2·N·(places of the output, of the input if transposed)·elements of the
+//                                             weight; backwards once for each of the two gradients that are asked for
+//   aten::_scaled_dot_product_{flash,efficient,cudnn}_attention[_backward]
+//                                             2·B·H·pairs·(D + Dv), backwards 2·B·H·pairs·(3·D + 2·Dv), as the scores
+//                                             are computed anew; pairs of query and key, a causal mask's without those
+//                                             above the diagonal
+//
+// Returns none when the operator is unknown, or when shapes, types or the values it needs are missing or do not fit
+// each other. O(length).
+bool has_work_formula(std::string_view name);
+std::optional<OpWork> op_work(std::string_view name, std::string_view dims, std::string_view types,
+                              std::string_view concrete);
 
 // Returns the dimensions of each input, and none for a list of tensors, as torch.profiler's input_shapes. A size is −1
 // where a damaged file has something that is no whole number of 64 bits.

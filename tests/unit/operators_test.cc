@@ -238,3 +238,71 @@ TEST_CASE("operators: ResNet50 as the TensorBoard plugin's own test has it, whic
   CHECK(rows == 76);
   CHECK(same == rows);
 }
+
+TEST_CASE("roofline: work of matrix products and sums, by shapes and types") {
+  const auto mm = op_work("aten::mm", "[[4, 8], [8, 2]]", R"(["c10::BFloat16", "c10::BFloat16"])", "");
+  CHECK((mm && mm->flops == 2 * 4 * 8 * 2 && mm->least_bytes == 2 * (32 + 16 + 8) && mm->is_matrix));
+  CHECK((mm && mm->type == "c10::BFloat16"));
+  const auto addmm = op_work("aten::addmm", "[[2], [4, 8], [8, 2], [], []]",
+                             R"(["float", "c10::Half", "c10::Half", "Scalar", "Scalar"])", "");
+  CHECK(
+      (addmm && addmm->flops == 128 && addmm->least_bytes == 4 * 2 + 2 * (32 + 16 + 8) && addmm->type == "c10::Half"));
+  const auto bmm = op_work("aten::bmm", "[[3, 4, 8], [3, 8, 2]]", R"(["float", "float"])", "");
+  CHECK((bmm && bmm->flops == 384 && bmm->least_bytes == 4 * (96 + 48 + 24)));
+  // Both are stretched: a result of 5·6 elements.
+  const auto add = op_work("aten::add", "[[5, 1], [6], []]", R"(["float", "float", "Scalar"])", "");
+  CHECK((add && add->flops == 30 && add->least_bytes == 4 * (5 + 6 + 30) && !add->is_matrix));
+}
+
+TEST_CASE("roofline: work of convolutions, both ways") {
+  const char* types = R"(["float", "float", "", "ScalarList", "ScalarList", "ScalarList", "Scalar"])";
+  const char* two = R"(["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "2"])";
+  const auto conv2d = op_work("aten::conv2d", "[[1, 4, 8, 8], [6, 2, 3, 3], []]", types, two);
+  CHECK((conv2d && conv2d->flops == 3456 && conv2d->least_bytes == 4 * (256 + 108 + 6 * 16)));
+  const char* whole = R"(["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "2"])";
+  const auto convolution = op_work("aten::convolution", "[[1, 4, 8, 8], [6, 2, 3, 3], []]", types, whole);
+  CHECK((convolution && convolution->flops == 3456 && convolution->least_bytes == conv2d->least_bytes));
+  // (4 − 1)·2 + 3 = 9 places are written; each of the 4 places read meets the whole weight: 2·4·(2·5·3)
+  const char* turned = R"(["", "", "", "[2]", "[0]", "[1]", "True", "[0]", "1"])";
+  const auto transposed = op_work("aten::convolution", "[[1, 2, 4], [2, 5, 3], []]", types, turned);
+  CHECK((transposed && transposed->flops == 240 && transposed->least_bytes == 4 * (8 + 30 + 5 * 9)));
+  const char* grads = R"(["float", "float", "float"])";
+  const auto backward = [&](const std::string& mask) {
+    return op_work("aten::convolution_backward", "[[1, 6, 4, 4], [1, 4, 8, 8], [6, 2, 3, 3]]", grads,
+                   R"(["", "", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "2", ")" + mask + "\"]");
+  };
+  const auto both = backward("[True, True, False]"), weight = backward("[False, True, False]");
+  CHECK((both && both->flops == 2 * 3456 && both->least_bytes == 4 * (96 + 256 + 108 + 256 + 108)));
+  CHECK((weight && weight->flops == 3456 && weight->least_bytes == 4 * (96 + 256 + 108 + 108)));
+}
+
+TEST_CASE("roofline: work of attention, with and without a causal mask") {
+  const std::string half = R"("c10::Half", "c10::Half", "c10::Half")";
+  const auto flash = [&](const char* dims, const char* causal) {
+    return op_work("aten::_scaled_dot_product_flash_attention", dims, "[" + half + R"(, "Scalar", "Scalar"])",
+                   std::string(R"(["", "", "", "0.", ")") + causal + "\"]");
+  };
+  const char* dims = "[[2, 4, 5, 8], [2, 2, 5, 8], [2, 2, 5, 8], [], []]";
+  const auto full = flash(dims, "False"), causal = flash(dims, "True");
+  CHECK((full && full->flops == 2 * 2 * 4 * 25 * 16 && full->least_bytes == 2 * (320 + 160 + 160 + 320)));
+  CHECK((causal && causal->flops == 2 * 2 * 4 * 15 * 16 && causal->least_bytes == full->least_bytes));
+  const auto backward = op_work(
+      "aten::_scaled_dot_product_flash_attention_backward", "[[2, 4, 5, 8], [2, 4, 5, 8], [2, 4, 5, 8], [2, 4, 5, 8]]",
+      R"(["c10::Half", )" + half + "]", R"(["", "", "", "", "", "", "", "", "", "", "0.", "False"])");
+  CHECK((backward && backward->flops == 2 * 2 * 4 * 25 * 5 * 8 && backward->least_bytes == 2 * (4 * 320 + 3 * 320)));
+}
+
+TEST_CASE("roofline: work that is not told is not guessed") {
+  const char* floats = R"(["float", "float", "float"])";
+  CHECK(!op_work("aten::relu", "[[4, 8]]", floats, ""));
+  CHECK(!op_work("aten::mm", "[[4, 8], [9, 2]]", floats, ""));  // these do not fit each other
+  CHECK(!op_work("aten::addmm", "[[8, 4, 4], [4, 4], [4]]", floats, ""));
+  CHECK(!op_work("aten::mm", "[[4, 8], [8, 2]]", R"(["float", "own::type"])", ""));
+  CHECK(!op_work("aten::mm", "[[9223372036854775807, 9], [9, 9223372036854775807]]", floats, ""));
+  CHECK(!op_work("aten::conv2d", "[[1, 4, 8, 8], [6, 2, 3, 3], []]", floats, "[]"));
+  const char* beyond = R"(["", "", "", "[9223372036854775807]", "[9223372036854775807]", "[1]", "True", "[0]", "1"])";
+  CHECK(!op_work("aten::convolution", "[[1, 2, 4], [2, 5, 3], []]", floats, beyond));
+  // Whether the mask is causal decides the number: without the values it is not known.
+  CHECK(
+      !op_work("aten::_scaled_dot_product_flash_attention", "[[1, 1, 4, 8], [1, 1, 4, 8], [1, 1, 4, 8]]", floats, ""));
+}
