@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "base/number.h"
+#include "profile/device_peaks.h"
 #include "profile/op_flops.h"
 #include "shared_data.h"
 #include "torch_traces.h"
@@ -305,4 +306,17 @@ TEST_CASE("roofline: work that is not told is not guessed") {
   // Whether the mask is causal decides the number: without the values it is not known.
   CHECK(
       !op_work("aten::_scaled_dot_product_flash_attention", "[[1, 1, 4, 8], [1, 1, 4, 8], [1, 1, 4, 8]]", floats, ""));
+}
+
+TEST_CASE("roofline: published peaks, by the whole name of the device") {
+  const auto h100 = published_peaks("NVIDIA H100 80GB HBM3"), v100 = published_peaks("Tesla V100-SXM2-16GB");
+  CHECK((h100 && h100->of(Precision::kBf16) == 989.4 && h100->gbps == 3350));
+  CHECK((v100 && v100->of(Precision::kFp16) == 125 && v100->of(Precision::kBf16) == 0));
+  CHECK((published_peaks("NVIDIA A10") && !published_peaks("NVIDIA A10G")));
+  CHECK(published_peaks("NVIDIA H200")->of(Precision::kFp16) !=
+        published_peaks("NVIDIA H200 NVL")->of(Precision::kFp16));
+  // A part of a device, two products at once, a board that says no memory, and none.
+  for (const char* name : {"NVIDIA H100 80GB HBM3 MIG 1g.10gb", "AMD Instinct MI250X / MI250",
+                           "AMD Instinct MI250X/MI250", "NVIDIA A100-PG509-200", ""})
+    CHECK(!published_peaks(name));
 }

@@ -1,0 +1,27 @@
+// Published peak rates of devices, by the name that the driver gives them. Vendors' numbers are for full clocks and,
+// here, for dense matrices; a device that is held back by power or heat has lower ones.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace stageline {
+
+enum class Precision : uint8_t { kFp64, kFp32, kTf32, kFp16, kBf16 };
+inline constexpr int kPrecisionCount = 5;
+std::string_view precision_name(Precision precision);  // "BF16"
+
+// Rates of what one device number stands for: of MI250X that is one of the two dies. 0 where the vendor publishes none.
+struct DevicePeaks {
+  double tflops[kPrecisionCount] =
+      {};           // 10¹² operations a second, by Precision, on tensor or matrix units if they do it
+  double gbps = 0;  // 10⁹ bytes a second, of the device's memory
+  double of(Precision precision) const { return tflops[static_cast<int>(precision)]; }
+};
+
+// Returns none for names that are not in the table: a part of a device (MIG) has another name and other rates.
+// `name`: "NVIDIA H100 80GB HBM3".
+std::optional<DevicePeaks> published_peaks(std::string_view name);
+
+}  // namespace stageline
