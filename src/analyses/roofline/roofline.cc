@@ -1,0 +1,387 @@
+// How near each operator with known work comes to what its device can do. Definitions: docs/analyses/roofline.md.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "analyses/analysis.h"
+#include "base/parallel.h"
+#include "model/statistics.h"
+#include "model/torch_facts.h"
+#include "profile/device_peaks.h"
+#include "profile/function_events.h"
+#include "profile/op_flops.h"
+#include "profile/tensor_cores.h"
+
+namespace stageline {
+namespace {
+
+using Type = ColumnType;
+
+// The most that a device does, as published or as options say. 0 where it is not known.
+struct Roof {
+  double flops_per_ns = 0, bytes_per_ns = 0;
+
+  // Whatever is not done by matrix units is bound by memory on every device of today, so its arithmetic needs no peak.
+  bool known(bool is_matrix) const { return bytes_per_ns > 0 && (flops_per_ns > 0 || !is_matrix); }
+  double compute_ns(int64_t flops) const { return share_or_zero(flops, flops_per_ns); }
+  double memory_ns(int64_t bytes) const { return share_or_zero(bytes, bytes_per_ns); }
+  // The shortest time in which the work can be done.
+  double least_ns(int64_t flops, int64_t bytes) const { return std::max(compute_ns(flops), memory_ns(bytes)); }
+};
+
+struct GivenPeaks {
+  double tflops = 0, gbps = 0;  // 0: not given
+
+  Roof roof(const std::optional<DevicePeaks>& published, std::optional<Precision> precision) const {
+    Roof roof;
+    if (published) {
+      roof.bytes_per_ns = published->gbps;
+      if (precision) roof.flops_per_ns = published->of(*precision) * 1e3;
+    }
+    if (tflops > 0 && precision) roof.flops_per_ns = tflops * 1e3;
+    if (gbps > 0) roof.bytes_per_ns = gbps;
+    return roof;
+  }
+};
+
+// All calls of one operator with the same shapes, types and precision on one rank.
+struct OpSum {
+  StringId name = 0;
+  std::string shapes;
+  std::optional<Precision> precision;
+  bool is_matrix = false;
+  int64_t calls = 0, device_ns = 0;
+  int64_t flops = 0, least_bytes = 0;  // those beyond the limits of int64 stay at the limit
+};
+
+struct RankRoofline {
+  int32_t rank = 0;
+  std::string device;
+  std::optional<DevicePeaks> published;
+  std::vector<OpSum> ops;
+  int64_t work_ns = 0;       // all device work of the rank, sum of durations
+  int64_t span_ns = 0;       // from its first start to its last end
+  int64_t host_calls = 0;    // with known work, but none of it on the device
+  int64_t without_work = 0;  // outermost operators with shapes that have a formula, whose shapes or types do not fit it
+  bool has_shapes = false;
+};
+
+std::optional<Precision> precision_of(std::string_view type, bool on_tensor_cores) {
+  if (type == "double") return Precision::kFp64;
+  if (type == "float") return on_tensor_cores ? Precision::kTf32 : Precision::kFp32;
+  if (type == "c10::Half") return Precision::kFp16;
+  if (type == "c10::BFloat16") return Precision::kBf16;
+  return std::nullopt;
+}
+
+class RankReader {
+ public:
+  RankReader(const Trace& trace, const Part& part, const FunctionNames& names)
+      : trace_(trace), part_(part), made_(function_events(trace, part, names)) {}
+
+  RankRoofline read() {
+    RankRoofline out;
+    out.rank = part_.rank;
+    out.device = device_name(part_);
+    out.published = published_peaks(out.device);
+    out.has_shapes = !part_.inputs.empty();
+    add_device_work(out);
+    if (out.has_shapes) add_operators(out);
+    return out;
+  }
+
+ private:
+  void add_device_work(RankRoofline& out) {
+    on_tensor_cores_.assign(made_.events.size(), false);
+    std::vector<int8_t> tensor_name(trace_.names.size(), -1);
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    for (const FunctionEvent& e : made_.events) {
+      if (!e.on_device || e.is_annotation() || e.slice == kNoSliceIndex) continue;
+      out.work_ns += e.end_ns - e.start_ns;
+      first = std::min(first, e.start_ns);
+      last = std::max(last, e.end_ns);
+      if (e.owner == FunctionEvent::kNone) continue;
+      const StringId name = part_.slices.name_id[e.slice];
+      if (tensor_name[name] < 0) {
+        // Kernels of AMD's library name the matrix instruction for plain FP32 as well.
+        const std::string_view text = trace_.names.text(name);
+        tensor_name[name] = uses_tensor_cores(text) && !text.starts_with("Cijk_") ? 1 : 0;
+      }
+      if (tensor_name[name] == 0) continue;
+      for (int32_t up = e.owner; up != FunctionEvent::kNone && !on_tensor_cores_[up]; up = made_.events[up].parent)
+        on_tensor_cores_[up] = true;
+    }
+    if (last > first) out.span_ns = last - first;
+  }
+
+  void add_operators(RankRoofline& out) {
+    std::unordered_map<uint32_t, const InputFact*> inputs;
+    for (const InputFact& fact : part_.inputs)
+      if (has_formula(part_.slices.name_id[fact.slice])) inputs.emplace(fact.slice, &fact);
+    std::vector<bool> inside(made_.events.size());  // within an operator that is counted already
+    std::map<std::tuple<StringId, std::string, std::string>, size_t> known;
+    for (size_t i = 0; i < made_.events.size(); ++i) {
+      const FunctionEvent& e = made_.events[i];
+      if (e.parent != FunctionEvent::kNone && inside[e.parent]) {
+        inside[i] = true;
+        continue;
+      }
+      if (e.on_device || e.slice == kNoSliceIndex) continue;
+      const auto fact = inputs.find(e.slice);
+      if (fact == inputs.end()) continue;
+      const InputFact& in = *fact->second;
+      const StringId name = part_.slices.name_id[e.slice];
+      const std::string_view types = trace_.names.text(in.types);
+      const std::optional<OpWork> work =
+          op_work(trace_.names.text(name), trace_.names.text(in.dims), types, trace_.names.text(in.concrete));
+      if (!work) {
+        ++out.without_work;
+        continue;
+      }
+      inside[i] = true;
+      if (e.device_ns <= 0) {
+        ++out.host_calls;
+        continue;
+      }
+      const std::optional<Precision> precision = precision_of(work->type, work->is_matrix && on_tensor_cores_[i]);
+      std::string shapes = shapes_text(trace_.names.text(in.dims));
+      const std::string kind = precision ? std::string(precision_name(*precision)) : std::string(work->type);
+      const auto [at, fresh] = known.try_emplace({name, shapes, kind}, out.ops.size());
+      if (fresh) out.ops.push_back({name, std::move(shapes), precision, work->is_matrix});
+      OpSum& sum = out.ops[at->second];
+      ++sum.calls;
+      sum.device_ns += e.device_ns;
+      sum.flops = sum_or_limit(sum.flops, work->flops);
+      sum.least_bytes = sum_or_limit(sum.least_bytes, work->least_bytes);
+    }
+  }
+
+  bool has_formula(StringId name) {
+    const auto [at, fresh] = has_formula_.try_emplace(name, false);
+    if (fresh) at->second = has_work_formula(trace_.names.text(name));
+    return at->second;
+  }
+
+  const Trace& trace_;
+  const Part& part_;
+  const FunctionEvents made_;
+  std::vector<bool> on_tensor_cores_;  // for each event: some work inside it ran on tensor or matrix units
+  std::unordered_map<StringId, bool> has_formula_;
+};
+
+std::vector<ColumnSpec> use_columns() {
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"device", "device", Type::kText, "Name of the device, as the trace has it"},
+      {"known_calls", "calls", Type::kInteger, "Calls of operators whose work is known by their shapes"},
+      {"known_ns", "known", Type::kDuration, "Sum of the durations of the device work of these calls"},
+      {"known_share", "of the device", Type::kShare, "Share of these calls in all device work of the rank"},
+      {"flops", "FLOPs", Type::kInteger, "Floating-point operations of these calls"},
+      {"tflops", "TFLOP/s", Type::kReal, "10¹² operations a second, over the time of these calls"},
+      {"min_bytes", "least bytes", Type::kInteger, "Bytes that these calls have to move at the least"},
+      {"with_roof_ns", "with a roof", Type::kDuration, "Time of those of these calls whose roof is known"},
+      {"roof_ns", "at the roof", Type::kDuration, "Their time if each ran at its roof"},
+      {"above_ns", "above", Type::kDuration,
+       "Sum of what operators take above their roofs: the most that better kernels save"},
+      {"flops_share", "FLOPs utilisation", Type::kShare,
+       "Time that the known FLOPs take at peak rates, as a share of the time from the first device work to the last"}};
+}
+
+std::vector<ColumnSpec> roofline_columns() {
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"operator", "operator", Type::kText, "Name of the operator"},
+      {"shapes", "shapes", Type::kText, "Dimensions of its inputs"},
+      {"precision", "precision", Type::kText, "Precision of the arithmetic; empty where no peak is known for the type"},
+      {"calls", "calls", Type::kInteger, "Number of calls with these shapes"},
+      {"device_ns", "time", Type::kDuration, "Sum of the durations of their device work"},
+      {"flops", "FLOPs", Type::kInteger, "Floating-point operations of all calls, by formula"},
+      {"min_bytes", "least bytes", Type::kInteger,
+       "Each input read once and each output written once, for all calls"},
+      {"intensity", "FLOP/B", Type::kReal, "FLOPs for each of the least bytes: the intensity is this or lower"},
+      {"tflops", "TFLOP/s", Type::kReal, "10¹² operations a second that were reached"},
+      {"gbps", "GB/s", Type::kReal, "10⁹ of the least bytes a second that were reached"},
+      {"bound", "bound by", Type::kText,
+       "What the roof is made of: compute or memory; empty where the device's peaks are not known"},
+      {"roof_ns", "at the roof", Type::kDuration, "Shortest time in which the device can do this work"},
+      {"roof_share", "of the roof", Type::kShare, "Time at the roof as a share of the time it took"},
+      {"above_ns", "above", Type::kDuration,
+       "Time it took minus time at the roof: the most that a better kernel saves"}};
+}
+
+std::vector<ColumnSpec> peaks_columns() {
+  return {
+      {"device", "device", Type::kText, "Name of the device, as the trace has it"},
+      {"precision", "precision", Type::kText, "Precision of the arithmetic"},
+      {"peak_tflops", "peak TFLOP/s", Type::kReal, "10¹² operations a second at the most; empty where it is not known"},
+      {"peak_gbps", "peak GB/s", Type::kReal, "10⁹ bytes a second of the device's memory; empty where it is not known"},
+      {"ridge", "ridge", Type::kReal, "FLOP/B at which both limits meet"},
+      {"source", "source", Type::kText, "published: by the device's name; given: by options; unknown"}};
+}
+
+double or_nan(double value) { return value > 0 ? value : kNaN; }
+
+Result<GivenPeaks> read_peaks(const AnalysisOptions& options) {
+  GivenPeaks given;
+  for (const auto& [name, value] : {std::pair{"peak-tflops", &given.tflops}, {"peak-gbps", &given.gbps}}) {
+    if (!options.has(name)) continue;
+    Result<double> read = options.real(name, 0);
+    if (!read) return std::move(read).error();
+    if (!(*read > 0) || !(*read < 1e9))
+      return Error{ErrorCode::kUsage, "--" + std::string(name) + " must be above 0 and below 10⁹", {}, ""};
+    *value = *read;
+  }
+  return given;
+}
+
+Table use_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& given) {
+  Table table("roofline-use", "What ranks reach", use_columns());
+  for (const RankRoofline& rank : ranks) {
+    if (rank.ops.empty()) continue;
+    int64_t calls = 0, known_ns = 0, with_roof_ns = 0, flops = 0, bytes = 0;
+    double roof_ns = 0, above_ns = 0, peak_ns = 0;
+    for (const OpSum& op : rank.ops) {
+      const Roof roof = given.roof(rank.published, op.precision);
+      calls += op.calls;
+      known_ns += op.device_ns;
+      flops = sum_or_limit(flops, op.flops);
+      bytes = sum_or_limit(bytes, op.least_bytes);
+      peak_ns += roof.compute_ns(op.flops);
+      if (!roof.known(op.is_matrix)) continue;
+      const double ns = roof.least_ns(op.flops, op.least_bytes);
+      with_roof_ns += op.device_ns;
+      roof_ns += ns;
+      above_ns += std::max(0.0, static_cast<double>(op.device_ns) - ns);
+    }
+    const bool has_roof = with_roof_ns > 0;
+    table.add_row({int64_t{rank.rank}, rank.device, calls, known_ns, share_of(known_ns, rank.work_ns), flops,
+                   static_cast<double>(flops) / static_cast<double>(known_ns) / 1e3, bytes,
+                   has_roof ? with_roof_ns : kNullInteger, whole_ns(has_roof ? roof_ns : kNaN),
+                   whole_ns(has_roof ? above_ns : kNaN), peak_ns > 0 ? share_of(peak_ns, rank.span_ns) : kNaN});
+  }
+  return table;
+}
+
+Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, const GivenPeaks& given) {
+  Table table("roofline", "Operators and their roofs", roofline_columns());
+  for (const RankRoofline& rank : ranks) {
+    struct Row {
+      const OpSum* op;
+      Roof roof;
+      double roof_ns, above_ns;
+    };
+    std::vector<Row> rows;
+    for (const OpSum& op : rank.ops) {
+      const Roof roof = given.roof(rank.published, op.precision);
+      const double ns = roof.known(op.is_matrix) ? roof.least_ns(op.flops, op.least_bytes) : kNaN;
+      rows.push_back({&op, roof, ns, static_cast<double>(op.device_ns) - ns});
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+      const auto gain = [](const Row& r) { return std::isnan(r.above_ns) ? -1e300 : r.above_ns; };
+      return gain(a) != gain(b) ? gain(a) > gain(b) : a.op->device_ns > b.op->device_ns;
+    });
+    for (const Row& row : rows) {
+      const OpSum& op = *row.op;
+      const auto ns = static_cast<double>(op.device_ns);
+      const bool by_compute = row.roof.compute_ns(op.flops) >= row.roof.memory_ns(op.least_bytes);
+      table.add_row({int64_t{rank.rank}, std::string(trace.names.text(op.name)), op.shapes,
+                     op.precision ? std::string(precision_name(*op.precision)) : "", op.calls, op.device_ns, op.flops,
+                     op.least_bytes, share_of(op.flops, op.least_bytes), static_cast<double>(op.flops) / ns / 1e3,
+                     static_cast<double>(op.least_bytes) / ns,
+                     std::string(!row.roof.known(op.is_matrix) ? ""
+                                 : by_compute                  ? "compute"
+                                                               : "memory"),
+                     whole_ns(row.roof_ns), row.roof_ns / ns, whole_ns(row.above_ns)});
+    }
+  }
+  return table;
+}
+
+Table peaks_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& given) {
+  Table table("roofline-peaks", "Peak rates", peaks_columns());
+  std::set<std::pair<std::string, Precision>> told;
+  for (const RankRoofline& rank : ranks)
+    for (const OpSum& op : rank.ops) {
+      if (!op.precision || !told.emplace(rank.device, *op.precision).second) continue;
+      const Roof roof = given.roof(rank.published, op.precision);
+      const bool by_options = given.tflops > 0 || given.gbps > 0;
+      table.add_row({rank.device, std::string(precision_name(*op.precision)), or_nan(roof.flops_per_ns / 1e3),
+                     or_nan(roof.bytes_per_ns), roof.known(true) ? roof.flops_per_ns / roof.bytes_per_ns : kNaN,
+                     std::string(by_options       ? "given"
+                                 : rank.published ? "published"
+                                                  : "unknown")});
+    }
+  return table;
+}
+
+Error nothing_to_ask(const std::vector<RankRoofline>& ranks) {
+  const bool shapes = std::any_of(ranks.begin(), ranks.end(), [](const RankRoofline& rank) { return rank.has_shapes; });
+  if (!shapes)
+    return {ErrorCode::kBadInput,
+            "no operator of this trace was recorded with the shapes of its inputs",
+            {},
+            "record with torch.profiler.profile(record_shapes=True)"};
+  return {ErrorCode::kBadInput,
+          "no operator whose work follows from its shapes has device work in this trace",
+          {},
+          "matrix products, convolutions, attention, additions and multiplications are known"};
+}
+
+Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
+  const Trace& trace = *input.trace;
+  Result<GivenPeaks> given = read_peaks(input.options);
+  if (!given) return std::move(given).error();
+  const FunctionNames names(trace);
+  std::vector<RankRoofline> ranks(trace.parts.size());
+  parallel_for(ranks.size(), [&](size_t p) { ranks[p] = RankReader(trace, trace.parts[p], names).read(); });
+  if (std::all_of(ranks.begin(), ranks.end(), [](const RankRoofline& rank) { return rank.ops.empty(); })) {
+    if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
+    return nothing_to_ask(ranks);
+  }
+  AnalysisResult result;
+  std::set<std::string> unknown;
+  int64_t unfit = 0, on_host = 0;
+  for (const RankRoofline& rank : ranks) {
+    if (!rank.ops.empty() && !rank.published && (given->tflops <= 0 || given->gbps <= 0)) unknown.insert(rank.device);
+    unfit += rank.without_work;
+    on_host += rank.host_calls;
+  }
+  for (const std::string& device : unknown)
+    result.notes.add("roofline.device_unknown", Severity::kInfo,
+                     device.empty() ? "the trace does not name its device, so only what was reached is told; "
+                                      "--peak-tflops and --peak-gbps give it a roof"
+                                    : "no published peak rates are known of \"" + device +
+                                          "\", so only what was reached is told; --peak-tflops and --peak-gbps give it "
+                                          "a roof");
+  if (unfit > 0)
+    result.notes.add("roofline.work_unknown", Severity::kInfo,
+                     "calls of operators with a formula are left out: their shapes, types or values are missing or do "
+                     "not fit it",
+                     {}, unfit);
+  if (on_host > 0)
+    result.notes.add("roofline.on_host", Severity::kInfo,
+                     "calls of operators with known work are left out: no device work belongs to them", {}, on_host);
+  result.tables.push_back(use_table(ranks, *given));
+  result.tables.push_back(ops_table(trace, ranks, *given));
+  result.tables.push_back(peaks_table(ranks, *given));
+  return result;
+}
+
+}  // namespace
+
+extern const Analysis roofline_analysis;
+const Analysis roofline_analysis = {
+    .name = "roofline",
+    .summary = "how near operators with known shapes come to what their device can compute and move",
+    .tables = {{"roofline-use", "one row per rank: what its operators with known work reach together", use_columns},
+               {"roofline", "one row per rank, operator and shapes: the most to gain first", roofline_columns},
+               {"roofline-peaks", "one row per device and precision: the roof", peaks_columns}},
+    .run = run_roofline,
+    .needs = AnalysisNeeds::kTorch,
+    .options = {
+        {"peak-tflops", "X", "peak rate in 10¹² operations a second, for every precision (default: published)", ""},
+        {"peak-gbps", "X", "peak rate of the device's memory in 10⁹ bytes a second (default: published)", ""}}};
+
+}  // namespace stageline
