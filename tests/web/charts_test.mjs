@@ -19,7 +19,7 @@ function cluster({stageline, folder}) {
                              '--latency', '0.2', '--format', 'ascend', '--level', '1', '-o', out], {stdio: 'ignore'});
   return out;
 }
-const RUNS = {profile: () => golden('kineto'), both: () => golden('kineto-pipeline'), modules: () => golden('kineto-modules'),
+const RUNS = {shapes: () => golden('kineto-shapes'), profile: () => golden('kineto'), both: () => golden('kineto-pipeline'), modules: () => golden('kineto-modules'),
               host: () => join(tests, 'torch/recorded/memory-shapes.trace.json.gz'), cluster};
 
 // Opens the page of a family of answers.
@@ -99,6 +99,31 @@ export const cases = [
     await figure.focus();
     await page.keyboard.press('ArrowRight');
     assert.match(await figure.locator('.readout').textContent(), /^Step \d+: .* = computing .* \+ /);
+  }],
+  ['charts: operators stand under the roof where their numbers say, the most to gain first', async (_, tools) => {
+    const page = await opener(tools)('shapes', 'operators');
+    // The ridge of BF16 is where the longest slope ends: both scales follow from it and from the corner of the grid.
+    const found = await page.$eval('#topic-roofline figure', figure => {
+      const box = figure.querySelector('svg').getBoundingClientRect();
+      const at = element => { const own = element.getBoundingClientRect(); return [own.x + own.width / 2 - box.x, own.y + own.height / 2 - box.y]; };
+      return {points: [...figure.querySelectorAll('circle')].map(circle => ({at: at(circle), title: circle.textContent})), width: box.width,
+              roofs: [...figure.querySelectorAll('text')].map(text => text.textContent), right: [...figure.querySelectorAll('text')].map(text => text.getBoundingClientRect().right - box.right)};
+    });
+    assert.deepEqual(found.roofs, ['BF16 989 TFLOP/s', 'TF32 495 TFLOP/s', 'FP32 66.9 TFLOP/s']);
+    assert.ok(found.right.every(right => right <= 1));
+    const rows = await page.$$eval('#topic-roofline .plot-box tbody tr', all => all.map(row => [row.querySelector('th').textContent, ...[...row.querySelectorAll('td:not(.bar)')].map(cell => cell.textContent)]));
+    assert.deepEqual(rows.map(row => row[0].split(' ').slice(0, 2).join(' ')), ['aten::bmm BF16', 'aten::addmm BF16', 'aten::mm FP32', 'aten::mm TF32', 'aten::add [[1024,', 'aten::mul BF16']);
+    assert.deepEqual(rows.map(row => row[2].replace('\u202f', ' ')), ['25.0 %', '50.0 %', '33.3 %', '20.0 %', '50.0 %', '100.0 %'], 'as planned');
+    assert.equal(found.points.length, rows.length);
+    // Two points fix each logarithmic scale, and every other point lies on it.
+    const numbers = found.points.map((point, i) => ({x: point.at[0], y: point.at[1], intensity: Math.log10(parseFloat(rows[i][6])), tflops: Math.log10(parseFloat(rows[i][4]))}));
+    const [a, b] = [numbers[1], numbers[5]];
+    for (const one of numbers) {
+      assert.ok(Math.abs((one.x - a.x) / (b.x - a.x) - (one.intensity - a.intensity) / (b.intensity - a.intensity)) < .02, JSON.stringify(one));
+      assert.ok(Math.abs((one.y - a.y) / (b.y - a.y) - (one.tflops - a.tflops) / (b.tflops - a.tflops)) < .02, JSON.stringify(one));
+    }
+    assert.match(found.points[1].title, /^aten::addmm BF16 \[\[4096\].* · 495 TFLOP\/s · 1638 FLOP\/B · 50\.0\u202f%$/);
+    assert.match(await page.textContent('#topic-roofline'), /took 4\.16\u202fms; at the roof they would take 1\.65\u202fms/);
   }],
   ['charts: operators by device time with delays and memory; on the host by host time', async (_, tools) => {
     const open = opener(tools);

@@ -11,6 +11,7 @@ import {annotations, kernels} from '../../profile/kernels';
 import {memory} from '../../profile/memory';
 import {modules, operators} from '../../profile/operators';
 import {rankMap} from '../../profile/rank_map';
+import {roofline} from '../../profile/roofline';
 import {steps} from '../../profile/steps';
 import type {Topic} from '../../profile/topic';
 import {critical, clockQuality, schedulePlot, slowness, transfers, waterfall} from './plots';
@@ -29,7 +30,7 @@ const PAGES: readonly Omit<Family, 'answers'>[] = [
   {id: 'slow', topics: [slowness, stragglers]},
   {id: 'critical', topics: [critical]},
   {id: 'kernels', topics: [kernels, annotations]},
-  {id: 'operators', topics: [operators, modules]},
+  {id: 'operators', topics: [operators, roofline, modules]},
   {id: 'communication', topics: [communication, transfers, links]},
   {id: 'memory', topics: [memory]},
   {id: 'launches', topics: [launches]},
