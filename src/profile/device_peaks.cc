@@ -10,9 +10,9 @@ struct Known {
   DevicePeaks peaks;       // FP64, FP32, TF32, FP16, BF16; GB/s
 };
 
-// NVIDIA's data sheets of V100, A100, H100, H200, L4, L40S and A10, where numbers with sparsity are halved; of B200 the
-// sheet of DGX B200, divided by eight; AMD's of MI250X, divided by two, and MI300X. FP64 and FP32 are the higher of
-// vector and matrix rates.
+// NVIDIA's data sheets of V100, A100, H100, H200, L4, L40S and A10, where numbers with sparsity are halved; of B200
+// that of HGX B200, whose earlier edition said 8 TB/s; AMD's of MI250X, divided by two, and MI300X. FP64 and FP32 are
+// the higher of vector and matrix rates.
 constexpr std::array<Known, 17> kKnown = {{
     {"V100-SXM2", {{7.8, 15.7, 0, 125, 0}, 900}},
     {"V100-PCIE", {{7, 14, 0, 112, 0}, 900}},
@@ -25,7 +25,7 @@ constexpr std::array<Known, 17> kKnown = {{
     {"H100 NVL", {{60, 60, 417.5, 835.5, 835.5}, 3900}},
     {"H200", {{67, 67, 494.5, 989.5, 989.5}, 4800}},
     {"H200 NVL", {{60, 60, 417.5, 835.5, 835.5}, 4800}},
-    {"B200", {{40, 80, 1125, 2250, 2250}, 8000}},
+    {"B200", {{37, 75, 1100, 2250, 2250}, 7700}},
     {"L4", {{0, 30.3, 60, 121, 121}, 300}},
     {"L40S", {{0, 91.6, 183, 362, 362}, 864}},
     {"A10", {{0, 31.2, 62.5, 125, 125}, 600}},
