@@ -2,8 +2,9 @@
 // question of its timeline as the server does.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
-import {readFileSync, statSync, writeFileSync} from 'node:fs';
-import {join} from 'node:path';
+import {existsSync, readFileSync, readdirSync, statSync, writeFileSync} from 'node:fs';
+import {dirname, join} from 'node:path';
+import {fileURLToPath} from 'node:url';
 import {gunzipSync, gzipSync} from 'node:zlib';
 import {launchFirefox} from './firefox.mjs';
 import {openReport, reportOf, timelineOf} from './onefile_help.mjs';
@@ -12,6 +13,7 @@ import {program, rowsOf} from './pipeline_help.mjs';
 import {clickSlice, count, laneOf, poorContrast, settle, state} from './viewer_help.mjs';
 import {HOSTILE} from './viewer_runs.mjs';
 
+const tests = join(dirname(fileURLToPath(import.meta.url)), '..');
 const said_ = async (server, path, params) => {
   const query = new URLSearchParams(Object.entries(params).map(([key, value]) => [key, String(value)]));
   const answer = await fetch(`${server}/api/${path}?${query}`);
@@ -326,6 +328,20 @@ export const cases = [
     assert.equal(bytes.toString('utf8').match(/<\/script>/g).length, bytes.toString('utf8').match(/<script[ >]/g).length);
     assert.ok(!bytes.toString('utf8').replace(/<script>[\s\S]*?<\/script>/, '').includes('<img'));  // in words for readers without scripts it is text
     assert.deepEqual(problems, []);
+  }],
+  ['report: every source is described in Chinese', async (_, tools) => {
+    const {setLang, description} = await moduleOf(tools.folder, 'i18n', `export {setLang, description} from './i18n/i18n';`);
+    const readers = join(tests, 'golden/readers'), folders = readdirSync(readers).filter(name => existsSync(join(readers, name, 'input')));
+    const said = folders.map(name => JSON.parse(execFileSync(tools.stageline, ['info', join(readers, name, 'input'), '--format', 'json', '--quiet'], {maxBuffer: 1 << 28})).description);
+    assert.ok(said.length > 25);
+    for (const text of said) assert.equal(description(text), text, 'English as it is');
+    setLang('zh');
+    for (const text of said)
+      for (const piece of description(text).split('，'))
+        assert.ok(/[\u4e00-\u9fff]|^\d+ 个 rank$|^(NVIDIA|AMD|Ascend)/.test(piece), `${text}: ${piece}`);
+    assert.equal(description('1 host, no devices: XLA\'s ops ran on the host'), '1 台主机，没有设备：XLA 的操作在主机上运行');
+    assert.equal(description('2 worker logs of 2 machines'), '2 份 worker 日志，来自 2 台机器');
+    assert.equal(description('8 ranks, 12 events, torch 1.12–2.2 and 2.4–2.6 eras'), '8 个 rank，12 个事件，torch 1.12–2.2 与 2.4–2.6 时期的格式');
   }],
   ['report: a single slice; export writes the same page', async (open, tools) => {
     const {page, problems} = await openReport(tools.context, reportOf(tools, 'one'));

@@ -35,13 +35,19 @@ export const cellValue = (table: Table, column: Column, value: Value): Value =>
 // What a flaw or a note says: its own sentence; where that has no Chinese, what it is in general.
 export const flawWords = (name: string, message: string): string => named(message) ?? named(`flaw.${name}`) ?? message;
 
-// What a source calls itself, where it is a sentence of ours.
+// What a source calls itself: pieces between commas, each one of these, in the plural or of one, or a device's own name.
+const DESCRIPTIONS: readonly Key[] = [
+  'description.ranks', 'description.ranksOf', 'description.events', 'description.rows', 'description.ranges', 'description.eras', 'description.era', 'description.operations', 'description.logsOf', 'description.logs', 'description.perfetto', 'description.pipeline', 'description.nsys', 'description.records', 'description.hosts', 'description.devices', 'description.noDevices', 'description.groups', 'description.primus', 'description.allocator', 'description.chakra'];
 export function description(text: string): string {
-  const logs = /^(\d+) worker logs?(?: of (\d+) machines?)?$/.exec(text);
-  const operations = /^table of (\d+) operations?, (\d+) ranks?$/.exec(text);
-  if (lang === 'zh' && operations) return t('description.operations', operations[1]!, operations[2]!);
-  if (lang === 'en' || !logs) return text;
-  return t('description.logs', logs[1]!) + (logs[2] ? t('description.machines', logs[2]) : '');
+  if (lang === 'en') return text;
+  const patterns = DESCRIPTIONS.map(key => [key, new RegExp(`^${words[key][0]!.replace(/\b(\w{3,}?)e?s\b(?!')/g, '$1e?s?').replace(/\{\d\}/g, '([^ ]+)')}$`)] as const);
+  return text.split(', ').map(piece => {
+    for (const [key, pattern] of patterns) {
+      const found = pattern.exec(piece);
+      if (found) return t(key, ...found.slice(1));
+    }
+    return piece;
+  }).join('，');
 }
 
 export function firstLang(asked: string, remembered: string | null): Lang {
