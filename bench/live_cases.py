@@ -12,7 +12,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 STAGES, REPLICAS, STEPS, STEP_MS, RANK, FROM = 16, 64, 40, 500, 300, 20
 MOST_CPU, MOST_STEPS, MOST_BYTES = 2.0, 2, 2000  # CPU seconds a recorded second; steps until the culprit is named; bytes a step and rank
-ASK_S = 0.4  # as the page does (web/src/live/main.ts)
+ASK_S = 0.2  # as the page does (web/src/live/main.ts)
 TICK = os.sysconf("SC_CLK_TCK")
 
 

@@ -1,16 +1,15 @@
 // stageline tail: prints a line for each training step of a recording that is still being made, once the step is over.
 //
-//   every second (or ten times the processor's time that the last look used, if that is longer):
+//   when every rank has written since the last look (all looks together use at most a quarter of a core):
 //     the newest steps of each recording (engine/newest_steps.h) ──▶ those that are over and were not printed yet
 //
 // It ends when every recording is closed, or when none was written to for a minute, which means that their processes
 // are gone. Numbers are those of a report on the same steps. A step is over when every rank that still records has
 // begun a later step, or has closed its recording.
 #include <sys/stat.h>
-#include <time.h>
 
-#include <algorithm>
 #include <cstdio>
+#include <thread>
 
 #include "base/json_writer.h"
 #include "base/number.h"
@@ -23,14 +22,7 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
-
-// The processor's and not the wall's: on a busy machine a look waits long, which is no reason to look less often.
-int64_t used_ns() {
-  timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return int64_t{t.tv_sec} * kSecond + t.tv_nsec;
-}
+constexpr double kShare = 0.25;  // of a core, for all looks together
 
 class Tail {
  public:
@@ -56,6 +48,8 @@ class Tail {
     if (now.state == Look::State::kSilent) note(terminal_, say(words("tail.silent")));
     return now.state != Look::State::kRecording;
   }
+
+  void wait_for_more() const { steps_.wait_for_more(); }
 
  private:
   std::string say(const Text& text) const { return terminal_.chinese() ? text.zh : text.en; }
@@ -142,13 +136,11 @@ int run_tail(const Arguments& arguments) {
   }
   Tail tail(*terminal, format == "json", *rows == 0 ? SIZE_MAX : static_cast<size_t>(*rows), arguments.operands,
             *options);
-  for (;;) {
-    const int64_t before = used_ns();
+  for (LookPace pace(kShare);;) {
     if (tail.look()) return kExitGood;
     if (std::ferror(stdout)) return kExitGood;  // nobody reads the output any more
-    const int64_t nap_ns = std::max(kSecond, 10 * (used_ns() - before));
-    const timespec nap = {static_cast<time_t>(nap_ns / kSecond), static_cast<long>(nap_ns % kSecond)};
-    nanosleep(&nap, nullptr);
+    std::this_thread::sleep_for(pace.pause());
+    tail.wait_for_more();
   }
 }
 

@@ -4,7 +4,8 @@
 #include <time.h>
 
 #include <algorithm>
-#include <map>
+#include <string_view>
+#include <thread>
 
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
@@ -16,8 +17,31 @@ namespace {
 // A recorder writes its clocks every few seconds, so this silence means something.
 constexpr int64_t kSilentSeconds = 60;
 constexpr size_t kNewestFiles = 2;
-constexpr int64_t kFewestBytes = int64_t{1} << 15, kMostBytes = int64_t{1} << 30;
+constexpr int64_t kFirstBytes = int64_t{1} << 15, kFewestBytes = int64_t{1} << 10, kMostBytes = int64_t{1} << 30;
+constexpr auto kPoll = std::chrono::milliseconds(20), kPollMemory = std::chrono::milliseconds(250),
+               kMostWait = std::chrono::milliseconds(1000);
+constexpr int64_t kSlackNs = 1'000'000'000;
+constexpr size_t kLeastSteps = 4;  // so many are read at least: clocks are compared by the messages of several steps
 constexpr size_t kLeastPeers = 3;  // so many ranks of a stage are needed for their median to say what is usual
+
+int64_t now_ns(clockid_t clock) {
+  timespec t;
+  clock_gettime(clock, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+int64_t size_of(const std::string& path) {
+  struct stat facts;
+  return stat(path.c_str(), &facts) == 0 ? int64_t{facts.st_size} : -1;
+}
+
+// "…/host.r00003.p4711.1700000000" of "…/host.r00003.p4711.1700000000.002.slrec" and of what its recorder has in
+// memory.
+std::string_view recording_of(std::string_view path) {
+  const size_t end = path.rfind(".slrec");
+  const size_t dot = end == std::string_view::npos ? path.rfind(".slhot") : path.rfind('.', end - 1);
+  return path.substr(0, dot);
+}
 
 // Leaves out all but the last two files of each recording ("…/host.r00003.p4711.1700000000.002.slrec"). Hot files stay.
 std::vector<std::string> newest_files(const Source& source) {
@@ -50,8 +74,6 @@ bool is_silent(const std::vector<std::string>& files) {
   });
 }
 
-// The first and the last step of each part.
-using StepsOfParts = std::map<int32_t, std::pair<int32_t, int32_t>>;
 StepsOfParts steps_of_parts(const Trace& trace) {
   StepsOfParts out;
   for (size_t i = 0; i < trace.cells.size(); ++i) {
@@ -132,7 +154,7 @@ void keep_steps_from(Trace& trace, int32_t first) {
 }
 
 NewestSteps::NewestSteps(std::vector<std::string> paths, OpenOptions options)
-    : paths_(std::move(paths)), options_(std::move(options)), newest_bytes_(kFewestBytes) {
+    : paths_(std::move(paths)), options_(std::move(options)), newest_bytes_(kFirstBytes) {
   options_.reader = "recording";
 }
 
@@ -140,6 +162,12 @@ NewestSteps::NewestSteps(std::vector<std::string> paths, OpenOptions options)
 // cuts.
 Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t after, size_t count,
                                 int32_t& first_whole) {
+  if (count != count_) too_few_bytes_ = 0;
+  count_ = count;
+  const auto grow = [&] {
+    too_few_bytes_ = newest_bytes_;
+    newest_bytes_ *= 2;
+  };
   for (;;) {
     options_.newest_bytes = whole_ ? 0 : newest_bytes_;
     Result<Trace> trace = open_trace(files, options_);
@@ -147,37 +175,83 @@ Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t a
     if (!trace) {
       // The end of a file may hold no range of ours, or be part of a chunk that is longer than what was read.
       if (!may_grow) return trace;
-      struct stat facts;
       const bool longer = std::any_of(files.begin(), files.end(), [&](const std::string& path) {
-        return path.ends_with(".slrec") && stat(path.c_str(), &facts) == 0 && facts.st_size > newest_bytes_;
+        return path.ends_with(".slrec") && size_of(path) > newest_bytes_;
       });
       if (!longer) return trace;
-      newest_bytes_ *= 2;
+      grow();
       continue;
     }
     first_whole = INT32_MIN;
-    if (trace->diagnostics.count("recording.newest_only") == 0) return trace;
-    if (trace->diagnostics.count("recording.steps_numbered") > 0 ||
-        trace->diagnostics.count("recording.no_steps") > 0) {
+    const bool cut = trace->diagnostics.count("recording.newest_only") > 0;
+    if (cut && (trace->diagnostics.count("recording.steps_numbered") > 0 ||
+                trace->diagnostics.count("recording.no_steps") > 0)) {
       whole_ = true;
       continue;
     }
-    // Some of a rank's first step may lie before what was read.
     const StepsOfParts parts = steps_of_parts(*trace);
-    for (const auto& [part, steps] : parts) first_whole = std::max(first_whole, steps.first + 1);
-    const int64_t over = int64_t{last_of_all(parts)} - first_whole;  // at least so many, as steps may have gaps
+    int32_t first = INT32_MIN;
+    for (const auto& [part, steps] : parts) first = std::max(first, steps.first + (cut ? 1 : 0));
+    // Some of a rank's first step may lie before what was read.
+    if (cut) first_whole = first;
+    const int64_t over = parts.empty() ? 0 : int64_t{last_of_all(parts)} - first;  // at least, as steps may have gaps
     const bool all_new = after == INT32_MIN || first_whole <= int64_t{after} + 1;
-    if ((all_new && over >= static_cast<int64_t>(count)) || !may_grow) {
-      // Far more was read than is wanted, so the next look reads less.
-      if (all_new && over > 4 * static_cast<int64_t>(count) && newest_bytes_ > kFewestBytes) newest_bytes_ /= 2;
-      return trace;
+    if (cut && may_grow && !(all_new && over >= static_cast<int64_t>(count))) {
+      grow();
+      continue;
     }
-    newest_bytes_ *= 2;
+    // Where more was read than is wanted the next look reads less: the steps asked for, an eighth more, and two that
+    // are not whole. What was too little once would be again.
+    const int64_t wanted = static_cast<int64_t>(std::max(count, kLeastSteps)), enough = wanted + wanted / 8 + 2;
+    if (all_new && over > enough) {
+      int64_t most = 0;  // that was read of a file
+      for (const std::string& path : files)
+        if (path.ends_with(".slrec")) most = std::max(most, std::min(size_of(path), newest_bytes_));
+      newest_bytes_ = std::max({kFewestBytes, too_few_bytes_ + too_few_bytes_ / 4, most / over * enough});
+    }
+    return trace;
+  }
+}
+
+// Notes which files must grow before a further step can be over: those of the ranks in the step under way.
+void NewestSteps::await(const Trace& trace, const StepsOfParts& parts, const std::vector<Awaited>& files) {
+  std::map<std::string_view, const Awaited*> newest;  // files stand in the order in which they were begun
+  std::set<std::string_view> in_memory;
+  for (const Awaited& file : files) {
+    if (file.path.ends_with(".slhot"))
+      in_memory.insert(recording_of(file.path));
+    else
+      newest[recording_of(file.path)] = &file;
+  }
+  const int32_t under_way = last_of_all(parts);
+  for (const auto& [part, steps] : parts) {
+    if (steps.second != under_way) continue;
+    const std::string_view recording = recording_of(trace.parts[static_cast<size_t>(part)].source);
+    const auto file = newest.find(recording);
+    if (in_memory.contains(recording) || file == newest.end())
+      in_memory_ = true;
+    else
+      awaited_.push_back(*file->second);
+  }
+}
+
+void NewestSteps::wait_for_more() const {
+  if (in_memory_ || awaited_.empty()) {
+    std::this_thread::sleep_for(kPollMemory);
+    return;
+  }
+  const auto until = std::chrono::steady_clock::now() + kMostWait;
+  for (size_t grown = 0;;) {
+    while (grown < awaited_.size() && size_of(awaited_[grown].path) != awaited_[grown].size) ++grown;
+    if (grown == awaited_.size() || std::chrono::steady_clock::now() >= until) return;
+    std::this_thread::sleep_for(kPoll);
   }
 }
 
 Look NewestSteps::look(int32_t after, size_t count) {
   Look look;
+  awaited_.clear();
+  in_memory_ = false;
   const auto wait_for = [&](const Error& error) {
     look.why = error.text();
     waited_ = true;
@@ -193,6 +267,8 @@ Look NewestSteps::look(int32_t after, size_t count) {
                          : "; the " + std::to_string(others) + " files that are there are none";
     return wait_for({ErrorCode::kBadInput, why, {paths_[0]}, "stageline record -o makes them"});
   }
+  std::vector<Awaited> sizes;  // from before they are read: what is written meanwhile counts as new
+  for (const std::string& path : files) sizes.push_back({path, size_of(path)});
   int32_t first_whole = INT32_MIN;
   Result<Trace> trace = read(files, after, count, first_whole);
   if (!trace) return wait_for(trace.error());  // there is no range yet, or a file was removed meanwhile
@@ -214,6 +290,7 @@ Look NewestSteps::look(int32_t after, size_t count) {
   }
   const StepsOfParts parts = steps_of_parts(*trace);
   look.under_way = last_of_all(parts);
+  await(*trace, parts, sizes);
   int32_t furthest = look.under_way;
   for (const auto& [part, steps] : parts) furthest = std::max(furthest, steps.second);
   if (furthest > look.under_way)
@@ -237,6 +314,19 @@ Look NewestSteps::look(int32_t after, size_t count) {
     filter_trace(look.trace, {}, look.steps.front().step, look.steps.back().step);
   link_cells(look.trace);  // filtering drops links
   return look;
+}
+
+LookPace::LookPace(double share)
+    : share_(share), used_ns_(now_ns(CLOCK_PROCESS_CPUTIME_ID)), then_ns_(now_ns(CLOCK_MONOTONIC)) {}
+
+std::chrono::nanoseconds LookPace::pause() {
+  const int64_t used = now_ns(CLOCK_PROCESS_CPUTIME_ID), now = now_ns(CLOCK_MONOTONIC);
+  debt_ns_ =
+      std::max(0.0, debt_ns_ + static_cast<double>(used - used_ns_) - share_ * static_cast<double>(now - then_ns_));
+  used_ns_ = used;
+  then_ns_ = now;
+  return std::chrono::nanoseconds(
+      static_cast<int64_t>(std::max(0.0, debt_ns_ - static_cast<double>(kSlackNs)) / share_));
 }
 
 }  // namespace stageline

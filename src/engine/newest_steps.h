@@ -3,19 +3,25 @@
 //   newest two files of each recording, its memory ──▶ open_trace ──▶ the steps that are over
 //
 // The cost of a look is bounded by the steps that are asked for, and does not grow with the run. Only the end of each
-// file is read, as much as those steps take. That amount is doubled until the steps are whole, and remembered for the
-// next look.
+// file is read, as much as those steps take. That amount is doubled until the steps are whole, made smaller where far
+// more than those steps was read, and remembered for the next look. Between two looks only the sizes of files are asked
+// for: no further step can be over before every rank that was in the step under way has written.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <memory>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
 
 namespace stageline {
+
+// The first and the last step of each part.
+using StepsOfParts = std::map<int32_t, std::pair<int32_t, int32_t>>;
 
 // One finished step, in numbers that are measured and not judged.
 struct RunningStep {
@@ -65,17 +71,44 @@ class NewestSteps {
   // has them. INT32_MIN for `after`: earlier steps are not asked for. O(what these steps take in the files).
   Look look(int32_t after, size_t count);
 
+  // Sleeps until a further step may be over since the last look, and no longer than a second. What a recorder still has
+  // in memory is seen in no file's size: where such recordings are waited for, a quarter of a second.
+  void wait_for_more() const;
+
   bool waited() const { return waited_; }  // the recording did not exist at the first look, so all its steps are new
 
  private:
+  struct Awaited {
+    std::string path;
+    int64_t size;
+  };
+  void await(const Trace& trace, const StepsOfParts& parts, const std::vector<Awaited>& files);
   Result<Trace> read(const std::vector<std::string>& files, int32_t after, size_t count, int32_t& first_whole);
 
   std::vector<std::string> paths_;
   OpenOptions options_;
   int64_t newest_bytes_;
-  bool whole_ = false;       // steps are numbered by what repeats, so the beginning of the files is needed
-  std::set<int32_t> ranks_;  // the ranks that had work at the last look
+  int64_t too_few_bytes_ = 0;     // so many did not have the steps of the last look
+  size_t count_ = 0;              // the number of steps that was asked for then
+  bool whole_ = false;            // steps are numbered by what repeats, so the beginning of the files is needed
+  std::set<int32_t> ranks_;       // the ranks that had work at the last look
+  std::vector<Awaited> awaited_;  // the files that must grow before a further step can be over, with their sizes
+  bool in_memory_ = true;         // something may also be added where no file grows
   bool waited_ = false;
+};
+
+// How long to wait after a look so that all looks together use no more of the processor than a share of one core. It is
+// the processor's time and not the wall's: on a busy machine a look waits long, which is no reason to look less often.
+// A few looks may follow each other at once, as long as they use no more than a second beyond their share.
+class LookPace {
+ public:
+  explicit LookPace(double share);
+  std::chrono::nanoseconds pause();  // called after each look
+
+ private:
+  const double share_;
+  int64_t used_ns_, then_ns_;
+  double debt_ns_ = 0;
 };
 
 }  // namespace stageline

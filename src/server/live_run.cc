@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <span>
 #include <thread>
 
 #include "base/json_writer.h"
@@ -20,14 +21,37 @@ namespace stageline {
 namespace {
 
 using LiveClock = std::chrono::steady_clock;
-constexpr auto kLeastNap = std::chrono::milliseconds(250);
+constexpr double kShare = 1;  // of a core, for all looks together
+// A look at many steps costs several times one at a few, so where nothing has changed it is taken after so many new
+// steps, or when so many times the processor's time that the last one used has passed.
+constexpr int64_t kCloseEvery = 4;
 
-// Time of the processor, not of the wall: on a busy machine a look waits long, but that is no reason to look less
-// often.
 std::chrono::nanoseconds used() {
   timespec t;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+}
+
+// Whether one of the last `few` steps is further from those before than these are from each other, in any number that
+// is measured of a step. Decides when the many steps are looked at, never what is found in them.
+bool is_unlike(std::span<const RunningStep> steps, size_t few) {
+  if (steps.size() < 2 * few) return true;  // nothing is usual yet
+  const auto before = steps.first(steps.size() - few), last = steps.last(few);
+  const auto unlike = [&](auto number) {
+    double least = number(before[0]), most = least;
+    for (const RunningStep& step : before) {
+      least = std::min(least, number(step));
+      most = std::max(most, number(step));
+    }
+    const double width = most - least;
+    return std::any_of(last.begin(), last.end(), [&](const RunningStep& step) {
+      return number(step) > most + width || number(step) < least - width;
+    });
+  };
+  return unlike([](const RunningStep& step) { return static_cast<double>(step.dur_ns); }) ||
+         unlike([](const RunningStep& step) { return step.bubble; }) ||
+         unlike([](const RunningStep& step) { return step.stage_ratio; }) ||
+         unlike([](const RunningStep& step) { return step.rank_ratio; });
 }
 
 const char* state_name(Look::State state) {
@@ -174,9 +198,9 @@ LiveRun::LiveRun(std::string title, std::vector<std::string> paths, OpenOptions 
       webhook_(std::move(webhook)) {}
 
 Look::State LiveRun::follow(const std::function<void(const Text&)>& say) {
+  LookPace pace(kShare);
   for (int32_t last = INT32_MIN;;) {
     const auto before = LiveClock::now();
-    const std::chrono::nanoseconds used_before = used();
     Look look = steps_.look(last, kManySteps);
     if (!look.steps.empty()) last = look.steps.back().step;
     const Look::State state = look.state;
@@ -185,9 +209,17 @@ Look::State LiveRun::follow(const std::function<void(const Text&)>& say) {
       over_ = true;
       return state;
     }
-    // The pause is as long as the processor time that the look used, so that all looks together use at most one core.
-    std::this_thread::sleep_for(std::max<std::chrono::nanoseconds>(kLeastNap, used() - used_before));
+    std::this_thread::sleep_for(pace.pause());
+    steps_.wait_for_more();
   }
+}
+
+// Whether the many steps are due to be looked at, and not only the few.
+bool LiveRun::is_close_look_due(const std::vector<RunningStep>& steps) const {
+  const std::span<const RunningStep> all(steps);
+  return int64_t{steps.back().step} - closely_step_ >= kCloseEvery ||
+         LiveClock::now() - closely_at_ >= kCloseEvery * closely_used_ ||
+         is_unlike(all.last(std::min(all.size(), kManySteps)), kFewSteps);
 }
 
 void LiveRun::take(Look look, double seconds, const std::function<void(const Text&)>& say) {
@@ -200,30 +232,41 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
   std::vector<Seen> found;
   std::string pipeline;
   Extent extent;
+  bool is_close = false;
   if (has_new) {
     const auto began = LiveClock::now();
     extent = extent_of(look.trace);
     pipeline = pipeline_of(look.trace, look.steps);
     // More steps come first: a finding that the few steps have as well keeps the price that was measured better.
     const int64_t first_of_few = look.steps[look.steps.size() - std::min(look.steps.size(), kFewSteps)].step;
-    for (const size_t count : {kManySteps, kFewSteps}) {
-      if (look.steps.size() < 2) break;
-      const bool few = count == kFewSteps;
-      if (!few && look.steps.size() <= kFewSteps) continue;
+    const auto find_in = [&](size_t count, std::vector<Seen>& out) {
       if (look.steps.size() > count) keep_steps_from(look.trace, look.steps[look.steps.size() - count].step);
       const auto run = std::make_shared<const Run>(look.trace);
       Diagnostics ignored;  // what explain notes about its input is told when the whole run is read
       const Explanation said = explain_run(run, ignored);
-      for (const Finding& f : said.findings) {
-        if (f.step && *f.step < first_of_few) continue;
-        const auto same =
-            std::find_if(found.begin(), found.end(), [&](const Seen& s) { return same_fault(s.finding, f); });
-        if (same != found.end())
-          same->shows_in_few |= few;
-        else
-          found.push_back({f, said.step_ns, 0, 0, 0, false, few});
-      }
+      for (const Finding& f : said.findings) out.push_back({f, said.step_ns, 0, 0, 0, false, count == kFewSteps});
+    };
+    is_close = look.steps.size() <= kFewSteps || is_close_look_due(look.steps);
+    if (is_close) {
+      const auto used_before = used();
+      found_in_many_.clear();
+      if (look.steps.size() > kFewSteps) find_in(kManySteps, found_in_many_);
+      closely_used_ = used() - used_before;
+      closely_at_ = LiveClock::now();
+      closely_step_ = look.steps.back().step;
     }
+    std::vector<Seen> found_in_few;
+    if (look.steps.size() > 1) find_in(kFewSteps, found_in_few);
+    for (const std::vector<Seen>* of : {&found_in_many_, &found_in_few})
+      for (const Seen& fresh : *of) {
+        if (fresh.finding.step && *fresh.finding.step < first_of_few) continue;
+        const auto same = std::find_if(found.begin(), found.end(),
+                                       [&](const Seen& s) { return same_fault(s.finding, fresh.finding); });
+        if (same != found.end())
+          same->shows_in_few |= fresh.shows_in_few;
+        else
+          found.push_back(fresh);
+      }
     seconds += std::chrono::duration<double>(LiveClock::now() - began).count();
   }
   {
@@ -251,7 +294,7 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
         }
       if (history_.size() > kMostSteps)
         history_.erase(history_.begin(), history_.end() - static_cast<std::ptrdiff_t>(kMostSteps));
-      take_findings(std::move(found), history_.back().step, say);
+      take_findings(std::move(found), is_close, history_.back().step, say);
     }
   }
   if (!webhook_ || said_problem_) return;
@@ -262,7 +305,8 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
 }
 
 // Called with the lock held.
-void LiveRun::take_findings(std::vector<Seen> found, int64_t step, const std::function<void(const Text&)>& say) {
+void LiveRun::take_findings(std::vector<Seen> found, bool is_close, int64_t step,
+                            const std::function<void(const Text&)>& say) {
   const auto line = [&](const char* name, const Finding& f) {
     say(words(name,
               Args().set("step", step).set("title", Text{f.title_en, f.title_zh.empty() ? f.title_en : f.title_zh})));
@@ -286,6 +330,7 @@ void LiveRun::take_findings(std::vector<Seen> found, int64_t step, const std::fu
       continue;
     }
     if (lingers) found.erase(again);
+    if (!is_close && !seen.shows_in_few) continue;  // only the many steps had it, and they were not looked at again
     if (++seen.misses < kMisses) continue;
     seen.is_gone = true;
     line("follow.ends", seen.finding);

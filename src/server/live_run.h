@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,7 +28,8 @@ class LiveRun {
   // The numbers of last steps from which findings are made: a few, so that what begins is named at once, and more, so
   // that small faults are told from chance. A finding stays as long as the few steps have it; one that they never had,
   // as long as the many have it. A finding about a single step stays while that step is among the few. It is over when
-  // kMisses looks at new steps did not have it, because a fault near a threshold comes and goes by chance.
+  // kMisses looks at new steps did not have it, because a fault near a threshold comes and goes by chance. The few are
+  // looked at after every step, the many when a step was unlike those before it, and now and then.
   static constexpr size_t kFewSteps = 4, kManySteps = 16;
   static constexpr int kMisses = 2;
   static constexpr size_t kMostSteps = 200'000;    // of a longer run the oldest are dropped
@@ -59,7 +61,8 @@ class LiveRun {
     bool shows_in_few = false;  // the few steps have it, or had it once
   };
   void take(Look look, double seconds, const std::function<void(const Text&)>& say);
-  void take_findings(std::vector<Seen> found, int64_t step, const std::function<void(const Text&)>& say);
+  bool is_close_look_due(const std::vector<RunningStep>& steps) const;
+  void take_findings(std::vector<Seen> found, bool is_close, int64_t step, const std::function<void(const Text&)>& say);
   void tell(const char* event, const Seen& seen, int64_t step);
 
   const std::string title_;
@@ -67,6 +70,11 @@ class LiveRun {
   NewestSteps steps_;
   std::unique_ptr<Webhook> webhook_;
   bool said_problem_ = false;
+  // The last look at the many steps. Only the thread that follows the run touches these.
+  std::vector<Seen> found_in_many_;
+  std::chrono::steady_clock::time_point closely_at_;
+  std::chrono::nanoseconds closely_used_{0};
+  int64_t closely_step_ = INT64_MIN / 2;
 
   mutable std::mutex mutex_;  // guards everything below
   int64_t version_ = 1;

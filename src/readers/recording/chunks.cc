@@ -175,12 +175,33 @@ Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, Chun
   return walk(Window([&](char* out, size_t size) { return input->read(out, size); }), head, sink);
 }
 
+namespace {
+
+// Gives the chunks before a position to one sink and the others to another.
+class DividedSink : public ChunkSink {
+ public:
+  DividedSink(int64_t at, ChunkSink& before, ChunkSink& after) : at_(at), before_(before), after_(after) {}
+  void take(const Chunk& chunk) override { (chunk.offset < at_ ? before_ : after_).take(chunk); }
+
+ private:
+  int64_t at_;
+  ChunkSink &before_, &after_;
+};
+
+}  // namespace
+
 Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, int64_t newest_bytes, FileHead& head,
                                                      ChunkSink& tables, ChunkSink& sink) {
   const Places file(path);
   std::error_code unknown;
   const auto size = static_cast<int64_t>(std::filesystem::file_size(path, unknown));
-  if (!file.is_open() || unknown || size <= kTableBytes + newest_bytes) return std::optional<ChunkCounts>();
+  if (!file.is_open() || unknown || size <= newest_bytes) return std::optional<ChunkCounts>();
+  if (size <= kTableBytes + newest_bytes) {  // nothing lies between
+    DividedSink both(size - newest_bytes, tables, sink);
+    Result<ChunkCounts> counts = walk(Window(read_between(file, 0, size)), head, both);
+    if (!counts) return std::move(counts).error();
+    return head.good ? std::optional<ChunkCounts>(*counts) : std::nullopt;
+  }
   Result<ChunkCounts> begin = walk(Window(read_between(file, 0, kTableBytes)), head, tables);
   if (!begin) return std::move(begin).error();
   if (!head.good) return std::optional<ChunkCounts>();

@@ -54,10 +54,10 @@ class ChunkSink {
 Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, ChunkSink& sink,
                                    Progress* progress = nullptr);
 
-// The same for a file that is still growing. `tables` receives the chunks of the first kTableBytes, `sink` those that
-// begin within the last `newest_bytes`; what lies between is not read. nullopt when the file is not longer than both,
-// or is compressed. Bytes before the first chunk of the end belong to an earlier chunk and are no damage. Errors: of
-// opening and reading.
+// The same for a file that is still growing. `sink` receives the chunks that begin within the last `newest_bytes`,
+// `tables` those before them within the first kTableBytes; what lies between is not read. nullopt when the file is not
+// longer than `newest_bytes`, or is compressed. Bytes before the first chunk of the end belong to an earlier chunk and
+// are no damage. Errors: of opening and reading.
 inline constexpr int64_t kTableBytes = int64_t{1} << 15;
 Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, int64_t newest_bytes, FileHead& head,
                                                      ChunkSink& tables, ChunkSink& sink);

@@ -8,7 +8,7 @@ import {ask, type Live, type Seen, type Status, type Step} from './api';
 import {PipelineView} from './pipeline';
 import {stepTimes} from './step_time';
 
-const ASK_MS = 400;
+const ASK_MS = 200;
 const LATE_STEPS = 5;  // so many usual steps without a new one are worth a word
 const MOST_FINDINGS_GONE = 8;
 
