@@ -37,7 +37,14 @@ void write_cells(JsonWriter& json, const Trace& trace, const CellPayload& payloa
   json.key("cells").begin_object();
   json.field("count", static_cast<int64_t>(payload.cell_count));
   json.field("total", static_cast<int64_t>(trace.cells.size()));
-  json.field("steps", static_cast<int64_t>(step_ranges(trace.cells).size()));
+  const std::vector<StepRange> steps = step_ranges(trace.cells);
+  json.field("steps", static_cast<int64_t>(steps.size()));
+  if (payload.cell_count < trace.cells.size()) {
+    json.key("leftOut").begin_array();
+    for (const StepRange& range : steps)
+      if (range.step != kUnknown && !payload.has_step(range.step)) json.value(int64_t{range.step});
+    json.end_array();
+  }
   json.key("columns").begin_array();
   for (const PayloadColumn& column : payload.columns) {
     json.begin_object().field("name", column.name).field("type", column.type);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/json_writer.h"
+#include "base/number_list.h"
 #include "model/run_extent.h"
 #include "pipeline/measure/waterfall.h"
 #include "server/cell_payload.h"
@@ -41,8 +42,8 @@ void write_shifts(JsonWriter& json, const Timeline* timeline, const CellPayload&
 
 constexpr const char* kPartNames[] = {"schedule", "imbalance", "jitter", "latency", "rest"};  // kSchedule … kRest
 
-// A rank in a step: what it does and what it waits for, which add up to its pipeline's span. Of all bubbles, also of
-// those that are no stretch of time.
+// A rank in a step of the payload: what it does and what it waits for, which add up to its pipeline's span. Of all
+// bubbles, also of those that are no stretch of time.
 using RankParts =
     std::map<std::pair<int32_t, int32_t>, std::array<double, kPipelineParts>>;  // (step, part): busy, parts
 void add_rank_sums(WireColumns& columns, const Trace& trace, const Waterfall& waterfall, RankParts sums) {
@@ -71,18 +72,20 @@ void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theo
   std::vector<double> start, dur;
   std::vector<int32_t> step, part;
   std::array<std::vector<float>, kPipelineParts - 1> ns;
-  const Waterfall waterfall = waterfall_of(trace, theory, sums, [&](const std::vector<WaterfallBubble>& bubbles) {
+  const TakeBubbles take = [&](const std::vector<WaterfallBubble>& bubbles) {
     for (const WaterfallBubble& b : bubbles) {
       auto& sum = of_ranks[{b.step, b.part}];
       for (size_t k = 0; k < b.part_ns.size(); ++k) sum[k + 1] += static_cast<double>(b.part_ns[k]);
-      if (b.end_ns <= b.start_ns || !payload.has_step(b.step)) continue;
+      if (b.end_ns <= b.start_ns) continue;
       start.push_back(static_cast<double>(b.start_ns - payload.part_zero_ns[b.part]));
       dur.push_back(static_cast<double>(b.end_ns - b.start_ns));
       step.push_back(b.step);
       part.push_back(b.part);
       for (size_t k = 0; k < ns.size(); ++k) ns[k].push_back(b.part_ns[k]);
     }
-  });
+  };
+  const Waterfall waterfall =
+      waterfall_of(trace, theory, sums, take, [&](int32_t number) { return payload.has_step(number); });
   add_rank_sums(columns, trace, waterfall, std::move(of_ranks));
   columns.add("bubble_start", "f64", start);
   columns.add("bubble_dur", "f64", dur);
@@ -91,11 +94,32 @@ void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theo
   for (size_t k = 0; k < ns.size(); ++k) columns.add(std::string("bubble_") + kPartNames[k], "f32", ns[k]);
 }
 
-std::string payload_of(const PipelineView& view) {
+// Whether the page draws the ranks of a stage in one row (hasMany() in web/src/chart/layout.ts).
+bool has_many_ranks(const Trace& trace) {
+  std::map<int32_t, size_t> ranks;  // of a stage
+  for (const Part& part : trace.parts)
+    if (part.stage != kUnknown && ++ranks[part.stage] > kManyRanks) return true;
+  return false;
+}
+
+std::vector<StepRange> steps_of_page(const PipelineView& view, const std::vector<int32_t>& asked) {
+  const Trace& trace = view.trace();
+  if (asked.empty()) {
+    const bool of_many = trace.cells.size() > view.most_cells() && has_many_ranks(trace);
+    return embedded_steps(trace.cells, of_many ? std::min(view.most_cells(), view.most_of_many()) : view.most_cells(),
+                          steps_by_worth(sums_of(view.run())));
+  }
+  std::vector<StepRange> out = step_ranges(trace.cells);
+  std::erase_if(out,
+                [&](const StepRange& range) { return !std::binary_search(asked.begin(), asked.end(), range.step); });
+  if (out.size() == 1) out[0].end = std::min(out[0].end, out[0].begin + view.most_cells());
+  return out;
+}
+
+std::string payload_of(const PipelineView& view, const std::vector<int32_t>& asked) {
   const Trace& trace = view.trace();
   const TheoryRun& theory = view.theory();
-  const CellPayload payload = make_cell_payload(
-      trace, embedded_steps(trace.cells, view.most_cells(), steps_by_worth(sums_of(view.run()))), &theory.theory);
+  const CellPayload payload = make_cell_payload(trace, steps_of_page(view, asked), &theory.theory);
   WireColumns columns;
   const size_t at = columns.add_bytes(payload.bytes);
   JsonWriter json;
@@ -130,12 +154,15 @@ const Result<PricedRun>& PipelineView::what_if() const {
   return *what_if_;
 }
 
-std::shared_ptr<const std::string> PipelineView::payload() const {
+std::shared_ptr<const std::string> PipelineView::payload(const std::vector<int32_t>& steps) const {
   // Others who ask meanwhile wait, since making two at a time would take twice the memory.
   const std::lock_guard lock(payload_mutex_);
-  if (payload_) return payload_;
-  auto made = std::make_shared<const std::string>(payload_of(*this));
-  if (made->size() <= kMostKeptPayload) payload_ = made;
+  if (payload_ && payload_steps_ == steps) return payload_;
+  auto made = std::make_shared<const std::string>(payload_of(*this, steps));
+  if (made->size() <= kMostKeptPayload) {
+    payload_ = made;
+    payload_steps_ = steps;
+  }
   return made;
 }
 
@@ -155,9 +182,23 @@ std::vector<int32_t> steps_by_worth(const PipelineSums& sums) {
   return out;
 }
 
-Result<std::string> pipeline_answer(const PipelineView& view, const Query&) {
-  if (view.trace().cells.size() == 0) return no_cells();
-  return *view.payload();
+Result<std::string> pipeline_answer(const PipelineView& view, const Query& query) {
+  const Cells& cells = view.trace().cells;
+  if (cells.size() == 0) return no_cells();
+  const std::string* text = query.find("steps");
+  if (!text) return *view.payload();
+  const auto asked = parse_number_list(*text);
+  if (!asked) return asked.error();
+  size_t count = 0;
+  for (const int32_t step : *asked) {
+    const auto found = std::equal_range(cells.step.begin(), cells.step.end(), step);
+    if (found.first == found.second)
+      return Error{ErrorCode::kNotFound, "this run has no cells of step " + std::to_string(step), {}, ""};
+    count += static_cast<size_t>(found.second - found.first);
+  }
+  if (asked->size() > 1 && count > view.most_cells())
+    return Error{ErrorCode::kUsage, "these steps have " + std::to_string(count) + " cells", {}, "ask for fewer steps"};
+  return *view.payload(*asked);
 }
 
 }  // namespace stageline

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "diagnosis/what_if/what_if_fixes.h"
@@ -20,6 +21,11 @@ class Timeline;
 // With more cells, the page gets whole steps, those of steps_by_worth() first, and says so. This many take 1.3 GB of a
 // browser's memory.
 inline constexpr size_t kMostPipelineCells = 4'000'000;
+
+// The same where a stage has more than kManyRanks ranks. The page then draws a stage's ranks in one row, and other
+// steps come when somebody chooses them, so it need not begin with as many. With 10 080 ranks this is one step.
+inline constexpr size_t kMostCellsOfMany = 1'000'000;
+inline constexpr size_t kManyRanks = 32;  // as MANY in web/src/chart/layout.ts
 
 // The same for a report's file, in which a cell takes some 22 bytes: together 20 MB, and 8 MB more for the timeline of
 // as many cells. With 10 080 ranks that is one step, the worst.
@@ -41,30 +47,34 @@ struct PricedRun {
 class PipelineView {
  public:
   // `run`, drawn on one clock, and its `timeline`, where there is one, must outlive this. `most_cells` is how many
-  // cells the page gets.
-  explicit PipelineView(const Run& run, const Timeline* timeline = nullptr, size_t most_cells = kMostPipelineCells)
-      : run_(run), timeline_(timeline), most_cells_(most_cells) {}
+  // cells the page gets, `most_of_many` how many where there are more and a stage has many ranks.
+  explicit PipelineView(const Run& run, const Timeline* timeline = nullptr, size_t most_cells = kMostPipelineCells,
+                        size_t most_of_many = kMostCellsOfMany)
+      : run_(run), timeline_(timeline), most_cells_(most_cells), most_of_many_(most_of_many) {}
 
   const Trace& trace() const { return run_.trace(); }
   const Timeline* timeline() const { return timeline_; }  // nullptr: the run is drawn only as a pipeline
   size_t most_cells() const { return most_cells_; }
+  size_t most_of_many() const { return most_of_many_; }
   int64_t zero_ns() const;  // axis_zero_ns() of the trace
   const Run& run() const { return run_; }
   const TheoryRun& theory() const { return theory_of(run_); }
   // Prices, the same as those of `stageline what-if`. Errors: those of what_if_of().
   const Result<PricedRun>& what_if() const;
-  // The answer to /api/pipeline. It is kept unless it is larger than kMostKeptPayload. Expects cells.
-  std::shared_ptr<const std::string> payload() const;
+  // The answer to /api/pipeline, with the cells of `steps` alone (ascending) where some are named. The newest is kept
+  // unless it is larger than kMostKeptPayload. Expects cells, and some of each of `steps`.
+  std::shared_ptr<const std::string> payload(const std::vector<int32_t>& steps = {}) const;
 
  private:
   const Run& run_;
   const Timeline* timeline_;
-  size_t most_cells_;
+  size_t most_cells_, most_of_many_;
   mutable std::once_flag zero_once_, what_if_once_;
   mutable int64_t zero_ns_ = 0;
   mutable std::optional<Result<PricedRun>> what_if_;
   mutable std::mutex payload_mutex_;
   mutable std::shared_ptr<const std::string> payload_;
+  mutable std::vector<int32_t> payload_steps_;  // of payload_
 };
 
 // The steps to draw where not all can be drawn, in order of worth: first the longest of the outliers
@@ -72,7 +82,9 @@ class PipelineView {
 // other outliers, the longest first. O(steps log steps).
 std::vector<int32_t> steps_by_worth(const PipelineSums& sums);
 
-// /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells.
+// /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells, kUsage for
+// `steps` that are no list or, where they are several, have more cells than most_cells(); kNotFound for one that the
+// run has no cells of.
 Result<std::string> pipeline_answer(const PipelineView& view, const Query& query);
 
 }  // namespace stageline

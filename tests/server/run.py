@@ -188,7 +188,7 @@ class ServerTest(unittest.TestCase):
                   'schedule=none-such', 'schedule=%00', 'schedule=' + 'z' * 9000, 'micro_batches=-1', 'micro_batches=1e9', 'micro_batches=65536',
                   'micro_batches=99999999999999999999', 'chunks=2147483648', 'schedule=vpp&micro_batches=7&chunks=3', 'latency_ns=-1', 'latency_ns=1e400',
                   'latency_ns=9223372036854775807', 'fix=-1', 'fix=4294967296', 'fix=0&fix=1', 'step=nan', 'step=-2147483648', 'step=99999999999',
-                  'step=0&step=1', 'scale=rank%3D0,by%3D1e-300', '%ff=%fe', 'name=..%2F..', 'dp=all', '=&=', 'step']
+                  'step=0&step=1', 'steps=', 'steps=0-999999999', 'steps=-1', 'steps=0,0x1', 'steps=7777', 'scale=rank%3D0,by%3D1e-300', '%ff=%fe', 'name=..%2F..', 'dp=all', '=&=', 'step']
         options = ['num-kernels=-1', 'rank=99999999999', 'rank=nan', 'control=/etc/passwd', 'output=/tmp/x', 'compat=none-such', 'x=1', 'rank=0&rank=1',
                    'format=csv', 'annotation=' + '%28' * 3000, '%00=1', 'steps=0-999999999', 'table=..']
         targets = [path + odd for path in ('/api/pipeline?', '/api/pipeline/fixes?', '/api/pipeline/what-if?', '/api/explain?', '/api/compare?',

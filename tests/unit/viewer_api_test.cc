@@ -12,6 +12,7 @@
 #include "server/http_server.h"
 #include "server/loopback_host.h"
 #include "server/name_index.h"
+#include "server/pipeline_view.h"
 #include "server/query.h"
 
 namespace stageline {
@@ -87,6 +88,49 @@ TEST_CASE("viewer: the pipeline's routes tell cells, prices and a step; what can
   empty.set_trace(Trace{});
   for (const char* path : {"/api/pipeline", "/api/pipeline/fixes", "/api/pipeline/what-if"})
     CHECK_MESSAGE(api_answer(empty, path).status == 404, path);
+}
+
+TEST_CASE("viewer: of the pipeline the steps that are asked for; those that are left out are named") {
+  const std::unique_ptr<ViewRun> run = small_run();
+  const std::string whole = header_of(api_answer(*run, "/api/pipeline").body);
+  CHECK(whole.find("\"leftOut\"") == std::string::npos);
+  CHECK(header_of(api_answer(*run, "/api/pipeline?steps=0-1").body) == whole);
+  const std::string first = header_of(api_answer(*run, "/api/pipeline?steps=0").body);
+  const std::string second = header_of(api_answer(*run, "/api/pipeline?steps=1").body);
+  CHECK(first.find("\"steps\":2,\"leftOut\":[1],") != std::string::npos);
+  CHECK(second.find("\"steps\":2,\"leftOut\":[0],") != std::string::npos);
+  CHECK(header_of(api_answer(*run, "/api/pipeline").body) == whole);
+  for (const char* bad : {"steps=", "steps=x", "steps=-1", "steps=1-0", "steps=99999999999", "steps=1.5"})
+    CHECK_MESSAGE(api_answer(*run, std::string("/api/pipeline?") + bad).status == 400, bad);
+  CHECK(api_answer(*run, "/api/pipeline?steps=0,7").status == 404);
+  CHECK(api_answer(*run, "/api/pipeline?steps=0-9999999").status == 413);
+}
+
+TEST_CASE("viewer: a page of many ranks begins with fewer cells") {
+  for (const int32_t dp : {static_cast<int32_t>(kManyRanks), static_cast<int32_t>(kManyRanks) + 1}) {
+    testing::TraceSpec spec;
+    spec.steps = 4;
+    spec.dp = dp;
+    Trace trace = testing::make_1f1b_trace(spec);
+    trace.pipeline_stages = spec.stages;
+    link_cells(trace);
+    const size_t all = trace.cells.size(), step = all / 4;
+    const Run run(trace);
+    const auto count_of = [&](size_t most, size_t most_of_many) {
+      const std::string header = header_of(*PipelineView(run, nullptr, most, most_of_many).payload());
+      const size_t at = header.find("\"cells\":{\"count\":");
+      REQUIRE(at != std::string::npos);
+      return std::stoull(header.substr(at + 17)) / step;
+    };
+    CHECK(count_of(all, step) == 4);
+    CHECK(count_of(3 * step, step) == (dp > static_cast<int32_t>(kManyRanks) ? 1 : 3));
+    CHECK(count_of(2 * step, 3 * step) == 2);
+    const PipelineView view(run, nullptr, step);
+    const Query two{"/api/pipeline", {{"steps", "1,2"}}};
+    const Query one{"/api/pipeline", {{"steps", "2"}}};
+    CHECK(pipeline_answer(view, two).error().code == ErrorCode::kUsage);
+    CHECK(header_of(*pipeline_answer(view, one)).find("\"leftOut\":[0,1,3]") != std::string::npos);
+  }
 }
 
 TEST_CASE("viewer: broken expressions are refused, long ones run in linear time") {

@@ -140,4 +140,53 @@ export const cases = [
     assert.deepEqual(await rowsShown(file), [[0, 40, true], 57, [1, 39, false], 130, [2, 39, false], [3, 40, true]]);
     assert.deepEqual(problems, []);
   }],
+  // The server leaves steps out of four million cells; here its answer to the page's first question has step 2 alone.
+  ['many ranks: a step that was left out is fetched when it is chosen, named by the address, or a finding', async (open, {context}) => {
+    const asked = [], first = async route => {
+      const url = new URL(route.request().url());
+      asked.push(url.searchParams.get('steps'));
+      if (!url.searchParams.has('steps')) url.searchParams.set('steps', '2');
+      await route.continue({url: String(url)});
+    };
+    await context.route(/\/api\/pipeline(\?|$)/, first);
+    try {
+      const page = await show(open, 'many'), steps = () => page.evaluate(() => [...new Set(Array.from({length: stageline.pipeline.cells()}, (_, i) => stageline.pipeline.cell(i).step))]);
+      const arrived = async wanted => {
+        await page.waitForFunction(step => stageline.pipeline.state().step === step && !stageline.pipeline.staging() && stageline.pipeline.tables(), wanted);
+        await known(page);
+      };
+      await known(page);
+      assert.deepEqual(await steps(), [2]);
+      assert.match(await page.locator('.page-pipeline p[role=status]').first().textContent(), /1 of 4 steps \(2\).*fetched when it is chosen/);
+      await page.keyboard.press(']');
+      await arrived(3);
+      assert.deepEqual(await steps(), [3]);
+      await page.waitForFunction(() => /step=3/.test(location.hash));
+      assert.deepEqual(await rowsShown(page), [[0, 40, true], 57, [1, 39, false], 130, [2, 39, false], [3, 40, true]]);
+      await page.click('#prev-step');
+      await arrived(2);
+      await page.fill('#step', '0');
+      await page.keyboard.press('Enter');
+      await arrived(0);
+      await page.selectOption('#beside', '1');
+      await page.waitForFunction(() => stageline.pipeline.state().beside === 1);
+      await arrived(0);
+      assert.deepEqual(await steps(), [0, 1]);
+      assert.deepEqual(asked, [null, '3', '2', '0', '0,1']);
+      await page.click('#next-step');  // this one is here
+      await arrived(1);
+      assert.equal(asked.length, 5);
+      await page.keyboard.press('e');
+      await page.waitForFunction(() => !stageline.pipeline.staging() && stageline.pipeline.scene());
+      await arrived(2);  // the step that the finding is shown in
+      assert.equal(await page.evaluate(() => stageline.pipeline.scene()), 'replicas.wait');
+      assert.equal((await state(page)).dp, 14);
+      const named = await show(open, 'many', '?step=1&dp=14');
+      await known(named);
+      const {step, dp} = await state(named);
+      assert.deepEqual([step, dp, asked.slice(5)], [1, 14, ['2', null, '1']]);
+    } finally {
+      await context.unroute(/\/api\/pipeline(\?|$)/, first);
+    }
+  }],
 ];

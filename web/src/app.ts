@@ -53,15 +53,6 @@ export function setStep(app: App, step: number | null): void {
   app.change({step, view: homeOf(app.model, step), hovered: -1, selected: keep ? app.state.selected : -1});
 }
 
-// The step `by` places on; from "all steps" the first or the last one.
-export function moveStep(app: App, by: number): void {
-  const {steps} = app.model;
-  if (steps.length === 0) return;
-  const at = steps.findIndex(s => s.step === app.state.step);
-  const next = at < 0 ? (by > 0 ? 0 : steps.length - 1) : Math.min(Math.max(at + by, 0), steps.length - 1);
-  if (next !== at) setStep(app, steps[next]!.step);
-}
-
 // Selects a cell and brings it into the window, changing step or replica when it must.
 export function select(app: App, cell: number): void {
   if (cell < 0) return app.change({selected: -1});

@@ -251,7 +251,8 @@ std::string_view waterfall_part_name(WaterfallPart part) {
   return "unexplained";
 }
 
-Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums, const TakeBubbles& take) {
+Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums, const TakeBubbles& take,
+                       const IsStep& of_step) {
   Waterfall out;
   if (trace.chunks_are_pieces) {
     out.why_not = "jobs are recorded in pieces, whose sum is not the duration of a cell";
@@ -289,6 +290,7 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
                                  [](const EdgeLatency& edge) { return edge.ns > 0; });
     parallel_for(pipelines.size(), [&](size_t i) {
       pipelines[i].level_ns[3] = pipelines[i].level_ns[4] = pipelines[i].level_ns[2];
+      if (of_step && !of_step(lists.lists[pipelines[i].first].step)) return;
       if (any || take) splitter.replay_messages(pipelines[i], latencies, take != nullptr);
     });
   } else {

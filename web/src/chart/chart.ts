@@ -25,7 +25,6 @@ export interface Chart {
   picture(ratio: number): HTMLCanvasElement;  // what is seen, without the pointer
 }
 
-const MAX_HEIGHT = 640;
 const REST_FRAMES = 2;
 
 const MOST_MEASURED = 2048;  // cells; every move of a what-if slider brings new ones
@@ -68,7 +67,7 @@ function theoryEnds(app: App, step: number | null): number[] {
 }
 
 // `maxHeight`: CSS pixels; taller charts scroll.
-export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT): Chart {
+export function makeChart(app: App, maxHeight: () => number, until: AbortSignal): Chart {
   const canvas = h('canvas', {tabindex: 0, role: 'application', 'aria-roledescription': 'chart'});
   const sizer = h('div', {class: 'chart-sizer'}, canvas);
   const element = h('div', {class: 'chart'}, sizer);
@@ -155,7 +154,7 @@ export function makeChart(app: App, maxHeight: () => number = () => MAX_HEIGHT):
 
   element.addEventListener('scroll', invalidate, {passive: true});
   new ResizeObserver(invalidate).observe(element);
-  window.addEventListener('resize', invalidate);
+  window.addEventListener('resize', invalidate, {signal: until});
   app.onChange(before => {
     if (before.dp !== app.state.dp || before.folded !== app.state.folded) element.scrollTop = 0;
     invalidate();

@@ -1,7 +1,7 @@
 // Keys. W S A D act while held, faster with time; positions, not letters, so that layouts and input
 // methods do not matter. Keys typed into fields are left alone.
 import {takesText} from '../dom';
-import {moveStep, select, setView, toggleTheory, type App} from '../app';
+import {select, setView, toggleTheory, type App} from '../app';
 import {homeOf} from '../state';
 import type {Chart} from './chart';
 import {nearest, neighbour} from './hit';
@@ -32,8 +32,11 @@ function otherRow(app: App, chart: Chart, by: number): number {
   return state.selected;
 }
 
-// `own`: keys of the page around the chart, asked first.
-export interface KeyActions { help(): void; helpOpen(): boolean; active?(): boolean; own?(event: KeyboardEvent): boolean }
+// `own`: keys of the page around the chart, asked first. `step`: shows the step `by` places on. `until`: when the chart is gone.
+export interface KeyActions {
+  help(): void; helpOpen(): boolean; active?(): boolean; own?(event: KeyboardEvent): boolean; step(by: number): void;
+  until: AbortSignal;
+}
 
 export function listenToKeys(app: App, chart: Chart, pointerTime: () => number | null, actions: KeyActions): void {
   const held = new Map<string, { move: Move; since: number }>();
@@ -80,8 +83,8 @@ export function listenToKeys(app: App, chart: Chart, pointerTime: () => number |
       return true;
     }
     switch (event.key) {
-      case '[': moveStep(app, -1); return true;
-      case ']': moveStep(app, 1); return true;
+      case '[': actions.step(-1); return true;
+      case ']': actions.step(1); return true;
       case '0': setView(app, homeOf(app.model, app.state.step)); return true;
       case ',': pick(beside(-1)); return true;
       case '.': pick(beside(1)); return true;
@@ -89,17 +92,19 @@ export function listenToKeys(app: App, chart: Chart, pointerTime: () => number |
       case '?': actions.help(); return true;
       case 'Escape': if (app.state.selected >= 0) select(app, -1); return false;
     }
-    if (event.code === 'BracketLeft') moveStep(app, -1);
-    else if (event.code === 'BracketRight') moveStep(app, 1);
+    if (event.code === 'BracketLeft') actions.step(-1);
+    else if (event.code === 'BracketRight') actions.step(1);
     return false;
   }
 
+  const listening = {signal: actions.until};
   document.addEventListener('keydown', event => {
     const target = event.target as HTMLElement;
     if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || actions.helpOpen() || actions.active?.() === false) return;
     if (takesText(target)) return;
     if (actions.own?.(event) || pressed(event)) event.preventDefault();
-  });
-  document.addEventListener('keyup', event => { held.delete(event.code); });
-  window.addEventListener('blur', () => held.clear());
+  }, listening);
+  document.addEventListener('keyup', event => { held.delete(event.code); }, listening);
+  window.addEventListener('blur', () => held.clear(), listening);
+  actions.until.addEventListener('abort', () => held.clear());
 }

@@ -38,7 +38,8 @@ export interface Report {
   parts: Part[];
   // Of the recognised schedule; steps are [step, replica, end], the end on the axis of cells.
   theory?: { schedule: string; byRank: boolean; outliers: number[]; steps: [number, number, number][] };
-  cells: { count: number; total: number; steps: number; columns: PayloadColumn[]; names: string[] };
+  // leftOut: where not all cells came, the numbers of the steps of which none did.
+  cells: { count: number; total: number; steps: number; leftOut?: number[]; columns: PayloadColumn[]; names: string[] };
   tables: Table[];  // none come with it: the page asks for those that it needs
 }
 

@@ -1,6 +1,6 @@
 // What is shown, what colours mean, and the controls that choose.
 import {useState} from 'preact/hooks';
-import {moveStep, setView, toggleTheory} from '../../app';
+import {setView, toggleTheory} from '../../app';
 import {phasedStages} from '../../chart/chart';
 import {CHUNK_TINTS, tintShare} from '../../chart/colours';
 import {hasMany} from '../../chart/layout';
@@ -11,7 +11,7 @@ import {type Key, t} from '../../i18n/i18n';
 import {homeOf} from '../../state';
 import {hasContextParallel, replicaName} from '../../words';
 import {saveChart} from './save';
-import {chooseStep, openable, setWorld, toggleAll, type Pipe} from './pipe';
+import {chooseBeside, chooseStep, moveToStep, openable, stepNumbers, toggleAll, type Pipe} from './pipe';
 
 interface Marks { groups: number[]; chunks: number[]; causes: number[] }
 const marksOf = new WeakMap<object, Marks>();
@@ -75,25 +75,21 @@ function Legend({pipe}: {pipe: Pipe}) {
 
 // A number that is being typed stays, whatever is drawn meanwhile, until it is entered or another step is shown.
 function StepField({pipe}: {pipe: Pipe}) {
-  const {app: {state: {step}}, recorded: {model: {steps}}} = pipe, [typed, type] = useState<{text: string; at: number | null} | null>(null);
+  const {app: {state: {step}}} = pipe, steps = stepNumbers(pipe), [typed, type] = useState<{text: string; at: number | null} | null>(null);
   return (
     <input id="step" type="number" aria-label={t('chart.stepNumber')} value={typed && typed.at === step ? typed.text : step ?? ''}
-      min={steps[0]!.step} max={steps[steps.length - 1]!.step} onInput={event => type({text: event.currentTarget.value, at: step})}
+      min={steps[0]!} max={steps[steps.length - 1]!} onInput={event => type({text: event.currentTarget.value, at: step})}
       onBlur={() => type(null)} onChange={event => {
         const wanted = Number(event.currentTarget.value);
         type(null);
-        if (steps.some(one => one.step === wanted)) chooseStep(pipe, wanted);
+        if (steps.includes(wanted)) chooseStep(pipe, wanted);
         else event.currentTarget.value = String(pipe.app.state.step ?? '');
       }} />);
 }
 
 // Buttons ask the state when they are pressed: what they were drawn with may be a press old.
 export function Head({pipe, showBoth, evidence}: {pipe: Pipe; showBoth(both: boolean): void; evidence(): void}) {
-  const {app, recorded: {model}} = pipe, {state} = app, {steps} = model;
-  const move = (by: number): void => {
-    if (pipe.world) setWorld(pipe, null);
-    moveStep(app, by);
-  };
+  const {app, recorded: {model}} = pipe, {state} = app, steps = stepNumbers(pipe);
   const stages = openable(app), allOpen = stages.every(stage => state.open.has(stage));
   return (
     <div class="chart-head">
@@ -101,18 +97,18 @@ export function Head({pipe, showBoth, evidence}: {pipe: Pipe; showBoth(both: boo
       <div class="controls-row">
         {steps.length > 1 && (
           <div class="controls" role="group" aria-label={t('pipe.steps')}>
-            <button id="prev-step" aria-label={t('chart.prev')} title={`${t('chart.prev')} [`} onClick={() => move(-1)}>‹</button>
+            <button id="prev-step" aria-label={t('chart.prev')} title={`${t('chart.prev')} [`} onClick={() => moveToStep(pipe, -1)}>‹</button>
             <StepField pipe={pipe} />
-            <button id="next-step" aria-label={t('chart.next')} title={`${t('chart.next')} ]`} onClick={() => move(1)}>›</button>
+            <button id="next-step" aria-label={t('chart.next')} title={`${t('chart.next')} ]`} onClick={() => moveToStep(pipe, 1)}>›</button>
             <button id="all-steps" aria-pressed={state.step === null} onClick={() =>
-                chooseStep(pipe, app.state.step === null ? steps[0]!.step : null)}>{t('chart.all')}</button>
+                chooseStep(pipe, app.state.step === null ? model.steps[0]!.step : null)}>{t('chart.all')}</button>
             <select id="beside" aria-label={t('pipe.beside')} title={t('pipe.beside')} value={state.beside ?? ''} disabled={state.step === null ||
                 pipe.world !== null} onChange={event => {
                   const {value} = event.currentTarget;
-                  app.change({beside: value === '' ? null : Number(value)});
+                  chooseBeside(pipe, value === '' ? null : Number(value));
                 }}>
               <option value="">{t('pipe.beside.none')}</option>
-              {steps.slice(0, 500).filter(s => s.step !== state.step).map(s => <option value={s.step}>{t('pipe.beside.step', s.step)}</option>)}
+              {steps.slice(0, 500).filter(step => step !== state.step).map(step => <option value={step}>{t('pipe.beside.step', step)}</option>)}
             </select>
           </div>)}
         {model.dps.length > 1 && (

@@ -20,9 +20,9 @@ interface Header { report: Omit<Report, 'tables'>; cells_at: number; shift_ns: n
 const SUM_COLUMNS = ['sum_busy', 'sum_schedule', 'sum_imbalance', 'sum_jitter', 'sum_latency', 'sum_rest'];
 const BUBBLE_COLUMNS = ['bubble_schedule', 'bubble_imbalance', 'bubble_jitter', 'bubble_latency', 'bubble_rest'];
 
-// `run`: the second one, or the run itself.
-export async function loadPipeline(api: Api, run?: 'other'): Promise<Loaded> {
-  const wire = await api.longWire<Header>('pipeline', {run}), {report, cells_at, shift_ns} = wire.header;
+// `run`: the second one, or the run itself. `steps`: their cells alone; without, as many steps as the server finds well.
+export async function loadPipeline(api: Api, {run, steps}: {run?: 'other'; steps?: readonly number[]} = {}): Promise<Loaded> {
+  const wire = await api.longWire<Header>('pipeline', {run, steps: steps?.join()}), {report, cells_at, shift_ns} = wire.header;
   const cells = decodeCells(wire.buffer, report.cells.columns, report.cells.count, wire.base + cells_at);
   const model = makeModel(cells, report.parts);
   const start = f64(wire, 'bubble_start');

@@ -10,10 +10,10 @@ import {cellCode} from '../../words';
 import type {Loaded} from './load';
 import {ownModel, type Other, type Pipe} from './pipe';
 
-export function makeOther(pipe: Pipe, title: string, loaded: Loaded, maxHeight: () => number): Other {
+export function makeOther(pipe: Pipe, title: string, loaded: Loaded, maxHeight: () => number, until: AbortSignal): Other {
   const app = makeApp(loaded.report, loaded.cells, loaded.model, pipe.app.theme);
   app.bubbles = loaded.bubbles;
-  const other: Other = {title, loaded, app, chart: makeChart(app, maxHeight), wide: pipe.recorded.model, shift: 0, compared: null, between: ''};
+  const other: Other = {title, loaded, app, chart: makeChart(app, maxHeight, until), wide: pipe.recorded.model, shift: 0, compared: null, between: ''};
   widen(pipe, other);
   return other;
 }

@@ -1,6 +1,6 @@
 // The pipeline page: the step in a sentence and a bar, the chart, and beside it what stages, workers and steps say.
 import {render} from 'preact';
-import {makeApp, moveStep, select, toggleTheory, type App} from '../../app';
+import {makeApp, select, toggleTheory, type App} from '../../app';
 import {arrowsOf, cellBox, countDrawn, makeChart, type Chart} from '../../chart/chart';
 import {listenToKeys} from '../../chart/keys';
 import {hasMany, sumOf} from '../../chart/layout';
@@ -28,9 +28,9 @@ import {timelineQuery} from './cell';
 import {Kept} from './kept';
 import {Head} from './head';
 import {StepMap, Workers} from './heat';
-import {loadPipeline, loadTables} from './load';
+import {loadPipeline, loadTables, type Loaded} from './load';
 import {chooseBelow, follow, lead, likeWords, makeOther} from './other';
-import {moreOfStage, oneReplica, ownModel, setUnder, setWorld, showAllRanks, slowStages, toggleAll, toggleStage, type Pipe} from './pipe';
+import {isLeftOut, moreOfStage, moveToStep, oneReplica, ownModel, setUnder, setWorld, showAllRanks, slowStages, toggleAll, toggleStage, type Pipe} from './pipe';
 import {RunName, RunsWords} from './runs';
 import {Stages} from './stages';
 import {partWord, StepHead} from './steps';
@@ -48,18 +48,21 @@ export function makePipeline(shell: Shell): Page {
   const names = [h('div', {class: 'run-name'}), h('div', {class: 'run-name'})] as const, otherPlace = h('div', {class: 'chart-place'});
   const element = h('main', {class: 'sheet'}, notice, top, evidence, controls, runsWords, names[0], chartPlace, names[1], otherPlace, detailsPlace, body);
   let pipe: Pipe | null = null, asked = '', pending = 0, pointerTime: number | null = null, otherTime: number | null = null, visible = false;
-  let leading = false, staging = 0, busy = 0;
+  let leading = false, staging = 0, fetching = 0, busy = 0, life = new AbortController();
 
+  // Takes the place of the pipe that was here.
   function build(loaded: Pipe['recorded']): Pipe {
+    life.abort();
+    life = new AbortController();
     const app = makeApp(loaded.report, loaded.cells, loaded.model, shell.theme);
     app.bubbles = loaded.bubbles;
     // Room for the sentence above it and the first card below.
     const share = (): number => (made.both && made.other ? 0.36 : made.world ? 0.46 : 0.62);
     const maxHeight = (): number => Math.max(share() < 0.5 ? 160 : 220, Math.min(element.clientHeight * share(), 1400));
-    const chart = makeChart(app, maxHeight);
+    const chart = makeChart(app, maxHeight, life.signal);
     const made: Pipe = {shell, app, chart, recorded: loaded, tables: null, tablesError: '', world: null, scene: '', scenes: null,
       bench: {now: new URLSearchParams(asked).get('if') ?? '', kept: new URLSearchParams(asked).get('kept') ?? '', restore: null}, other: null, diff: null,
-      both: new URLSearchParams(asked).get('other') !== 'off'};
+      fetchSteps: shell.run.file ? null : (step, beside) => { fetchSteps(made, step, beside).catch(wrong); }, both: new URLSearchParams(asked).get('other') !== 'off'};
     const tip = makeTip(app, cell => likeWords(made, 'a', cell));
     app.state = stateOf(made, asked);
     setUnder(made);
@@ -76,7 +79,7 @@ export function makePipeline(shell: Shell): Page {
     listenToKeys(app, chart, () => pointerTime, {
       help: shell.help, helpOpen: () => document.querySelector('dialog[open]') !== null, active: () => visible && shell.page === 'pipeline' &&
         (!made.other || document.activeElement !== made.other.chart.canvas),
-      own: event => ownKey(made, event),
+      own: event => ownKey(made, event), step: by => moveToStep(made, by), until: life.signal,
     });
     app.onChange(before => {
       if (before.step !== app.state.step || before.beside !== app.state.beside) setUnder(made);
@@ -109,6 +112,53 @@ export function makePipeline(shell: Shell): Page {
     return made;
   }
 
+  // Steps that were left out: their cells take the place of those that are here. What is chosen besides stays. null: something else was
+  // asked for meanwhile.
+  async function fetchSteps(made: Pipe, step: number, beside?: number): Promise<Pipe | null> {
+    const query = new URLSearchParams(toQuery(made));
+    for (const name of ['v', 'sel', 'scene', 'beside']) query.delete(name);
+    query.set('step', String(step));
+    if (beside !== undefined) query.set('beside', String(beside));
+    return fetchAsked(made, String(query), beside === undefined ? [step] : [step, beside]);
+  }
+  async function fetchAsked(made: Pipe, query: string, steps: number[]): Promise<Pipe | null> {
+    const mine = ++fetching;
+    ++busy;
+    notice.hidden = false;
+    notice.textContent = t('pipe.fetch', rankList([...steps].sort((a, b) => a - b)));
+    try {
+      const loaded = await loadPipeline(shell.api, {steps});
+      if (mine !== fetching || pipe !== made) return null;
+      const focused = document.activeElement === made.chart.canvas;
+      asked = query;
+      pipe = build(loaded);
+      restyle();
+      if (focused) pipe.chart.canvas.focus({preventScroll: true});
+      shell.say(t('chart.step', steps[0]!));
+      shell.moved();
+      return pipe;
+    } finally {
+      --busy;
+      schedule();
+    }
+  }
+  // Of the steps that an address names, those that are to be fetched for it; empty: it can be shown with what is here.
+  function lackingOf(query: string, {model, report: {cells: {leftOut}}}: Loaded): number[] {
+    const fields = new URLSearchParams(query), named = ['step', 'beside'].flatMap(name => (fields.has(name) ? [Number(fields.get(name))] : []));
+    if (shell.run.file || !leftOut || !named.some(step => leftOut.includes(step))) return [];
+    return [...new Set(named)].filter(step => leftOut.includes(step) || model.steps.some(one => one.step === step));
+  }
+  // What the page opens on.
+  async function loadAsked(): Promise<Loaded> {
+    const loaded = await loadPipeline(shell.api), steps = lackingOf(asked, loaded);
+    return steps.length > 0 ? loadPipeline(shell.api, {steps}) : loaded;
+  }
+  // The second run; where not all of it came, the step that the first one shows, if it has it.
+  async function loadOther({app: {state: {step}}}: Pipe): Promise<Loaded> {
+    const loaded = await loadPipeline(shell.api, {run: 'other'});
+    return step !== null && loaded.report.cells.leftOut?.includes(step) ? loadPipeline(shell.api, {run: 'other', steps: [step]}) : loaded;
+  }
+
   // What the first run does the second follows, and the other way round; never both at once.
   function following(act: () => void): void {
     leading = true;
@@ -116,11 +166,13 @@ export function makePipeline(shell: Shell): Page {
     leading = false;
   }
   function fetchOther(made: Pipe, maxHeight: () => number): void {
-    const desk = deskOf(shell.api);
+    const desk = deskOf(shell.api), until = life.signal;
     desk.offers().then(async offers => {
       if (!offers.other) return;
       desk.ask<Partial<Diff>>('compare', {}, () => undefined).then(diff => { made.diff = diff; schedule(); }, () => undefined);
-      const other = made.other = makeOther(made, offers.other.title, await loadPipeline(shell.api, 'other'), maxHeight);
+      const loaded = await loadOther(made);
+      if (until.aborted) return;
+      const other = made.other = makeOther(made, offers.other.title, loaded, maxHeight, until);
       const {app} = other, tip = makeTip(app, cell => likeWords(made, 'b', cell));
       otherPlace.replaceChildren(other.chart.element, tip.element);
       listenToPointer(app, other.chart, tip, {
@@ -128,7 +180,7 @@ export function makePipeline(shell: Shell): Page {
         onIdle: (index, time, x, y) => showIdle(app, other.chart, tip, index, time, x, y)});
       listenToKeys(app, other.chart, () => otherTime, {help: shell.help, helpOpen: () => document.querySelector('dialog[open]') !== null,
         active: () => visible && shell.page === 'pipeline' && made.both && document.activeElement === other.chart.canvas,
-        own: event => otherKey(made, event)});
+        own: event => otherKey(made, event), step: by => moveToStep(made, by), until});
       app.onChange(before => {
         if (leading) return;
         following(() => lead(made, other, before));
@@ -157,12 +209,8 @@ export function makePipeline(shell: Shell): Page {
   // What the second chart does not do by itself is done to both.
   function otherKey(made: Pipe, event: KeyboardEvent): boolean {
     switch (event.code) {
-      case 'BracketLeft': case 'BracketRight':
-        ownKey(made, event);
-        moveStep(made.app, event.code === 'BracketLeft' ? -1 : 1);
-        return true;
-      case 'KeyT': toggleTheory(made.app); return true;
       case 'KeyC': case 'KeyU': return ownKey(made, event);
+      case 'KeyT': toggleTheory(made.app); return true;
     }
     return false;
   }
@@ -205,9 +253,6 @@ export function makePipeline(shell: Shell): Page {
         if (made.world && selected < 0) setWorld(made, null);
         else if (made.scene && selected < 0) leaveScene(made);
         return false;
-      case 'BracketLeft': case 'BracketRight':
-        if (made.world) setWorld(made, null);
-        return false;
     }
     return false;
   }
@@ -229,8 +274,14 @@ export function makePipeline(shell: Shell): Page {
       if (mine !== staging) return;
       if (!finding) return key === null ? shell.say(t('evidence.none')) : shell.lost(`scene=${key}`);
       if (made.world) setWorld(made, null);
-      const {app} = made, dp = replicaOf(shell.run, [finding]), number = stepOf(scenes.steps, finding)?.number ?? null;
-      const known = made.recorded.model.steps.some(one => one.step === number), step = keep ? app.state.step : known ? number : app.state.step;
+      const wanted = stepOf(scenes.steps, finding)?.number ?? null;
+      if (!keep && isLeftOut(made, wanted)) {
+        const fetched = await fetchSteps(made, wanted);
+        if (!fetched || mine !== staging) return;
+        made = fetched;
+      }
+      const {app} = made, dp = replicaOf(shell.run, [finding]), known = made.recorded.model.steps.some(one => one.step === wanted);
+      const step = keep || !known ? app.state.step : wanted;
       const replica = keep ? app.state.dp : dp < 0 ? oneReplica(made) : dp, {cells, chosen} = litOf(made.recorded, shell.run.kinds, finding, step, replica);
       made.scenes = scenes;
       made.scene = scenes.keys[at]!;
@@ -304,7 +355,7 @@ export function makePipeline(shell: Shell): Page {
       </>, body);
     const {cells} = pipe.recorded.report;
     notice.hidden = cells.count >= cells.total;
-    if (!notice.hidden) notice.textContent = t('pipe.truncated', grouped(cells.count), grouped(cells.total), pipe.recorded.model.steps.length, cells.steps, rankList(pipe.recorded.model.steps.map(one => one.step)));
+    if (!notice.hidden && busy === 0) notice.textContent = t(pipe.fetchSteps ? 'pipe.truncated.more' : 'pipe.truncated', grouped(cells.count), grouped(cells.total), pipe.recorded.model.steps.length, cells.steps, rankList(pipe.recorded.model.steps.map(one => one.step)));
   }
   function takeScene(made: Pipe, query: string): void {
     const fields = new URLSearchParams(query), key = fields.get('scene');
@@ -333,7 +384,10 @@ export function makePipeline(shell: Shell): Page {
       visible = true;
       if (route) asked = route.query;
       if (pipe) {
-        if (route) {
+        const made = pipe, lacking = route ? lackingOf(route.query, pipe.recorded) : [];
+        if (route && lacking.length > 0) {
+          fetchAsked(made, route.query, lacking).then(fetched => { if (fetched) takeScene(fetched, route.query); }).catch(wrong);
+        } else if (route) {
           if (pipe.world) setWorld(pipe, null);
           const both = new URLSearchParams(route.query).get('other') !== 'off';
           if (both !== pipe.both) showBoth(pipe, both);
@@ -349,7 +403,7 @@ export function makePipeline(shell: Shell): Page {
       }
       if (notice.classList.contains('asking')) return;
       notice.classList.add('asking');
-      loadPipeline(shell.api).then(loaded => {
+      loadAsked().then(loaded => {
         pipe = build(loaded);
         restyle();
         takeScene(pipe, asked);

@@ -46,6 +46,9 @@ export interface Pipe {
   scene: string;                    // the finding that is shown; '': none
   scenes: Scenes | null;            // once one was asked for
   bench: Bench;
+  // Brings the cells of a step that is left out of `recorded`, or of one and another below it, and a pipe of them in place of this one;
+  // null: nobody can be asked for them.
+  fetchSteps: ((step: number, beside?: number) => void) | null;
   diff: Partial<Diff> | null;       // what `stageline diff` says of the two; {}: neither has a pipeline
 }
 
@@ -84,9 +87,33 @@ export function setUnder({app, recorded, world}: Pipe): void {
     : step !== null && beside !== null && beside !== step ? besideOf(recorded.cells, recorded.model, step, beside) : null;
 }
 
+// The steps that are here and those that can be asked for, ascending.
+export function stepNumbers({recorded: {model, report}, fetchSteps}: Pipe): number[] {
+  const here = model.steps.map(one => one.step);
+  return fetchSteps && report.cells.leftOut ? [...here, ...report.cells.leftOut].sort((a, b) => a - b) : here;
+}
+
+// Whether the step is one of those that are not here and can be asked for.
+export const isLeftOut = ({recorded: {report}, fetchSteps}: Pipe, step: number | null): step is number =>
+  fetchSteps !== null && step !== null && report.cells.leftOut?.includes(step) === true;
+
 export function chooseStep(pipe: Pipe, step: number | null): void {
   if (pipe.world) setWorld(pipe, null);
-  setStep(pipe.app, step);
+  if (isLeftOut(pipe, step)) pipe.fetchSteps!(step);
+  else setStep(pipe.app, step);
+}
+export function chooseBeside(pipe: Pipe, beside: number | null): void {
+  const {step} = pipe.app.state;
+  if (step !== null && isLeftOut(pipe, beside)) pipe.fetchSteps!(step, beside);
+  else pipe.app.change({beside});
+}
+
+// The step `by` places on; from "all steps" the first or the last one.
+export function moveToStep(pipe: Pipe, by: number): void {
+  if (pipe.world) setWorld(pipe, null);
+  const steps = stepNumbers(pipe), at = steps.indexOf(pipe.app.state.step ?? -1);
+  const next = at < 0 ? (by > 0 ? 0 : steps.length - 1) : Math.min(Math.max(at + by, 0), steps.length - 1);
+  if (next !== at && steps.length > 0) chooseStep(pipe, steps[next]!);
 }
 
 export function toggleStage(app: App, stage: number): void {
