@@ -2,14 +2,34 @@
 
 Logs are made a thousand ranks at a time, digested and emptied, so that 10 000 ranks take no more room on the disk than a thousand and their digests.
 Machines keep their numbers: an emptied log still stands for its rank."""
+import json
 import os
 import shutil
 import subprocess
+import time
+import urllib.request
 
 STAGELINE = "build/release/stageline"
 STAGES, PER_MACHINE, REPLICAS = 16, 8, 63
 BARS = {10: {"explain": (30, 4096), "report": (60, 4096)}}  # by batches of 1 008 ranks: seconds on two cores, MiB
 PAGE_MB = 30
+VIEW_S = 5
+
+
+def _view(program, digests):
+    """Seconds from the start of `view` until the run is read, and until the pipeline page has its first answer; bytes of it."""
+    begin = time.monotonic()
+    server = subprocess.Popen([program, "view", digests, "--port", "0", "--no-open", "-q", "--token", "none"], stdout=subprocess.PIPE, text=True)
+    try:
+        url = server.stdout.readline().strip().rstrip("/")
+        while json.load(urllib.request.urlopen(url + "/api/status"))["state"] not in ("ready", "failed"):
+            time.sleep(0.02)
+        ready = time.monotonic() - begin
+        size = len(urllib.request.urlopen(url + "/api/pipeline").read())
+        return ready, time.monotonic() - begin, size
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def _batch(program, folder, logs, number):
@@ -67,5 +87,8 @@ def run(bench, measure, full, cache, program=STAGELINE, said="said.txt"):
             cost = costs[what]
             bench.bar(f"{what} of {ranks} ranks in {cost.wall:.0f} s (at most {most_s}) and {cost.rss / 1.048576:.0f} MiB (at most {most_mib})",
                       cost.wall <= most_s and cost.rss / 1.048576 <= most_mib)
+        ready, answered, size = _view(program, digests)
+        said_of_view = f"view of {ranks} ranks is ready after {ready:.1f} s and has the pipeline page's first {size / 1e6:.0f} MB after {answered:.1f} s"
+        bench.bar(f"{said_of_view} (at most {VIEW_S})", answered <= VIEW_S)
         bench.bar(f"the page of {ranks} ranks has {os.path.getsize(page) / 1e6:.1f} MB (at most {PAGE_MB})", os.path.getsize(page) <= PAGE_MB * 1e6)
     shutil.rmtree(base)
