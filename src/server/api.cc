@@ -1,11 +1,9 @@
 #include "server/api.h"
 
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/freed_memory.h"
 #include "base/input.h"
 #include "base/json_writer.h"
 #include "base/text.h"
@@ -69,14 +67,6 @@ constexpr Route kRoutes[] = {
     {"/api/counter", counter_answer, kBinary, kEarly},  //
 };
 
-// Reading needs as much memory again as it keeps, and the allocator holds on to what was freed. A server lives long, so
-// it is given back.
-void return_freed_memory() {
-#if defined(__GLIBC__)
-  malloc_trim(0);
-#endif
-}
-
 // Routes of the pipeline page, for runs with cells.
 using PipelineAnswer = Result<std::string> (*)(const PipelineView& view, const Query& query);
 struct PipelineRoute {
@@ -132,7 +122,8 @@ void ViewRun::set_trace(Trace trace) {
   answers_ = std::make_unique<RunAnswers>(made->recorded, made->drawn->run(), paths_);
   if (other_read_) answers_->set_other(std::move(other_title_), std::move(other_paths_), std::move(other_read_));
   publish(made);
-  return_freed_memory();
+  // Reading needs as much memory again as it keeps. A server lives long, so that is given back.
+  return_freed_memory(0);
   ready_.store(true, std::memory_order_release);
 }
 

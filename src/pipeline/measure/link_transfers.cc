@@ -117,6 +117,7 @@ void from_gaps(const Trace& trace, LinkTransfers& out) {
       latest = std::max(latest, trace.common_ns(part, cells.end_ns[i]));
     }
   }
+  out.list.reserve(trace.links.size());  // grown step by step it would take half as much again
   for (const Link& link : trace.links) {
     const int32_t from = cells.part[link.from_cell], to = cells.part[link.to_cell];
     if (from == to || cells.step[link.to_cell] == kUnknown) continue;

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/freed_memory.h"
 #include "base/number.h"
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
@@ -44,6 +45,7 @@ class LinkFinder {
       : trace_(trace), graph_(graph), outliers_(sums.outliers) {}
 
   Links find() {
+    return_freed_memory();
     LinkTransfers transfers = find_transfers(trace_, graph_);
     out_.evidence = transfers.evidence;
     find_edges(transfers);

@@ -46,6 +46,8 @@ class CellWaits {
         steps_.emplace_back().range = range;
     // A half of an overlapped pair shares its device with the other half: its time says nothing of such work alone.
     pairs_ = overlapped_pairs(cells_);
+    if (std::all_of(pairs_.begin(), pairs_.end(), [](uint32_t pair) { return pair == kNoPair; }))
+      std::vector<uint32_t>().swap(pairs_);  // of a large run it takes as much as a column of the graph
     op_of_.assign(cells_.size(), kNoCell);
     share_links();
     Spares<StepDraft> drafts;
@@ -127,13 +129,15 @@ class CellWaits {
     }
   }
 
+  bool overlapped(size_t cell) const { return !pairs_.empty() && pairs_[cell] != kNoPair; }
+
   void take_cells(const Step& step, StepDraft& draft) const {
     for (size_t i = step.range.begin; i < step.range.end; ++i) {
       const CellKind kind = cells_.kind[i];
       if (!takes_part(kind)) continue;
       const int32_t part = cells_.part[i];
       const int64_t start = trace_.common_ns(part, cells_.start_ns[i]);
-      draft.ops.push_back({static_cast<uint32_t>(i), type_[type_index(kind, pairs_[i] != kNoPair)], kind, part,
+      draft.ops.push_back({static_cast<uint32_t>(i), type_[type_index(kind, overlapped(i))], kind, part,
                            cells_.chunk[i], cells_.micro_batch[i], start,
                            std::max(start, trace_.common_ns(part, cells_.end_ns[i]))});
     }
@@ -148,7 +152,7 @@ class CellWaits {
     for (uint32_t k = 0; k < draft.ops.size(); ++k) {
       const DraftOp& op = draft.ops[k];
       op_of_[op.cell] = k;
-      const size_t type = type_index(op.kind, pairs_[op.cell] != kNoPair);
+      const size_t type = type_index(op.kind, overlapped(op.cell));
       if (!seen[type]) step.first_seen.push_back(type);
       seen[type] = true;
     }
@@ -392,7 +396,8 @@ class CellWaits {
   std::vector<Link> sorted_links_;  // used when the trace's links are not sorted
   std::span<const Link> links_;
   // For each cell: overlapped_pairs(), and its operation within its step or kNoCell.
-  std::vector<uint32_t> pairs_, op_of_;
+  std::vector<uint32_t> pairs_;  // empty: no cells are pairs
+  std::vector<uint32_t> op_of_;
   std::array<uint16_t, kTypes> type_{};  // index: type_index()
   std::vector<GraphType> types_;
   uint16_t gradients_ = 0;

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/freed_memory.h"
 #include "base/parallel.h"
 #include "base/spares.h"
 
@@ -420,6 +421,7 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
 
   drafts.make = nullptr;
   spaces.reset();
+  return_freed_memory();
   std::vector<uint32_t> wait_base(steps + 1, 0), group_base(steps + 1, 0);
   int64_t cut = 0, negative = 0;
   for (size_t s = 0; s < steps; ++s) {
@@ -443,6 +445,8 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
       graph.groups[group_base[s] + g] = {base[s] + step.groups[g].begin, base[s] + step.groups[g].end};
     std::vector<uint32_t>().swap(step.wait_on);
   });
+  std::vector<OrderedStep>().swap(ordered);
+  return_freed_memory();
   if (cut > 0)
     notes.add("graph.cut_waits", Severity::kWarning,
               "operations that wait for each other in a circle were taken in the order in which they started", {}, cut);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "base/freed_memory.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/spares.h"
@@ -112,6 +113,7 @@ double WorldTimes::mean_ns(size_t world) const {
 }
 
 WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds& fill) {
+  return_freed_memory();
   WorldTimes out;
   out.worlds = worlds;
   for (const GraphStep& step : graph.steps) out.counts.push_back(step.counts);
