@@ -171,10 +171,18 @@ struct Inputs {
   bool says(size_t i) const { return !value(i).empty(); }
 };
 
-// Adds up the bytes of all inputs; none where the size of an element is not known.
-std::optional<uint64_t> input_bytes(const Inputs& in) {
+// What an operator writes, in elements, and the input whose type these and the arithmetic have.
+struct Outcome {
+  uint64_t flops = 0, written = 0;
+  size_t typed_by = 0;
+  std::vector<size_t> unread = {};  // inputs that need not be read, or whose bytes their shape does not tell
+};
+
+// Adds up the bytes of all inputs that are read; none where the size of an element is not known.
+std::optional<uint64_t> input_bytes(const Inputs& in, const Outcome& out) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < in.shapes.size(); ++i) {
+    if (std::find(out.unread.begin(), out.unread.end(), i) != out.unread.end()) continue;
     const uint64_t size = bytes_of_type(in.type(i));
     if (size == 0 && !in.shapes[i].empty()) return std::nullopt;
     bytes = plus(bytes, times(product_of(in.shapes[i]), static_cast<int64_t>(size)));
@@ -182,11 +190,10 @@ std::optional<uint64_t> input_bytes(const Inputs& in) {
   return bytes;
 }
 
-// What an operator writes, in elements, and the input whose type these and the arithmetic have.
-struct Outcome {
-  uint64_t flops = 0, written = 0;
-  size_t typed_by = 0;
-};
+// True for "0", "0." and "0.0".
+bool is_zero(std::string_view number) {
+  return number.find('0') != std::string_view::npos && number.find_first_not_of("0.") == std::string_view::npos;
+}
 
 // Returns the shape that both broadcast to; empty when they do not.
 Shape broadcast(const Shape& a, const Shape& b) {
@@ -220,7 +227,10 @@ std::optional<Outcome> listed_outcome(const Inputs& in, std::string_view name, i
     return out;
   }
   const bool batched = formula == Formula::kBmm || formula == Formula::kBaddBmm;
-  out.typed_by = formula == Formula::kAddMm || formula == Formula::kBaddBmm ? 1 : 0;
+  if (formula == Formula::kAddMm || formula == Formula::kBaddBmm) {
+    out.typed_by = 1;
+    if (is_zero(in.value(3))) out.unread = {0};  // beta · input + …: torch does not read what is multiplied by 0
+  }
   const Shape &a = in.shape(out.typed_by), &b = in.shape(out.typed_by + 1);
   const size_t dims = batched ? 3 : 2;
   if (a.size() != dims || b.size() != dims || a.back() != b[dims - 2] || (batched && a[0] != b[0])) return std::nullopt;
@@ -294,15 +304,17 @@ std::optional<Outcome> convolution_backward_outcome(const Inputs& in) {
   if (wanted[0]) out.written = plus(out.written, product_of(input));
   if (wanted[1]) out.written = plus(out.written, product_of(weight));
   if (wanted[2]) out.written = plus(out.written, static_cast<uint64_t>(std::max<int64_t>(grad[1], 0)));
+  if (!wanted[1]) out.unread.push_back(1);  // the input's gradient needs the weight, the weight's needs the input
+  if (!wanted[0]) out.unread.push_back(2);
   return out;
 }
 
 // Query, key and value stand at 0, 1 and 2, of backward operators behind the gradient of the output. Shapes are [batch,
 // heads, length, dimension]; keys may have fewer heads than queries.
 std::optional<Outcome> attention_outcome(const Inputs& in, std::string_view name, bool backward) {
-  size_t causal = 4;  // the place of is_causal among the arguments
-  if (name.find("_flash_") == std::string_view::npos) causal = 6;
-  if (backward) causal = name.find("_cudnn_") != std::string_view::npos ? 14 : 11;
+  const bool flash = name.find("_flash_") != std::string_view::npos;
+  const bool cudnn = name.find("_cudnn_") != std::string_view::npos;
+  const size_t causal = backward ? (cudnn ? 14 : 11) : (flash ? 4 : 6);  // the place of is_causal among the arguments
   const size_t first = backward ? 1 : 0;
   const Shape &q = in.shape(first), &k = in.shape(first + 1), &v = in.shape(first + 2);
   if (q.size() != 4 || k.size() != 4 || v.size() != 4 || !in.says(causal)) return std::nullopt;
@@ -318,6 +330,8 @@ std::optional<Outcome> attention_outcome(const Inputs& in, std::string_view name
   const int64_t each = backward ? 3 * q[3] + 2 * v[3] : q[3] + v[3];
   Outcome out;
   out.typed_by = first;
+  // Torch gives a mask the shape of the scores by repeating it in place, so its shape does not tell its bytes.
+  if (!flash) out.unread = {backward ? (cudnn ? size_t{8} : size_t{4}) : size_t{3}};
   out.flops = times(times(times(times(pairs, q[0]), q[1]), each), 2);
   out.written =
       backward ? plus(plus(product_of(q), product_of(k)), product_of(v)) : product_of({q[0], q[1], q[2], v[3]});
@@ -398,8 +412,9 @@ std::optional<OpWork> op_work(std::string_view name, std::string_view dims, std:
     case Work::kAttentionBackward: out = attention_outcome(in, name, true); break;
     case Work::kNone: break;
   }
-  const std::optional<uint64_t> read = input_bytes(in);
-  if (!out || !read || out->flops == 0) return std::nullopt;
+  if (!out || out->flops == 0) return std::nullopt;
+  const std::optional<uint64_t> read = input_bytes(in, *out);
+  if (!read) return std::nullopt;
   const std::string_view type = in.type(out->typed_by);
   const uint64_t size = bytes_of_type(type);
   const uint64_t bytes = plus(*read, times(out->written, static_cast<int64_t>(size)));

@@ -248,6 +248,14 @@ TEST_CASE("roofline: work of matrix products and sums, by shapes and types") {
                              R"(["float", "c10::Half", "c10::Half", "Scalar", "Scalar"])", "");
   CHECK(
       (addmm && addmm->flops == 128 && addmm->least_bytes == 4 * 2 + 2 * (32 + 16 + 8) && addmm->type == "c10::Half"));
+  const auto product = [](const char* beta) {  // what is multiplied by 0 is not read
+    return op_work("aten::baddbmm", "[[3, 4, 2], [3, 4, 8], [3, 8, 2], [], []]",
+                   R"(["float", "float", "float", "Scalar", "Scalar"])",
+                   std::string(R"(["", "", "", ")") + beta + R"(", "1"])");
+  };
+  const auto alone = product("0."), added = product("0.5");
+  CHECK((alone && alone->flops == 384 && alone->least_bytes == 4 * (96 + 48 + 24)));
+  CHECK((added && added->flops == 384 && added->least_bytes == 4 * (24 + 96 + 48 + 24)));
   const auto bmm = op_work("aten::bmm", "[[3, 4, 8], [3, 8, 2]]", R"(["float", "float"])", "");
   CHECK((bmm && bmm->flops == 384 && bmm->least_bytes == 4 * (96 + 48 + 24)));
   // Both are stretched: a result of 5·6 elements.
@@ -272,9 +280,12 @@ TEST_CASE("roofline: work of convolutions, both ways") {
     return op_work("aten::convolution_backward", "[[1, 6, 4, 4], [1, 4, 8, 8], [6, 2, 3, 3]]", grads,
                    R"(["", "", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "2", ")" + mask + "\"]");
   };
+  // The weight's gradient needs no weight, the input's no input.
   const auto both = backward("[True, True, False]"), weight = backward("[False, True, False]");
+  const auto input = backward("[True, False, False]");
   CHECK((both && both->flops == 2 * 3456 && both->least_bytes == 4 * (96 + 256 + 108 + 256 + 108)));
-  CHECK((weight && weight->flops == 3456 && weight->least_bytes == 4 * (96 + 256 + 108 + 108)));
+  CHECK((weight && weight->flops == 3456 && weight->least_bytes == 4 * (96 + 256 + 108)));
+  CHECK((input && input->flops == 3456 && input->least_bytes == 4 * (96 + 108 + 256)));
 }
 
 TEST_CASE("roofline: work of attention, with and without a causal mask") {
@@ -291,6 +302,11 @@ TEST_CASE("roofline: work of attention, with and without a causal mask") {
       "aten::_scaled_dot_product_flash_attention_backward", "[[2, 4, 5, 8], [2, 4, 5, 8], [2, 4, 5, 8], [2, 4, 5, 8]]",
       R"(["c10::Half", )" + half + "]", R"(["", "", "", "", "", "", "", "", "", "", "0.", "False"])");
   CHECK((backward && backward->flops == 2 * 2 * 4 * 25 * 5 * 8 && backward->least_bytes == 2 * (4 * 320 + 3 * 320)));
+  // A mask has the shape of the scores, however few bytes lie behind it.
+  const auto masked = op_work("aten::_scaled_dot_product_efficient_attention",
+                              "[[2, 4, 5, 8], [2, 4, 5, 8], [2, 4, 5, 8], [2, 4, 5, 5]]",
+                              "[" + half + R"(, "c10::Half"])", R"(["", "", "", "", "True", "0.", "False"])");
+  CHECK((masked && masked->flops == 2 * 2 * 4 * 25 * 16 && masked->least_bytes == 2 * 4 * 320));
 }
 
 TEST_CASE("roofline: work that is not told is not guessed") {
