@@ -64,7 +64,7 @@ struct RankRoofline {
   int64_t work_ns = 0;       // all device work of the rank, sum of durations
   int64_t span_ns = 0;       // from its first start to its last end
   int64_t host_calls = 0;    // with known work, but none of it on the device
-  int64_t without_work = 0;  // outermost operators with shapes that have a formula, whose shapes or types do not fit it
+  int64_t without_work = 0;  // with a formula that does not fit; nothing around or inside them is counted instead
   bool has_shapes = false;
 };
 
@@ -121,6 +121,7 @@ class RankReader {
     for (const InputFact& fact : part_.inputs)
       if (has_formula(part_.slices.name_id[fact.slice])) inputs.emplace(fact.slice, &fact);
     std::vector<bool> inside(made_.events.size());  // within an operator that is counted already
+    std::vector<bool> unfit(made_.events.size());   // a formula, but not for these shapes, types or values
     std::map<std::tuple<StringId, std::string, std::string>, size_t> known;
     for (size_t i = 0; i < made_.events.size(); ++i) {
       const FunctionEvent& e = made_.events[i];
@@ -137,10 +138,11 @@ class RankReader {
       const std::optional<OpWork> work =
           op_work(trace_.names.text(name), trace_.names.text(in.dims), types, trace_.names.text(in.concrete));
       if (!work) {
-        ++out.without_work;
+        unfit[i] = e.parent == FunctionEvent::kNone || !unfit[e.parent];
         continue;
       }
       inside[i] = true;
+      for (int32_t up = e.parent; up != FunctionEvent::kNone; up = made_.events[up].parent) unfit[up] = false;
       if (e.device_ns <= 0) {
         ++out.host_calls;
         continue;
@@ -156,6 +158,7 @@ class RankReader {
       sum.flops = sum_or_limit(sum.flops, work->flops);
       sum.least_bytes = sum_or_limit(sum.least_bytes, work->least_bytes);
     }
+    out.without_work = std::count(unfit.begin(), unfit.end(), true);
   }
 
   bool has_formula(StringId name) {
@@ -198,8 +201,7 @@ std::vector<ColumnSpec> roofline_columns() {
       {"calls", "calls", Type::kInteger, "Number of calls with these shapes"},
       {"device_ns", "time", Type::kDuration, "Sum of the durations of their device work"},
       {"flops", "FLOPs", Type::kInteger, "Floating-point operations of all calls, by formula"},
-      {"min_bytes", "least bytes", Type::kInteger,
-       "Each input read once and each output written once, for all calls"},
+      {"min_bytes", "least bytes", Type::kInteger, "Each input read once and each output written once, for all calls"},
       {"intensity", "FLOP/B", Type::kReal, "FLOPs for each of the least bytes: the intensity is this or lower"},
       {"tflops", "TFLOP/s", Type::kReal, "10¹² operations a second that were reached"},
       {"gbps", "GB/s", Type::kReal, "10⁹ of the least bytes a second that were reached"},
@@ -218,7 +220,8 @@ std::vector<ColumnSpec> peaks_columns() {
       {"peak_tflops", "peak TFLOP/s", Type::kReal, "10¹² operations a second at the most; empty where it is not known"},
       {"peak_gbps", "peak GB/s", Type::kReal, "10⁹ bytes a second of the device's memory; empty where it is not known"},
       {"ridge", "ridge", Type::kReal, "FLOP/B at which both limits meet"},
-      {"source", "source", Type::kText, "published: by the device's name; given: by options; unknown"}};
+      {"source", "source", Type::kText,
+       "published: by the device's name; given: by options; given in part: one rate by an option; unknown"}};
 }
 
 double or_nan(double value) { return value > 0 ? value : kNaN; }
@@ -306,10 +309,11 @@ Table peaks_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& give
     for (const OpSum& op : rank.ops) {
       if (!op.precision || !told.emplace(rank.device, *op.precision).second) continue;
       const Roof roof = given.roof(rank.published, op.precision);
-      const bool by_options = given.tflops > 0 || given.gbps > 0;
+      const bool all = given.tflops > 0 && given.gbps > 0, some = given.tflops > 0 || given.gbps > 0;
       table.add_row({rank.device, std::string(precision_name(*op.precision)), or_nan(roof.flops_per_ns / 1e3),
                      or_nan(roof.bytes_per_ns), roof.known(true) ? roof.flops_per_ns / roof.bytes_per_ns : kNaN,
-                     std::string(by_options       ? "given"
+                     std::string(all              ? "given"
+                                 : some           ? "given in part"
                                  : rank.published ? "published"
                                                   : "unknown")});
     }
