@@ -124,6 +124,13 @@ export const cases = [
     }
     assert.match(found.points[1].title, /^aten::addmm BF16 \[\[4096\].* · 495 TFLOP\/s · 1638 FLOP\/B · 50\.0\u202f%$/);
     assert.match(await page.textContent('#topic-roofline'), /took 4\.16\u202fms; at the roof they would take 1\.65\u202fms/);
+    // A press on a point leads to the operator's slices, and so does the link of its row.
+    const lit = () => page.waitForFunction(() => stageline.state?.().lit?.label === 'aten::addmm');
+    await page.locator('#topic-roofline circle').nth(1).click();
+    await lit();
+    await page.goBack();
+    const href = await page.locator('#topic-roofline tbody tr').nth(1).locator('a').getAttribute('href');
+    assert.equal(href, '#/timeline?lit=aten::addmm');
   }],
   ['charts: operators by device time with delays and memory; on the host by host time', async (_, tools) => {
     const open = opener(tools);

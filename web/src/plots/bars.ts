@@ -7,7 +7,7 @@ import {t, type Key} from '../i18n/i18n';
 export type Kind = 'computing' | 'communication' | 'memory' | 'other' | 'idle' | 'idle-kernel' | 'idle-other' | 'hidden' | 'plain'
   | 'host' | `mem-${string}` | `part-${string}`;
 export interface BarPart { kinds: Kind[]; value: number; words: string }  // two kinds: they ran together
-export interface BarRow { label: string; title?: string; depth?: number; parts: BarPart[]; whole?: number; cells: string[] }
+export interface BarRow { label: string; title?: string; href?: string; depth?: number; parts: BarPart[]; whole?: number; cells: string[] }
 
 export const kindName = (kind: Kind): string => t(`kernel.${kind}` as Key);
 
@@ -42,7 +42,7 @@ export function barTable(name: string, rowHead: string, heads: string[], all: Ba
     h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, rowHead), h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
       ...heads.map(head => h('th', {scope: 'col'}, head)))),
     h('tbody', {}, ...rows.map(row => h('tr', {},
-      styled(h('th', {class: 'text', scope: 'row', title: row.title ?? null}, row.label), row.depth ? {'--depth': String(row.depth)} : {}),
+      styled(h('th', {class: 'text', scope: 'row', title: row.title ?? null}, row.href ? h('a', {href: row.href}, row.label) : row.label), row.depth ? {'--depth': String(row.depth)} : {}),
       h('td', {class: 'bar'}, stack(row.parts, row.whole ?? longest)),
       ...row.cells.map(cell => h('td', {}, cell))))));
   const scrolls = rows.length > SCROLL_ROWS;

@@ -5,7 +5,7 @@ import {duration, grouped, percent} from '../format';
 import {cellValue, t} from '../i18n/i18n';
 import {barTable, legend, type BarRow, type Kind} from '../plots/bars';
 import {plain} from '../plots/series';
-import {oneRank, ranksOf, type Topic} from './topic';
+import {oneRank, ranksOf, type Profile, type Topic} from './topic';
 
 const TOP = 18, HEIGHT = 300, PAD = 18, LABEL = 14;
 const LEAST_SHARE = 1e-3;  // of the time of all: a call that takes less has no point
@@ -19,8 +19,9 @@ const tick = (value: number): string => (value >= 1e4 || value < 1e-3 ? value.to
 const decades = (values: number[]): [number, number] =>
   [Math.floor(Math.log10(Math.min(...values)) - .05), Math.ceil(Math.log10(Math.max(...values)) + .05)];
 
-// `roofs`: rows of the peaks of this device whose rates are both known.
-function chart(rows: Row[], roofs: Row[]): HTMLElement {
+// `roofs`: rows of the peaks of this device whose rates are both known. A press on a point does what the link in its row of
+// the table does, which readers without the picture have.
+function chart(profile: Profile, rows: Row[], roofs: Row[]): HTMLElement {
   const [x0, x1] = decades([...rows.map(row => row.num('intensity')), ...roofs.map(row => row.num('ridge'))]);
   const [y0, y1] = decades([...rows.map(row => row.num('tflops')), ...roofs.map(row => row.num('peak_tflops'))]);
   const share = (intensity: number): number => (Math.log10(intensity) - x0) / (x1 - x0) * 100, x = (intensity: number): string => `${share(intensity)}%`;
@@ -40,7 +41,7 @@ function chart(rows: Row[], roofs: Row[]): HTMLElement {
     return svg('text', {x: '100%', y: above}, `${row.text('precision')} ${exact(row.num('peak_tflops'))} TFLOP/s`);
   });
   const points = rows.map(row => svg('circle', {class: `kind-${kindOf(row)}`, cx: x(row.num('intensity')), cy: y(row.num('tflops')),
-    r: (3 + 9 * Math.sqrt(row.num('device_ns') / longest)).toFixed(1)}, svg('title', {}, [callOf(row), duration(row.num('device_ns')),
+    r: (3 + 9 * Math.sqrt(row.num('device_ns') / longest)).toFixed(1), click() { location.hash = profile.slicesOf(row.text('operator')); }}, svg('title', {}, [callOf(row), duration(row.num('device_ns')),
       `${exact(row.num('tflops'))} TFLOP/s`, `${exact(row.num('intensity'))} FLOP/B`, row.text('roof_share') && percent(row.num('roof_share'))].filter(Boolean).join(' · '))));
   return h('figure', {class: 'roofline', role: 'img', 'aria-label': t('roofline.chart', rows.length)},
     h('div', {class: 'levels', 'aria-hidden': 'true'}, ...span(y0, y1).map(value => styled(h('span', {}, tick(value)), {top: `${y(value)}px`})), h('b', {}, 'TFLOP/s')),
@@ -65,12 +66,12 @@ export const roofline: Topic = {
     const time = (row: Row, name: string): string => (row.text(name) === '' ? '–' : duration(row.num(name)).replace('-', '−'));
     return {
       nodes: [
-        own && own.text('above_ns') !== '' ? h('p', {}, t('roofline.sum', time(own, 'known_ns'), time(own, 'roof_ns'), time(own, 'above_ns'))) : null,
-        told.length > 0 ? chart(told.filter(row => row.num('device_ns') >= sum(told, one => one.num('device_ns')) * LEAST_SHARE), roofs) : null,
+        own && own.text('above_ns') !== '' ? h('p', {}, t('roofline.sum', time(own, 'with_roof_ns'), time(own, 'roof_ns'), time(own, 'above_ns'))) : null,
+        told.length > 0 ? chart(profile, told.filter(row => row.num('device_ns') >= sum(told, one => one.num('device_ns')) * LEAST_SHARE), roofs) : null,
         legend(kinds.map(kind => [[kind === 'compute' ? 'computing' : kind === 'memory' ? 'memory' : 'other'], t(kind ? `roofline.${kind}` : 'roofline.unknown')] as const)),
         barTable(t('topic.roofline'), t('operators.name'), [t('plot.time'), t('roofline.share'), t('roofline.above'), 'TFLOP/s', 'GB/s', 'FLOP/B'],
           rows.slice(0, TOP).map((row): BarRow => ({
-            label: callOf(row), title: String(cellValue(frame.table, bound, row.text('bound'))),
+            label: callOf(row), href: profile.slicesOf(row.text('operator')), title: String(cellValue(frame.table, bound, row.text('bound'))),
             parts: [{kinds: [kindOf(row)], value: row.text('roof_ns') ? Math.min(row.num('roof_ns'), row.num('device_ns')) : row.num('device_ns'), words: time(row, 'roof_ns')},
                     {kinds: ['idle'], value: Math.max(0, row.num('above_ns')), words: time(row, 'above_ns')}],
             cells: [time(row, 'device_ns'), row.text('roof_share') ? percent(row.num('roof_share')) : '–', time(row, 'above_ns'), exact(row.num('tflops')),

@@ -11,6 +11,7 @@ export interface Profile {
   ranks: number[];      // that have device work or any row in a table
   rank: number | null;  // chosen; null: all
   setRank(rank: number | null): void;
+  slicesOf(name: string): string;  // address of the timeline with all slices of this name lit
 }
 
 export interface Topic {

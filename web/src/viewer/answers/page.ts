@@ -70,7 +70,8 @@ export function makeAnswers(shell: Shell): Page {
         drawCharts(shown);
         shell.moved();
         if (focus) document.getElementById(focus)?.focus();
-      }};
+      },
+      slicesOf: name => shell.href('timeline', {query: plainQuery(new URLSearchParams({lit: name}))})};
     const views = shown.family.topics.flatMap((topic: Topic) => {
       const content = topic.build(profile);
       return content && content.nodes.some(Boolean) ? [topicView(profile, topic, {...content, tables: []})] : [];
