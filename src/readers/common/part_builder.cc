@@ -8,6 +8,7 @@
 #include "model/ops.h"
 #include "model/torch_facts.h"
 #include "readers/common/number_map.h"
+#include "readers/common/order_facts.h"
 
 namespace stageline {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 template <class Fact>
 std::vector<Fact> placed(std::vector<Fact>& facts, const std::vector<uint32_t>& slice) {
   for (Fact& fact : facts) fact.slice = slice[fact.slice];
-  std::stable_sort(facts.begin(), facts.end(), [](const Fact& a, const Fact& b) { return a.slice < b.slice; });
+  order_facts(facts, slice.size());
   return std::move(facts);
 }
 

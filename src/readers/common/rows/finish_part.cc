@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "model/open_slices.h"
+#include "readers/common/order_facts.h"
 
 namespace stageline::kineto {
 namespace {
@@ -14,8 +15,7 @@ namespace {
 template <class Fact>
 std::vector<Fact> moved(std::vector<Fact> facts, const std::vector<uint32_t>& new_index) {
   for (Fact& fact : facts) fact.slice = new_index[fact.slice];
-  const auto before = [](const Fact& a, const Fact& b) { return a.slice < b.slice; };
-  if (!std::is_sorted(facts.begin(), facts.end(), before)) std::sort(facts.begin(), facts.end(), before);
+  order_facts(facts, new_index.size());
   return facts;
 }
 
