@@ -145,6 +145,7 @@ void Annotations::set(AnnotationName name, std::string_view text, kineto::Event&
 void Annotations::read(std::string_view annotation, const Sequence& sequence, kineto::Event& event, OwnCell& own) {
   AnnotationName name;
   Value value;
+  bool is_plain = true;  // it holds its name and scalars, and no list
   for (ProtoScan scan(annotation); scan.next();) {
     if (scan.id == note::kNameIid && scan.wire == ProtoScan::kVarint) {
       if (const AnnotationName* known = sequence.annotation_names.get(scan.value)) name = *known;
@@ -152,6 +153,8 @@ void Annotations::read(std::string_view annotation, const Sequence& sequence, ki
       name = annotation_name(scan.bytes);
     } else if (is_scalar(scan)) {
       value = {scan.id, scan.value, scan.bytes};
+    } else {
+      is_plain = false;
     }
   }
   if (name.own != OwnKey::kNone) {
@@ -184,6 +187,8 @@ void Annotations::read(std::string_view annotation, const Sequence& sequence, ki
   } else if (is_number && name.key == ArgKey::kExternalId) {
     event.external_id = static_cast<int64_t>(value.number);
     event.has_operator = true;
+  } else if (is_number && is_plain && kineto::set_number(name.key, static_cast<int64_t>(value.number), event)) {
+    return;
   } else if (value.id == note::kText) {
     kineto::set_arg(name.key, scratch() = valid_utf8(value.bytes), event);
   } else {

@@ -25,14 +25,18 @@ class ClockBook {
     int64_t lo = 0, hi = 0, delta = 0;
     size_t snapshots = 0;
   };
-  // nullopt: no chain of snapshots leads there. Quick while stamps stay between the same two snapshots; `leg`: the
-  // asker's own last answer.
-  std::optional<int64_t> convert(uint64_t from, int64_t ns, uint64_t to, Leg& leg) const {
+  // Moves `ns` to the other clock. Returns false, and leaves it, where no chain of snapshots leads there. This is quick
+  // while stamps stay between the same two snapshots; `leg` is the asker's own last answer.
+  bool convert(uint64_t from, int64_t& ns, uint64_t to, Leg& leg) const {
     if (from == leg.from && to == leg.to && ns >= leg.lo && ns < leg.hi && leg.snapshots == snapshots_.size()) {
-      int64_t out = 0;
-      return __builtin_add_overflow(ns, leg.delta, &out) ? std::nullopt : std::optional(out);
+      int64_t moved = 0;
+      if (__builtin_add_overflow(ns, leg.delta, &moved)) return false;
+      ns = moved;
+      return true;
     }
-    return find_way(from, ns, to, leg);
+    const std::optional<int64_t> found = find_way(from, ns, to, leg);
+    if (found) ns = *found;
+    return found.has_value();
   }
   // to − from in the first snapshot that holds both.
   std::optional<int64_t> offset(uint64_t from, uint64_t to) const;

@@ -60,8 +60,7 @@ uint16_t FileReader::category_id(std::string_view text) {
   return static_cast<uint16_t>(std::min<uint32_t>(builder_.dictionaries().categories.intern(clean), 0x7fff));
 }
 
-Sequence& FileReader::sequence_of(uint32_t id) {
-  if (last_sequence_ && last_sequence_->id == id) return *last_sequence_;
+Sequence& FileReader::find_sequence(uint32_t id) {
   if (sequences_.size() >= kMostSequences) id = 0;  // more than any writer has: they share what is left
   std::unique_ptr<Sequence>& at = sequences_[id];
   if (!at) {
@@ -293,16 +292,6 @@ void FileReader::read_defaults(std::string_view data, Sequence& s) {
   }
 }
 
-namespace {
-
-// Clocks 64 to 127 are a sequence's own.
-uint64_t clock_key(uint64_t clock, uint32_t sequence) {
-  const bool own = clock >= kFirstSequenceClock && clock < kFirstCustomClock;
-  return own ? (uint64_t{sequence} + 1) << 32 | clock : clock;
-}
-
-}  // namespace
-
 void FileReader::snapshot(const Packet& p, Sequence& s) {
   std::vector<ClockBook::Stamp> stamps;
   for (ProtoScan scan(p.body); scan.next();) {
@@ -349,37 +338,15 @@ void FileReader::gpu_info(std::string_view bytes) {
   if (!json.empty()) metadata_.push_back({"deviceProperties", json + "]"});
 }
 
-// A packet's stamp on the trace's clock; nullopt where it has none that can be used.
-std::optional<int64_t> FileReader::time_of(const Packet& p, Sequence& s) {
-  const auto known = [&](int64_t ns) -> std::optional<int64_t> {
-    if (ns < 0 || ns > kMaxTimeNs) {
-      lose("pftrace.bad_time", "an event before its clock's zero or beyond all time was left out", p.offset);
-      return std::nullopt;
-    }
-    first_ns_ = std::min(first_ns_, ns);
-    last_ns_ = std::max(last_ns_, ns);
-    return ns;
-  };
-  if (p.timestamp > INT64_MAX) return known(-1);
-  auto ns = static_cast<int64_t>(p.timestamp);
-  const uint64_t trace_clock = trace_clock_ == 0 ? kBoottime : trace_clock_;
-  const uint64_t clock = p.has_clock ? p.clock : s.default_clock;
-  if (clock == 0 || clock == trace_clock) return known(ns);
-  if (clock >= kFirstSequenceClock && clock < kFirstCustomClock) {
-    const auto own = std::find_if(s.clocks.begin(), s.clocks.end(), [&](const auto& c) { return c.id == clock; });
-    if (own != s.clocks.end()) {
-      if (__builtin_mul_overflow(ns, own->unit, &ns) ||
-          (own->is_incremental && __builtin_add_overflow(ns, own->last, &ns)))
-        return known(-1);
-      if (own->is_incremental) own->last = ns;
-    }
-  }
-  if (const auto on_trace = clocks_.convert(clock_key(clock, s.id), ns, trace_clock, s.leg)) return known(*on_trace);
+void FileReader::bad_time(int64_t offset) {
+  lose("pftrace.bad_time", "an event before its clock's zero or beyond all time was left out", offset);
+}
+
+void FileReader::unknown_clock(int64_t offset) {
   late_clocks_ = true;
   clockless_ = true;
   notes_.add("pftrace.unknown_clock", Severity::kWarning,
-             "stamps of a clock that no snapshot ties to the others were taken as they are", {path_, 0, p.offset});
-  return known(ns);
+             "stamps of a clock that no snapshot ties to the others were taken as they are", {path_, 0, offset});
 }
 
 }  // namespace stageline::pftrace

@@ -191,7 +191,7 @@ void FileReader::settle_lanes() {
     kinds.push_back(stageline::category_of(texts.categories.text(c)));
   for (Row& row : rows_.rows) {
     const uint32_t track = row.thread;
-    row.thread = lane_of(track);
+    row.thread = thread[track] != 0 ? thread[track] : lane_of(track);
     row.category = std::min<uint16_t>(row.category, kMaxCategories) & 0x7fff;
     if (row.category == 0 && overhead[track]) row.category = overhead_category_ & 0x7fff;
     if (row.stream == 0 && stream[track] != 0 && is_device_work(kinds[row.category])) row.stream = stream[track];

@@ -95,8 +95,8 @@ void FileReader::gpu_launch(std::string_view bytes, const Sequence& s) {
 }
 
 void FileReader::gpu_stage(const Packet& p, Sequence& s) {
-  const std::optional<int64_t> time = time_of(p, s);
-  if (!time) return;
+  int64_t time = 0;
+  if (!time_of(p, s, time)) return;
   uint64_t event_id = 0, duration = 0, queue = 0, stage = 0, context = 0, old_queue = 0, old_stage = 0;
   int64_t gpu = 0;
   bool has_old_queue = false, has_old_stage = false, has_kernel = false;
@@ -186,12 +186,12 @@ void FileReader::gpu_stage(const Packet& p, Sequence& s) {
                                                : std::string_view());
   if (name == 0) name = text_id(stage_name);
   if (facts_.stream < 0) facts_.stream = stream_in(queue_name);
-  if (duration > static_cast<uint64_t>(kMaxTimeNs - *time)) {
+  if (duration > static_cast<uint64_t>(kMaxTimeNs - time)) {
     lose("pftrace.bad_time", "an event before its clock's zero or beyond all time was left out", p.offset);
     return;
   }
   kineto::Row row;
-  row.start_ns = *time;
+  row.start_ns = time;
   row.dur_ns = static_cast<int64_t>(duration);
   row.offset = p.offset;
   row.name = name;
@@ -235,10 +235,12 @@ void FileReader::gpu_counter(const Packet& p, Sequence& s) {
     set = &old_counters_;
   else if (!has_gpu)
     gpu = set->gpu;
-  std::optional<int64_t> time;
+  int64_t time = 0;
+  bool has_time = false;
   for (ProtoScan scan(p.body); scan.next();) {
     if (scan.id != gpu_counter::kCounter || !scan.is_bytes()) continue;
-    if (!time && !(time = time_of(p, s))) return;
+    if (!has_time && !time_of(p, s, time)) return;
+    has_time = true;
     uint64_t id = 0;
     double value = 0;
     for (ProtoScan field(scan.bytes); field.next();) {
@@ -257,14 +259,14 @@ void FileReader::gpu_counter(const Packet& p, Sequence& s) {
     const uint32_t track = tracks_.of_key("counter " + std::to_string(id) + " " + name, name);
     builder_.skip_entry();
     if (!spec->looks_back) {
-      samples_.push_back({track, *time, value});
+      samples_.push_back({track, time, value});
       continue;
     }
     // The value belongs to the time since the sample before it; of what follows the last one nothing is known.
     const auto [last, is_new] = looks_back_.try_emplace(track, 0);
     if (!is_new) samples_[last->second].value = value;
     last->second = samples_.size();
-    samples_.push_back({track, *time, 0});
+    samples_.push_back({track, time, 0});
   }
 }
 

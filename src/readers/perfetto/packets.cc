@@ -97,7 +97,7 @@ bool PacketFile::find_packet() {
   }
 }
 
-bool PacketFile::next(std::string_view& packet, int64_t& offset) {
+bool PacketFile::find_next(std::string_view& packet, int64_t& offset) {
   for (;;) {
     have(kLongestHead);
     if (held() == 0) return false;

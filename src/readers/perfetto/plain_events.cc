@@ -1,7 +1,7 @@
 // Nine packets in ten are an event's begin or end and say it in numbers: a stamp, a sequence, a track, interned names.
 // They are read here in one walk over their bytes; whatever else a packet holds, it is left to the walk over all
-// fields, which does the same and more. Both fill the same event, and what is done with it is written once
-// (event_read).
+// fields, which does the same and more. Both fill the same event, and what is done with it is written once: its
+// time, its track, its begin or end (file_reader.h).
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
 #include "readers/perfetto/file_reader.h"
@@ -15,10 +15,15 @@ namespace {
 constexpr uint32_t varint_key(uint32_t field) { return field << 3 | ProtoScan::kVarint; }
 constexpr uint32_t bytes_key(uint32_t field) { return field << 3 | ProtoScan::kBytes; }
 
-// A number of one byte nearly always.
+// A number of one byte nearly always, or of two.
 inline bool number(const char*& at, const char* end, uint64_t& out) {
   if (at != end && static_cast<signed char>(*at) >= 0) {
     out = static_cast<unsigned char>(*at++);
+    return true;
+  }
+  if (end - at >= 2 && static_cast<signed char>(at[1]) >= 0) {
+    out = (static_cast<unsigned char>(at[0]) & 127u) | static_cast<uint64_t>(static_cast<unsigned char>(at[1])) << 7;
+    at += 2;
     return true;
   }
   return ProtoScan::read_varint(at, end, out);
@@ -109,7 +114,14 @@ bool FileReader::plain_event(std::string_view bytes, int64_t offset) {
   p.offset = offset;
   ++packets_;
   s.seen = true;
-  event_read(p, s);
+  int64_t time = 0;
+  if (!time_of(p, s, time)) return true;
+  const uint32_t track = track_of_event(p, s);
+  if (track >= kMostTracks) return true;
+  if (e.type == kBegin)
+    begin_slice(p, s, time, track);
+  else
+    end_slice(p, s, time, track);
   return true;
 }
 

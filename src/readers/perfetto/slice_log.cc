@@ -4,70 +4,17 @@
 
 namespace stageline::pftrace {
 
-void SliceLog::begin(int64_t time, uint32_t track, uint32_t row, uint32_t sequence, bool needs_state) {
-  if (run_.ends > 0 || run_.sequence != sequence) {
-    close_run(false);
-    run_ = {};
-    run_.first = entry_count_;
-    run_.sequence = sequence;
-    run_rows_.clear();
-  }
-  ++run_.begins;
-  run_.begins_need &= needs_state;
-  run_.unordered |= time < run_.last_time;
-  run_.last_time = time;
-  run_rows_.push_back(row);
-  if (in_order_) {
-    Track& on = track_at(track);
-    if (time >= on.last_time) {
-      on.last_time = time;
-      on.open.push_back(row);
-      is_end_.push_back(false);
-      if (is_begun_.size() < row) is_begun_.resize(row, false);
-      is_begun_.push_back(true);
-      ++entry_count_;
-      return;
-    }
-    write_out();
-  }
-  entries_.push_back({time, track, row});
-  ++entry_count_;
+void SliceLog::new_run(uint32_t sequence) {
+  close_run(false);
+  run_ = {};
+  run_.first = entry_count_;
+  run_.sequence = sequence;
+  run_rows_.clear();
 }
 
-uint32_t SliceLog::end(int64_t time, uint32_t track, uint32_t sequence, bool needs_state) {
+uint32_t SliceLog::lost_end(int64_t time, uint32_t track) {
   const auto number = static_cast<uint32_t>(closed_.size());
-  if (run_.sequence != sequence || run_.ends >= run_.begins) {
-    if (run_.sequence != sequence) close_run(false);
-    run_.begins = 0;  // an end too many, or another's: no run
-  } else {
-    const kineto::Row& opened = rows_[run_rows_[run_.ends]];
-    run_.same_tracks &= opened.thread == track && time >= opened.start_ns;
-    run_.ends_need |= needs_state;
-    run_.unordered |= time < run_.last_time;
-    run_.last_time = time;
-    ++run_.ends;
-  }
-  if (in_order_) {
-    Track& on = track_at(track);
-    if (time >= on.last_time) {
-      on.last_time = time;
-      is_end_.push_back(true);
-      ++entry_count_;
-      if (on.open.empty()) {
-        lost_ends_.push_back({time, track, number});
-        closed_.push_back(kNoRow);
-        return number;
-      }
-      const uint32_t row = on.open.back();
-      on.open.pop_back();
-      rows_[row].dur_ns = time - rows_[row].start_ns;
-      closed_.push_back(row);
-      return number;
-    }
-    write_out();
-  }
-  entries_.push_back({time, track | kEndBit, number});
-  ++entry_count_;
+  lost_ends_.push_back({time, track, number});
   closed_.push_back(kNoRow);
   return number;
 }

@@ -68,7 +68,9 @@ class SliceLog {
     int64_t time;
     uint32_t track, end;
   };
+  void new_run(uint32_t sequence);
   void close_run(bool at_end);
+  uint32_t lost_end(int64_t time, uint32_t track);
   Track& track_at(uint32_t track) {
     if (track >= tracks_.size()) tracks_.resize(track + size_t{1});
     return tracks_[track];
@@ -94,5 +96,63 @@ class SliceLog {
   std::vector<Entry> entries_;
   std::vector<IndexRun> runs_;  // those that are torch's
 };
+
+inline void SliceLog::begin(int64_t time, uint32_t track, uint32_t row, uint32_t sequence, bool needs_state) {
+  if (run_.ends > 0 || run_.sequence != sequence) new_run(sequence);
+  ++run_.begins;
+  run_.begins_need &= needs_state;
+  run_.unordered |= time < run_.last_time;
+  run_.last_time = time;
+  run_rows_.push_back(row);
+  if (in_order_) {
+    Track& on = track_at(track);
+    if (time >= on.last_time) {
+      on.last_time = time;
+      on.open.push_back(row);
+      is_end_.push_back(false);
+      if (is_begun_.size() < row) is_begun_.resize(row, false);
+      is_begun_.push_back(true);
+      ++entry_count_;
+      return;
+    }
+    write_out();
+  }
+  entries_.push_back({time, track, row});
+  ++entry_count_;
+}
+
+inline uint32_t SliceLog::end(int64_t time, uint32_t track, uint32_t sequence, bool needs_state) {
+  if (run_.sequence != sequence || run_.ends >= run_.begins) {
+    if (run_.sequence != sequence) close_run(false);
+    run_.begins = 0;  // an end too many, or another's: no run
+  } else {
+    const kineto::Row& opened = rows_[run_rows_[run_.ends]];
+    run_.same_tracks &= opened.thread == track && time >= opened.start_ns;
+    run_.ends_need |= needs_state;
+    run_.unordered |= time < run_.last_time;
+    run_.last_time = time;
+    ++run_.ends;
+  }
+  if (in_order_) {
+    Track& on = track_at(track);
+    if (time >= on.last_time) {
+      on.last_time = time;
+      is_end_.push_back(true);
+      ++entry_count_;
+      if (on.open.empty()) return lost_end(time, track);
+      const uint32_t row = on.open.back();
+      on.open.pop_back();
+      rows_[row].dur_ns = time - rows_[row].start_ns;
+      closed_.push_back(row);
+      return static_cast<uint32_t>(closed_.size() - 1);
+    }
+    write_out();
+  }
+  const auto number = static_cast<uint32_t>(closed_.size());
+  entries_.push_back({time, track | kEndBit, number});
+  ++entry_count_;
+  closed_.push_back(kNoRow);
+  return number;
+}
 
 }  // namespace stageline::pftrace

@@ -130,22 +130,13 @@ bool FileReader::scan_event(std::string_view body, const Sequence& s, TrackEvent
   return !scan.is_damaged();
 }
 
-// Events read in the order of the file; what they say of their slice becomes facts of its row at once.
-uint32_t FileReader::begin_row(const Packet& p, const Sequence& s, int64_t time, int64_t dur, uint32_t track,
-                               uint32_t name) {
-  kineto::Row row;
-  row.start_ns = time;
-  row.dur_ns = dur;
-  row.offset = p.offset;
-  row.name = name;
-  row.thread = track;
-  row.category = event_.category & 0x7fff;
-  mark_used(track);
-  if (event_.annotations.empty()) {
-    const uint32_t number = builder_.add_row(row);
-    if (number == kNoRow) lose("pftrace.too_many", "events beyond four thousand million were left out", p.offset);
-    return number;
-  }
+void FileReader::too_many_rows(int64_t offset) {
+  lose("pftrace.too_many", "events beyond four thousand million were left out", offset);
+}
+
+// What the annotations of an event say of its row.
+void FileReader::annotate(uint32_t number, const Sequence& s) {
+  kineto::Row& row = builder_.rows()[number];
   facts_ = {};
   own_ = {};
   annotations_.clear();
@@ -160,13 +151,8 @@ uint32_t FileReader::begin_row(const Packet& p, const Sequence& s, int64_t time,
   }
   facts_.cat = builder_.dictionaries().categories.text(row.category);
   facts_.name = builder_.dictionaries().names.text(row.name);
-  const uint32_t number = builder_.add_row(row, facts_);
-  if (number == kNoRow) {
-    lose("pftrace.too_many", "events beyond four thousand million were left out", p.offset);
-    return number;
-  }
+  builder_.describe(number, facts_);
   if (own_.is_cell()) own_cells_.emplace_back(number, own_);
-  return number;
 }
 
 void FileReader::add_flows(uint32_t at, bool at_end, int64_t time) {
@@ -219,46 +205,31 @@ void FileReader::track_event(const Packet& p, Sequence& s) {
 
 void FileReader::event_read(const Packet& p, Sequence& s) {
   TrackEvent& e = event_;
-  std::optional<int64_t> time;
+  int64_t time = 0;
   if (p.has_time) {
-    time = time_of(p, s);
-    if (!time) return;
+    if (!time_of(p, s, time)) return;
   } else if (e.has_delta || e.has_absolute) {
     int64_t us = e.absolute_us;
     if (e.has_delta && !__builtin_add_overflow(s.reference_us, e.delta_us, &us)) s.reference_us = us;
     Packet stamped = p;
     stamped.timestamp = us >= 0 && us < INT64_MAX / 1000 ? static_cast<uint64_t>(us) * 1000 : UINT64_MAX;
-    time = time_of(stamped, s);
-    if (!time) return;
+    if (!time_of(stamped, s, time)) return;
   } else {
     return lose("pftrace.no_time", "an event without a time was left out", p.offset);
   }
   if (!p.has_sequence)
     notes_.add("pftrace.no_sequence", Severity::kInfo,
                "events that do not say which sequence they belong to are read all the same", {path_, 0, p.offset});
-  const uint64_t machine = p.machine * 0x9e3779b97f4a7c15ull;
-  uint32_t track = 0;
-  if (e.has_track && e.track != 0)
-    track = tracks_.of_uuid(e.track ^ machine);
-  else if (!e.has_track && s.has_default_track)
-    track = tracks_.of_uuid(s.default_track ^ machine);
-  else if (s.thread_track != UINT32_MAX)
-    track = s.thread_track;
-  else if (e.has_track)
-    track = tracks_.of_uuid(0);
-  else
-    track = tracks_.of_sequence(s.id);
-  if (track >= uint32_t{1} << 31) return;
+  const uint32_t track = track_of_event(p, s);
+  if (track >= kMostTracks) return;
   if (!e.is_plain &&
       (!e.extra_values.empty() || !e.extra_doubles.empty() || e.has_thread_time || e.has_thread_instructions))
-    event_counters(s, *time, track);
-  const bool needs_state = (p.flags & kNeedsState) != 0;
+    event_counters(s, time, track);
   switch (e.type) {
     case kBegin: {
-      const uint32_t row = begin_row(p, s, *time, 0, track, e.name);
+      const uint32_t row = begin_slice(p, s, time, track);
       if (row == kNoRow) return;
-      log_.begin(*time, track, row, s.id, needs_state);
-      if (!e.flows.empty()) add_flows(row, false, *time);
+      if (!e.flows.empty()) add_flows(row, false, time);
       for (const std::string_view bytes : e.gpu_correlations)
         for (ProtoScan scan(bytes); scan.next();) {
           if (scan.id == 1) numbers(scan, [&](uint64_t id) { submissions_.emplace_back(id, row); });
@@ -267,33 +238,31 @@ void FileReader::event_read(const Packet& p, Sequence& s) {
       break;
     }
     case kEnd: {
-      ++ends_;
-      builder_.skip_entry();
-      const uint32_t end = log_.end(*time, track, s.id, needs_state);
-      if (!e.flows.empty()) add_flows(end, true, *time);
+      const uint32_t number = end_slice(p, s, time, track);
+      if (!e.flows.empty()) add_flows(number, true, time);
       break;
     }
-    case kInstant: instant(p, s, *time, track, e.name); break;
+    case kInstant: instant(p, s, time, track, e.name); break;
     case kCounter:
       builder_.skip_entry();
       if (e.has_double)
-        samples_.push_back({track, *time, e.counter_double});
+        samples_.push_back({track, time, e.counter_double});
       else if (e.has_counter)
-        count(s, track, *time, static_cast<int64_t>(e.counter));
+        count(s, track, time, static_cast<int64_t>(e.counter));
       break;
     case kState:
-      states_.push_back({track, e.name, *time, e.category, builder_.event_count(), p.offset});
+      states_.push_back({track, e.name, time, e.category, builder_.event_count(), p.offset});
       builder_.skip_entry();
       break;
     default:
-      if (e.legacy.data()) return legacy_event(p, s, *time, track);
+      if (e.legacy.data()) return legacy_event(p, s, time, track);
       lose("pftrace.unknown_type", "events of a type that this version does not know were left out", p.offset);
   }
   // A second meaning beside the first: Chrome's flows bound to slices by an id.
   if (e.legacy.data()) {
     for (ProtoScan scan(e.legacy); scan.next();)
       if (scan.id == legacy_event::kBindId && e.type == kBegin && builder_.row_count() > 0)
-        flows_.push_back({scan.value, *time, builder_.row_count() - 1, false, false});
+        flows_.push_back({scan.value, time, builder_.row_count() - 1, false, false});
   }
 }
 

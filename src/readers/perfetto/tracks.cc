@@ -28,8 +28,7 @@ uint32_t Tracks::add(uint64_t uuid) {
   return static_cast<uint32_t>(tracks_.size() - 1);
 }
 
-uint32_t Tracks::of_uuid(uint64_t uuid) {
-  if (last_ != UINT32_MAX && uuid == last_uuid_) return last_;
+uint32_t Tracks::find_uuid(uint64_t uuid) {
   const auto [at, is_new] = by_uuid_.try_emplace(uuid, 0);
   if (is_new) at->second = add(uuid);
   last_uuid_ = uuid;

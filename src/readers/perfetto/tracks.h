@@ -27,7 +27,7 @@ struct TrackInfo {
 class Tracks {
  public:
   // The track of a descriptor's uuid, made when it is new.
-  uint32_t of_uuid(uint64_t uuid);
+  uint32_t of_uuid(uint64_t uuid) { return last_ != UINT32_MAX && uuid == last_uuid_ ? last_ : find_uuid(uuid); }
   // The events of a sequence that name no track; of a thread by its numbers; any other by a key of its own.
   uint32_t of_sequence(uint32_t sequence);
   uint32_t of_thread(int64_t pid, int64_t tid);
@@ -57,6 +57,7 @@ class Tracks {
 
  private:
   uint32_t add(uint64_t uuid);
+  uint32_t find_uuid(uint64_t uuid);
   template <class Visit>
   void climb(uint32_t track, Visit visit) const;
 

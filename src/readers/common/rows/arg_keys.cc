@@ -87,71 +87,80 @@ bool keeps_array(ArgKey key) {
   }
 }
 
+bool set_number(ArgKey key, int64_t value, Event& event) {
+  switch (key) {
+    case ArgKey::kStream: event.stream = value; return true;
+    case ArgKey::kCorrelation: event.correlation = value; return true;
+    case ArgKey::kExternalId:
+      event.external_id = value;
+      event.has_operator = true;
+      return true;
+    case ArgKey::kBytes:
+      event.bytes = value;
+      event.has_copy = true;
+      return true;
+    case ArgKey::kWaitOnStream:
+      event.wait_on_stream = value;
+      event.has_sync = true;
+      return true;
+    case ArgKey::kWaitOnRecord:
+      event.wait_on_record = value;
+      event.has_sync = true;
+      return true;
+    case ArgKey::kPythonId:
+      event.python_id = value;
+      event.has_python = true;
+      return true;
+    case ArgKey::kPythonParent: event.python_parent = value; return true;
+    case ArgKey::kSequenceNumber:
+      event.sequence_number = value;
+      event.has_operator = true;
+      return true;
+    case ArgKey::kForwardThread: event.forward_thread = value; return true;
+    case ArgKey::kInElements: event.in_elements = value; return true;
+    case ArgKey::kOutElements: event.out_elements = value; return true;
+    case ArgKey::kGroupSize: event.group_size = value; return true;
+    case ArgKey::kPeer:
+      event.peer = value;
+      event.has_collective = true;
+      return true;
+    case ArgKey::kSrcRank: event.src_rank = value; return true;
+    case ArgKey::kDstRank: event.dst_rank = value; return true;
+    case ArgKey::kSeq: event.seq = value; return true;
+    case ArgKey::kAddress: event.address = static_cast<uint64_t>(value); return true;
+    case ArgKey::kMemoryBytes:
+      event.bytes = value;
+      event.has_memory = true;
+      return true;
+    case ArgKey::kTotalAllocated: event.total_allocated = value; return true;
+    case ArgKey::kTotalReserved: event.total_reserved = value; return true;
+    case ArgKey::kDeviceType: event.device_type = value; return true;
+    case ArgKey::kDeviceId: event.device_id = value; return true;
+    case ArgKey::kRegisters: event.registers = value; return true;
+    case ArgKey::kSharedMemory: event.shared_bytes = value; return true;
+    case ArgKey::kPythonModule: event.python_module = value; return true;
+    default: return false;
+  }
+}
+
 void set_arg(ArgKey key, std::string_view text, Event& event) {
   switch (key) {
     case ArgKey::kNone: break;
-    case ArgKey::kStream: event.stream = whole(text, -1); break;
-    case ArgKey::kCorrelation: event.correlation = whole(text, -1); break;
-    case ArgKey::kExternalId:
-      event.external_id = whole(text, -1);
-      event.has_operator = true;
-      break;
-    case ArgKey::kBytes:
-      event.bytes = whole(text, -1);
-      event.has_copy = true;
-      break;
     case ArgKey::kBandwidth:
       event.bandwidth_gbps = parse_double(text).value_or(0);
       event.has_copy = true;
       break;
-    case ArgKey::kWaitOnStream:
-      event.wait_on_stream = whole(text, -1);
-      event.has_sync = true;
-      break;
-    case ArgKey::kWaitOnRecord:
-      event.wait_on_record = whole(text, -1);
-      event.has_sync = true;
-      break;
-    case ArgKey::kPythonId:
-      event.python_id = whole(text, -1);
-      event.has_python = true;
-      break;
-    case ArgKey::kPythonParent: event.python_parent = whole(text, -1); break;
-    case ArgKey::kSequenceNumber:
-      event.sequence_number = whole(text, -1);
-      event.has_operator = true;
-      break;
-    case ArgKey::kForwardThread: event.forward_thread = whole(text, -1); break;
     case ArgKey::kCollective:
       event.collective = text;
       event.has_collective = true;
       break;
     case ArgKey::kDtype: event.dtype = text; break;
-    case ArgKey::kInElements: event.in_elements = whole(text, 0); break;
-    case ArgKey::kOutElements: event.out_elements = whole(text, 0); break;
-    case ArgKey::kGroupSize: event.group_size = whole(text, 0); break;
     case ArgKey::kGroup: event.group = text; break;
     case ArgKey::kGroupDescription: event.group_description = text; break;
     case ArgKey::kGroupRanks: event.group_ranks = text; break;
     case ArgKey::kInSplit: event.in_split = text; break;
     case ArgKey::kOutSplit: event.out_split = text; break;
-    case ArgKey::kPeer:
-      event.peer = whole(text, -1);
-      event.has_collective = true;
-      break;
-    case ArgKey::kSrcRank: event.src_rank = whole(text, -1); break;
-    case ArgKey::kDstRank: event.dst_rank = whole(text, -1); break;
-    case ArgKey::kSeq: event.seq = whole(text, -1); break;
     case ArgKey::kCommsId: event.comms_id = text; break;
-    case ArgKey::kAddress: event.address = static_cast<uint64_t>(whole(text, 0)); break;
-    case ArgKey::kMemoryBytes:  // these make a record; a text that is no number must not become a free of one byte
-      event.bytes = whole(text, 0);
-      event.has_memory = true;
-      break;
-    case ArgKey::kTotalAllocated: event.total_allocated = whole(text, -1); break;
-    case ArgKey::kTotalReserved: event.total_reserved = whole(text, -1); break;
-    case ArgKey::kDeviceType: event.device_type = whole(text, 0); break;
-    case ArgKey::kDeviceId: event.device_id = whole(text, -1); break;
     case ArgKey::kInputDims:
       event.input_dims = text;
       event.has_inputs = true;
@@ -164,8 +173,6 @@ void set_arg(ArgKey key, std::string_view text, Event& event) {
       break;
     case ArgKey::kWarpsPerSm: event.warps_per_sm = text; break;
     case ArgKey::kOccupancy: event.occupancy = text; break;
-    case ArgKey::kRegisters: event.registers = whole(text, -1); break;
-    case ArgKey::kSharedMemory: event.shared_bytes = whole(text, -1); break;
     case ArgKey::kGrid:
       event.grid = text;
       event.has_launch_shape = true;
@@ -179,7 +186,13 @@ void set_arg(ArgKey key, std::string_view text, Event& event) {
       event.module_hierarchy = text;
       event.has_stack |= !text.empty();
       break;
-    case ArgKey::kPythonModule: event.python_module = whole(text, -1); break;
+    case ArgKey::kInElements:
+    case ArgKey::kOutElements:
+    case ArgKey::kGroupSize:
+    case ArgKey::kAddress:
+    case ArgKey::kMemoryBytes:  // these make a record; a text that is no number must not become a free of one byte
+    case ArgKey::kDeviceType: set_number(key, whole(text, 0), event); break;
+    default: set_number(key, whole(text, -1), event);
   }
 }
 

@@ -63,5 +63,8 @@ bool keeps_array(ArgKey key);
 // Stores an argument. `text` is its value as written (strings without quotes and escapes, arrays with brackets, null as
 // "").
 void set_arg(ArgKey key, std::string_view text, Event& event);
+// Stores an argument that came as a whole number, as set_arg() stores the number's text. Returns false, and stores
+// nothing, where the argument is a text or a fraction.
+bool set_number(ArgKey key, int64_t value, Event& event);
 
 }  // namespace stageline::kineto

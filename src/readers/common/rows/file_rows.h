@@ -102,8 +102,26 @@ class RowBuilder {
   // there are too many rows.
   uint32_t add_row(Row row);
   uint32_t add_row(Row row, const Event& event);
+  // The same of a row that is nothing but these values. They are written to the row's own place, one by one.
+  uint32_t add_row(int64_t start_ns, int64_t dur_ns, int64_t offset, uint32_t name, uint32_t thread,
+                   uint16_t category) {
+    if (chunk_.rows.size() >= UINT32_MAX - 1) return UINT32_MAX;
+    const auto file_index = static_cast<uint32_t>(chunk_.event_count++);
+    chunk_.rows.emplace_back(start_ns, dur_ns, offset, name, file_index, kNoCorrelation, kNoCorrelation, thread,
+                             uint16_t{0}, category, uint16_t{0});
+    return static_cast<uint32_t>(chunk_.rows.size() - 1);
+  }
+  // What add_row() does with an event, for a row that is there.
+  void describe(uint32_t row, const Event& event);
   void add_mark(Mark mark);
-  void reserve(size_t rows) { chunk_.rows.reserve(rows); }
+  // Makes room for as many rows, and for facts of half of them. What is not used of it is never touched.
+  void reserve(size_t rows) {
+    chunk_.rows.reserve(rows);
+    chunk_.copies.reserve(rows / 2);
+    chunk_.operators.reserve(rows / 2);
+    chunk_.inputs.reserve(rows / 2);
+    chunk_.kernels.reserve(rows / 2);
+  }
   std::vector<Row>& rows() { return chunk_.rows; }  // of the chunk so far
   Dictionaries& dictionaries() { return dictionaries_; }
   uint16_t stream_of(int64_t stream);

@@ -269,12 +269,17 @@ uint32_t RowBuilder::add_row(Row row) {
 }
 
 uint32_t RowBuilder::add_row(Row row, const Event& event) {
-  row.correlation = small_id(event.correlation);
-  row.external_id = small_id(event.external_id);
-  row.stream = stream_of(event.stream);
   const uint32_t number = add_row(row);
-  if (number != UINT32_MAX) add_facts(event, number);
+  if (number != UINT32_MAX) describe(number, event);
   return number;
+}
+
+void RowBuilder::describe(uint32_t row, const Event& event) {
+  Row& own = chunk_.rows[row];
+  own.correlation = small_id(event.correlation);
+  own.external_id = small_id(event.external_id);
+  own.stream = stream_of(event.stream);
+  add_facts(event, row);
 }
 
 void RowBuilder::add_mark(Mark mark) {
