@@ -207,6 +207,17 @@ bool SqliteDb::has_table(std::string_view table) const {
   return found;
 }
 
+size_t SqliteDb::rows_at_most(std::string_view table) const {
+  constexpr int64_t kRoom = 4;  // times the shortest row: what is stored has times in it
+  sqlite3_stmt* statement = nullptr;
+  if (!has_table(table)) return 0;
+  sqlite3_prepare_v2(handle(), ("SELECT max(rowid) FROM " + sql_name(table)).c_str(), -1, &statement, nullptr);
+  if (statement == nullptr) return 0;
+  const int64_t highest = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+  sqlite3_finalize(statement);
+  return static_cast<size_t>(std::clamp<int64_t>(highest, 0, most_rows_ / kRoom));
+}
+
 Status SqliteDb::run(const std::string& sql) const {
   const int code = sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr);
   if (code == SQLITE_OK) return {};

@@ -42,6 +42,10 @@ class SqliteDb {
   // Returns true for a real table with rows of its own. Views, whose rows may never end, and virtual tables do not
   // count.
   bool has_table(std::string_view table) const;
+  // Returns a number of rows that a table of a file that nobody damaged does not exceed, for room to be made
+  // beforehand: its highest rowid, or 0 where that says nothing. It is found without reading the rows, and never larger
+  // than what a file of this size can hold.
+  size_t rows_at_most(std::string_view table) const;
   // Returns a number of rows larger than a file of this size can hold. Damage or malice can make pages that lead to
   // each other without end.
   int64_t most_rows() const { return most_rows_; }

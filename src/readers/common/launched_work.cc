@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/sort_runs.h"
+#include "readers/common/number_map.h"
 
 namespace stageline {
 
@@ -10,9 +11,11 @@ void LaunchedWork::settle() {
   sort_runs(work_.begin(), work_.end(), [](const Work& a, const Work& b) {
     return a.correlation != b.correlation ? a.correlation < b.correlation : a.row < b.row;
   });
+  NumberMap first_of;  // correlation → index into work_
   for (size_t i = 0; i < work_.size(); ++i)
-    if (work_[i].correlation != kNoCorrelation) first_of_.put(work_[i].correlation, static_cast<uint32_t>(i));
-  std::erase_if(launches_, [&](const Launch& l) { return first_of_.get(l.correlation) == NumberMap::kNone; });
+    if (work_[i].correlation != kNoCorrelation) first_of.put(work_[i].correlation, static_cast<uint32_t>(i));
+  for (Launch& launch : launches_) launch.first = first_of.get(launch.correlation);
+  std::erase_if(launches_, [](const Launch& launch) { return launch.first == NumberMap::kNone; });
   sort_runs(launches_.begin(), launches_.end(), [](const Launch& a, const Launch& b) {
     if (a.thread != b.thread) return a.thread < b.thread;
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.correlation < b.correlation;

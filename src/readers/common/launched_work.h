@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "readers/common/number_map.h"
 #include "readers/common/part_builder.h"
 
 namespace stageline {
@@ -29,9 +28,15 @@ class LaunchedWork {
 
   void add_range(Range range) { ranges_.push_back(range); }
   void add_launch(int64_t thread, int64_t start_ns, uint32_t correlation) {
-    launches_.push_back({thread, start_ns, correlation});
+    launches_.push_back({thread, start_ns, correlation, 0});
   }
   void add_work(Work work) { work_.push_back(work); }
+  // Makes room for as many. What is not used of it is never touched, and costs no memory.
+  void reserve(size_t ranges, size_t launches, size_t work) {
+    ranges_.reserve(ranges);
+    launches_.reserve(launches);
+    work_.reserve(work);
+  }
 
   // To be called when everything has been added, before project() and for_launched().
   void settle();
@@ -41,13 +46,10 @@ class LaunchedWork {
   // Calls use(const Work&) for the work that was launched on a thread within a time.
   template <class Use>
   void for_launched(int64_t thread, int64_t start_ns, int64_t end_ns, Use&& use) {
-    auto at = std::lower_bound(
-        launches_.begin(), launches_.end(), std::pair(thread, start_ns),
-        [](const Launch& launch, const auto& key) { return std::pair(launch.thread, launch.start_ns) < key; });
-    for (; at != launches_.end() && at->thread == thread && at->start_ns < end_ns && looked_ < kMostLooked;
+    for (auto at = first_launch(thread, start_ns);
+         at != launches_.end() && at->thread == thread && at->start_ns < end_ns && looked_ < kMostLooked;
          ++at, ++looked_)
-      for (size_t w = first_of_.get(at->correlation); w < work_.size() && work_[w].correlation == at->correlation; ++w)
-        use(work_[w]);
+      for (size_t w = at->first; w < work_.size() && work_[w].correlation == at->correlation; ++w) use(work_[w]);
   }
   // True when ranges were nested around so many launches that the last were not looked at.
   bool gave_up() const { return looked_ >= kMostLooked; }
@@ -57,12 +59,33 @@ class LaunchedWork {
   struct Launch {
     int64_t thread, start_ns;
     uint32_t correlation;
+    uint32_t first;  // index into work_ of the first it launched
   };
+  // The first launch of a thread from a time on. Ranges are mostly asked about in order of time, so it is looked for
+  // from the last one on, in steps that double, and among all only where it lies before.
+  std::vector<Launch>::const_iterator first_launch(int64_t thread, int64_t start_ns) {
+    const std::pair key(thread, start_ns);
+    const auto before = [&](const Launch& launch) { return std::pair(launch.thread, launch.start_ns) < key; };
+    size_t low = 0, high = launches_.size();
+    if (last_found_ < launches_.size() && (last_found_ == 0 || before(launches_[last_found_ - 1]))) {
+      low = last_found_;
+      size_t step = 1;
+      while (step < high - low && before(launches_[low + step - 1])) {
+        low += step;
+        step *= 2;
+      }
+      high = std::min(high, low + step);
+    }
+    const auto begin = launches_.begin();
+    const auto found = std::partition_point(begin + static_cast<std::ptrdiff_t>(low),
+                                            begin + static_cast<std::ptrdiff_t>(high), before);
+    last_found_ = static_cast<size_t>(found - begin);
+    return found;
+  }
   std::vector<Range> ranges_;
   std::vector<Launch> launches_;
-  std::vector<Work> work_;
-  NumberMap first_of_;  // correlation → index into work_; sorted by correlation
-  size_t looked_ = 0;
+  std::vector<Work> work_;  // in order of correlation once settled
+  size_t last_found_ = 0, looked_ = 0;
 };
 
 }  // namespace stageline

@@ -89,6 +89,15 @@ uint32_t PartBuilder::add(uint32_t lane, size_t kind, int64_t start_ns, int64_t 
   return static_cast<uint32_t>(start_.size() - 1);
 }
 
+void PartBuilder::reserve(size_t rows) {
+  start_.reserve(rows);
+  dur_.reserve(rows);
+  name_.reserve(rows);
+  correlation_.reserve(rows);
+  lane_.reserve(rows);
+  kind_.reserve(rows);
+}
+
 // Makes steps into slices of the main thread, so that they enclose its work and every view shows them.
 void PartBuilder::add_steps() {
   std::vector<int64_t> known;

@@ -57,6 +57,8 @@ class PartBuilder {
   // `name` comes from text(); `kind` is an index into the list of kinds.
   uint32_t add(uint32_t lane, size_t kind, int64_t start_ns, int64_t end_ns, uint32_t name,
                uint32_t correlation = kNoCorrelation);
+  // Makes room for as many rows. Room that no row takes is never touched, and costs no memory.
+  void reserve(size_t rows);
   size_t row_count() const { return start_.size(); }
   int64_t start_of(uint32_t row) const { return start_[row]; }
   uint32_t name_of(uint32_t row) const { return name_[row]; }

@@ -26,11 +26,27 @@ void Tables::note_end(std::string_view table, const SqliteRows& rows, const std:
                      "a table without a column that it must have was left out: " + missing, {report.path});
 }
 
+// Most exports are of one process, so the first has room for all rows there are.
+void Tables::make_room(Process& p) const {
+  const size_t calls = db.rows_at_most("CUPTI_ACTIVITY_KIND_RUNTIME");
+  const size_t kernels = db.rows_at_most("CUPTI_ACTIVITY_KIND_KERNEL");
+  const size_t copies = db.rows_at_most("CUPTI_ACTIVITY_KIND_MEMCPY") + db.rows_at_most("CUPTI_ACTIVITY_KIND_MEMSET");
+  const size_t ranges = db.rows_at_most("NVTX_EVENTS");
+  p.out.reserve(calls + kernels + copies + 2 * ranges);  // a range has a row on the device too
+  p.out.kernels.reserve(kernels);
+  p.out.copies.reserve(copies);
+  p.out.ranges.reserve(ranges);
+  p.launched.reserve(ranges, calls, kernels + copies);
+}
+
 Process* Tables::find_process(int64_t id) {
   const auto at = processes.find(id);
   if (at != processes.end()) return last_ = at->second.get();
   if (processes.size() >= kMostProcesses) return nullptr;
-  return last_ = processes.emplace(id, std::make_unique<Process>(report.path, id)).first->second.get();
+  const bool is_first = processes.empty();
+  last_ = processes.emplace(id, std::make_unique<Process>(report.path, id)).first->second.get();
+  if (is_first) make_room(*last_);
+  return last_;
 }
 
 uint32_t Tables::host_row(Process& p, gpu_rows::Kind kind, int64_t global_tid, int64_t start, int64_t end,

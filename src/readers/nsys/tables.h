@@ -80,6 +80,7 @@ class Tables {
   static constexpr int64_t kEpochTimes = 100'000'000'000'000'000;  // stamps above are of --ts-normalize
   void note_end(std::string_view table, const SqliteRows& rows, const std::string& missing);
   Process* find_process(int64_t id);
+  void make_room(Process& p) const;
 
   std::vector<std::string> texts_;
   NumberMap text_of_id_;
