@@ -69,8 +69,11 @@ class Adder {
         p_(p),
         asked_(asked),
         facts_(!s_.category_id.empty()),
-        filtered_(asked.step || asked.kernel_class || asked.category || asked.from_ns != INT64_MIN ||
-                  asked.to_ns != INT64_MAX) {
+        filter_(asked.step || asked.kernel_class || asked.from_ns != INT64_MIN || asked.to_ns != INT64_MAX
+                    ? Filter::kAny
+                : asked.category && facts_ ? Filter::kCategory
+                : asked.category           ? Filter::kAny
+                                           : Filter::kNone) {
     const std::vector<CategoryInfo>& categories = data.trace().categories;
     for (size_t c = 0; c < categories.size() && c < device_.size(); ++c) {
       device_[c] = is_device_work(categories[c].kind);
@@ -90,6 +93,7 @@ class Adder {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
+  enum class Filter : uint8_t { kNone, kCategory, kAny };  // what rows have to pass; a category alone is found at once
 
   size_t codes() const {
     switch (asked_.by) {
@@ -135,7 +139,10 @@ class Adder {
     return kNoKey;
   }
 
+  template <Filter filter>
   bool passes(size_t i) const {
+    if (filter == Filter::kNone) return true;
+    if (filter == Filter::kCategory) return wanted_[s_.category_id[i]];
     if (asked_.category && (!facts_ || !wanted_[s_.category_id[i]])) return false;
     if (asked_.kernel_class && kernel_class_name(class_of(i)) != *asked_.kernel_class) return false;
     if (asked_.step && (s_.step.empty() || s_.step[i] == 0 || part_.steps[s_.step[i] - 1u].number != *asked_.step))
@@ -167,15 +174,17 @@ class Adder {
 
   template <class RowAt>
   void add_rows(size_t begin, size_t end, RowAt row_at) {
-    if (asked_.by == By::kName && !filtered_)
-      add_all<By::kName, false>(begin, end, row_at);
+    if (asked_.by == By::kName && filter_ == Filter::kNone)
+      add_all<By::kName, Filter::kNone>(begin, end, row_at);
+    else if (asked_.by == By::kName && filter_ == Filter::kCategory)
+      add_all<By::kName, Filter::kCategory>(begin, end, row_at);
     else if (asked_.by == By::kName)
-      add_all<By::kName, true>(begin, end, row_at);
+      add_all<By::kName, Filter::kAny>(begin, end, row_at);
     else
-      add_all<By::kRank, true>(begin, end, row_at);
+      add_all<By::kRank, Filter::kAny>(begin, end, row_at);
   }
 
-  template <By by, bool filtered, class RowAt>
+  template <By by, Filter filter, class RowAt>
   void add_all(size_t begin, size_t end, RowAt row_at) {
     if (begin == end) return;
     const bool nests = !s_.parent.empty();
@@ -184,13 +193,13 @@ class Adder {
     for (size_t r = begin; r < end; ++r) {
       const size_t i = row_at(r);
       const int64_t dur = s_.dur_ns[i];
-      if (!filtered || passes(i)) group<by>(i).add(dur);
+      if (passes<filter>(i)) group<by>(i).add(dur);
       if (!nests) continue;
       // A slice's time is not its parent's own time.
       const uint32_t parent = s_.parent[i];
       if (parent == kNoSliceIndex || is_device(i)) continue;
       while (lane + 1 < lanes.size() && i >= lanes[lane].end) ++lane;
-      if (parent < lanes[lane].begin || parent >= lanes[lane].end || (filtered && !passes(parent))) continue;
+      if (parent < lanes[lane].begin || parent >= lanes[lane].end || !passes<filter>(parent)) continue;
       group<by>(parent).take(dur);
     }
   }
@@ -200,7 +209,8 @@ class Adder {
   const Slices& s_;
   const size_t p_;
   const Asked& asked_;
-  const bool facts_, filtered_;
+  const bool facts_;
+  const Filter filter_;
   std::array<bool, 256> device_{}, wanted_{};
   std::vector<uint32_t> first_;                   // for each code its place in sums_
   std::unordered_map<int64_t, uint32_t> others_;  // by key; for names with a second class
