@@ -76,7 +76,7 @@ Status FileReader::read(int64_t size_bytes, Progress* progress) {
   // Room for as many events as fit into a plain file of this size, so that nothing is copied while they come in; what
   // is not used is never touched.
   if (!input->compressed()) {
-    constexpr size_t kBytesPerEvent = 22, kMostReserved = size_t{1} << 24;
+    constexpr size_t kBytesPerEvent = 16, kMostReserved = size_t{1} << 24;
     const auto events = std::min(static_cast<size_t>(std::max<int64_t>(size_bytes, 0)) / kBytesPerEvent, kMostReserved);
     log_.reserve(events / 2);
     builder_.reserve(events / 2);
