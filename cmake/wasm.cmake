@@ -14,7 +14,7 @@ endif()
 if(STAGELINE_WASM)
   file(GLOB STAGELINE_WASM_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/wasm/*.cc ${CMAKE_SOURCE_DIR}/src/schedules/*.cc)
   list(APPEND STAGELINE_WASM_SOURCES
-    base/json_writer.cc base/number.cc base/result.cc base/text.cc model/kind.cc model/schedule.cc
+    base/freed_memory.cc base/json_writer.cc base/number.cc base/result.cc base/text.cc model/kind.cc model/schedule.cc
     pipeline/order/check_order.cc pipeline/replay/replay.cc pipeline/replay/schedule_numbers.cc pipeline/replay/step_replay.cc
     diagnosis/what_if/order_cells.cc diagnosis/what_if/order_measures.cc diagnosis/what_if/other_order.cc diagnosis/what_if/packed_model.cc
     diagnosis/what_if/what_if.cc diagnosis/what_if/what_if_answer.cc diagnosis/what_if/what_if_measures.cc
