@@ -6,11 +6,23 @@
 
 namespace stageline {
 
-void return_freed_memory(size_t at_least) {
+void return_freed_memory() {
 #if defined(__GLIBC__)
-  if (mallinfo2().fordblks >= at_least) malloc_trim(0);
+  malloc_trim(0);
+#endif
+}
+
+void return_much_freed_memory([[maybe_unused]] size_t bytes) {
+#if defined(__GLIBC__)
+  constexpr size_t kMuch = size_t{64} << 20;
+  // Asking the allocator takes the longer the more free blocks it has, so it is asked for something large alone.
+  if (bytes < kMuch) return;
+#if __GLIBC_PREREQ(2, 33)
+  const size_t freed = mallinfo2().fordblks;
 #else
-  (void)at_least;
+  const size_t freed = static_cast<unsigned>(mallinfo().fordblks);  // wraps at 4 GiB
+#endif
+  if (freed >= kMuch) malloc_trim(0);
 #endif
 }
 

@@ -123,7 +123,7 @@ void ViewRun::set_trace(Trace trace) {
   if (other_read_) answers_->set_other(std::move(other_title_), std::move(other_paths_), std::move(other_read_));
   publish(made);
   // Reading needs as much memory again as it keeps. A server lives long, so that is given back.
-  return_freed_memory(0);
+  return_freed_memory();
   ready_.store(true, std::memory_order_release);
 }
 

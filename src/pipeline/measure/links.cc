@@ -45,7 +45,7 @@ class LinkFinder {
       : trace_(trace), graph_(graph), outliers_(sums.outliers) {}
 
   Links find() {
-    return_freed_memory();
+    return_much_freed_memory(trace_.links.size() * sizeof(LinkTransfer));
     LinkTransfers transfers = find_transfers(trace_, graph_);
     out_.evidence = transfers.evidence;
     find_edges(transfers);

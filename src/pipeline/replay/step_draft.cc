@@ -14,6 +14,8 @@
 namespace stageline {
 namespace {
 
+constexpr size_t kGraphBytes = 100;  // about what a cell takes in a graph
+
 // One step in its final order. Numbers count from the step's first operation.
 struct OrderedStep {
   std::vector<uint32_t> wait_on;
@@ -421,7 +423,7 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
 
   drafts.make = nullptr;
   spaces.reset();
-  return_freed_memory();
+  return_much_freed_memory(trace.cells.size() * kGraphBytes);
   std::vector<uint32_t> wait_base(steps + 1, 0), group_base(steps + 1, 0);
   int64_t cut = 0, negative = 0;
   for (size_t s = 0; s < steps; ++s) {
@@ -446,7 +448,7 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
     std::vector<uint32_t>().swap(step.wait_on);
   });
   std::vector<OrderedStep>().swap(ordered);
-  return_freed_memory();
+  return_much_freed_memory(trace.cells.size() * kGraphBytes);
   if (cut > 0)
     notes.add("graph.cut_waits", Severity::kWarning,
               "operations that wait for each other in a circle were taken in the order in which they started", {}, cut);

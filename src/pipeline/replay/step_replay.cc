@@ -113,7 +113,7 @@ double WorldTimes::mean_ns(size_t world) const {
 }
 
 WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds& fill) {
-  return_freed_memory();
+  return_much_freed_memory(graph.size() * sizeof(double));
   WorldTimes out;
   out.worlds = worlds;
   for (const GraphStep& step : graph.steps) out.counts.push_back(step.counts);
