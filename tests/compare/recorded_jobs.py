@@ -40,6 +40,11 @@ def run(command, folder=None, path=(), **variables):
     return subprocess.run([*recorder, *map(str, command)], env=environment, cwd=folder and folder.parent, capture_output=True, text=True, timeout=SECONDS)
 
 
+def ended_badly(done):
+    """What is wrong with a job that has run all its steps and then did not end well; '' where it did."""
+    return done.returncode and f'all steps ran, then it ended with {done.returncode}: {done.stderr.strip()[-1000:]}' or ''
+
+
 def kinds_of(folder):
     """{(rank, step): {kind: how many cells}} of a recording."""
     said = subprocess.run([BIN, 'sql', folder, 'select rank, step, kind, count(*) from cells group by 1, 2, 3', '--format', 'json', '--rows', '0'],

@@ -7,7 +7,7 @@ The source package is fetched by pip without what it depends on, and put on the 
 """
 import sys
 
-from recorded_jobs import Versions, fetch, fetch_source, kinds_differ, run, torchrun
+from recorded_jobs import Versions, ended_badly, fetch, fetch_source, kinds_differ, run, torchrun
 
 VERSIONS = ['0.19.8']
 NEEDS = ['einops', 'hjson', 'msgpack', 'ninja', 'packaging', 'psutil', 'py-cpuinfo', 'pydantic', 'pydantic-core', 'typing-extensions', 'annotated-types',
@@ -67,7 +67,7 @@ def compare(score, python, version, folder):
         if done.stdout.count('ran') != RANKS:
             score.skip(what, f'it does not run here: {done.stderr.strip()[-300:]}')
         else:
-            score.check(what, kinds_differ(folder / f'rec{way}', RANKS, STEPS, expected(way), () if way == 'pipeline' else ('C',)))
+            score.check(what, ended_badly(done) or kinds_differ(folder / f'rec{way}', RANKS, STEPS, expected(way), () if way == 'pipeline' else ('C',)))
 
 
 if __name__ == '__main__':
