@@ -43,8 +43,8 @@ bool names(std::string_view device, std::string_view model) {
 }  // namespace
 
 std::string_view precision_name(Precision precision) {
-  constexpr std::array<std::string_view, kPrecisionCount> kNames = {"FP64", "FP32", "TF32", "FP16", "BF16"};
-  return kNames[static_cast<size_t>(precision)];
+  constexpr ByEnum<Precision, std::string_view, kPrecisionCount> kNames = {{"FP64", "FP32", "TF32", "FP16", "BF16"}};
+  return kNames[precision];
 }
 
 std::optional<DevicePeaks> published_peaks(std::string_view name) {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/by_enum.h"
+
 namespace stageline {
 
 enum class Precision : uint8_t { kFp64, kFp32, kTf32, kFp16, kBf16 };
@@ -14,10 +16,9 @@ std::string_view precision_name(Precision precision);  // "BF16"
 
 // Rates of what one device number stands for: of MI250X that is one of the two dies. 0 where the vendor publishes none.
 struct DevicePeaks {
-  double tflops[kPrecisionCount] =
-      {};           // 10¹² operations a second, by Precision, on tensor or matrix units if they do it
+  // 10¹² operations a second, on tensor or matrix units if they do it.
+  ByEnum<Precision, double, kPrecisionCount> tflops = {};
   double gbps = 0;  // 10⁹ bytes a second, of the device's memory
-  double of(Precision precision) const { return tflops[static_cast<int>(precision)]; }
 };
 
 // Returns none for names that are not in the table: a part of a device (MIG) has another name and other rates.

@@ -326,11 +326,11 @@ TEST_CASE("roofline: work that is not told is not guessed") {
 
 TEST_CASE("roofline: published peaks, by the whole name of the device") {
   const auto h100 = published_peaks("NVIDIA H100 80GB HBM3"), v100 = published_peaks("Tesla V100-SXM2-16GB");
-  CHECK((h100 && h100->of(Precision::kBf16) == 989.4 && h100->gbps == 3350));
-  CHECK((v100 && v100->of(Precision::kFp16) == 125 && v100->of(Precision::kBf16) == 0));
+  CHECK((h100 && h100->tflops[Precision::kBf16] == 989.4 && h100->gbps == 3350));
+  CHECK((v100 && v100->tflops[Precision::kFp16] == 125 && v100->tflops[Precision::kBf16] == 0));
   CHECK((published_peaks("NVIDIA A10") && !published_peaks("NVIDIA A10G")));
-  CHECK(published_peaks("NVIDIA H200")->of(Precision::kFp16) !=
-        published_peaks("NVIDIA H200 NVL")->of(Precision::kFp16));
+  CHECK(published_peaks("NVIDIA H200")->tflops[Precision::kFp16] !=
+        published_peaks("NVIDIA H200 NVL")->tflops[Precision::kFp16]);
   // A part of a device, two products at once, a board that says no memory, and none.
   for (const char* name : {"NVIDIA H100 80GB HBM3 MIG 1g.10gb", "AMD Instinct MI250X / MI250",
                            "AMD Instinct MI250X/MI250", "NVIDIA A100-PG509-200", ""})

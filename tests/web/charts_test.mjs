@@ -102,7 +102,6 @@ export const cases = [
   }],
   ['charts: operators stand under the roof where their numbers say, the most to gain first', async (_, tools) => {
     const page = await opener(tools)('shapes', 'operators');
-    // The ridge of BF16 is where the longest slope ends: both scales follow from it and from the corner of the grid.
     const found = await page.$eval('#topic-roofline figure', figure => {
       const box = figure.querySelector('svg').getBoundingClientRect();
       const at = element => { const own = element.getBoundingClientRect(); return [own.x + own.width / 2 - box.x, own.y + own.height / 2 - box.y]; };

@@ -1,5 +1,6 @@
 // How near each operator with known work comes to what its device can do. Definitions: docs/analyses/roofline.md.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -23,7 +24,8 @@ using Type = ColumnType;
 struct Roof {
   double flops_per_ns = 0, bytes_per_ns = 0;
 
-  // Whatever is not done by matrix units is bound by memory on every device of today, so its arithmetic needs no peak.
+  // Additions and multiplications need half a FLOP for each byte at the most, far below the ridge of any device in the
+  // table of peaks, so their arithmetic needs no peak.
   bool known(bool is_matrix) const { return bytes_per_ns > 0 && (flops_per_ns > 0 || !is_matrix); }
   double compute_ns(int64_t flops) const { return share_or_zero(flops, flops_per_ns); }
   double memory_ns(int64_t bytes) const { return share_or_zero(bytes, bytes_per_ns); }
@@ -38,7 +40,7 @@ struct GivenPeaks {
     Roof roof;
     if (published) {
       roof.bytes_per_ns = published->gbps;
-      if (precision) roof.flops_per_ns = published->of(*precision) * 1e3;
+      if (precision) roof.flops_per_ns = published->tflops[*precision] * 1e3;
     }
     if (tflops > 0 && precision) roof.flops_per_ns = tflops * 1e3;
     if (gbps > 0) roof.bytes_per_ns = gbps;
@@ -122,7 +124,9 @@ class RankReader {
       if (has_formula(part_.slices.name_id[fact.slice])) inputs.emplace(fact.slice, &fact);
     std::vector<bool> inside(made_.events.size());  // within an operator that is counted already
     std::vector<bool> unfit(made_.events.size());   // a formula, but not for these shapes, types or values
+    std::vector<bool> holds(made_.events.size());   // something inside is counted
     std::map<std::tuple<StringId, std::string, std::string>, size_t> known;
+    std::map<std::array<StringId, 4>, std::optional<OpWork>> works;  // key: name, shapes, types, values
     for (size_t i = 0; i < made_.events.size(); ++i) {
       const FunctionEvent& e = made_.events[i];
       if (e.parent != FunctionEvent::kNone && inside[e.parent]) {
@@ -134,15 +138,20 @@ class RankReader {
       if (fact == inputs.end()) continue;
       const InputFact& in = *fact->second;
       const StringId name = part_.slices.name_id[e.slice];
-      const std::string_view types = trace_.names.text(in.types);
-      const std::optional<OpWork> work =
-          op_work(trace_.names.text(name), trace_.names.text(in.dims), types, trace_.names.text(in.concrete));
+      const auto [memo, is_new] = works.try_emplace({name, in.dims, in.types, in.concrete});
+      if (is_new)
+        memo->second = op_work(trace_.names.text(name), trace_.names.text(in.dims), trace_.names.text(in.types),
+                               trace_.names.text(in.concrete));
+      const std::optional<OpWork>& work = memo->second;
       if (!work) {
         unfit[i] = e.parent == FunctionEvent::kNone || !unfit[e.parent];
         continue;
       }
       inside[i] = true;
-      for (int32_t up = e.parent; up != FunctionEvent::kNone; up = made_.events[up].parent) unfit[up] = false;
+      for (int32_t up = e.parent; up != FunctionEvent::kNone && !holds[up]; up = made_.events[up].parent) {
+        holds[up] = true;
+        unfit[up] = false;
+      }
       if (e.device_ns <= 0) {
         ++out.host_calls;
         continue;
