@@ -1,0 +1,162 @@
+// When compute cells start, and how late they do: what the searches for late ranks, pauses, late starts everywhere and
+// late messages look at. Part of causes.
+//
+//   own     ▐▐▐▐▐▐      ends                        delay: what passes after the last thing that a cell waits for;
+//   input       ────▶│  there     ▐▐▐▐ start        cells that wait for what was not read have none here
+//                    └── delay ──┘
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "diagnosis/causes/cause_drafts.h"
+#include "diagnosis/causes/own_sends.h"
+#include "diagnosis/causes/received_messages.h"
+#include "pipeline/measure/op_values.h"
+
+namespace stageline {
+
+inline constexpr double kRareLate = 0.1;  // most of the cells that pauses may hit; what is late more often is no pause
+inline constexpr int64_t kLeastCertain = 16;  // late cells of a rank below which they may be chance
+// Least share of the steps in which a place is late, and of all late cells that such places hold.
+inline constexpr double kEverywhere = 0.8;
+// Least share of a direction's cells in a step that are late when the link is slow in that step.
+inline constexpr double kWholeStep = 0.5;
+inline constexpr double kLongPause = 0.5;  // least pause of a garbage collector, as a share of the median cell
+
+// The cells of one direction on a worker: (worker, forward). They wait for the messages of one link.
+using WorkerWay = std::pair<uint32_t, bool>;
+inline WorkerWay way_at(const CauseScene& scene, uint32_t op) {
+  return {scene.times.worker_of(op), scene.graph.kind[op] == CellKind::kForward};
+}
+
+// Late cells among `of` cells.
+struct LateStarts {
+  int64_t count = 0, of = 0;
+  double ns = 0, most_ns = 0;
+  double message_ns = 0;  // the part of ns during which the message was still under way, by its recorded receive
+  int64_t received = 0;   // late cells whose receive was recorded
+};
+
+// How much of a start's delay beyond the usual one (`more`) is due to its rank's late launching, whose median is `by`.
+// Launches differ, so it is all of it up to kMostOfUsual × `by`; beyond that, only `by` is, and the rest is a pause.
+double launched_late(double by, double more);
+
+class StartDelays {
+ public:
+  // Whether hosts start work late, judged by cells that wait only for their own rank: no message can delay these.
+  //
+  //     F of stage 1, waits for stage 0    late            a host that stops hits both kinds alike; where only the
+  //     B of stage 2, waits for its own F  never late      first kind is late, it is what comes from other ranks
+  enum class Hosts : uint8_t { kUnknown, kLate, kPrompt };
+  struct OneWay {
+    bool forward = false;
+    std::vector<double> delays;  // of that direction's cells
+  };
+  using Place = std::tuple<uint32_t, CellKind, int32_t, int32_t>;  // worker, kind, micro-batch, chunk
+  struct Places {
+    std::set<Place> all, late;
+  };
+  struct StepLate {
+    int64_t count = 0, of = 0;
+    double ns = 0;
+  };
+
+  // `scene` must outlive it. O(operations).
+  explicit StartDelays(const CauseScene& scene);
+
+  // Whether enough cells tell their delay; otherwise nothing below may be asked but cells().
+  bool known() const;
+  const CauseScene& scene() const { return scene_; }
+  const ReceivedMessages& messages() const { return messages_; }
+  // Null where ranks do not wait for their sends, or sends were not recorded.
+  const std::shared_ptr<const OwnSends>& own_sends() const { return sends_; }
+  size_t cells() const { return cells_; }        // that tell their delay
+  double cell_ns() const { return cell_ns_; }    // time of the median cell
+  double best_ns() const { return best_ns_; }    // the lower quartile of delays, at least 0
+  double usual_ns() const { return usual_ns_; }  // their median
+  Hosts hosts() const { return hosts_; }
+  // For each worker the delays of its cells; none where none of its cells tells its delay.
+  const OpValues& delays() const { return delays_; }
+  int64_t worked() const { return worked_; }  // number of workers that have delays
+
+  // Workers whose median cell starts late, and by how much.
+  const LateWorkers& late_workers() const { return late_; }
+  // Those whose messages may be at fault as well; without those whose only late direction receives no messages.
+  LateWorkers late_receivers() const;
+  // Late workers of which only one direction is late.
+  const std::map<uint32_t, OneWay>& one_way() const { return one_way_; }
+
+  std::vector<WorkerWay> ways() const;  // those with cells that tell their delay, in order
+  const LateStarts& late_at(const WorkerWay& way) const { return by_way_[index_of(way)]; }
+  int64_t late_of(uint32_t worker) const { return late_at({worker, false}).count + late_at({worker, true}).count; }
+  LateStarts sum_of(const std::vector<WorkerWay>& ways) const;
+  // For each step of the graph.
+  std::vector<StepLate> late_by_step(const WorkerWay& way) const;
+  // The places at which cells of some directions tell their delay, and those at which they are late.
+  Places places_of(const std::vector<WorkerWay>& ways) const;
+
+  // The stage that gives cells of this direction their input; kUnknown where there is none.
+  int32_t sender_of(const WorkerWay& way) const;
+  // A cell's delay without what its rank's own sends held it up.
+  double delay_ns(uint32_t op) const;
+  // Returns a function: how much later than usual for its rank a cell starts. It gives 0 below the limit, and for
+  // delays far beyond those of usual steps. It needs the scene alone.
+  std::function<double(uint32_t)> excess() const;
+
+ private:
+  static size_t index_of(const WorkerWay& way) { return 2 * static_cast<size_t>(way.first) + (way.second ? 1 : 0); }
+  // Drops late workers where the other ranks are late by half as much or more, and finds in which directions the
+  // remaining ones are late: forwards, backwards, or both. A message that nobody recorded lasts until its cell starts,
+  // so other ranks' lateness shows only in cells that wait for their own rank alone:
+  //
+  //     hosts are late by 4 ms everywhere     stage 3, B after its own F      4 ms: seen
+  //                                           stage 1, B after stage 2's      in the message
+  void compare_late_workers();
+  void count_late();
+  void ask_hosts();
+  // For each direction in which a worker is late: by how much its cells start late.
+  std::map<WorkerWay, double> by_late_way() const;
+  // Whether a cell waits for its own rank alone, so that no message can delay it.
+  bool waits_alone(uint32_t op) const;
+
+  const CauseScene& scene_;
+  const StepGraph& g_;
+  ReceivedMessages messages_;
+  std::vector<OpStretch> counted_;
+  OpValues delays_;
+  Hosts hosts_ = Hosts::kUnknown;
+  int64_t worked_ = 0;
+  std::vector<LateStarts> by_way_;  // at index_of()
+  LateWorkers late_;
+  std::map<uint32_t, OneWay> one_way_;
+  size_t cells_ = 0;
+  double most_ns_ = 0;  // largest delay of a late cell, beyond usual_ns_
+  double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;
+  std::shared_ptr<const OwnSends> sends_;
+};
+
+// Drafts late workers. `begins` holds, for those that begin their steps just as late as other cells, the world without
+// that.
+void draft_late_workers(const StartDelays& starts, const std::map<uint32_t, CauseWorld>& begins,
+                        std::vector<CauseDraft>& out);
+
+// Whether at most half of the links (by direction) are late, or there is only one pair of stages: then they can be
+// named.
+bool few_links_are_late(const StartDelays& starts);
+// Drafts links for whose messages, which nobody recorded or whose receives show it, cells are late. Returns the
+// directions whose late cells they explain.
+std::set<WorkerWay> draft_late_links(const StartDelays& starts, std::vector<CauseDraft>& out);
+
+// Drafts the pauses of hosts: cells that start late though nothing holds them up, but those of `linked`.
+void draft_pauses(const StartDelays& starts, const std::set<WorkerWay>& linked, std::vector<CauseDraft>& out);
+
+}  // namespace stageline
