@@ -27,17 +27,6 @@
 
 namespace stageline {
 
-// One line of the account of a step: time that is neither compute nor the schedule's, and that no cause is named for.
-struct AccountLine {
-  // "imbalance", "jitter", "replica-jitter" (replicas that are slow by turns), "message", "late", "tail", "between",
-  // "rest": what the replays do not return
-  std::string_view id;
-  std::string name;                  // of a tail or a gap: the collective, the phase
-  CellKind kind = CellKind::kOther;  // of a tail
-  double ns = 0;                     // of the mean step; below 0 as in the waterfall
-  double error_ns = 0;               // its standard error over steps, where replays tell it; NaN for one step
-};
-
 struct CauseList {
   // Those that cost at least kLeastLost of the step, and more than chance; sorted by price_ns().
   std::vector<Cause> causes;
