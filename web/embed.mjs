@@ -1,10 +1,10 @@
 // node embed.mjs DIR [WASM]: DIR/viewer.js, viewer.css, live.js and live.css, and what-if as WebAssembly where it could be built, become
-// DIR/web_bundle.cc: compressed, in string literals that any C++ compiler takes quickly (see src/server/viewer_bundle.h). They are unpacked
-// when they are first asked for, in 5 ms.
+// DIR/web_bundle.cc: compressed, in string literals that any C++ compiler takes quickly (see src/server/viewer_bundle.h). The texts are
+// unpacked when they are first asked for, in 5 ms; the WebAssembly never is, since a report holds it compressed.
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {deflateSync} from 'node:zlib';
+import {deflateSync, gzipSync} from 'node:zlib';
 
 const [dir, wasm] = process.argv.slice(2);
 if (!dir) throw new Error('usage: node embed.mjs DIR [WASM]');
@@ -36,7 +36,7 @@ const viewerJs = text('viewer.js', /<\/script|<!--/i);  // a server's files, and
 const viewerCss = text('viewer.css', /<\/style|<!--/i);
 const liveJs = text('live.js'), liveCss = text('live.css');
 const sizes = {ViewerJs: viewerJs.size, ViewerCss: viewerCss.size, LiveJs: liveJs.size, LiveCss: liveCss.size};
-const whatIf = wasm ? readFileSync(wasm) : new Uint8Array(0);
+const whatIf = wasm ? gzipSync(readFileSync(wasm), {level: 9}) : new Uint8Array(0);  // as a report holds it
 writeFileSync(join(dir, 'web_bundle.cc'), `// Made by web/embed.mjs from web/src.
 #include "server/viewer_bundle.h"
 
@@ -57,7 +57,7 @@ ${literal(liveJs.bytes)};
 constexpr char kLiveCss[] =
 ${literal(liveCss.bytes)};
 ${whatIf.length === 0 ? '' : `constexpr char kWhatIf[] =
-${literal(deflateSync(whatIf, {level: 9}))};
+${literal(whatIf)};
 `}
 template <size_t N>
 std::string unpacked(const char (&packed)[N], size_t size) {
@@ -77,10 +77,7 @@ ${['Viewer', 'Live'].flatMap(page => ['Js', 'Css'].map(kind => `std::string_view
 }`)).join('\n')}
 std::string_view web_viewer_js_hash() { return "${viewerJs.hash}"; }
 std::string_view web_viewer_css_hash() { return "${viewerCss.hash}"; }
-std::string_view web_what_if() {${whatIf.length === 0 ? ' return {}; }' : `
-  static const std::string text = unpacked(kWhatIf, ${whatIf.length});
-  return text;
-}`}
+std::string_view web_what_if_gzip() { return ${whatIf.length === 0 ? '{}' : '{kWhatIf, sizeof(kWhatIf) - 1}'}; }
 std::string_view web_live_js_hash() { return "${liveJs.hash}"; }
 std::string_view web_live_css_hash() { return "${liveCss.hash}"; }
 

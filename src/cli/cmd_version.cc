@@ -78,7 +78,7 @@ std::vector<Work> works_here() {
     const bool only_when_self_contained = work.name == "libpng" || work.name == "pixman" || work.name == "FreeType" ||
                                           work.name == "Zig compiler runtime" ||
                                           work.name == "GNU C Library's start files";
-    const bool replays = !web_what_if().empty();  // reports carry a program of their own
+    const bool replays = !web_what_if_gzip().empty();  // reports carry a program of their own
     const bool here = work.name == "wasi-libc"     ? replays
                       : work.name == "LLVM libc++" ? self_contained || replays
                                                    : self_contained || !only_when_self_contained;

@@ -80,7 +80,11 @@ class PageWriter {
   }
   void answer(std::string_view name, std::string_view body) { block("data-answer", name, body); }
   void timeline(std::string_view name, std::string_view body) { block("data-timeline", name, body); }
-  void what_if(std::string_view name, std::string_view body) { block("data-what-if", name, body); }
+  void what_if(std::string_view model) {
+    flush();
+    write_block({"data-what-if", "program", base64(web_what_if_gzip())});
+    block("data-what-if", "model", model);
+  }
   void slices(const PagePiece& piece) {
     const std::string lanes = std::to_string(piece.first_lane) + "-" + std::to_string(piece.last_lane);
     block("data-lanes", lanes, piece.bytes);
@@ -208,7 +212,7 @@ struct PricedPage {
 PricedPage price_page(const PipelineView& view) {
   PricedPage priced;
   if (Result<std::string> fixes = pipeline_fixes_answer(view, Query{}); fixes) priced.fixes = std::move(*fixes);
-  if (!web_what_if().empty()) priced.model = what_if_model_bytes(view, kMostFileOperations);
+  if (!web_what_if_gzip().empty()) priced.model = what_if_model_bytes(view, kMostFileOperations);
   return priced;
 }
 
@@ -272,7 +276,7 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
     const Explanation explanation = explain(*run, tables, true);
     out.findings = explained_findings(explanation);
     out.lost_share = explanation.lost_share();
-    page.head(out.findings, run->trace().cells.size() > 0 && !web_what_if().empty());
+    page.head(out.findings, run->trace().cells.size() > 0 && !web_what_if_gzip().empty());
     page.answer("explain", explain_json(explanation, options.paths));
   }
   const bool compares = other != nullptr;
@@ -312,10 +316,7 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
   page.answer("run", about);
   page.answer("notes", beside.json(timeline.origin_ns()));
   write_timeline(page, timeline, options, about);
-  if (!priced.model.empty()) {
-    page.what_if("program", web_what_if());
-    page.what_if("model", priced.model);
-  }
+  if (!priced.model.empty()) page.what_if(priced.model);
   page.end();
   if (Status s = file->commit(); !s) return std::move(s).error();
   out.ranks = trace.parts.size();
