@@ -35,11 +35,12 @@ def healthy(r, seed):
 def fault(r, run, seed):
     """One that the run can have; None where the one drawn cannot be."""
     kind = r.choice("stage stage rank node replica all mb cell lengths routing link link latency blocking tail hang gc gc-rank pause late gap gap gap-rank reduce optimizer warm "
-                    "both contention retransmission moving graded hot together order gather tail-stage swing trend-link trend-gap two-stages".split())
+                    "both contention retransmission moving graded hot together order gather tail-stage swing trend-link trend-gap two-stages burst burst-stage".split())
     when, slower, stage, replica = course(r, run.steps), 1 + r.choice([0.15, 0.25, 0.4, 0.7]), r.randrange(run.p), r.randrange(run.dp)
     low = r.randrange(max(run.p - 1, 1))
     way = (low + 1, low) if r.random() < 0.5 else (low, low + 1)
     rank, linked = r.randrange(run.p * run.dp), run.p > 1 and run.order != "vpp"
+    begin = r.randint(1, max(run.steps - 4, 1))
     tail = ["tail:collective*", "tail:reduce*", "tail:all-reduce*", "tail"]
     made = {
         "stage": lambda: run.p > 1 and sim.slow_stage(stage, slower, when=when, kinds=r.choice(["FBIW", "FBIW", "F", "BI"])),
@@ -80,6 +81,9 @@ def fault(r, run, seed):
         "trend-link": lambda: linked and sim.slow_link(*way, 1.0, when=sim.trend()),
         "trend-gap": lambda: sim.between("data", 8, when=sim.trend(), recorded=run.phases, seed=seed),
         "two-stages": lambda: run.p > 3 and sim.slow("two-stages", ["stage:0", "stage:2"], slower, lambda c: c.stage in (0, 2), when),
+        # Some steps in a row that something else lengthens, too few and too short to be outliers.
+        "burst": lambda: run.steps > 9 and sim.slow_all(1 + r.choice([0.12, 0.2, 0.28]), sim.only(*range(begin, begin + 3))),
+        "burst-stage": lambda: run.steps > 9 and run.p > 2 and sim.slow_stage(stage, slower, when=sim.only(*range(begin, begin + 3))),
         "warm": lambda: sim.slow("warmup-step", ["step:0"], r.choice([3, 6]), lambda c: True, sim.only(0)),
     }[kind]()
     return made or None

@@ -242,7 +242,7 @@ class CauseWords {
     const bool two = c.mirror != kUnknown;  // the same layers, once for each direction
     f.cause = places_of(c);
     args.flag("last", is_end(c, true)).flag("first", is_end(c, false)).flag("two", two);
-    args.set("mirror", int64_t{c.mirror}).flag("alone", replicas_ <= 1 && !two && !c.one_kind);
+    args.set("mirror", int64_t{c.mirror}).flag("alone", replicas_ <= 1 && !two && !c.one_kind && !c.sometimes);
     if (c.one_kind && !c.sometimes) args.set("one", words("cell." + std::string(kind_code(c.times.front().kind))));
     const Text end = words("stage.slow.end", args);
     // Where moving layers helps little because those at the end of the model are heavy, the words on that end come
@@ -454,7 +454,19 @@ class CauseWords {
   }
 
   void all_slow(const Cause& c, Args& args, Finding& f) const {
+    f.evidence = {"stragglers", ""};
     const bool trend = c.course.kind == CourseKind::kTrend, every = c.course.kind == CourseKind::kEvery;
+    if (c.course.kind == CourseKind::kSome) {
+      constexpr size_t kShown = 8;
+      std::vector<std::string> steps;
+      for (size_t s = 0; s < c.course.level.size(); ++s) {
+        if (c.course.level[s] != c.course.high) continue;
+        if (steps.empty()) f.step = step_number(s);
+        steps.push_back(std::to_string(step_number(s)));
+      }
+      f.cause = "steps:" + steps.front() + " all";
+      return say(f, "run.slower.some", args.set("which", some_of(steps, kShown)));
+    }
     const std::string at = std::to_string(step_number(c.course.from));
     f.cause = trend   ? "trend all"
               : every ? "every:" + std::to_string(c.course.every) + " all"
@@ -462,7 +474,6 @@ class CauseWords {
     if (!trend) f.step = step_number(c.course.from);
     args.flag("trend", trend).flag("every", every).set("at", at).set("nth", nth(c.course.every));
     say(f, every ? "run.slower.every" : "run.slower", args);
-    f.evidence = {"stragglers", ""};
   }
 
   void blocking_sends(Args& args, Finding& f) const {

@@ -143,9 +143,14 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
   out.replicas = words("replicas.share", args);
   // What is lost is what the usual replica waits. The mean over all replicas includes the last one, which never waits.
   if (last.replicas > 2) share = std::max(share, last.median_wait_ns / causes.step_ns);
-  // What holds the last replica up has a finding of its own; what holds all of them up is not part of this.
+  // What holds the last replica up has a finding of its own, or several that take turns and leave little of this; what
+  // holds all of them up is not part of this.
+  double by_causes_ns = 0, most_ns = 0;
   for (const Cause& c : causes.causes)
-    if (is_of_a_replica(c) && 2 * c.lost_ns >= share * causes.step_ns) return;
+    if (is_of_a_replica(c)) by_causes_ns += c.lost_ns, most_ns = std::max(most_ns, c.lost_ns);
+  const double half_ns = share * causes.step_ns / 2;
+  const bool explained = by_causes_ns >= half_ns && left_share(causes, "replica-jitter") * causes.step_ns < half_ns;
+  if (most_ns >= half_ns || explained) return;
   Finding f = of_share("replicas.wait", share, causes.step_ns, last.error_ns);
   say(f, "replicas.wait", args.set("share", percent(share)));
   f.evidence = {"waterfall", "waterfall-steps"};

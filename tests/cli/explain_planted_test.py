@@ -138,6 +138,31 @@ class ExplainPlanted(Case):
                                                                          cost=lambda st, d, s, k, mb: 1.4 if at(st) else 1))
                     self.assertEqual([f['id'] for f in found['findings']], ['run.slower'], [f['title_en'] for f in found['findings']])
 
+    def test_a_few_steps_that_all_ranks_take_longer_for_are_told(self):
+        options = dict(WELL, steps=14, jitter=0.02)
+        ill = Planted(**options, cost=lambda st, d, s, k, mb: 1.28 if st in (4, 5, 6) else 1)
+        found = self.told('all-some', ill)[1]
+        told = self.priced(found, 'all', (ill.period - Planted(**options).period) * 1e6, ill.period)
+        self.assertIn('In 3 of 14 steps (4, 5, 6) all ranks take', told['title_en'])
+        self.assertEqual((len(found['findings']), told['step']), (1, 4), [f['title_en'] for f in found['findings']])
+
+    def test_layers_do_not_come_and_go(self):
+        options = dict(WELL, steps=14, jitter=0.02)
+        for name, at, often in (('some', lambda st: st in (4, 5), '2 of 14'), ('onset', lambda st: st >= 8, '6 of 14')):
+            with self.subTest(name):
+                ill = Planted(**options, cost=lambda st, d, s, k, mb, at=at: 1.4 if s == 1 and at(st) else 1)
+                told = self.priced(self.told(f'stage-{name}', ill)[1], 'stage:1', (ill.period - Planted(**options).period) * 1e6, ill.period)
+                self.assertRegex(told['title_en'], rf'Stage 1 takes 1\.[34]\d× .* in {often} steps: look at its device')
+                self.assertNotIn('layers away', told['title_en'])
+
+    def test_ranks_that_are_slow_by_turns_are_told_once(self):
+        options = dict(WELL, steps=12, dp=4, jitter=0.02)
+        ill = Planted(**options, cost=lambda st, d, s, k, mb: 1.4 if s == 1 and d == st % 4 else 1)
+        found = self.told('by-turns', ill)[1]
+        self.assertEqual({f['id'] for f in found['findings']}, {'rank.slow'}, [f['title_en'] for f in found['findings']])
+        lost_ns = sum(f['lost_ns'] for f in found['findings'])
+        self.assertLess(abs(lost_ns - (ill.period - Planted(**options).period) * 1e6), SHARE * lost_ns)
+
     def priced(self, found, key, true_ns, period_ms):
         hits = [f for f in found['findings'] if key in f['causes']]
         self.assertEqual(len(hits), 1, [(f['causes'], f['title_en']) for f in found['findings']])

@@ -196,18 +196,20 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
     cause.ratio = chunk_ratio;
     kinds = std::move(of_slowest);
   }
-  for (const auto& [kind, sums] : kinds)
-    if (!cause.sometimes && sums[0] >= kSlowKind * sums[1])  // means over all steps say nothing of some of them
-      cause.times.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
-  cause.one_kind = cause.times.size() == 1 && kinds.size() > 1;
   beyond_ns = own - theirs;
   const std::vector<double> by_step = steps.ratios(stage, cause.chunk);
   cause.course = course_of(by_step);
   // Levels that hardly differ beside the excess are no shape: the stage is about as slow in all steps.
-  if (const auto [low, high] = std::minmax(cause.course.low, cause.course.high);
-      high - low < kNextToNothing * (high - 1))
-    cause.course = {};
-  if (cause.sometimes) cause.ratio = std::max(cause.course.low, cause.course.high);
+  const double low = std::min(cause.course.low, cause.course.high);
+  const double high = std::max(cause.course.low, cause.course.high);
+  if (high - low < kNextToNothing * (high - 1)) cause.course = {};
+  // Where its other steps are like the others' it is slow in some steps only, however much that is on average.
+  if (slow_course(cause.course) && low < kSlowCause) cause.sometimes = true;
+  if (cause.sometimes) cause.ratio = high;
+  for (const auto& [kind, sums] : kinds)
+    if (!cause.sometimes && sums[0] >= kSlowKind * sums[1])  // means over all steps say nothing of some of them
+      cause.times.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
+  cause.one_kind = cause.times.size() == 1 && kinds.size() > 1;
   const std::vector<double> ratios = known_ratios(by_step);
   cause.steps = static_cast<int64_t>(ratios.size());
   cause.slowest_in = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; });

@@ -455,8 +455,9 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
   }
 }
 
-// All ranks become slower: from a step on, with every step, or in every n-th step. Possible reasons are heat, a slower
-// file system under a lazy loader, longer data, an evaluation or a profiler that runs now and then.
+// All ranks become slower: from a step on, with every step, in every n-th step, or in some steps. Possible reasons are
+// heat, a slower file system under a lazy loader, longer data, an evaluation or a profiler that runs now and then, and
+// other jobs on the same machines.
 void draft_all_slow(const CauseScene& scene, std::vector<CauseDraft>& out) {
   const auto loads = scene.times.worker_loads();
   std::vector<double> by_step(scene.graph.steps.size(), std::nan(""));
@@ -468,7 +469,7 @@ void draft_all_slow(const CauseScene& scene, std::vector<CauseDraft>& out) {
     if (!values.empty()) by_step[s] = median_of(std::move(values));
   }
   Course course = course_of(by_step);
-  if (!course.varies() || course.kind == CourseKind::kSome) return;
+  if (!course.varies()) return;
   if (!(course.high >= kSlowCause * course.low) || course.high - course.low < kSureShape * course.noise) return;
   // Nearly all workers must take part: in the slower half of the shape they must rise by at least half of what it rises
   // by.
@@ -489,7 +490,10 @@ void draft_all_slow(const CauseScene& scene, std::vector<CauseDraft>& out) {
   CauseDraft draft;
   draft.cause.kind = CauseKind::kAllSlow;
   draft.cause.ratio = course.high / course.low;
-  draft.cause.steps = static_cast<int64_t>(by_step.size());
+  for (size_t s = 0; s < by_step.size(); ++s) {
+    draft.cause.steps += scene.counts[s];
+    draft.cause.slowest_in += scene.counts[s] && course.level[s] > middle;
+  }
   draft.cause.course = course;
   draft.cause.certain = true;
   draft.without = [&scene, course](uint32_t op, double& dur, double&) {
