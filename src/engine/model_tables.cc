@@ -159,10 +159,12 @@ Table messages_table(const Run& run) {
   if (!made.graph) return table;
   const LinkTransfers transfers = find_transfers(trace, *made.graph);
   const std::string evidence = transfers.evidence == LinkEvidence::kMessages ? "messages" : "gaps";
-  for (const LinkTransfer& t : transfers.list)
+  for (size_t i = 0; i < transfers.size(); ++i) {
+    const LinkTransfer t = transfers.at(i);
     table.add_row({known_integer(t.step), int64_t{trace.parts[t.from_part].rank}, int64_t{trace.parts[t.to_part].rank},
                    std::string(t.forward ? "forward" : "backward"), whole_ns(t.ns),
                    t.bytes < 0 ? kNullInteger : std::llround(t.bytes), evidence});
+  }
   return table;
 }
 

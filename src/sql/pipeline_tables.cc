@@ -88,7 +88,8 @@ Table messages_of(const RunData& data) {
   const LinkTransfers transfers = find_transfers(trace, *made.graph);
   const char* const evidence = transfers.evidence == LinkEvidence::kMessages ? "messages" : "gaps";
   const auto id = [](uint32_t cell) { return cell == kNoSlice ? kNullInteger : int64_t{cell}; };
-  for (const LinkTransfer& t : transfers.list) {
+  for (size_t i = 0; i < transfers.size(); ++i) {
+    const LinkTransfer t = transfers.at(i);
     const uint32_t told = t.to_cell != kNoSlice ? t.to_cell : t.from_cell;
     table.add_row({static_cast<int64_t>(table.row_count()), known_integer(t.step),
                    int64_t{trace.parts[t.from_part].rank}, int64_t{trace.parts[t.to_part].rank},

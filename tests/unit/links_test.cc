@@ -41,10 +41,10 @@ TEST_CASE("when most links are slow, the usual time is that of the quick ones") 
   CHECK(usual_link_ns({7}) == 7);
   CHECK(usual_link_ns({3.2, 0.2, 3.3}) == 0.2);
   CHECK(usual_link_ns({1.7, 1.7, 0.2, 0.2, 1.7, 1.7}) == 0.2);
-  CHECK(usual_link_ns({1.0, 1.2, 1.4, 1.9}) == 1.2);           // they scatter, and are one kind
-  CHECK(usual_link_ns({0.2, 0.2, 0.2, 3.2}) == 0.2);           // the slow one is alone: the middle says the same
-  CHECK(usual_link_ns({0.2, 3, 3, 3, 3, 3, 3, 3}) == 3);       // one of eight is quick: that one is the exception
-  CHECK(usual_link_ns({0, 3, 3}) == 3);                        // nothing takes no time: that one tells nothing
+  CHECK(usual_link_ns({1.0, 1.2, 1.4, 1.9}) == 1.2);      // they scatter, and are one kind
+  CHECK(usual_link_ns({0.2, 0.2, 0.2, 3.2}) == 0.2);      // the slow one is alone: the middle says the same
+  CHECK(usual_link_ns({0.2, 3, 3, 3, 3, 3, 3, 3}) == 3);  // one of eight is quick: that one is the exception
+  CHECK(usual_link_ns({0, 3, 3}) == 3);                   // nothing takes no time: that one tells nothing
 }
 
 Links found(const Trace& trace) {
@@ -103,10 +103,10 @@ TEST_CASE("links: a transfer begins when both sides are there") {
   REQUIRE(graph);
   const LinkTransfers transfers = find_transfers(trace, *graph);
   CHECK(transfers.evidence == LinkEvidence::kMessages);
-  REQUIRE(transfers.list.size() == 2);
-  CHECK(transfers.list[0].ns == 30);
-  CHECK(transfers.list[1].ns == 45);
-  CHECK(transfers.list[0].end_gap_ns == 0);
+  REQUIRE(transfers.size() == 2);
+  CHECK(transfers.at(0).ns == 30);
+  CHECK(transfers.at(1).ns == 45);
+  CHECK(transfers.at(0).end_gap_ns == 0);
   const Links links = find_links(trace, *graph);
   REQUIRE(links.edges.size() == 1);
   CHECK(links.edges[0].messages == 2);
@@ -134,8 +134,8 @@ TEST_CASE("links: without messages a gap counts only where the receiver waited")
   REQUIRE(graph);
   const LinkTransfers transfers = find_transfers(trace, *graph);
   CHECK(transfers.evidence == LinkEvidence::kGaps);
-  REQUIRE(transfers.list.size() == 1);
-  CHECK(transfers.list[0].ns == 7);
+  REQUIRE(transfers.size() == 1);
+  CHECK(transfers.at(0).ns == 7);
 }
 
 TEST_CASE("links: a healthy run has no slow link, whatever the seed and the jitter up to 5 %") {

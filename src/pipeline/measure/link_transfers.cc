@@ -48,10 +48,10 @@ void from_groups(const Trace& trace, const StepGraph& graph, LinkTransfers& out)
         // message's end.
         const int64_t took =
             std::min(graph.end_ns[send], graph.end_ns[recv]) - std::max(graph.start_ns[send], graph.start_ns[recv]);
-        out.list.push_back({graph.part[send], graph.part[recv], step.step, is_forward(graph.kind[send]),
-                            static_cast<double>(took), message_bytes(trace, graph.cell[recv]),
-                            std::fabs(static_cast<double>(graph.end_ns[send] - graph.end_ns[recv])), graph.cell[send],
-                            graph.cell[recv]});
+        out.messages.push_back({graph.part[send], graph.part[recv], step.step, is_forward(graph.kind[send]),
+                                static_cast<double>(took), message_bytes(trace, graph.cell[recv]),
+                                std::fabs(static_cast<double>(graph.end_ns[send] - graph.end_ns[recv])),
+                                graph.cell[send], graph.cell[recv]});
       }
       i = end;
     }
@@ -96,12 +96,23 @@ void from_messages(const Trace& trace, LinkTransfers& out) {
       const int64_t start = std::max(trace.common_ns(from, m.send_start_ns), trace.common_ns(to, m.recv_start_ns));
       const int64_t send_end = trace.common_ns(from, m.send_end_ns), recv_end = trace.common_ns(to, m.recv_end_ns);
       if (trace.cells.step[m.tag] == kUnknown) return;
-      out.list.push_back({from, to, trace.cells.step[m.tag], is_forward(trace.cells.kind[m.tag]),
-                          static_cast<double>(std::min(send_end, recv_end) - start), message_bytes(trace, m.tag),
-                          std::fabs(static_cast<double>(send_end - recv_end)),
-                          sends.find(from, m.send_start_ns, m.send_end_ns, trace.cells.micro_batch[m.tag]), m.tag});
+      out.messages.push_back({from, to, trace.cells.step[m.tag], is_forward(trace.cells.kind[m.tag]),
+                              static_cast<double>(std::min(send_end, recv_end) - start), message_bytes(trace, m.tag),
+                              std::fabs(static_cast<double>(send_end - recv_end)),
+                              sends.find(from, m.send_start_ns, m.send_end_ns, trace.cells.micro_batch[m.tag]), m.tag});
     });
   }
+}
+
+LinkTransfer gap_of(const Trace& trace, const Link& link) {
+  const Cells& cells = trace.cells;
+  const int32_t from = cells.part[link.from_cell], to = cells.part[link.to_cell];
+  const bool forward =
+      cells.kind[link.from_cell] == CellKind::kForward ||
+      (cells.kind[link.from_cell] == CellKind::kForwardBackward && cells.kind[link.to_cell] == CellKind::kForward);
+  const int64_t took =
+      trace.common_ns(to, cells.start_ns[link.to_cell]) - trace.common_ns(from, cells.end_ns[link.from_cell]);
+  return {from, to, cells.step[link.to_cell], forward, static_cast<double>(took), -1, -1, link.from_cell, link.to_cell};
 }
 
 void from_gaps(const Trace& trace, LinkTransfers& out) {
@@ -117,22 +128,22 @@ void from_gaps(const Trace& trace, LinkTransfers& out) {
       latest = std::max(latest, trace.common_ns(part, cells.end_ns[i]));
     }
   }
-  out.list.reserve(trace.links.size());  // grown step by step it would take half as much again
-  for (const Link& link : trace.links) {
+  out.trace = &trace;
+  for (uint32_t l = 0; l < trace.links.size(); ++l) {
+    const Link& link = trace.links[l];
     const int32_t from = cells.part[link.from_cell], to = cells.part[link.to_cell];
     if (from == to || cells.step[link.to_cell] == kUnknown) continue;
     const int64_t sent = trace.common_ns(from, cells.end_ns[link.from_cell]);
     if (free_ns[link.to_cell] > sent) continue;  // its rank was still busy, so it did not wait for the message
-    const bool forward =
-        cells.kind[link.from_cell] == CellKind::kForward ||
-        (cells.kind[link.from_cell] == CellKind::kForwardBackward && cells.kind[link.to_cell] == CellKind::kForward);
-    out.list.push_back({from, to, cells.step[link.to_cell], forward,
-                        static_cast<double>(trace.common_ns(to, cells.start_ns[link.to_cell]) - sent), -1, -1,
-                        link.from_cell, link.to_cell});
+    out.gaps.push_back(l);
   }
 }
 
 }  // namespace
+
+LinkTransfer LinkTransfers::at(size_t i) const {
+  return evidence == LinkEvidence::kGaps ? gap_of(*trace, trace->links[gaps[i]]) : messages[i];
+}
 
 LinkTransfers find_transfers(const Trace& trace, const StepGraph& graph) {
   LinkTransfers out;
@@ -144,13 +155,13 @@ LinkTransfers find_transfers(const Trace& trace, const StepGraph& graph) {
     const bool recorded =
         !trace.messages_are_calls && std::any_of(trace.cells.kind.begin(), trace.cells.kind.end(), is_message);
     if (recorded) from_messages(trace, out);
-    if (out.list.empty()) {
+    if (out.messages.empty()) {
       from_gaps(trace, out);
-      out.evidence = out.list.empty() ? LinkEvidence::kNone : LinkEvidence::kGaps;
+      out.evidence = out.gaps.empty() ? LinkEvidence::kNone : LinkEvidence::kGaps;
       return out;
     }
   }
-  out.evidence = out.list.empty() ? LinkEvidence::kNone : LinkEvidence::kMessages;
+  out.evidence = out.messages.empty() ? LinkEvidence::kNone : LinkEvidence::kMessages;
   return out;
 }
 

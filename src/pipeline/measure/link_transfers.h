@@ -25,14 +25,22 @@ struct LinkTransfer {
   uint32_t from_cell = kNoSlice, to_cell = kNoSlice;
 };
 
+// A gap is kept as the number of its link, 4 B instead of 48, and worked out when it is asked for: 16.8 million cells
+// have 15.7 million gaps.
 struct LinkTransfers {
   LinkEvidence evidence = LinkEvidence::kNone;
   bool mapped = false;  // true: times are on common time; false: as stamped
-  std::vector<LinkTransfer> list;
+
+  std::vector<LinkTransfer> messages;  // with kMessages
+  std::vector<uint32_t> gaps;          // with kGaps: indices into Trace::links
+  const Trace* trace = nullptr;        // that of the gaps
+
+  size_t size() const { return evidence == LinkEvidence::kGaps ? gaps.size() : messages.size(); }
+  LinkTransfer at(size_t i) const;
 };
 
 // Takes the graph's groups where the graph was made of recorded operations; otherwise matched messages; otherwise the
-// links between cells whose receiver waited. O(cells log cells).
+// links between cells whose receiver waited. The trace must outlive the result. O(cells log cells).
 LinkTransfers find_transfers(const Trace& trace, const StepGraph& graph);
 
 }  // namespace stageline

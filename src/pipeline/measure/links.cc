@@ -1,14 +1,13 @@
 #include "pipeline/measure/links.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 
-#include "base/freed_memory.h"
 #include "base/number.h"
 #include "model/pipeline_sums.h"
 #include "model/stage_costs.h"
@@ -45,13 +44,15 @@ class LinkFinder {
       : trace_(trace), graph_(graph), outliers_(sums.outliers) {}
 
   Links find() {
-    return_much_freed_memory(trace_.links.size() * sizeof(LinkTransfer));
-    LinkTransfers transfers = find_transfers(trace_, graph_);
-    out_.evidence = transfers.evidence;
-    find_edges(transfers);
-    std::vector<LinkTransfer>().swap(transfers.list);
+    bool mapped = false;
+    {
+      const LinkTransfers transfers = find_transfers(trace_, graph_);
+      out_.evidence = transfers.evidence;
+      mapped = transfers.mapped;
+      find_edges(transfers);
+    }
     find_classes();
-    pair_ways(transfers.mapped);
+    pair_ways(mapped);
     find_slow_steps();
     price();
     read();
@@ -63,21 +64,54 @@ class LinkFinder {
 
   const Part& part(int32_t p) const { return trace_.parts[p]; }
 
+  // Returns the numbers of the transfers ordered by ranks, direction and step. A large run has millions of transfers
+  // between thousands of pairs of ranks, so they are counted into these pairs. Those of a pair mostly come in the order
+  // of their steps.
+  std::vector<uint32_t> by_ranks(const LinkTransfers& transfers) const {
+    struct Pair {
+      size_t number = 0, count = 0, end = 0;
+    };
+    std::map<Key, Pair> pairs;  // ordered by rank of the sender, rank of the receiver, direction: forward first
+    std::vector<uint32_t> pair_of(transfers.size());
+    std::array<std::pair<Key, Pair*>, 2> known{};  // by direction: the one before, mostly the same
+    for (size_t i = 0; i < transfers.size(); ++i) {
+      const LinkTransfer t = transfers.at(i);
+      const Key own{part(t.from_part).rank, part(t.to_part).rank, !t.forward};
+      auto& [key, pair] = known[t.forward ? 0 : 1];
+      if (!pair || key != own) {
+        const auto [at, fresh] = pairs.try_emplace(own);
+        if (fresh) at->second.number = pairs.size() - 1;
+        key = own, pair = &at->second;
+      }
+      ++pair->count;
+      pair_of[i] = static_cast<uint32_t>(pair->number);
+    }
+    std::vector<size_t> next(pairs.size());
+    size_t begin = 0;
+    for (auto& [key, pair] : pairs) {
+      next[pair.number] = begin;
+      pair.end = begin += pair.count;
+    }
+    std::vector<uint32_t> order(transfers.size());
+    for (uint32_t i = 0; i < order.size(); ++i) order[next[pair_of[i]]++] = i;
+    const auto earlier = [&](uint32_t a, uint32_t b) { return transfers.at(a).step < transfers.at(b).step; };
+    for (const auto& [key, pair] : pairs) {
+      const auto end = order.begin() + static_cast<std::ptrdiff_t>(pair.end);
+      const auto first = end - static_cast<std::ptrdiff_t>(pair.count);
+      if (!std::is_sorted(first, end, earlier)) std::stable_sort(first, end, earlier);
+    }
+    return order;
+  }
+
   void find_edges(const LinkTransfers& transfers) {
-    // Of a large run they take a gigabyte, so their numbers are sorted and not they.
-    std::vector<uint32_t> order(transfers.list.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t i, uint32_t k) {
-      const LinkTransfer &a = transfers.list[i], &b = transfers.list[k];
-      return std::tuple(part(a.from_part).rank, part(a.to_part).rank, !a.forward, a.step) <
-             std::tuple(part(b.from_part).rank, part(b.to_part).rank, !b.forward, b.step);
-    });
-    const auto at = [&](size_t i) -> const LinkTransfer& { return transfers.list[order[i]]; };
+    const std::vector<uint32_t> order = by_ranks(transfers);
+    const auto at = [&](size_t i) { return transfers.at(order[i]); };
     for (size_t i = 0; i < order.size();) {
       LinkEdge edge;
-      edge.from_part = at(i).from_part;
-      edge.to_part = at(i).to_part;
-      edge.forward = at(i).forward;
+      const LinkTransfer first = at(i);
+      edge.from_part = first.from_part;
+      edge.to_part = first.to_part;
+      edge.forward = first.forward;
       std::vector<double> all, bytes, rates, one_step, end_gaps;
       std::vector<StepMedian> by_step;
       const auto same = [&](const LinkTransfer& t) {
@@ -87,7 +121,7 @@ class LinkFinder {
         const int32_t step = at(i).step;
         one_step.clear();
         for (; i < order.size() && same(at(i)) && at(i).step == step; ++i) {
-          const LinkTransfer& transfer = at(i);
+          const LinkTransfer transfer = at(i);
           one_step.push_back(transfer.ns);
           end_gaps.push_back(transfer.end_gap_ns);
           if (transfer.bytes < 0) continue;
@@ -207,11 +241,9 @@ class LinkFinder {
   // say.
   double excess_ns(const LinkEdge& edge) const { return std::max(0.0, edge.median_ns - class_of(edge).median_ns); }
 
-  // Finds for each operation the edge whose message it is and, for a receiver's cell, the edge whose message it waited
-  // for.
+  // Finds for each message the edge that it takes and, for a receiver's cell, the edge whose message it waited for.
   void map_operations() {
     edge_of_op_.assign(graph_.size(), kNoEdge);
-    waited_on_.assign(graph_.size(), kNoEdge);
     const auto edge_of = [&](int32_t from, int32_t to, bool forward) {
       const auto it = index_.find(Key{from, to, forward});
       return it == index_.end() ? kNoEdge : static_cast<uint32_t>(it->second);
@@ -237,7 +269,7 @@ class LinkFinder {
             const uint32_t e = graph_.cell[on] == kNoCell && is_message(graph_.kind[on]) ? edge_of_op_[on] : kNoEdge;
             if (e != kNoEdge &&
                 static_cast<double>(graph_.start_ns[i] - graph_.start_ns[on]) <= kExplained * out_.edges[e].median_ns)
-              waited_on_[i] = e;
+              edge_of_op_[i] = e;
           }
         }
       }
@@ -264,7 +296,7 @@ class LinkFinder {
     std::vector<size_t> slow;
     for (size_t e = 0; e < out_.edges.size(); ++e)
       if (persistent(out_.edges[e])) slow.push_back(e);
-    map_operations();
+    if (!slow.empty()) map_operations();
     std::stable_sort(slow.begin(), slow.end(), [&](size_t a, size_t b) {
       return excess_ns(out_.edges[a]) * static_cast<double>(out_.edges[a].messages) >
              excess_ns(out_.edges[b]) * static_cast<double>(out_.edges[b].messages);
@@ -295,11 +327,12 @@ class LinkFinder {
         graph_, worlds, [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
           std::fill(dur_ns.begin(), dur_ns.end(), graph_.dur_ns[op]);
           std::fill(delay_ns.begin(), delay_ns.end(), graph_.delay_ns[op]);
-          const uint32_t own = edge_of_op_[op], e = own != kNoEdge ? own : waited_on_[op];
+          if (edge_of_op_.empty()) return;
+          const uint32_t e = edge_of_op_[op];
           if (e == kNoEdge || worlds_of[e].empty()) return;
           const double excess = excess_ns(out_.edges[e]);
           double less_dur = 0, less_delay = 0;
-          if (own == kNoEdge)
+          if (!is_message(graph_.kind[op]))
             // The message's operation takes what is usual in its class; the rest became a delay of the receiver's cell.
             less_delay = std::clamp(excess - in_message_[e], 0.0, std::max(0.0, graph_.delay_ns[op]));
           else
@@ -397,7 +430,7 @@ class LinkFinder {
   const std::vector<int32_t>& outliers_;
   std::map<Key, size_t> index_;
   std::vector<std::vector<StepMedian>> by_step_;  // for each edge
-  std::vector<uint32_t> edge_of_op_, waited_on_;  // for each operation
+  std::vector<uint32_t> edge_of_op_;              // for each operation; empty: no link is slow
   std::vector<double> end_gap_ns_;                // for each edge, the median; −1: no ends were recorded
   // For each edge, the part of its excess that is in the operations of its unrecorded messages.
   std::vector<double> in_message_;
