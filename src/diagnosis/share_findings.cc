@@ -94,7 +94,7 @@ LastReplica last_replica(const StepGraph& graph) {
     for (uint32_t op = step.begin; op < step.end; ++op)
       if (is_compute(graph.kind[op]) && graph.dp(op) != kUnknown) {
         int64_t& end = ends.try_emplace(graph.dp(op), INT64_MIN).first->second;
-        end = std::max(end, graph.end_ns[op]);
+        end = std::max(end, graph.ended_ns(op));
       }
     if (ends.empty()) continue;
     const auto last =

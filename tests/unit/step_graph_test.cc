@@ -68,7 +68,7 @@ void check_graph(const StepGraph& graph) {
     CHECK(at == step.span_ns);
     int64_t displaced = 0;
     for (uint32_t i = step.begin; i < step.end; ++i) {
-      if (ops.end_ns[i] != static_cast<double>(graph.end_ns[i])) ++displaced;
+      if (ops.end_ns[i] != static_cast<double>(graph.ended_ns(i))) ++displaced;
       const uint32_t unit = graph.group(i) == kNoGroup ? i : graph.groups[graph.group(i)].begin;
       for (const uint32_t on : graph.waits(i)) CHECK(on < unit);
     }

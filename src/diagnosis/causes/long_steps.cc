@@ -207,7 +207,7 @@ class Finder {
     for (const uint32_t op : ops) {
       if (2 * g_.dur_ns[op] < longest) continue;  // a little late because of those before it
       auto& [first, last] = ends.try_emplace(g_.dp(op), std::array{INT64_MAX, INT64_MIN}).first->second;
-      first = std::min(first, g_.end_ns[op]), last = std::max(last, g_.end_ns[op]);
+      first = std::min(first, g_.ended_ns(op)), last = std::max(last, g_.ended_ns(op));
     }
     return std::all_of(ends.begin(), ends.end(), [&](const auto& entry) {
       return static_cast<double>(entry.second[1] - entry.second[0]) <= kSameEnd * longest;

@@ -118,12 +118,12 @@ void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out) {
       if (!is_compute(g.kind[op])) continue;
       const auto part = static_cast<size_t>(g.part[op]);
       first[part] = std::min(first[part], g.start_ns[op]);
-      last[part] = std::max(last[part], g.end_ns[op]);
+      last[part] = std::max(last[part], g.ended_ns(op));
     }
     for (uint32_t op = step.begin; op < step.end; ++op) {
       if (g.kind[op] != CellKind::kCollective && g.kind[op] != CellKind::kOptimizer) continue;
       const auto part = static_cast<size_t>(g.part[op]);
-      if (g.cell[op] == kNoCell || (g.end_ns[op] <= last[part] && g.start_ns[op] >= first[part])) continue;
+      if (g.cell[op] == kNoCell || (g.ended_ns(op) <= last[part] && g.start_ns[op] >= first[part])) continue;
       std::string name;
       if (g.kind[op] == CellKind::kCollective) name = dashed(scene.trace.slice_name(scene.trace.cells.at(g.cell[op])));
       if (names.size() == kMostNames) name.clear();

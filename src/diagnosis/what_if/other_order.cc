@@ -280,7 +280,7 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
     for (size_t s = pipeline.slots; s < pipeline.slots + per; ++s)
       for (const uint32_t op : slots_[s].op) {
         if (op == kNoCell) continue;
-        const double left = static_cast<double>(graph.steps[pipeline.step].span_ns - graph.end_ns[op]);
+        const double left = static_cast<double>(graph.steps[pipeline.step].span_ns - graph.ended_ns(op));
         if (!(tail <= left)) tail = left;
       }
   }

@@ -187,17 +187,23 @@ class PackedModel {
     std::vector<float> different;
     std::vector<uint32_t> which;
     if constexpr (!Pack::kReads) {
-      different = m.link_factor_;
+      std::vector<float> of_op;
+      if (!m.place_of_.empty())
+        for (size_t op = 0; op < m.graph_->size(); ++op)
+          of_op.push_back(is_message(m.graph_->kind[op]) ? m.link_factor_[m.place_of_[op]] : 1.0F);
+      different = of_op;
       std::sort(different.begin(), different.end());
       different.erase(std::unique(different.begin(), different.end()), different.end());
-      for (const float one : m.link_factor_)
+      for (const float one : of_op)
         which.push_back(
             static_cast<uint32_t>(std::lower_bound(different.begin(), different.end(), one) - different.begin()));
     }
     p.column(different);
     p.column(which);
-    if constexpr (Pack::kReads)
-      for (const uint32_t at : which) m.link_factor_.push_back(at < different.size() ? different[at] : 1.0F);
+    if constexpr (Pack::kReads) {
+      for (const uint32_t at : which) m.place_of_.push_back(at < different.size() ? at : 0);
+      m.link_factor_ = std::move(different);
+    }
   }
 
   template <class Pack, class Graph>

@@ -87,7 +87,7 @@ void WhatIf::apply(const World& world, uint32_t begin, uint32_t end, double* dur
   if (c.fair_cells && !usual_ns_.empty())
     each([&](uint32_t op, double& dur, double&) {
       if (!is_compute(graph_->kind[op])) return;
-      if (const double usual = usual_ns_[usual_of_[op]]; !std::isnan(usual)) dur = usual;
+      if (const double usual = usual_ns_[place_of_[op]]; !std::isnan(usual)) dur = usual;
     });
   if (!world.replaced.empty() && !others_ns_.empty())
     each([&](uint32_t op, double& dur, double&) {
@@ -110,7 +110,7 @@ void WhatIf::apply(const World& world, uint32_t begin, uint32_t end, double* dur
   if (c.latency_ns || (c.fair_links && !link_factor_.empty()))
     each([&](uint32_t op, double& dur, double&) {
       if (!is_message(graph_->kind[op])) return;
-      dur = c.latency_ns ? *c.latency_ns : dur * static_cast<double>(link_factor_[op]);
+      dur = c.latency_ns ? *c.latency_ns : dur * static_cast<double>(link_factor_[place_of_[op]]);
     });
   for (const CellScale& s : c.scales)
     each([&](uint32_t op, double& dur, double&) {
@@ -192,10 +192,10 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
     w.set_layers(std::vector<int32_t>(w.order_.stages().cost_ns.size(), 1));
   w.launch_ns_ = launch_delays(*w.graph_);
   if (use == WhatIfUse::kAll) {
+    w.fair_ns_ = fair_times(*w.graph_);  // first, since it takes memory that the others keep
     w.measure_others();
     w.measure_usual();
     w.measure_links(trace);
-    w.fair_ns_ = fair_times(*w.graph_);
   }
   const Changes nothing;
   const World present = w.world_of(nothing);

@@ -168,14 +168,15 @@ class WhatIf {
   LayerCosts layers_;
   ModelError error_;
   bool whole_ = true;
-  std::vector<int32_t> ranks_;                         // by part
-  std::vector<uint8_t> counts_;                        // by step
-  uint32_t step_of(size_t op) const;                   // index into steps
-  std::vector<double> launch_ns_;                      // by type: most launch delay of what is no compute cell
-  std::vector<double> others_ns_;                      // by operation: the other replicas' mean of the same cell; NaN
-  std::vector<double> usual_ns_;                       // the means of each rank's kinds and chunks; NaN
-  std::vector<uint32_t> usual_of_;                     // by operation its own among these; of no compute cell any
-  std::vector<float> link_factor_;                     // by operation: of its link, to be at the median of its class; 1
+  std::vector<int32_t> ranks_;        // by part
+  std::vector<uint8_t> counts_;       // by step
+  uint32_t step_of(size_t op) const;  // index into steps
+  std::vector<double> launch_ns_;     // by type: most launch delay of what is no compute cell
+  std::vector<double> others_ns_;     // by operation: the other replicas' mean of the same cell; NaN
+  std::vector<double> usual_ns_;      // the means of each rank's kinds and chunks; NaN
+  std::vector<float> link_factor_;    // by link: to be at the median of its class
+  // By operation: of a compute cell its place in usual_ns_, of a message its place in link_factor_, else any.
+  std::vector<uint32_t> place_of_;
   std::vector<double> fair_ns_;                        // by type: mean of compute, median of communication
   std::vector<double> graph_step_ns_, order_step_ns_;  // replays of the recorded times, by step
 };

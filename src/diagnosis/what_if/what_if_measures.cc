@@ -68,7 +68,7 @@ void WhatIf::measure_usual() {
   std::map<Key, uint32_t> number;
   std::vector<int64_t> count;
   usual_ns_.clear();
-  usual_of_.assign(graph_->size(), 0);
+  place_of_.resize(graph_->size(), 0);
   Key before;
   uint32_t own = 0;
   for (size_t s = 0; s < graph_->steps.size(); ++s)
@@ -80,7 +80,7 @@ void WhatIf::measure_usual() {
         if (own == count.size()) count.push_back(0), usual_ns_.push_back(0);
       }
       before = key;
-      usual_of_[op] = own;
+      place_of_[op] = own;
       if (!counts_[s]) continue;
       usual_ns_[own] += graph_->dur_ns[op];
       ++count[own];
@@ -131,7 +131,6 @@ void WhatIf::measure_links(const Trace& trace) {
   };
   std::map<std::tuple<int32_t, int32_t, CellKind>, uint32_t> index;
   std::vector<OneLink> links;
-  std::vector<uint32_t> link_of(graph_->size(), kNoCell);
   size_t step = 0;
   for (uint32_t op = 0; op < graph_->size(); ++op) {
     while (op >= graph_->steps[step].end) ++step;
@@ -139,7 +138,7 @@ void WhatIf::measure_links(const Trace& trace) {
     const auto [to, from, kind] = ends(op);
     const auto [at, fresh] = index.try_emplace({to, from, kind}, static_cast<uint32_t>(links.size()));
     if (fresh) links.push_back({0, 0, from != kUnknown && trace.parts[from].machine != trace.parts[to].machine});
-    link_of[op] = at->second;
+    place_of_[op] = at->second;
     if (!is_receive(graph_->kind[op]) || !counts_[step]) continue;
     links[at->second].ns += graph_->dur_ns[op];
     ++links[at->second].count;
@@ -165,16 +164,13 @@ void WhatIf::measure_links(const Trace& trace) {
       receiver.least_ns =
           std::min(receiver.least_ns, std::max(0.0, links[number].mean() - median[links[number].across]));
     }
-  std::vector<float> factor(links.size(), 1);
+  link_factor_.assign(links.size(), 1);
   for (const auto& [key, number] : index) {
     const auto receiver = receivers.find(std::get<0>(key));
     const double late = receiver != receivers.end() && receiver->second.several ? receiver->second.least_ns : 0;
     const double usual = median[links[number].across] + late, mean = links[number].mean();
-    if (mean > usual && mean > 0) factor[number] = static_cast<float>(usual / mean);
+    if (mean > usual && mean > 0) link_factor_[number] = static_cast<float>(usual / mean);
   }
-  link_factor_.assign(graph_->size(), 1);
-  for (uint32_t op = 0; op < graph_->size(); ++op)
-    if (link_of[op] != kNoCell) link_factor_[op] = factor[link_of[op]];
 }
 
 }  // namespace stageline

@@ -24,7 +24,7 @@ double nearest_quantile(std::vector<double>& values, double share) {
 size_t sort_of(const StepGraph& graph, uint32_t op) {
   uint32_t last = kNoCell;
   for (const uint32_t on : graph.waits(op))
-    if (last == kNoCell || graph.end_ns[on] >= graph.end_ns[last]) last = on;
+    if (last == kNoCell || graph.ended_ns(on) >= graph.ended_ns(last)) last = on;
   if (last == kNoCell || !is_message(graph.kind[last])) return 0;
   return graph.kind[last] == CellKind::kRecvForward || graph.kind[last] == CellKind::kSendForward ? 1 : 2;
 }

@@ -47,10 +47,10 @@ void from_groups(const Trace& trace, const StepGraph& graph, LinkTransfers& out)
         // Sends and receives that one kernel runs together have one end, so the side that ended first gives the
         // message's end.
         const int64_t took =
-            std::min(graph.end_ns[send], graph.end_ns[recv]) - std::max(graph.start_ns[send], graph.start_ns[recv]);
+            std::min(graph.ended_ns(send), graph.ended_ns(recv)) - std::max(graph.start_ns[send], graph.start_ns[recv]);
         out.messages.push_back({graph.part[send], graph.part[recv], step.step, is_forward(graph.kind[send]),
                                 static_cast<double>(took), message_bytes(trace, graph.cell[recv]),
-                                std::fabs(static_cast<double>(graph.end_ns[send] - graph.end_ns[recv])),
+                                std::fabs(static_cast<double>(graph.ended_ns(send) - graph.ended_ns(recv))),
                                 graph.cell[send], graph.cell[recv]});
       }
       i = end;

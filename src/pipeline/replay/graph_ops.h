@@ -71,8 +71,10 @@ struct StepGraph {
   std::vector<int32_t> stage_of, dp_of;     // for each part; kUnknown when not known
   std::vector<uint8_t> closes_of;           // for each type, see closes()
 
-  std::vector<int64_t> start_ns, end_ns;  // as recorded, counted from the step's start
-  std::vector<double> dur_ns, delay_ns;   // may be slightly below 0 where clocks or stamps are off, see kLeastNs
+  std::vector<int64_t> start_ns;  // as recorded, counted from the step's start
+  std::vector<int64_t>
+      stored_end_ns;  // the same; empty where every operation ends dur_ns after its start, see ended_ns()
+  std::vector<double> dur_ns, delay_ns;  // may be slightly below 0 where clocks or stamps are off, see kLeastNs
 
   // size() + 1 entries; the waits of operation i are wait_on[wait_begin[i] .. wait_begin[i + 1]).
   std::vector<uint32_t> wait_begin;
@@ -86,6 +88,11 @@ struct StepGraph {
   int32_t stage(size_t op) const { return stage_of[part[op]]; }
   int32_t dp(size_t op) const { return dp_of[part[op]]; }
   uint32_t group(size_t op) const { return group_of.empty() ? kNoGroup : group_of[op]; }
+  // Its recorded end, counted from the step's start. An operation of kComputeCells that proceeds alone takes all the
+  // time from its start to its end, so a graph of such operations needs no column of ends: 8 of 60 B an operation.
+  int64_t ended_ns(size_t op) const {
+    return stored_end_ns.empty() ? start_ns[op] + static_cast<int64_t>(dur_ns[op]) : stored_end_ns[op];
+  }
   // True when its end may be the end of the step. Messages do not close a step, unless all operations are messages.
   bool closes(size_t op) const { return closes_of[type[op]] != 0; }
   std::span<const uint32_t> waits(size_t op) const {

@@ -23,7 +23,7 @@ constexpr int64_t kSameMomentNs = 50'000;  // two stamps of the same moment may 
 uint32_t last_wait(const StepGraph& graph, uint32_t op) {
   uint32_t last = UINT32_MAX;
   for (const uint32_t on : graph.waits(op))
-    if (last == UINT32_MAX || graph.end_ns[on] > graph.end_ns[last]) last = on;
+    if (last == UINT32_MAX || graph.ended_ns(on) > graph.ended_ns(last)) last = on;
   return last;
 }
 
@@ -42,7 +42,7 @@ std::vector<PathStretch> critical_path(const StepGraph& graph, const GraphStep& 
   std::vector<PathStretch> path;
   uint32_t op = UINT32_MAX;
   for (uint32_t i = step.begin; i < step.end; ++i)
-    if (graph.closes(i) && (op == UINT32_MAX || graph.end_ns[i] > graph.end_ns[op])) op = i;
+    if (graph.closes(i) && (op == UINT32_MAX || graph.ended_ns(i) > graph.ended_ns(op))) op = i;
   if (op == UINT32_MAX) return path;
   int64_t until = step.span_ns;
   const auto add = [&](uint32_t of, uint32_t peer, PathPiece piece, int64_t from) {
@@ -62,12 +62,12 @@ std::vector<PathStretch> critical_path(const StepGraph& graph, const GraphStep& 
       if (graph.start_ns[k] < latest - kSameMomentNs) continue;
       const uint32_t waited = last_wait(graph, k);
       if (last != UINT32_MAX &&
-          (waited == UINT32_MAX || (before != UINT32_MAX && graph.end_ns[waited] <= graph.end_ns[before])))
+          (waited == UINT32_MAX || (before != UINT32_MAX && graph.ended_ns(waited) <= graph.ended_ns(before))))
         continue;
       last = k;
       before = waited;
     }
-    const int64_t ready = before == UINT32_MAX ? 0 : graph.end_ns[before];
+    const int64_t ready = before == UINT32_MAX ? 0 : graph.ended_ns(before);
     const PathPiece piece = graph.types[graph.type[op]].communicates ? PathPiece::kTransfer : PathPiece::kWork;
     add(op, last, piece, std::max(graph.start_ns[last], ready));
     add(last, last, PathPiece::kDelay, ready);

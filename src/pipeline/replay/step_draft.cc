@@ -45,6 +45,7 @@ struct OrderSpace {
   std::vector<uint32_t> next, turns;      // for each unit; and pipelines, some of them several times
   std::vector<UnitQueue> queues;          // for each pipeline
   std::vector<uint32_t> place, draft_at;  // where each operation of the draft is in the final order, and the reverse
+  std::vector<int64_t> ends;              // in the final order, counted from the step's start
 };
 
 // A unit is what proceeds together: a group, or an operation of its own. Units are ordered by Kahn's algorithm. Where
@@ -72,7 +73,8 @@ class Orderer {
         turns_(space.turns),
         queues_(space.queues),
         place_(space.place),
-        draft_at_(space.draft_at) {}
+        draft_at_(space.draft_at),
+        ends_(space.ends) {}
 
   OrderedStep order() {
     make_units();
@@ -242,6 +244,7 @@ class Orderer {
       if (graph_.closes_of[op.type]) end = std::max(end, op.end_ns);
     }
     out_.start_ns = start;
+    ends_.resize(count());
     out_.span_ns = std::max<int64_t>(end - start, 0);
     for (uint32_t k = 0; k < count(); ++k) {
       const DraftOp& op = draft_.ops[draft_at_[k]];
@@ -253,13 +256,15 @@ class Orderer {
       graph_.chunk[i] = op.chunk;
       graph_.micro_batch[i] = op.micro_batch;
       graph_.start_ns[i] = op.start_ns - start;
-      graph_.end_ns[i] = op.end_ns - start;
+      ends_[k] = op.end_ns - start;
     }
+    if (!graph_.stored_end_ns.empty())
+      std::copy(ends_.begin(), ends_.end(), graph_.stored_end_ns.begin() + static_cast<std::ptrdiff_t>(base_));
   }
 
   void measure() {
     const int64_t* const starts = graph_.start_ns.data() + base_;
-    const int64_t* const ends = graph_.end_ns.data() + base_;
+    const int64_t* const ends = ends_.data();
     const uint32_t* const begins = graph_.wait_begin.data() + base_;
     double* const durations = graph_.dur_ns.data() + base_;
     double* const delays = graph_.delay_ns.data() + base_;
@@ -318,6 +323,7 @@ class Orderer {
   std::vector<uint32_t>&next_, &turns_;
   std::vector<UnitQueue>& queues_;
   std::vector<uint32_t>&place_, &draft_at_;
+  std::vector<int64_t>& ends_;
 };
 
 // Returns for each part its operation that ends last, among work and, with `collectives`, collectives.
@@ -403,14 +409,21 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
   std::vector<uint32_t> base(steps + 1, 0);
   std::partial_sum(drafts.op_count.begin(), drafts.op_count.end(), base.begin() + 1);
   const size_t n = base.back();
+  const bool ends_differ = drafts.grouped || source != GraphSource::kComputeCells;
   // For a large run this is gigabytes, which the kernel clears page by page, so columns are made in parallel.
   const std::initializer_list<std::function<void()>> columns = {
-      [&] { graph.cell.resize(n); },           [&] { graph.part.resize(n); },
-      [&] { graph.chunk.resize(n); },          [&] { graph.micro_batch.resize(n); },
-      [&] { graph.wait_begin.resize(n + 1); }, [&] { graph.start_ns.resize(n); },
-      [&] { graph.end_ns.resize(n); },         [&] { graph.dur_ns.resize(n); },
-      [&] { graph.delay_ns.resize(n); },       [&] { graph.type.resize(n); },
-      [&] { graph.kind.resize(n); },           [&] { graph.group_of.assign(drafts.grouped ? n : 0, kNoGroup); }};
+      [&] { graph.cell.resize(n); },
+      [&] { graph.part.resize(n); },
+      [&] { graph.chunk.resize(n); },
+      [&] { graph.micro_batch.resize(n); },
+      [&] { graph.wait_begin.resize(n + 1); },
+      [&] { graph.start_ns.resize(n); },
+      [&] { graph.stored_end_ns.resize(ends_differ ? n : 0); },
+      [&] { graph.dur_ns.resize(n); },
+      [&] { graph.delay_ns.resize(n); },
+      [&] { graph.type.resize(n); },
+      [&] { graph.kind.resize(n); },
+      [&] { graph.group_of.assign(drafts.grouped ? n : 0, kNoGroup); }};
   parallel_for(columns.size(), [&](size_t c) { columns.begin()[c](); });
   std::vector<OrderedStep> ordered(steps);
   auto spaces = std::make_unique<Spares<OrderSpace>>();

@@ -114,6 +114,11 @@ OpTimes recorded_times(const StepGraph& graph) { return {graph.dur_ns, graph.del
 std::vector<double> fair_times(const StepGraph& graph) {
   std::vector<std::vector<double>> all(graph.types.size());
   std::vector<double> fair(graph.types.size(), 0), count(graph.types.size(), 0);
+  std::vector<size_t> kept(graph.types.size(), 0);
+  for (const GraphStep& step : graph.steps)
+    for (size_t i = step.begin; step.counts && i < step.end; ++i) ++kept[graph.type[i]];
+  for (size_t t = 0; t < all.size(); ++t)  // grown step by step they would take half as much again
+    if (graph.types[t].communicates) all[t].reserve(kept[t]);
   for (const GraphStep& step : graph.steps) {
     if (!step.counts) continue;
     for (size_t i = step.begin; i < step.end; ++i) {
