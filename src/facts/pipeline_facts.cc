@@ -59,6 +59,7 @@ const RunGraph& graph_by(const Run& run) {
 
 const PipelineSums& sums_of(const Run& run) { return run.fact<SumsFact>(); }
 const TheoryRun& theory_of(const Run& run) { return run.fact<TheoryFact>(); }
+const TheoryRun* made_theory_of(const Run& run) { return run.made<TheoryFact>(); }
 const RunCoverage& coverage_of(const Run& run) { return run.fact<CoverageFact>(); }
 const Waterfall& waterfall_of(const Run& run) { return run.fact<WaterfallFact>(); }
 

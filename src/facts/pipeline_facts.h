@@ -21,6 +21,8 @@ const PipelineSums& sums_of(const Run& run);
 
 // The recognised schedule, the ranks' lists, and when cells should have run; empty for a trace without cells.
 const TheoryRun& theory_of(const Run& run);
+// The same if somebody has asked for it already, else nullptr.
+const TheoryRun* made_theory_of(const Run& run);
 
 // How much of the whole run was recorded; for runs with numbered steps.
 const RunCoverage& coverage_of(const Run& run);
