@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <span>
 
 #include "model/stage_costs.h"
 
@@ -14,7 +16,7 @@ constexpr double kLateTimesUsual = 3;  // and in multiples of what other ranks h
 constexpr double kLeastLateNs = 10'000;
 constexpr size_t kSorts = 3;  // what a cell waited for last: its own rank, a forward message, a backward message
 
-double nearest_quantile(std::vector<double>& values, double share) {
+double nearest_quantile(std::span<double> values, double share) {
   if (values.empty()) return 0;
   const auto k = static_cast<size_t>(share * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(k), values.end());
@@ -37,10 +39,10 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
   };
   HostDelays out;
   out.ranks.resize(trace.parts.size());
-  out.pause_of_op.assign(graph.size(), 0);
   std::vector<uint8_t> sort(graph.size(), UINT8_MAX);
-  std::vector<std::array<std::vector<double>, kSorts>> delays(trace.parts.size());
-  std::vector<std::vector<double>> durations(trace.parts.size());
+  // Values stand in one list, part by part, of delays sort by sort: lists that grow one by one take twice as much, of
+  // ten thousand ranks half a gigabyte. `begin` has their ends until they are filled from behind.
+  std::vector<size_t> begin(trace.parts.size() * kSorts + 1, 0), cell_begin(trace.parts.size() + 1, 0);
   std::vector<uint32_t> first(trace.parts.size());
   for (const GraphStep& step : graph.steps) {
     if (!step.counts) continue;
@@ -53,21 +55,34 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
     for (uint32_t i = step.begin; i < step.end; ++i) {
       const auto part = static_cast<size_t>(graph.part[i]);
       if (!is_compute(graph.kind[i])) continue;
-      durations[part].push_back(graph.dur_ns[i]);
+      ++cell_begin[part];
       if (first[part] == i || !tells(i)) continue;
       sort[i] = static_cast<uint8_t>(sort_of(graph, i));
-      delays[part][sort[i]].push_back(graph.delay_ns[i]);
+      ++begin[part * kSorts + sort[i]];
     }
   }
+  std::partial_sum(cell_begin.begin(), cell_begin.end(), cell_begin.begin());
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<double> values(cell_begin.back());
+  for (const GraphStep& step : graph.steps)
+    for (uint32_t i = step.begin; step.counts && i < step.end; ++i)
+      if (is_compute(graph.kind[i])) values[--cell_begin[graph.part[i]]] = graph.dur_ns[i];
   std::vector<std::array<double, kSorts>> least(trace.parts.size());
   std::vector<double> usual_cell(trace.parts.size()), usual_late;
-  for (size_t p = 0; p < delays.size(); ++p) {
-    usual_cell[p] = nearest_quantile(durations[p], 0.5);
-    std::vector<double> all;
-    for (size_t s = 0; s < kSorts; ++s) {
-      all.insert(all.end(), delays[p][s].begin(), delays[p][s].end());
-      least[p][s] = std::max(kPauseShare * usual_cell[p], kTimesUsual * nearest_quantile(delays[p][s], 0.75));
-    }
+  for (size_t p = 0; p < usual_cell.size(); ++p)
+    usual_cell[p] = nearest_quantile(std::span(values).subspan(cell_begin[p], cell_begin[p + 1] - cell_begin[p]), 0.5);
+  for (const GraphStep& step : graph.steps)
+    for (uint32_t i = step.begin; i < step.end; ++i)
+      if (sort[i] != UINT8_MAX)
+        values[--begin[static_cast<size_t>(graph.part[i]) * kSorts + sort[i]]] = graph.delay_ns[i];
+  const auto of = [&](size_t from, size_t to) {
+    return std::span(values).subspan(begin[from], begin[to] - begin[from]);
+  };
+  for (size_t p = 0; p < usual_cell.size(); ++p) {
+    for (size_t s = p * kSorts; s < (p + 1) * kSorts; ++s)
+      least[p][s - p * kSorts] =
+          std::max(kPauseShare * usual_cell[p], kTimesUsual * nearest_quantile(of(s, s + 1), 0.75));
+    const std::span<double> all = of(p * kSorts, (p + 1) * kSorts);
     out.ranks[p].cells = static_cast<int64_t>(all.size());
     if (all.empty()) continue;
     out.ranks[p].late_ns = std::max(0.0, nearest_quantile(all, 0.25));
@@ -75,7 +90,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
   }
   if (usual_late.empty()) return out;
   out.usual_late_ns = median_of(std::move(usual_late));
-  for (size_t p = 0; p < delays.size(); ++p) {
+  for (size_t p = 0; p < usual_cell.size(); ++p) {
     const double late = out.ranks[p].late_ns;
     out.ranks[p].late =
         late >= kLeastLateNs && late >= kLateShare * usual_cell[p] && late >= kLateTimesUsual * out.usual_late_ns;
@@ -84,8 +99,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
     for (uint32_t i = step.begin; i < step.end; ++i) {
       const auto part = static_cast<size_t>(graph.part[i]);
       if (sort[i] == UINT8_MAX || !(graph.delay_ns[i] > 0) || graph.delay_ns[i] < least[part][sort[i]]) continue;
-      out.pause_of_op[i] = graph.delay_ns[i] - out.ranks[part].late_ns;
-      out.ranks[part].pause_ns += out.pause_of_op[i];
+      out.ranks[part].pause_ns += graph.delay_ns[i] - out.ranks[part].late_ns;
       out.ranks[part].pause_at_ns.push_back(step.start_ns + graph.start_ns[i]);
     }
   for (RankDelays& rank : out.ranks) std::sort(rank.pause_at_ns.begin(), rank.pause_at_ns.end());

@@ -19,9 +19,8 @@ struct RankDelays {
 };
 
 struct HostDelays {
-  std::vector<RankDelays> ranks;    // by part
-  std::vector<double> pause_of_op;  // for each operation, the part of its delay that is a pause, or 0
-  double usual_late_ns = 0;         // median over ranks of late_ns
+  std::vector<RankDelays> ranks;  // by part
+  double usual_late_ns = 0;       // median over ranks of late_ns
 };
 
 inline constexpr double kPauseShare = 0.25;  // share of the usual cell of its rank
