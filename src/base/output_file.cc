@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -287,6 +289,7 @@ struct OutputFile::Impl {
     const bool own = direct || is_own_partial();
     if (fd > 2 && ::close(fd) != 0 && error == 0) error = errno;
     fd = -1;
+    buffer.reset();  // a set may hold thousands of files
     if (refused) return *refused;
     if (error == EPIPE) return {};
     if (error != 0)
@@ -349,10 +352,36 @@ class Renaming {
 
 }  // namespace
 
+namespace {
+
+// Files of sets that are written but not yet on the disk: each takes one of the process's descriptors.
+std::atomic<int64_t> g_open_in_sets{0};
+
+// Returns how many there may be: a sixteenth of the descriptors that the process may have, and 64 at most.
+int64_t most_open_in_sets() {
+  struct rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 64;
+  return std::clamp<int64_t>(static_cast<int64_t>(limit.rlim_cur / 16), 1, 64);
+}
+
+}  // namespace
+
 // Files that wait for their set. They may come from several threads that joined the set.
 struct OutputSet::Files {
   std::mutex mutex;
   std::vector<std::unique_ptr<OutputFile::Impl>> waiting;
+  size_t open = 0;            // the last so many of them are not yet on the disk
+  std::optional<Error> lost;  // why one of them could not be put there; then none of them appears
+
+  // Puts the files on the disk that are not yet there. A file system with a journal writes it once for all of them,
+  // where it would write it for each that is synced right after it was written.
+  Status close_open() {
+    g_open_in_sets -= static_cast<int64_t>(open);
+    for (; open > 0; --open)
+      if (Status s = waiting[waiting.size() - open]->close_whole(); !s && !lost) lost = std::move(s).error();
+    return lost ? Status(*lost) : Status();
+  }
+  ~Files() { g_open_in_sets -= static_cast<int64_t>(open); }
 };
 
 namespace {
@@ -431,9 +460,12 @@ const std::string& OutputFile::partial_path() const { return impl_->partial; }
 
 Status OutputFile::commit() {
   Impl& f = *impl_;
-  if (Status s = f.close_whole(); !s || f.direct) return s;
+  OutputSet::Files* const set = t_set;
+  f.end_text();
+  if (!set || f.direct || f.error != 0 || f.refused)
+    if (Status s = f.close_whole(); !s || f.direct) return s;
   if (Status s = f.check_target(); !s) return s;
-  if (OutputSet::Files* const set = t_set) {
+  if (set) {
     const std::lock_guard lock(set->mutex);
     for (const std::unique_ptr<Impl>& other : set->waiting)
       if (other->path == f.path)
@@ -442,7 +474,8 @@ Status OutputFile::commit() {
     rest->path = f.path;  // path() stays valid
     rest->direct = true;  // it has nothing of its own to remove
     set->waiting.push_back(std::exchange(impl_, std::move(rest)));
-    return {};
+    ++set->open;
+    return ++g_open_in_sets < most_open_in_sets() ? Status() : set->close_open();
   }
   if (Status s = f.take_name(nullptr); !s) return s;
   f.settled();
@@ -466,6 +499,7 @@ OutputSet::Join::~Join() { t_set = before_; }
 Status OutputSet::commit() {
   if (!own_) return {};
   const std::lock_guard lock(own_->mutex);
+  if (Status s = own_->close_open(); !s) return s;
   std::vector<std::unique_ptr<OutputFile::Impl>>& files = own_->waiting;
   for (const auto& file : files)
     if (Status s = file->check_target(); !s) return s;

@@ -45,7 +45,7 @@ class OutputFile {
   void advance(size_t bytes);
 
   // Flushes, waits until the bytes are on the disk, renames, and waits for the folder. Within an OutputSet, the set
-  // does the rename. A closed pipe counts as success: its reader had enough. Errors: kIo; kUsage as for create().
+  // does all but the first. A closed pipe counts as success: its reader had enough. Errors: kIo; kUsage as create().
   Status commit();
   const std::string& path() const;
   // Returns where the bytes are until commit(). For libraries that insist on writing a file themselves.

@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/crc32c.h"
 #include "base/file_sample.h"
@@ -168,7 +169,14 @@ bool wanted(const DigestPlan& plan, int32_t rank) {
   return rank >= plan.options.first_rank && rank <= plan.options.last_rank;
 }
 
-void write_digest(const DigestPlan& plan, const digest::Head& head, const Trace& trace, DigestCount& count) {
+struct Written {  // a digest whose file waits for those that appear with it
+  digest::Head head;
+  bool damaged = false;  // it takes the place of a damaged one
+  int64_t bytes = 0;
+};
+
+void write_digest(const DigestPlan& plan, const digest::Head& head, const Trace& trace, DigestCount& count,
+                  std::vector<Written>& written) {
   const std::string path = plan.folder + "/" + digest::file_name_of(head);
   const bool damaged = look_at(path).state == Known::kDamaged;
   if (damaged) ::unlink(path.c_str());
@@ -177,11 +185,7 @@ void write_digest(const DigestPlan& plan, const digest::Head& head, const Trace&
     count.failures.push_back(s.error());
     return;
   }
-  const bool older = drop_older(plan, head) > 0;
-  ++count.made;
-  count.remade += damaged || older;
-  count.cells += head.cells;
-  count.bytes += static_cast<int64_t>(bytes.size());
+  written.push_back({head, damaged, static_cast<int64_t>(bytes.size())});
 }
 
 digest::Head head_of(const DigestPlan& plan, const DigestUnit& unit) {
@@ -208,7 +212,7 @@ Diagnostics damaged_files(const DigestPlan& plan, Trace& trace) {
   return damaged;
 }
 
-void make_rank(const DigestPlan& plan, const DigestUnit& unit, DigestCount& count) {
+void make_rank(const DigestPlan& plan, const DigestUnit& unit, DigestCount& count, std::vector<Written>& written) {
   digest::Head head = head_of(plan, unit);
   head.rank = unit.rank.who.rank;
   head.source = unit.rank.who.source;
@@ -229,7 +233,7 @@ void make_rank(const DigestPlan& plan, const DigestUnit& unit, DigestCount& coun
   keep_losses(trace->diagnostics, count.losses);
   head.cells = static_cast<int64_t>(trace->cells.size());
   head.slices = static_cast<int64_t>(trace->slice_count());
-  write_digest(plan, head, *trace, count);
+  write_digest(plan, head, *trace, count, written);
 }
 
 // Returns part `p` of a trace as a trace of its own.
@@ -257,7 +261,7 @@ Trace split_off(const Trace& trace, size_t p) {
   return one;
 }
 
-void make_whole(const DigestPlan& plan, const DigestUnit& unit, DigestCount& count) {
+void make_whole(const DigestPlan& plan, const DigestUnit& unit, DigestCount& count, std::vector<Written>& written) {
   digest::Head head = head_of(plan, unit);
   DigestCount there;
   int64_t ranks = 0, here = 0;
@@ -300,8 +304,53 @@ void make_whole(const DigestPlan& plan, const DigestUnit& unit, DigestCount& cou
     head.source = one.parts[0].source;
     head.cells = static_cast<int64_t>(one.cells.size());
     head.slices = static_cast<int64_t>(one.slice_count());
-    write_digest(plan, head, one, count);
+    write_digest(plan, head, one, count, written);
   }
+}
+
+// Makes digests. Those of ranks that are read one by one appear together, so that they are put on the disk together;
+// those of a whole source appear as they are made.
+DigestCount make_together(const DigestPlan& plan, std::span<const DigestUnit> units) {
+  DigestCount count;
+  std::vector<Written> written;
+  {
+    std::optional<OutputSet> set;
+    if (plan.reader->ranks) set.emplace();
+    for (const DigestUnit& unit : units)
+      plan.reader->ranks ? make_rank(plan, unit, count, written) : make_whole(plan, unit, count, written);
+    if (Status s = set ? set->commit() : Status(); !s) {
+      count.failures.push_back(s.error());
+      return count;
+    }
+  }
+  for (const Written& one : written) {
+    const bool older = drop_older(plan, one.head) > 0;
+    ++count.made;
+    count.remade += one.damaged || older;
+    count.cells += one.head.cells;
+    count.bytes += one.bytes;
+  }
+  return count;
+}
+
+// Returns where the units begin that appear together: few enough that all threads have work and that a run that is
+// killed loses little of it.
+std::vector<size_t> batches(const DigestPlan& plan) {
+  constexpr size_t kMost = 32, kPerThread = 8;
+  constexpr int64_t kMostBytes = int64_t{256} << 20;
+  const size_t most =
+      std::clamp<size_t>(plan.units.size() / (kPerThread * static_cast<size_t>(thread_count())), 1, kMost);
+  std::vector<size_t> begins;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < plan.units.size(); ++i) {
+    if (begins.empty() || i - begins.back() >= most || bytes + plan.units[i].rank.size_bytes > kMostBytes) {
+      begins.push_back(i);
+      bytes = 0;
+    }
+    bytes += plan.units[i].rank.size_bytes;
+  }
+  begins.push_back(plan.units.size());
+  return begins;
 }
 
 }  // namespace
@@ -380,16 +429,15 @@ Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std
   return plan;
 }
 
-DigestCount make_digest(const DigestPlan& plan, const DigestUnit& unit) {
-  DigestCount count;
-  plan.reader->ranks ? make_rank(plan, unit, count) : make_whole(plan, unit, count);
-  return count;
-}
+DigestCount make_digest(const DigestPlan& plan, const DigestUnit& unit) { return make_together(plan, {&unit, 1}); }
 
 DigestCount make_digests(const DigestPlan& plan) {
   if (plan.options.progress) plan.options.progress->expect(plan.bytes);
-  std::vector<DigestCount> counts(plan.units.size());
-  parallel_for(counts.size(), [&](size_t i) { counts[i] = make_digest(plan, plan.units[i]); });
+  const std::vector<size_t> begins = batches(plan);
+  std::vector<DigestCount> counts(begins.size() - 1);
+  parallel_for(counts.size(), [&](size_t i) {
+    counts[i] = make_together(plan, std::span(plan.units).subspan(begins[i], begins[i + 1] - begins[i]));
+  });
   DigestCount all;
   for (const DigestCount& count : counts) all.add(count);
   if (plan.reader->ranks && !plan.reader->accounts_files) {
