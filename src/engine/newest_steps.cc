@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <thread>
 
@@ -22,6 +23,7 @@ constexpr auto kPoll = std::chrono::milliseconds(20), kPollMemory = std::chrono:
                kMostWait = std::chrono::milliseconds(1000);
 constexpr int64_t kSlackNs = 1'000'000'000;
 constexpr size_t kLeastSteps = 4;  // so many are read at least: clocks are compared by the messages of several steps
+constexpr size_t kLeastAlike = 3;  // so many steps before must have had the same work for a step to seem whole by it
 constexpr size_t kLeastPeers = 3;  // so many ranks of a stage are needed for their median to say what is usual
 
 int64_t now_ns(clockid_t clock) {
@@ -89,6 +91,37 @@ int32_t last_of_all(const StepsOfParts& parts) {
   int32_t last = INT32_MAX;
   for (const auto& [part, steps] : parts) last = std::min(last, steps.second);
   return parts.empty() ? -1 : last;
+}
+
+// Cells of each kind.
+using Work = std::array<int32_t, kCellKindCount>;
+
+// The parts that have in `step` as much work of each kind as in every earlier step from `first` on. None where some
+// part's work changes from step to step, or where there are too few steps to tell. O(cells).
+std::set<int32_t> parts_that_are_done(const Trace& trace, int32_t first, int32_t step) {
+  const Cells& cells = trace.cells;
+  std::map<int32_t, Work> usual, now;
+  size_t alike = 0;
+  for (const StepRange& range : step_ranges(cells)) {
+    if (range.step == kUnknown || range.step < first || range.step > step) continue;
+    std::map<int32_t, Work> work;
+    for (size_t i = range.begin; i < range.end;) {
+      const int32_t part = cells.part[i];
+      Work& of_part = work[part];
+      for (; i < range.end && cells.part[i] == part; ++i) ++of_part[static_cast<size_t>(cells.kind[i])];
+    }
+    if (range.step == step) {
+      now = std::move(work);
+    } else {
+      if (alike++ > 0 && work != usual) return {};
+      usual = std::move(work);
+    }
+  }
+  std::set<int32_t> done;
+  if (alike < kLeastAlike) return done;
+  for (const auto& [part, work] : usual)
+    if (const auto own = now.find(part); own != now.end() && own->second == work) done.insert(part);
+  return done;
 }
 
 RunningStep measured(const Trace& trace, const StepSums& step, const RankSums* ranks, size_t count) {
@@ -213,8 +246,10 @@ Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t a
   }
 }
 
-// Notes which files must grow before a further step can be over: those of the ranks in the step under way.
-void NewestSteps::await(const Trace& trace, const StepsOfParts& parts, const std::vector<Awaited>& files) {
+// Notes which files must grow before a further step can be over: those of the ranks in the step under way. Those that
+// are `done` with it are not waited for while others are not.
+void NewestSteps::await(const Trace& trace, const StepsOfParts& parts, const std::set<int32_t>& done,
+                        const std::vector<Awaited>& files) {
   std::map<std::string_view, const Awaited*> newest;  // files stand in the order in which they were begun
   std::set<std::string_view> in_memory;
   for (const Awaited& file : files) {
@@ -225,7 +260,7 @@ void NewestSteps::await(const Trace& trace, const StepsOfParts& parts, const std
   }
   const int32_t under_way = last_of_all(parts);
   for (const auto& [part, steps] : parts) {
-    if (steps.second != under_way) continue;
+    if (steps.second != under_way || (done.size() < parts.size() && done.contains(part))) continue;
     const std::string_view recording = recording_of(trace.parts[static_cast<size_t>(part)].source);
     const auto file = newest.find(recording);
     if (in_memory.contains(recording) || file == newest.end())
@@ -248,7 +283,7 @@ void NewestSteps::wait_for_more() const {
   }
 }
 
-Look NewestSteps::look(int32_t after, size_t count) {
+Look NewestSteps::look(int32_t after, size_t count, bool early) {
   Look look;
   awaited_.clear();
   in_memory_ = false;
@@ -290,7 +325,9 @@ Look NewestSteps::look(int32_t after, size_t count) {
   }
   const StepsOfParts parts = steps_of_parts(*trace);
   look.under_way = last_of_all(parts);
-  await(*trace, parts, sizes);
+  std::set<int32_t> done;
+  if (early && !ended) done = parts_that_are_done(*trace, first_whole, look.under_way);
+  await(*trace, parts, done, sizes);
   int32_t furthest = look.under_way;
   for (const auto& [part, steps] : parts) furthest = std::max(furthest, steps.second);
   if (furthest > look.under_way)
@@ -299,11 +336,13 @@ Look NewestSteps::look(int32_t after, size_t count) {
   std::sort(look.behind.begin(), look.behind.end());
 
   const PipelineSums sums = pipeline_sums(*trace);
+  look.last_may_grow = !parts.empty() && done.size() == parts.size();
+  const int64_t end_step = int64_t{look.under_way} + look.last_may_grow;
   size_t at = 0;
   for (const StepSums& step : sums.steps) {
     size_t end = at;
     while (end < sums.ranks.size() && sums.ranks[end].step == step.step) ++end;
-    if (step.step >= first_whole && (ended || step.step < look.under_way))
+    if (step.step >= first_whole && (ended || step.step < end_step))
       look.steps.push_back(measured(*trace, step, sums.ranks.data() + at, end - at));
     at = end;
   }

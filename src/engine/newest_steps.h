@@ -52,11 +52,14 @@ struct Look {
   std::string why;
   Trace trace;  // the finished steps that are whole in what was read; without cells when there are none
   std::vector<RunningStep> steps;  // the same steps, in ascending order
-  int32_t under_way = -1;          // the step that the slowest rank is in; −1 when no rank has begun one
-  std::vector<int32_t> behind;     // the ranks that are in that step while others are further
-  size_t ranks = 0;                // number of ranks that have recorded work
-  int64_t lost_records = 0;        // records that the recorder dropped, as it reports itself
-  int64_t without_device = 0;      // records with the host's times in place of the device's
+  // The last of them is not over by the rule, since not every rank has begun the next step, but every rank has recorded
+  // as much work of each kind in it as in each of the steps before. What follows may still be added to it.
+  bool last_may_grow = false;
+  int32_t under_way = -1;       // the step that the slowest rank is in; −1 when no rank has begun one
+  std::vector<int32_t> behind;  // the ranks that are in that step while others are further
+  size_t ranks = 0;             // number of ranks that have recorded work
+  int64_t lost_records = 0;     // records that the recorder dropped, as it reports itself
+  int64_t without_device = 0;   // records with the host's times in place of the device's
 };
 
 // Keeps only the steps from `first` on in a look's trace.
@@ -68,8 +71,9 @@ class NewestSteps {
   NewestSteps(std::vector<std::string> paths, OpenOptions options);
 
   // Returns all finished steps after step `after`, and at least the last `count` finished ones, as far as the recording
-  // has them. INT32_MIN for `after`: earlier steps are not asked for. O(what these steps take in the files).
-  Look look(int32_t after, size_t count);
+  // has them. INT32_MIN for `after`: earlier steps are not asked for. With `early`, the step under way is among them as
+  // soon as it seems whole (Look::last_may_grow). O(what these steps take in the files).
+  Look look(int32_t after, size_t count, bool early = false);
 
   // Sleeps until a further step may be over since the last look, and no longer than a second. What a recorder still has
   // in memory is seen in no file's size: where such recordings are waited for, a quarter of a second.
@@ -82,7 +86,8 @@ class NewestSteps {
     std::string path;
     int64_t size;
   };
-  void await(const Trace& trace, const StepsOfParts& parts, const std::vector<Awaited>& files);
+  void await(const Trace& trace, const StepsOfParts& parts, const std::set<int32_t>& done,
+             const std::vector<Awaited>& files);
   Result<Trace> read(const std::vector<std::string>& files, int32_t after, size_t count, int32_t& first_whole);
 
   std::vector<std::string> paths_;

@@ -24,7 +24,8 @@ using LiveClock = std::chrono::steady_clock;
 constexpr double kShare = 1;  // of a core, for all looks together
 // A look at many steps costs several times one at a few, so where nothing has changed it is taken after so many new
 // steps, or when so many times the processor's time that the last one used has passed.
-constexpr int64_t kCloseEvery = 4;
+constexpr int64_t kManyEvery = 4;
+constexpr size_t kUnlikeSteps = 4;  // one of so many last steps was unlike those before, or nothing has changed
 
 std::chrono::nanoseconds used() {
   timespec t;
@@ -194,18 +195,23 @@ LiveRun::LiveRun(std::string title, std::vector<std::string> paths, OpenOptions 
                  std::unique_ptr<Webhook> webhook)
     : title_(std::move(title)),
       paths_(paths),
-      steps_(std::move(paths), std::move(options)),
-      webhook_(std::move(webhook)) {}
+      steps_(paths, options),
+      webhook_(std::move(webhook)),
+      steps_of_many_(std::move(paths), std::move(options)) {}
 
 Look::State LiveRun::follow(const std::function<void(const Text&)>& say) {
   LookPace pace(kShare);
   for (int32_t last = INT32_MIN;;) {
     const auto before = LiveClock::now();
-    Look look = steps_.look(last, kManySteps);
-    if (!look.steps.empty()) last = look.steps.back().step;
+    // Only the first look shows more than it explains: whoever opens the page sees a little of what was before.
+    Look look = steps_.look(last, last == INT32_MIN ? kManySteps : kFewSteps, true);
+    if (!look.steps.empty()) last = look.steps.back().step - look.last_may_grow;
     const Look::State state = look.state;
+    take_many(say);
     take(std::move(look), std::chrono::duration<double>(LiveClock::now() - before).count(), say);
     if (state == Look::State::kClosed || state == Look::State::kSilent) {
+      if (many_.valid()) many_.wait();
+      take_many(say);
       over_ = true;
       return state;
     }
@@ -214,61 +220,81 @@ Look::State LiveRun::follow(const std::function<void(const Text&)>& say) {
   }
 }
 
-// Whether the many steps are due to be looked at, and not only the few.
-bool LiveRun::is_close_look_due(const std::vector<RunningStep>& steps) const {
-  const std::span<const RunningStep> all(steps);
-  return int64_t{steps.back().step} - closely_step_ >= kCloseEvery ||
-         LiveClock::now() - closely_at_ >= kCloseEvery * closely_used_ ||
-         is_unlike(all.last(std::min(all.size(), kManySteps)), kFewSteps);
+// Findings of the last `count` steps that were looked at; the look's trace has no others afterwards.
+std::vector<LiveRun::Seen> LiveRun::find_in(Look& look, size_t count) {
+  if (look.steps.size() > count) keep_steps_from(look.trace, look.steps[look.steps.size() - count].step);
+  const auto run = std::make_shared<const Run>(look.trace);
+  Diagnostics ignored;  // what explain notes about its input is told when the whole run is read
+  const Explanation said = explain_run(run, ignored);
+  std::vector<Seen> found;
+  for (const Finding& f : said.findings) found.push_back({f, said.step_ns, 0, 0, 0, false, count == kFewSteps});
+  return found;
+}
+
+// What the many steps had and what the few have, each fault once. Findings about a single step before the few are left
+// out.
+std::vector<LiveRun::Seen> LiveRun::found_in_both() const {
+  std::vector<Seen> found;
+  // More steps come first: a finding that the few steps have as well keeps the price that was measured better.
+  for (const std::vector<Seen>* of : {&found_in_many_, &found_in_few_})
+    for (const Seen& fresh : *of) {
+      if (fresh.finding.step && *fresh.finding.step < first_of_few_) continue;
+      const auto same =
+          std::find_if(found.begin(), found.end(), [&](const Seen& s) { return same_fault(s.finding, fresh.finding); });
+      if (same != found.end())
+        same->shows_in_few |= fresh.shows_in_few;
+      else
+        found.push_back(fresh);
+    }
+  return found;
+}
+
+// Begins to explain the many steps where that is due. It takes several times as long as the few do, and never holds
+// them up.
+void LiveRun::look_at_many(const std::vector<RunningStep>& steps) {
+  const int64_t step = steps.back().step;
+  if (many_.valid() || steps.size() <= kFewSteps) return;
+  if (step - many_step_ < kManyEvery && LiveClock::now() - many_at_ < kManyEvery * many_used_ &&
+      !is_unlike(std::span(steps).first(steps.size() - 1), kUnlikeSteps))  // of the newest alone the few tell all
+    return;
+  many_step_ = step;
+  many_at_ = LiveClock::now();
+  many_ = std::async(std::launch::async, [this] {
+    const auto before = used();
+    Look look = steps_of_many_.look(INT32_MIN, kManySteps, true);
+    Many found;
+    if (look.steps.size() > kFewSteps) found.findings = find_in(look, kManySteps);
+    found.used = used() - before;
+    return found;
+  });
+}
+
+// Tells of the findings in many steps once they are there.
+void LiveRun::take_many(const std::function<void(const Text&)>& say) {
+  if (!many_.valid() || many_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+  Many many = many_.get();
+  found_in_many_ = std::move(many.findings);
+  many_used_ = many.used;
+  const std::lock_guard lock(mutex_);
+  ++version_;
+  take_findings(found_in_both(), Of::kMany, looked_at_, say);
 }
 
 void LiveRun::take(Look look, double seconds, const std::function<void(const Text&)>& say) {
-  int64_t newest = INT64_MIN;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!history_.empty()) newest = history_.back().step;
-  }
-  const bool has_new = !look.steps.empty() && look.steps.back().step > newest;
-  std::vector<Seen> found;
+  const auto began = LiveClock::now();
+  const bool has_new = !look.steps.empty() && look.steps.back().step > looked_at_;
   std::string pipeline;
-  Extent extent;
-  bool is_close = false;
+  int stages = 0;
   if (has_new) {
-    const auto began = LiveClock::now();
-    extent = extent_of(look.trace);
+    looked_at_ = look.steps.back().step;
+    stages = extent_of(look.trace).stage_count;
     pipeline = pipeline_of(look.trace, look.steps);
-    // More steps come first: a finding that the few steps have as well keeps the price that was measured better.
-    const int64_t first_of_few = look.steps[look.steps.size() - std::min(look.steps.size(), kFewSteps)].step;
-    const auto find_in = [&](size_t count, std::vector<Seen>& out) {
-      if (look.steps.size() > count) keep_steps_from(look.trace, look.steps[look.steps.size() - count].step);
-      const auto run = std::make_shared<const Run>(look.trace);
-      Diagnostics ignored;  // what explain notes about its input is told when the whole run is read
-      const Explanation said = explain_run(run, ignored);
-      for (const Finding& f : said.findings) out.push_back({f, said.step_ns, 0, 0, 0, false, count == kFewSteps});
-    };
-    is_close = look.steps.size() <= kFewSteps || is_close_look_due(look.steps);
-    if (is_close) {
-      const auto used_before = used();
-      found_in_many_.clear();
-      if (look.steps.size() > kFewSteps) find_in(kManySteps, found_in_many_);
-      closely_used_ = used() - used_before;
-      closely_at_ = LiveClock::now();
-      closely_step_ = look.steps.back().step;
-    }
-    std::vector<Seen> found_in_few;
-    if (look.steps.size() > 1) find_in(kFewSteps, found_in_few);
-    for (const std::vector<Seen>* of : {&found_in_many_, &found_in_few})
-      for (const Seen& fresh : *of) {
-        if (fresh.finding.step && *fresh.finding.step < first_of_few) continue;
-        const auto same = std::find_if(found.begin(), found.end(),
-                                       [&](const Seen& s) { return same_fault(s.finding, fresh.finding); });
-        if (same != found.end())
-          same->shows_in_few |= fresh.shows_in_few;
-        else
-          found.push_back(fresh);
-      }
+    first_of_few_ = look.steps[look.steps.size() - std::min(look.steps.size(), kFewSteps)].step;
+    found_in_few_.clear();
+    if (look.steps.size() > 1) found_in_few_ = find_in(look, kFewSteps);
     seconds += std::chrono::duration<double>(LiveClock::now() - began).count();
   }
+  std::vector<RunningStep> last_steps;
   {
     const std::lock_guard lock(mutex_);
     ++version_;
@@ -281,22 +307,28 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
     behind_ = std::move(look.behind);
     lost_records_ = look.lost_records;
     without_device_ = look.without_device;
-    if (has_new) {
-      stages_ = extent.stage_count;
-      pipeline_json_ = std::move(pipeline);
+    const int64_t newest = history_.empty() ? INT64_MIN : history_.back().step;
+    for (const RunningStep& step : std::span(look.steps).first(look.steps.size() - look.last_may_grow))
+      if (step.step > newest) {
+        history_.push_back(step);
+        ++steps_over_;
+      }
+    if (history_.size() > kMostSteps)
+      history_.erase(history_.begin(), history_.end() - static_cast<std::ptrdiff_t>(kMostSteps));
+    if (!history_.empty() && history_.back().step > newest)
       newest_ns_ =
           std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
               .count();
-      for (const RunningStep& step : look.steps)
-        if (step.step > newest) {
-          history_.push_back(step);
-          ++steps_over_;
-        }
-      if (history_.size() > kMostSteps)
-        history_.erase(history_.begin(), history_.end() - static_cast<std::ptrdiff_t>(kMostSteps));
-      take_findings(std::move(found), is_close, history_.back().step, say);
+    if (has_new) {
+      stages_ = stages;
+      pipeline_json_ = std::move(pipeline);
+      take_findings(found_in_both(), Of::kFew, looked_at_, say);
+      last_steps.assign(history_.end() - static_cast<std::ptrdiff_t>(std::min(history_.size(), kManySteps)),
+                        history_.end());
+      if (look.last_may_grow) last_steps.push_back(look.steps.back());
     }
   }
+  if (!last_steps.empty()) look_at_many(last_steps);
   if (!webhook_ || said_problem_) return;
   const Webhook::Sums sums = webhook_->sums();
   if (sums.given_up == 0) return;
@@ -305,8 +337,7 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
 }
 
 // Called with the lock held.
-void LiveRun::take_findings(std::vector<Seen> found, bool is_close, int64_t step,
-                            const std::function<void(const Text&)>& say) {
+void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const std::function<void(const Text&)>& say) {
   const auto line = [&](const char* name, const Finding& f) {
     say(words(name,
               Args().set("step", step).set("title", Text{f.title_en, f.title_zh.empty() ? f.title_en : f.title_zh})));
@@ -330,7 +361,8 @@ void LiveRun::take_findings(std::vector<Seen> found, bool is_close, int64_t step
       continue;
     }
     if (lingers) found.erase(again);
-    if (!is_close && !seen.shows_in_few) continue;  // only the many steps had it, and they were not looked at again
+    // Whether the few still have it was asked when they were looked at; what only the many had, only they can miss.
+    if (seen.shows_in_few != (of == Of::kFew)) continue;
     if (++seen.misses < kMisses) continue;
     seen.is_gone = true;
     line("follow.ends", seen.finding);

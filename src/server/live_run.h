@@ -4,13 +4,15 @@
 //   NewestSteps::look ──▶ steps ──────────────────────────────▶ history, metrics
 //                     └─▶ explain of the last few, and of more ──▶ findings: since when, until when ──▶ webhook
 //
-// One thread follows the run; any thread asks. Nothing of the trace is kept between two looks.
+// One thread follows the run, and a second one explains the many steps, so that the few never wait for them; any thread
+// asks. Nothing of the trace is kept between two looks.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,8 +31,11 @@ class LiveRun {
   // that small faults are told from chance. A finding stays as long as the few steps have it; one that they never had,
   // as long as the many have it. A finding about a single step stays while that step is among the few. It is over when
   // kMisses looks at new steps did not have it, because a fault near a threshold comes and goes by chance. The few are
-  // looked at after every step, the many when a step was unlike those before it, and now and then.
-  static constexpr size_t kFewSteps = 4, kManySteps = 16;
+  // looked at after every step, the many when a step was unlike those before it, and now and then. Six are the fewest
+  // of which two slow ones are told from four that are not: what begins is then named after its second step. A step is
+  // looked at as soon as every rank has recorded as much of it as of those before (Look::last_may_grow); it is counted
+  // among the steps once it is over.
+  static constexpr size_t kFewSteps = 6, kManySteps = 16;
   static constexpr int kMisses = 2;
   static constexpr size_t kMostSteps = 200'000;    // of a longer run the oldest are dropped
   static constexpr size_t kMostGone = 100;         // most findings that are over and still listed
@@ -60,9 +65,17 @@ class LiveRun {
     bool is_gone = false;
     bool shows_in_few = false;  // the few steps have it, or had it once
   };
+  enum class Of : uint8_t { kFew, kMany };  // which steps were looked at again
+  struct Many {
+    std::vector<Seen> findings;
+    std::chrono::nanoseconds used{0};  // of the processor's time, by all threads meanwhile
+  };
+  static std::vector<Seen> find_in(Look& look, size_t count);
+  std::vector<Seen> found_in_both() const;
+  void look_at_many(const std::vector<RunningStep>& steps);
+  void take_many(const std::function<void(const Text&)>& say);
   void take(Look look, double seconds, const std::function<void(const Text&)>& say);
-  bool is_close_look_due(const std::vector<RunningStep>& steps) const;
-  void take_findings(std::vector<Seen> found, bool is_close, int64_t step, const std::function<void(const Text&)>& say);
+  void take_findings(std::vector<Seen> found, Of of, int64_t step, const std::function<void(const Text&)>& say);
   void tell(const char* event, const Seen& seen, int64_t step);
 
   const std::string title_;
@@ -70,11 +83,12 @@ class LiveRun {
   NewestSteps steps_;
   std::unique_ptr<Webhook> webhook_;
   bool said_problem_ = false;
-  // The last look at the many steps. Only the thread that follows the run touches these.
-  std::vector<Seen> found_in_many_;
-  std::chrono::steady_clock::time_point closely_at_;
-  std::chrono::nanoseconds closely_used_{0};
-  int64_t closely_step_ = INT64_MIN / 2;
+  // Only the thread that follows the run touches these.
+  std::vector<Seen> found_in_few_, found_in_many_;            // at the last look at each
+  int64_t looked_at_ = INT64_MIN, first_of_few_ = INT64_MIN;  // the last and the first of the few steps
+  std::chrono::steady_clock::time_point many_at_;             // when the last look at the many was begun
+  std::chrono::nanoseconds many_used_{0};
+  int64_t many_step_ = INT64_MIN / 2;
 
   mutable std::mutex mutex_;  // guards everything below
   int64_t version_ = 1;
@@ -91,6 +105,9 @@ class LiveRun {
   int64_t lost_records_ = 0, without_device_ = 0, newest_ns_ = 0;
   double look_seconds_ = 0;
   std::atomic<bool> over_{false};
+
+  NewestSteps steps_of_many_;  // only the task below touches it
+  std::future<Many> many_;     // the look at the many steps that is under way; it ends before all else is gone
 };
 
 }  // namespace stageline

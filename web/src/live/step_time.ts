@@ -23,9 +23,11 @@ export function stepTimes(steps: readonly Step[], usual: number, findings: reado
   const y = (ns: number): string => (HEIGHT - ns / high * HEIGHT).toFixed(2);
   const line = values.map((ns, i) => `${i ? 'L' : 'M'}${i + .5} ${y(ns)}`).join(''), first = steps[0]!.step, last = steps[steps.length - 1]!.step;
   const at = (step: number): number => (last === first ? 0 : (step - first) / (last - first) * width);
-  const flags = findings.slice(-6).map((seen, i) => svg('rect', {
-    class: seen.gone ? 'flag gone' : 'flag', x: at(seen.begin_step), width: Math.max(width / 200, at(seen.gone ? seen.last_step : last) - at(seen.begin_step)),
-    y: HEIGHT + 2 + i * (FLAG + 1), height: FLAG}));
+  const least = width / 200;
+  const flags = findings.slice(-6).map((seen, i) => {
+    const x = Math.min(at(seen.begin_step), width - least);  // what is found in a step is there before the step is over
+    return svg('rect', {class: seen.gone ? 'flag gone' : 'flag', x, width: Math.max(least, at(seen.gone ? Math.min(seen.last_step, last) : last) - x), y: HEIGHT + 2 + i * (FLAG + 1), height: FLAG});
+  });
   const bottom = HEIGHT + flags.length * (FLAG + 1) + 2;
   return [
     h('div', {class: 'plot'},
