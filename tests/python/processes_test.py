@@ -89,6 +89,56 @@ train(1)
             self.train(f'train(3)\n{end}\n', check=code)
             self.assertGreaterEqual(self.steps_of(self.out), 3, end)
 
+    def test_programs_end_as_they_would_while_all_of_the_recorder_is_at_work(self):
+        # Threads record, flush, begin and end recordings while the interpreter is taken down around them; what is left is recorded by what Python
+        # runs last. Nobody is joined, and the writer is woken a thousand times a second.
+        busy = '''
+import atexit, random, weakref
+from stageline import record
+class Late:
+    def __init__(self):
+        self.range = record.range('late').begin()
+        self.me = self
+    def __del__(self):
+        self.range.end()
+        with record.job('F', 1, 0):
+            record.mark('late')
+lates = [Late() for _ in range(100)]
+weakref.finalize(lates[0], record.flush, 100)
+atexit.register(record.flush, 1)
+def record_on():
+    while True:
+        with record.range('thread'):
+            record.counter('n', 1.0)
+def flush_on():
+    while True:
+        record.flush(50)
+def begin_and_end():
+    while True:
+        record.shutdown()
+        record.init(quiet=True)
+def name_on():
+    for i in range(10**9):
+        record.lane(name=f'lane {i % 50}')
+        record.push(f'name {i % 5000}')
+        record.pop()
+train(2)
+for work in (record_on, record_on, flush_on, name_on) + MORE:
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(random.random() * 0.02)
+'''
+        ends = (('pass', 0), ('sys.exit(3)', 3), ('1 / 0', 1), ('os._exit(4)', 4), ('record.shutdown(); sys.exit(5)', 5),
+                ('os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)', -signal.SIGTERM),
+                ('signal.signal(signal.SIGTERM, lambda *_: sys.exit(6)); os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)', 6),
+                ('threading.Thread(target=train, args=(2,)).start()', 0), ('os.fork() or sys.exit(8); os.wait(); sys.exit(7)', 7))
+        for number, (end, code) in enumerate(end for end in ends for _ in range(2)):
+            for more in ('()', '(begin_and_end,)'):
+                self.out = self.dir / f'busy{number}{more}'
+                program = self.write('busy.py', PLAN + busy.replace('MORE', more) + end + '\n')
+                done = self.record(sys.executable, program, check=None, env={**ALONE, 'STAGELINE_FLUSH_MS': '1'})
+                self.assertEqual(done.returncode, code, f'{end}: {done.stderr[-2000:]}')
+                self.assertNotIn('Fatal', done.stderr)
+
     def test_a_launcher_that_ends_its_ranks_in_mid_training(self):
         job = self.write('job.py', PLAN + '''
 train(3)
