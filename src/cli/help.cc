@@ -275,7 +275,8 @@ std::string bash_completion() {
 
 std::string zsh_completion() {
   std::string out = "#compdef stageline\n# zsh completion for stageline\nautoload -U +X bashcompinit && bashcompinit\n";
-  return out + bash_completion();
+  // As a file of $fpath this is the body of the function that the first Tab calls: that Tab has to be answered, too.
+  return out + bash_completion() + "[[ ${funcstack[1]} != _stageline ]] || _bash_complete -o filenames -F _stageline\n";
 }
 
 std::string quoted_for_fish(std::string_view text) {
@@ -343,7 +344,8 @@ int run_man(const Arguments&) {
   out += ".SH COMMON FLAGS\n";
   for (const char* name : common_flags()) {
     const Flag& f = flag_of(command_table().front(), name);
-    out += ".TP\n\\fB\\-\\-" + troff(name) + "\\fR " + troff(f.value) + "\n" + troff(f.help) + ".\n";
+    out += ".TP\n\\fB\\-\\-" + troff(name) + "\\fR" + (f.value[0] != '\0' ? " \\fI" + troff(f.value) + "\\fR" : "") +
+           "\n" + troff(f.help) + ".\n";
   }
   for (const char* topic : {"readers", "analyses", "exporters", "schedules"}) {
     out += ".SH " + std::string(topic) + "\n";
