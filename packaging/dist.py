@@ -31,8 +31,9 @@ LIBRARIES = json.loads((ROOT / 'packaging/libraries.json').read_text())
 ZIG = 'ziglang==0.17.1'
 TOOLS = (ZIG, 'auditwheel==6.8.2')
 DEBIANS = {'x86_64': 'amd64', 'aarch64': 'arm64'}
-# Bare systems that what was made is tried in, by debootstrap's names of them: those before the one that it is usually made on.
-BARE_SYSTEMS = {'xenial': 'Ubuntu 16.04', 'bionic': 'Ubuntu 18.04', 'bullseye': 'Debian 11', 'bookworm': 'Debian 12'}
+# Bare systems that what was made is tried in, by debootstrap's names of them: from the oldest that can be had to the newest.
+BARE_SYSTEMS = {'xenial': 'Ubuntu 16.04', 'bionic': 'Ubuntu 18.04', 'bullseye': 'Debian 11', 'bookworm': 'Debian 12', 'noble': 'Ubuntu 24.04', 'trixie': 'Debian 13'}
+WITH_PYTHON = ('bullseye', 'bookworm', 'noble', 'trixie')  # whose own Python the wheels are for
 
 
 def say(text):
@@ -302,21 +303,26 @@ def interpreters():
     return [name for name, _ in found]
 
 
-def bare_systems(work, held):
-    """(root, name) of each bare system that can be had here, made once and kept."""
+def bare_systems(work, held, included=''):
+    """(root, name) of each bare system that can be had here, made once and kept; with `included`, packages, those alone that have them for a Python of ours."""
     if os.geteuid() != 0 or not shutil.which('debootstrap'):
         held.left_out.append('nothing was tried in a bare system: that needs root and debootstrap')
         return
     for suite, name in BARE_SYSTEMS.items():
-        tree, script = work / 'bare' / suite, pathlib.Path('/usr/share/debootstrap/scripts') / suite
+        if included and suite not in WITH_PYTHON:
+            continue
+        tree, scripts = work / 'bare' / (f'{suite}_{included}' if included else suite), pathlib.Path('/usr/share/debootstrap/scripts')
+        # What an older debootstrap does not know by name is made as its forebears were.
+        script = next(one for one in (scripts / suite, scripts / ('gutsy' if name.startswith('Ubuntu') else 'sid')) if one.exists())
         if not (tree / 'made').exists():
-            say(f'making a bare {name}')
+            say(f'making a bare {name}{" with " + included if included else ""}')
             shutil.rmtree(tree, ignore_errors=True)
             tree.parent.mkdir(parents=True, exist_ok=True)
             # Where debootstrap has its own address of a distribution, that is said, for it takes Debian's for everything else.
             mirror = subprocess.run(['bash', '-c', 'default_mirror() { echo "$1"; exit; }; . "$0"', script], capture_output=True, text=True,
                                     env=dict(os.environ, ARCH=DEBIANS[platform.machine()], SUITE=suite)).stdout.split()
-            done = subprocess.run(['unshare', '--mount', '--pid', '--ipc', '--fork', '--kill-child', 'debootstrap', '--variant=minbase', suite, tree,
+            more = [f'--include={included}', f'--components=main{",universe" if name.startswith("Ubuntu") else ""}'] if included else []
+            done = subprocess.run(['unshare', '--mount', '--pid', '--ipc', '--fork', '--kill-child', 'debootstrap', '--variant=minbase', *more, suite, tree,
                                    *([mirror[0], script] if mirror else [])], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             if done.returncode != 0:
                 held.left_out.append(f'{name} was not tried: {(done.stdout.strip().splitlines() or ["debootstrap failed"])[-1]}')
@@ -345,6 +351,9 @@ def hold(work, tools, to, processors, bare):
                 promises.installed(held, python, to, [stage / 'bin/stageline'])
             for tree, system in bare_systems(work, held) if bare else ():
                 promises.bare_system(held, tree, system, archive, deb)
+            for tree, system in bare_systems(work, held, 'python3-venv') if bare else ():
+                top = promises.unpacked(archive, tree)
+                promises.installed(held, 'python3', to, [f'/opt/{top}/bin/stageline'], system, tree)
         elif (emulator := shutil.which(f'qemu-{arch}-static')) and os.path.exists(f'/usr/{arch}-linux-gnu/lib/libc.so.6'):
             promises.runs(held, [emulator, '-L', f'/usr/{arch}-linux-gnu', stage / 'bin/stageline'], f'{arch}, under qemu')
         else:

@@ -183,14 +183,19 @@ def runs(held, program, name, root=pathlib.Path('/')):
         held.bar(f'{name}: `view` answers', f'{len(page)} B', b'<html' in page[:2000] or b'<!doctype' in page[:2000].lower(), 'its page')
 
 
-def bare_system(held, tree, system, archive, deb):
-    """Archive and package in a system that has nothing else, `tree` being its root: what they hold runs there, and says so where libcurl is missing."""
-    inside = [shutil.which('chroot'), tree]
+def unpacked(archive, tree):
+    """Unpacks an archive into the folder opt of a system, `tree` being its root; returns the name of what is then there."""
     top = archive.name.removesuffix('.tar.gz')
     shutil.rmtree(tree / 'opt' / top, ignore_errors=True)
     with tarfile.open(archive) as tar:
         tar.extractall(tree / 'opt', filter='data')
-    program = [*inside, f'/opt/{top}/bin/stageline']
+    return top
+
+
+def bare_system(held, tree, system, archive, deb):
+    """Archive and package in a system that has nothing else, `tree` being its root: what they hold runs there, and says so where libcurl is missing."""
+    inside = [shutil.which('chroot'), tree]
+    program = [*inside, f'/opt/{unpacked(archive, tree)}/bin/stageline']
     runs(held, program, system, tree)
     if not list(tree.glob('usr/lib/*/libcurl*.so.4')):
         asked = subprocess.run([*program, 'info', 'https://127.0.0.1:1/run.json'], capture_output=True, text=True)
@@ -212,28 +217,38 @@ def goldens(held, root, program):
     held.bar('goldens', last, said.returncode == 0, 'all')
 
 
-def installed(held, python, folder, simulate):
-    """Both wheels by pip, as README says it, into an environment that has nothing; the module and the program must tell the same."""
-    with tempfile.TemporaryDirectory() as scratch:
-        scratch = pathlib.Path(scratch)
-        said_by([*simulate, *RUN, '-o', scratch / 'logs'])
-        clean = {'PATH': f'{scratch}/venv/bin:/usr/bin:/bin', 'HOME': str(scratch), 'LC_ALL': 'C.UTF-8'}
-        said_by([python, '-m', 'venv', scratch / 'venv'], env=clean)
+def installed(held, python, folder, simulate, system='', root=pathlib.Path('/')):
+    """Both wheels by pip, as README says it, into an environment that has nothing; the module and the program must tell the same.
+
+    `simulate` are the words that start a program that makes a run, `root` is the folder that all of it takes for the whole file system, `system` its name."""
+    inside = [] if root == pathlib.Path('/') else [shutil.which('chroot'), root]
+    with tempfile.TemporaryDirectory(dir=root / 'tmp' if inside else None) as scratch:
+        for wheel in folder.glob('*.whl'):
+            (pathlib.Path(scratch) / 'dist').mkdir(exist_ok=True)
+            shutil.copy(wheel, pathlib.Path(scratch) / 'dist')
+        within = pathlib.Path('/') / pathlib.Path(scratch).relative_to(root)
+        logs, recorded = within / 'logs', within / 'recorded'
+        clean = {'PATH': f'{within}/venv/bin:/usr/bin:/bin', 'HOME': str(within), 'LC_ALL': 'C.UTF-8'}
+
+        def said(*command, **more):
+            return said_by([*inside, *command], env=dict(clean, **more), cwd=scratch)
+        said(*simulate, *RUN, '-o', logs)
+        said(python, '-m', 'venv', within / 'venv')
         begin = time.monotonic()
-        done = said_by(['pip', 'install', '--quiet', '--disable-pip-version-check', '--no-index', '--find-links', folder, 'stageline'], env=clean, cwd=scratch)
-        told = said_by(['stageline', 'explain', 'logs', '--format', 'json', '--quiet'], env=clean, cwd=scratch)
+        done = said('pip', 'install', '--quiet', '--disable-pip-version-check', '--no-index', '--find-links', within / 'dist', 'stageline')
+        told = said('stageline', 'explain', logs, '--format', 'json', '--quiet')
         took = time.monotonic() - begin
-        version = said_by([python, '--version']).split()[-1]
-        held.bar(f'pip install and `explain`, Python {version}', f'{took:.1f} s' if told.startswith('{') else done + told, told.startswith('{'), 'a finding; ≤ 10 s')
+        name = f'{system}{": " if system else ""}%s, Python {said(python, "--version").split()[-1]}'
+        held.bar(name % 'pip install and `explain`', f'{took:.1f} s' if told.startswith('{') else done + told, told.startswith('{'), 'a finding; ≤ 10 s')
         code = ('import stageline, stageline_record, stageline.record, json\n'
                 'assert stageline.record is stageline_record\n'
-                'print(stageline.open("logs").findings[0].cause)\n'
+                f'print(stageline.open("{logs}").findings[0].cause)\n'
                 'stageline_record.init(rank=0)\n'
                 'assert stageline_record.recording(), stageline_record.why_not()\n'
                 'with stageline_record.job("F", micro_batch=0): pass\n'
                 'stageline_record.shutdown()\n')
-        module = said_by(['python', '-c', code], env=dict(clean, STAGELINE_DIR=str(scratch / 'recorded')), cwd=scratch).strip()
+        module = said('python', '-c', code, STAGELINE_DIR=str(recorded)).strip()
         first = json.loads(told)['findings'][0]['cause'] if told.startswith('{') else '?'
-        held.bar(f'`stageline.open(…)`, `stageline_record`, Python {version}', module, module == first, 'the same finding, a recording')
-        read = said_by(['python', '-m', 'stageline', 'info', 'recorded'], env=clean, cwd=scratch)
-        held.bar(f'`python -m stageline` reads that recording, Python {version}', read.split('\n')[0], 'status' not in read[:8], 'yes')
+        held.bar(name % '`stageline.open(…)`, `stageline_record`', module, module == first, 'the same finding, a recording')
+        read = said('python', '-m', 'stageline', 'info', recorded)
+        held.bar(name % '`python -m stageline` reads that recording', read.split('\n')[0], 'status' not in read[:8], 'yes')
