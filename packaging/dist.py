@@ -346,7 +346,7 @@ def hold(work, tools, to, processors, bare):
         promises.wheels(held, tools, sorted(to.glob(f'*_{arch}.whl')))
         if arch == platform.machine():
             promises.runs(held, [stage / 'bin/stageline'], arch)
-            promises.goldens(held, ROOT, stage / 'bin/stageline')
+            promises.goldens(held, ROOT, stage / 'bin/stageline', arch)
             for python in interpreters():
                 promises.installed(held, python, to, [stage / 'bin/stageline'])
             for tree, system in bare_systems(work, held) if bare else ():
@@ -355,7 +355,12 @@ def hold(work, tools, to, processors, bare):
                 top = promises.unpacked(archive, tree)
                 promises.installed(held, 'python3', to, [f'/opt/{top}/bin/stageline'], system, tree)
         elif (emulator := shutil.which(f'qemu-{arch}-static')) and os.path.exists(f'/usr/{arch}-linux-gnu/lib/libc.so.6'):
-            promises.runs(held, [emulator, '-L', f'/usr/{arch}-linux-gnu', stage / 'bin/stageline'], f'{arch}, under qemu')
+            words = [emulator, '-L', f'/usr/{arch}-linux-gnu', stage / 'bin/stageline']
+            promises.runs(held, words, f'{arch}, under qemu')
+            emulated = work / arch / 'emulated'
+            emulated.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
+            emulated.chmod(0o755)
+            promises.goldens(held, ROOT, emulated, f'{arch}, under qemu')
         else:
             held.left_out.append(f'the program for {arch} was not run: that needs the packages qemu-user-static and libc6-{DEBIANS[arch]}-cross')
     print('| what | is | bar |\n| --- | --- | --- |')

@@ -210,11 +210,11 @@ def bare_system(held, tree, system, archive, deb):
     held.bar(f'{system}: left when the package is gone', ', '.join(left) or 'nothing', not left, 'nothing')
 
 
-def goldens(held, root, program):
+def goldens(held, root, program, name):
     """The goldens of the source tree, by the program that is handed out."""
     said = subprocess.run(['python3', root / 'tests/golden/run.py'], capture_output=True, text=True, env=dict(os.environ, STAGELINE_BIN=str(program)))
     last = (said.stdout.strip() or said.stderr.strip()).splitlines()[-1]
-    held.bar('goldens', last, said.returncode == 0, 'all')
+    held.bar(f'{name}: goldens', last, said.returncode == 0, 'all')
 
 
 def installed(held, python, folder, simulate, system='', root=pathlib.Path('/')):
