@@ -35,7 +35,7 @@ def healthy(r, seed):
 def fault(r, run, seed):
     """One that the run can have; None where the one drawn cannot be."""
     kind = r.choice("stage stage rank node replica all mb cell lengths routing link link latency blocking tail hang gc gc-rank pause late gap gap gap-rank reduce optimizer warm "
-                    "both contention retransmission moving graded hot together order gather tail-stage swing trend-link trend-gap two-stages burst burst-stage".split())
+                    "both contention retransmission moving graded hot together order gather tail-stage swing trend-link trend-gap two-stages burst burst-stage first".split())
     when, slower, stage, replica = course(r, run.steps), 1 + r.choice([0.15, 0.25, 0.4, 0.7]), r.randrange(run.p), r.randrange(run.dp)
     low = r.randrange(max(run.p - 1, 1))
     way = (low + 1, low) if r.random() < 0.5 else (low, low + 1)
@@ -84,6 +84,7 @@ def fault(r, run, seed):
         # Some steps in a row that something else lengthens, too few and too short to be outliers.
         "burst": lambda: run.steps > 9 and sim.slow_all(1 + r.choice([0.12, 0.2, 0.28]), sim.only(*range(begin, begin + 3))),
         "burst-stage": lambda: run.steps > 9 and run.p > 2 and sim.slow_stage(stage, slower, when=sim.only(*range(begin, begin + 3))),
+        "first": lambda: run.steps > 9 and sim.slow("first-steps", ["steps:0", "all", "trend"], 1 + r.choice([0.12, 0.2, 0.28]), lambda c: True, sim.only(*range(r.randint(2, 4)))),
         "warm": lambda: sim.slow("warmup-step", ["step:0"], r.choice([3, 6]), lambda c: True, sim.only(0)),
     }[kind]()
     return made or None

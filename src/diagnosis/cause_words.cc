@@ -467,12 +467,17 @@ class CauseWords {
       f.cause = "steps:" + steps.front() + " all";
       return say(f, "run.slower.some", args.set("which", some_of(steps, kShown)));
     }
+    args.flag("trend", trend).set("at", int64_t{step_number(c.course.from)}).set("nth", nth(c.course.every));
+    if (c.course.high < c.course.low) {  // it is over after a while
+      if (!trend) f.step = list_.first_step;
+      f.cause = trend ? "trend all" : "steps:" + std::to_string(list_.first_step) + " all";
+      return say(f, "run.slower.first", args);
+    }
     const std::string at = std::to_string(step_number(c.course.from));
     f.cause = trend   ? "trend all"
               : every ? "every:" + std::to_string(c.course.every) + " all"
                       : "onset:" + at + " onset all";
     if (!trend) f.step = step_number(c.course.from);
-    args.flag("trend", trend).flag("every", every).set("at", at).set("nth", nth(c.course.every));
     say(f, every ? "run.slower.every" : "run.slower", args);
   }
 

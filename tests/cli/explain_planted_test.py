@@ -146,6 +146,16 @@ class ExplainPlanted(Case):
         self.assertIn('In 3 of 14 steps (4, 5, 6) all ranks take', told['title_en'])
         self.assertEqual((len(found['findings']), told['step']), (1, 4), [f['title_en'] for f in found['findings']])
 
+    def test_slow_first_steps_are_told(self):
+        options = dict(WELL, steps=14, jitter=0.02)
+        shapes = {'until': (lambda st: 1.25 if st < 3 else 1, 'Until step 3 all ranks take 1.25×'), 'trend': (lambda st: 1.6 - 0.04 * st, 'Every step is quicker than the one before')}
+        for name, (at, words) in shapes.items():
+            with self.subTest(name):
+                ill = Planted(**options, cost=lambda st, d, s, k, mb, at=at: at(st))
+                last = Planted(**options, cost=lambda st, d, s, k, mb, at=at: at(13))
+                told = self.priced(self.told(f'all-first-{name}', ill)[1], 'all', (ill.period - last.period) * 1e6, ill.period)
+                self.assertIn(words, told['title_en'])
+
     def test_layers_do_not_come_and_go(self):
         options = dict(WELL, steps=14, jitter=0.02)
         for name, at, often in (('some', lambda st: st in (4, 5), '2 of 14'), ('onset', lambda st: st >= 8, '6 of 14')):
@@ -162,6 +172,17 @@ class ExplainPlanted(Case):
         self.assertEqual({f['id'] for f in found['findings']}, {'rank.slow'}, [f['title_en'] for f in found['findings']])
         lost_ns = sum(f['lost_ns'] for f in found['findings'])
         self.assertLess(abs(lost_ns - (ill.period - Planted(**options).period) * 1e6), SHARE * lost_ns)
+
+    def test_an_order_of_fewer_stages_is_not_blamed_on_a_part_of_the_run(self):
+        whole = Planted(**{**WELL, 'micro_batches': 12, 'jitter': 0.02}, cost=lambda st, d, s, k, mb: 1.4 if s == 1 else 1)
+        path = whole.write(self.dir / 'whole.csv')
+        rows = path.read_text().splitlines()
+        last = rows[0].split(',').index('stage')
+        part = self.dir / 'part.csv'
+        part.write_text('\n'.join(row for i, row in enumerate(rows) if i == 0 or row.split(',')[last] != '3') + '\n')
+        found = json.loads(run('explain', part, '--format', 'json', '-q').stdout)
+        self.assertEqual([f['title_en'] for f in found['findings'] if f['id'] == 'schedule.order'], [])
+        self.assertIn('4', found['note_en'])
 
     def priced(self, found, key, true_ns, period_ms):
         hits = [f for f in found['findings'] if key in f['causes']]

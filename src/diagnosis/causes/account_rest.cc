@@ -13,8 +13,8 @@
 namespace stageline {
 namespace {
 
-// Replicas that are slow by turns: in each step that counts, every replica's compute as long as its places' means
-// together. The others wait for the last one of a step, whichever that is.
+// Replicas that wait for the slowest one: in each step that counts, every replica's compute as long as its places'
+// means together. The others wait for the last one of a step, whichever that is.
 class EvenReplicas {
  public:
   // `place_ns`: means by place; `place_of(op)`: UINT32_MAX where an operation has none.

@@ -141,8 +141,8 @@ void sort_causes(std::vector<Cause>& causes);  // by price_ns(), equal ones by l
 
 // One line of the account of a step: time that is neither compute nor the schedule's, and that no cause is named for.
 struct AccountLine {
-  // "imbalance", "jitter", "replica-jitter" (replicas that are slow by turns), "message", "late", "tail", "between",
-  // "rest": what the replays do not return
+  // "imbalance", "jitter", "replica-jitter" (waits for the slowest replica of a step), "message", "late", "tail",
+  // "between", "rest": what the replays do not return
   std::string_view id;
   std::string name;                  // of a tail or a gap: the collective, the phase
   CellKind kind = CellKind::kOther;  // of a tail

@@ -496,7 +496,9 @@ class Search {
   void close_account() {
     account_for_rest(*scene_, *model_, all_, counts_, left_);
     std::vector<Cause> beside;
-    add_order_causes(trace_, graph_, theory_, counts_, beside);
+    // Where stages at the end are missing and only the warm-up tells so, what was recognised is an order of fewer
+    // stages.
+    if (!coverage_.by_warm_up()) add_order_causes(trace_, graph_, theory_, counts_, beside);
     add_between_causes(beside);
     for (Cause& cause : beside) {
       const Gain lost{cause.lost_ns, cause.error_ns};

@@ -455,9 +455,9 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
   }
 }
 
-// All ranks become slower: from a step on, with every step, in every n-th step, or in some steps. Possible reasons are
-// heat, a slower file system under a lazy loader, longer data, an evaluation or a profiler that runs now and then, and
-// other jobs on the same machines.
+// All ranks are slower from a step on, until a step, more (or less) with every step, in every n-th step, or in some
+// steps. Possible reasons are heat, a slower file system under a lazy loader, longer data, an evaluation or a profiler
+// that runs now and then, other jobs on the same machines, and at first what has to warm up.
 void draft_all_slow(const CauseScene& scene, std::vector<CauseDraft>& out) {
   const auto loads = scene.times.worker_loads();
   std::vector<double> by_step(scene.graph.steps.size(), std::nan(""));
@@ -468,12 +468,13 @@ void draft_all_slow(const CauseScene& scene, std::vector<CauseDraft>& out) {
     // The median does not depend on what one stage does.
     if (!values.empty()) by_step[s] = median_of(std::move(values));
   }
-  Course course = course_of(by_step);
+  const Course course = course_of(by_step);
   if (!course.varies()) return;
-  if (!(course.high >= kSlowCause * course.low) || course.high - course.low < kSureShape * course.noise) return;
-  // Nearly all workers must take part: in the slower half of the shape they must rise by at least half of what it rises
-  // by.
-  const double middle = (course.low + course.high) / 2;
+  const double fast = std::min(course.low, course.high), slow = std::max(course.low, course.high);
+  if (!(slow >= kSlowCause * fast) || slow - fast < kSureShape * course.noise) return;
+  // Nearly all workers must take part: in the slower half of the shape they must take longer by at least half of what
+  // the shape does.
+  const double middle = (fast + slow) / 2;
   size_t rose = 0, known_ones = 0;
   for (const auto& load : loads) {
     double sum[2] = {0, 0}, count[2] = {0, 0};
@@ -481,23 +482,22 @@ void draft_all_slow(const CauseScene& scene, std::vector<CauseDraft>& out) {
       if (scene.counts[s] && !std::isnan(load[s]))
         sum[course.level[s] > middle] += load[s], ++count[course.level[s] > middle];
     if (!(count[0] > 0) || !(count[1] > 0)) continue;
-    const double least =
-        course.kind == CourseKind::kTrend ? (course.high / course.low - 1) / 4 : (course.high / course.low - 1) / 2;
+    const double least = (slow / fast - 1) / (course.kind == CourseKind::kTrend ? 4 : 2);
     ++known_ones;
     rose += sum[1] / count[1] >= (1 + least) * sum[0] / count[0];
   }
   if (known_ones == 0 || static_cast<double>(rose) < kNearlyAll * static_cast<double>(known_ones)) return;
   CauseDraft draft;
   draft.cause.kind = CauseKind::kAllSlow;
-  draft.cause.ratio = course.high / course.low;
+  draft.cause.ratio = slow / fast;
   for (size_t s = 0; s < by_step.size(); ++s) {
     draft.cause.steps += scene.counts[s];
     draft.cause.slowest_in += scene.counts[s] && course.level[s] > middle;
   }
   draft.cause.course = course;
   draft.cause.certain = true;
-  draft.without = [&scene, course](uint32_t op, double& dur, double&) {
-    if (scene.times.worker_of(op) != CellTimes::kNone) dur *= course.low / course.level[step_of(scene.graph, op)];
+  draft.without = [&scene, course, fast](uint32_t op, double& dur, double&) {
+    if (scene.times.worker_of(op) != CellTimes::kNone) dur *= fast / course.level[step_of(scene.graph, op)];
   };
   out.push_back(std::move(draft));
 }
