@@ -183,6 +183,7 @@ class ExplainPlanted(Case):
         found = json.loads(run('explain', part, '--format', 'json', '-q').stdout)
         self.assertEqual([f['title_en'] for f in found['findings'] if f['id'] == 'schedule.order'], [])
         self.assertIn('4', found['note_en'])
+        self.assertIn('those of 1F1B on 4 stages', run('analyze', 'schedule', part).err)
 
     def priced(self, found, key, true_ns, period_ms):
         hits = [f for f in found['findings'] if key in f['causes']]

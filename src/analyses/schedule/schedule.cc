@@ -70,6 +70,9 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
   AnalysisResult result;
   result.tables.push_back(recognition_table(r));
   result.tables.push_back(divergence_table(*input.trace, r));
+  // What stands in the tables is then an order of fewer stages than the run has.
+  if (const RunCoverage& coverage = coverage_of(input.run()); coverage.by_warm_up())
+    coverage.note("schedule", result.notes);
   std::string apart;  // schedules that differ from the best one only in weight gradients and kinds of backward
   for (const ScheduleCandidate& c : r.candidates)
     if (&c != &r.best() && c.score == r.best().score && c.order_score < r.best().order_score)
