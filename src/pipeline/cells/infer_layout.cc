@@ -76,6 +76,8 @@ struct Layout {
   int32_t stages = 0, peers = 1;
   const char* how = "";
 };
+constexpr const char* kWithGaps =
+    "the number of warm-up forwards of each rank; a missing one stands where its number is";
 
 Layout from_warm_up(const std::vector<LayoutFacts>& facts) {
   std::vector<size_t> runs;  // lengths of runs of equal warm-up
@@ -127,23 +129,38 @@ Layout from_warm_up(const Trace& trace, const std::vector<LayoutFacts>& facts, s
   return layout;
 }
 
-// The ranks' numbers as seats, those of ranks that are missing among them; a seat for each rank where none is.
+// The ranks' numbers as seats, the first of them `first`, those of ranks that are missing among them; a seat for each
+// rank where none is.
 struct Seats {
   size_t count = 0;
   std::vector<size_t> of_part;
 };
-Seats seats_of(const Trace& trace) {
+Seats seats_of(const Trace& trace, int64_t first) {
   Seats seats{trace.parts.size(), std::vector<size_t>(trace.parts.size())};
   std::iota(seats.of_part.begin(), seats.of_part.end(), size_t{0});
   for (size_t p = 1; p < trace.parts.size(); ++p)
     if (trace.parts[p].rank <= trace.parts[p - 1].rank) return seats;
   if (trace.parts.empty()) return seats;
-  const int64_t first = trace.parts.front().rank, count = trace.parts.back().rank - first + 1;
+  const int64_t count = trace.parts.back().rank - first + 1;
   // Where hardly any rank is there, numbers are no seats.
   if (count > 2 * static_cast<int64_t>(trace.parts.size())) return seats;
   seats.count = static_cast<size_t>(count);
   for (size_t p = 0; p < trace.parts.size(); ++p) seats.of_part[p] = static_cast<size_t>(trace.parts[p].rank - first);
   return seats;
+}
+
+// One pipeline of which ranks are missing: numbers of warm-up forwards fall by as many from each seat to the next.
+//
+//     rank       0   (1)   2   3
+//     warm-up    4         2   1      stages 0, 2 and 3 of 4
+Layout one_pipeline_with_gaps(const std::vector<LayoutFacts>& facts, const Seats& seats) {
+  const auto seat = [&](size_t p) { return static_cast<int32_t>(seats.of_part[p]); };
+  if (facts.size() < 3) return {};  // two numbers fall by something in any case
+  const int32_t fall = facts.front().warm_up - facts.back().warm_up, apart = seat(facts.size() - 1) - seat(0);
+  if (fall < apart || fall % apart != 0) return {};
+  for (size_t p = 0; p < facts.size(); ++p)
+    if (facts.front().warm_up - facts[p].warm_up != fall / apart * (seat(p) - seat(0))) return {};
+  return {static_cast<int32_t>(seats.count), 1, kWithGaps};
 }
 
 // Finds stages from the numbers of warm-up forwards where ranks are missing: a missing one has that of the ranks which
@@ -167,10 +184,10 @@ Layout from_warm_up_with_gaps(const std::vector<LayoutFacts>& facts, const Seats
     all.resize((all.size() + period - 1) / period * period);  // ranks may be missing behind the last one too
     for (size_t i = 0; i < all.size(); ++i) all[i].warm_up = usual[i % period];
     Layout layout = from_warm_up(all);
-    layout.how = "the number of warm-up forwards of each rank; a missing one stands where its number is";
+    layout.how = kWithGaps;
     return layout.stages > 0 ? layout : Layout();
   }
-  return {};
+  return one_pipeline_with_gaps(facts, seats);
 }
 
 Layout from_time(const std::vector<LayoutFacts>& facts) {
@@ -213,7 +230,7 @@ bool fill_layout(Trace& trace, int32_t stages) {
   Layout layout;
   std::vector<size_t> order(trace.parts.size());  // the ranks in the order in which stages lie on them
   std::iota(order.begin(), order.end(), size_t{0});
-  const Seats seats = seats_of(trace);
+  Seats seats = seats_of(trace, trace.parts.front().rank);
   const bool gaps = seats.count > trace.parts.size();
   if (gaps) {
     layout = from_warm_up_with_gaps(facts_of(trace), seats);
@@ -238,6 +255,11 @@ bool fill_layout(Trace& trace, int32_t stages) {
                                 " ranks; the stages are inferred instead");
     const std::vector<LayoutFacts> facts = facts_of(trace);
     layout = from_warm_up(trace, facts, order);
+    if (layout.stages == 0 && count > 1) {  // the first ranks may be missing
+      const Seats from_zero = seats_of(trace, 0);
+      if (from_zero.count > facts.size()) layout = from_warm_up_with_gaps(facts, from_zero);
+      if (layout.stages > 0) seats = from_zero, order.clear();
+    }
     if (layout.stages == 0 && count > 1) layout = from_time(facts);
     told = layout.stages > 0;
     if (!told) layout = {count, 1, "nothing but the order of ranks"};
