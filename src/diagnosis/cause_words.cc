@@ -382,7 +382,7 @@ class CauseWords {
   void position(const Cause& c, Args& args, Finding& f) const {
     constexpr int32_t kMostKeys = 8;
     const std::string s = std::to_string(c.stage), code(kind_code(c.cell_kind));
-    f.evidence = {"forward-backward", ""};
+    f.evidence = {"stragglers", "forward-backward"};
     if (c.cell_kind != CellKind::kOther) args.set("kind", words("cell." + code));
     if (c.within.varies()) {
       f.cause = c.stage == kUnknown ? "micro-batches" : "stage:" + s;

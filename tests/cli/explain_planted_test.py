@@ -2,6 +2,7 @@
 place, priced, and said with its time where it has one; the account of a step closes; nothing that is lost is denied."""
 import json
 import os
+import shlex
 import sys
 import unittest
 
@@ -118,6 +119,7 @@ class ExplainPlanted(Case):
                 first = found['findings'][0]
                 self.assertIn(key, first['causes'])
                 self.assertEqual(first['cause'], first['causes'][0])
+                run(*shlex.split(first['command'])[1:], check=0)  # what it says to look at is there
                 self.assertIn(words, first['title_en'] + first['detail_en'])
                 self.assertAlmostEqual(first['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
                 self.assertAlmostEqual(found['period_ns'], ill.period * 1e6, delta=0.002 * ill.period * 1e6)
@@ -156,6 +158,12 @@ class ExplainPlanted(Case):
                 told = self.priced(self.told(f'all-first-{name}', ill)[1], 'all', (ill.period - last.period) * 1e6, ill.period)
                 self.assertIn(words, told['title_en'])
 
+    def test_long_first_steps_are_warm_up(self):
+        for last in (0, 2):
+            ill = Planted(**dict(WELL, steps=14, jitter=0.02), cost=lambda st, d, s, k, mb, last=last: 1.8 if st <= last else 1)
+            found = self.told(f'warm-up-{last}', ill)[1]
+            self.assertIn('the first: warm-up', found['findings'][0]['detail_en'], found['findings'][0]['title_en'])
+
     def test_layers_do_not_come_and_go(self):
         options = dict(WELL, steps=14, jitter=0.02)
         for name, at, often in (('some', lambda st: st in (4, 5), '2 of 14'), ('onset', lambda st: st >= 8, '6 of 14')):
@@ -184,6 +192,16 @@ class ExplainPlanted(Case):
         self.assertEqual([f['title_en'] for f in found['findings'] if f['id'] == 'schedule.order'], [])
         self.assertIn('4', found['note_en'])
         self.assertIn('those of 1F1B on 4 stages', run('analyze', 'schedule', part).err)
+
+    def test_a_rank_that_is_missing_keeps_its_place(self):
+        for name, sizes, gone, said in (('one', [], 1, 'stages 0, 2 and 3 of 4'), ('first of two', ['--dp', '2'], 0, '7 of 8')):
+            with self.subTest(name):
+                logs = self.dir / name
+                run('simulate', '1f1b', '--stages', '4', '--micro-batches', '8', *sizes, '-o', logs, check=0)
+                next(iter(sorted(logs.rglob(f'workerlog.{gone}')))).unlink()
+                found = json.loads(run('explain', logs, '--format', 'json', '-q').stdout)
+                self.assertIn(said, found['note_en'])
+                self.assertEqual([f['id'] for f in found['findings']], [])
 
     def priced(self, found, key, true_ns, period_ms):
         hits = [f for f in found['findings'] if key in f['causes']]

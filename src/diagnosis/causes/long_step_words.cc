@@ -147,6 +147,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     int64_t count = 0;
     double lost_ns = 0, variance = 0;
     std::string steps;
+    bool at_first = true;  // all ranks took long in these, and no step came before them but their own
   };
   const LongStepWords words_of(trace);
   std::vector<Group> groups;
@@ -163,6 +164,8 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     if (!group->worst || step.excess_ns > group->worst->excess_ns)
       group->worst = &step, group->reason.text = reason.text;
     group->reason.keys = keys;
+    group->at_first = group->at_first && step.by == LongBy::kAll &&
+                      step.step == causes.first_step + static_cast<int32_t>(group->count);
     group->variance += step.lost_scatter_ns * step.lost_scatter_ns;
     if (++group->count <= kMostListed) group->steps += (group->steps.empty() ? "" : ", ") + std::to_string(step.step);
     group->lost_ns += step.lost_ns / static_cast<double>(std::max<int64_t>(causes.all_steps, 1));
@@ -191,7 +194,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     args.set("span", human_duration(worst.span_ns)).set("usual", human_duration(worst.usual_ns));
     args.set("share", percent(std::min(1.0, worst.share)));
     args.set("lost", human_duration(group.lost_ns)).set("lost_share", percent(f.weight));
-    args.flag("first", group.count == 1 && worst.by == LongBy::kAll && worst.step == causes.first_step);
+    args.flag("first", group.at_first);
     const Text value = words("step.outlier.value"), title = words("step.outlier.title", args);
     const Text fix = words("step.outlier.fix");
     Text detail = words("step.outlier.detail", args);

@@ -205,14 +205,16 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   if (high - low < kNextToNothing * (high - 1)) cause.course = {};
   // Where its other steps are like the others' it is slow in some steps only, however much that is on average.
   if (slow_course(cause.course) && low < kSlowCause) cause.sometimes = true;
-  if (cause.sometimes) cause.ratio = high;
   for (const auto& [kind, sums] : kinds)
     if (!cause.sometimes && sums[0] >= kSlowKind * sums[1])  // means over all steps say nothing of some of them
       cause.times.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
   cause.one_kind = cause.times.size() == 1 && kinds.size() > 1;
   const std::vector<double> ratios = known_ratios(by_step);
   cause.steps = static_cast<int64_t>(ratios.size());
-  cause.slowest_in = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; });
+  double of_slow = 0;
+  for (const double ratio : ratios)
+    if (ratio >= kSlowCause) of_slow += ratio, ++cause.slowest_in;
+  if (cause.sometimes && cause.slowest_in > 0) cause.ratio = of_slow / static_cast<double>(cause.slowest_in);
   cause.certain = certainly_slow(ratios) || slow_course(cause.course);
   if (slow_course(cause.course)) return true;
   if (one_kind) return cause.certain;

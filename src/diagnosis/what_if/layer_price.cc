@@ -26,7 +26,7 @@ void price_in_layers(WhatIf& model, CauseList& causes) {
   const auto fix = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& x) { return x.id == "balance"; });
   if (fix == list.fixes.end()) return;
   for (Cause& c : causes.causes) {
-    if (c.kind != CauseKind::kSlowStage) continue;
+    if (c.kind != CauseKind::kSlowStage || c.sometimes) continue;  // layers do not come and go
     c.new_layers = list.new_layers;
     c.layers_ns = fix->price.saving_ns;
   }
