@@ -82,4 +82,13 @@ std::vector<ChangePoint> change_points(const std::vector<double>& series, const 
   return found;
 }
 
+size_t fewest_values(const ChangeOptions& options) {
+  // Both halves of one order, and the two ways round, of all ways to choose them.
+  for (size_t count = 2 * options.least;; ++count) {
+    double ways = 1;
+    for (size_t i = 0; i < count / 2; ++i) ways *= static_cast<double>(count - i) / static_cast<double>(i + 1);
+    if (1 / static_cast<double>(options.permutations + 1) + 2 / ways <= options.significance) return count;
+  }
+}
+
 }  // namespace stageline

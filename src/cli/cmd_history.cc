@@ -373,8 +373,10 @@ int run_history(const Arguments& arguments) {
   } else {
     if (what == "list") out = history_text(*runs, changes, first);
     for (const Change& change : changes) out += sentence(*terminal, change, (*runs)[first + change.point.at]) + "\n";
-    if (changes.empty())
-      out += terminal->say("history.none", Args().count("runs", static_cast<int64_t>(runs->size()))) + "\n";
+    if (changes.empty()) {
+      const Args args = Args().count("runs", static_cast<int64_t>(runs->size())).set("least", grouped(fewest_values()));
+      out += terminal->say(runs->size() < fewest_values() ? "history.few" : "history.none", args) + "\n";
+    }
     out = terminal_text(out, true);
   }
   Result<OutputFile> to = OutputFile::create("-");
