@@ -6,6 +6,12 @@
 //
 // Messages whose senders wait for their receivers end at the same moment on both sides, so the median of a block tells
 // y to microseconds. Of gaps the smallest of a block are nearest to it.
+//
+// What arrives later over one direction (a slower link, a late host) moves the samples of that direction alone, and is
+// no jump:
+//
+//     a clock is set by 4 ms     samples from a +4 ms     from b +4 ms
+//     a link is slower by 8 ms   samples from a +8 ms     from b  0 ms
 #include <algorithm>
 #include <cmath>
 
@@ -18,11 +24,13 @@ constexpr size_t kMostBlocks = 64, kLeastBlocks = 3;  // blocks in all; the leas
 constexpr size_t kLeastSamples = 4;                   // number in one block, for each direction
 constexpr double kLeastJumpNs = 20'000;               // the network may cause smaller ones
 constexpr double kJumpToScatter = 6;
-constexpr size_t kMostPieces = 6;  // lines that one search may find
-constexpr double kLeastGain = 9;   // so many times less squared residual than one line leaves
+constexpr size_t kMostPieces = 6;     // lines that one search may find
+constexpr double kLeastOfJump = 0.5;  // least share of a jump that each direction by itself must show
+constexpr double kLeastGain = 9;      // so many times less squared residual than one line leaves
 
 struct Block {
   double from_t = 0, to_t = 0, t = 0, y = 0;
+  double of_a = 0, of_b = 0;  // what the samples of each direction say of y, which is their middle
 };
 
 double middle_of(std::vector<double> values, size_t nth) {
@@ -58,7 +66,9 @@ std::vector<Block> blocks_of(const TiePoints& points, TieKind kind) {
     const auto value = [&](const std::vector<double>& v, bool from_a) {
       return middle_of(v, gaps ? (from_a ? v.size() / 8 : v.size() - 1 - v.size() / 8) : v.size() / 2);
     };
-    block.y = (value(ours, by_a) + value(theirs, !by_a)) / 2;
+    block.of_a = by_a ? value(ours, true) : value(theirs, true);
+    block.of_b = by_a ? value(theirs, false) : value(ours, false);
+    block.y = (block.of_a + block.of_b) / 2;
     blocks.push_back(block);
   }
   return blocks;
@@ -67,9 +77,9 @@ std::vector<Block> blocks_of(const TiePoints& points, TieKind kind) {
 // Sums from which the least-squares line of any range of blocks follows in O(1).
 class LineSums {
  public:
-  explicit LineSums(const std::vector<Block>& blocks) : sums_(blocks.size() + 1) {
+  LineSums(const std::vector<Block>& blocks, double Block::* value) : sums_(blocks.size() + 1) {
     for (size_t i = 0; i < blocks.size(); ++i) {
-      const double t = blocks[i].t - blocks[0].t, y = blocks[i].y - blocks[0].y;
+      const double t = blocks[i].t - blocks[0].t, y = blocks[i].*value - blocks[0].*value;
       sums_[i + 1] = sums_[i];
       sums_[i + 1].t += t;
       sums_[i + 1].y += y;
@@ -78,7 +88,7 @@ class LineSums {
       sums_[i + 1].yy += y * y;
     }
     t0_ = blocks[0].t;
-    y0_ = blocks[0].y;
+    y0_ = blocks[0].*value;
   }
   // Returns the line of blocks [begin, end), and in `squares` its sum of squared residuals.
   Line line(size_t begin, size_t end, double drift_limit, double& squares) const {
@@ -140,7 +150,7 @@ std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double 
   const std::vector<Block> blocks = blocks_of(points, kind);
   const size_t n = blocks.size();
   if (n < 2 * kLeastBlocks) return {};
-  const LineSums sums(blocks);
+  const LineSums sums(blocks, &Block::y), sums_a(blocks, &Block::of_a), sums_b(blocks, &Block::of_b);
   const Cuts cuts = best_cuts(sums, n, drift_limit);
   double unused = 0;
   // Takes the fewest lines that explain nearly everything. (A jump up and a jump down again may show only together.)
@@ -160,7 +170,12 @@ std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double 
       const double t = blocks[at].from_t;
       jump.jump = jump.after.at(t) - jump.before.at(t);
       // A bend is a change of drift; a jump must be larger than bends and scatter can make.
-      if (std::abs(jump.jump) >= std::max(kLeastJumpNs, kJumpToScatter * scatter)) jumps.push_back(jump);
+      if (std::abs(jump.jump) < std::max(kLeastJumpNs, kJumpToScatter * scatter)) continue;
+      const auto moved = [&](const LineSums& of) {
+        return of.line(at, end, drift_limit, unused).at(t) - of.line(begin, at, drift_limit, unused).at(t);
+      };
+      // Both directions move with a clock.
+      if (std::min(moved(sums_a) / jump.jump, moved(sums_b) / jump.jump) >= kLeastOfJump) jumps.push_back(jump);
     }
     if (jumps.size() == k) return jumps;
   }
