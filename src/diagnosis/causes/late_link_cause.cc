@@ -176,13 +176,16 @@ class LateLinks {
     if (g_.dp_count > 1 && keys.size() == 1) link.cause.dp = worker.dp;
     link.cause.times = {{CellKind::kOther, late.ns / static_cast<double>(late.count), 0}};
     if (!tail) {
+      int64_t whole = 0;
       for (const StartDelays::StepLate& step : starts_.late_by_step(worst)) {
-        link.cause.slowest_in +=
-            step.of > 0 && static_cast<double>(step.count) >= kWholeStep * static_cast<double>(step.of);
+        const bool slow = step.of > 0 && static_cast<double>(step.count) >= kWholeStep * static_cast<double>(step.of);
+        link.cause.slowest_in += slow;
+        whole += slow && step.count >= kLeastLateCells;
         link.cause.steps += step.of > 0;
       }
       // In steps in which it is slow, how much that costs may differ; that it is slow is certain.
-      link.cause.certain = link.cause.slowest_in < link.cause.steps && late.count >= kLeastCertain;
+      link.cause.certain =
+          link.cause.slowest_in < link.cause.steps && (late.count >= kLeastCertain || whole >= kLeastWholeSteps);
     }
     link.without = [excess = starts_.excess(), ways = std::set<WorkerWay>(keys.begin(), keys.end()), &scene = scene_](
                        uint32_t op, double&, double& delay) {

@@ -322,7 +322,8 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
       draft.cause.times = {{CellKind::kOther, median_of(own) + draft.cause.pause_ns, usual}};
       draft.cause.slowest_in = whole;
       draft.cause.steps = static_cast<int64_t>(steps.size());
-      draft.cause.certain = whole < draft.cause.steps && all.count >= kLeastCertainMessages;
+      draft.cause.certain =
+          whole < draft.cause.steps && (all.count >= kLeastCertainMessages || whole >= kLeastWholeSteps);
     }
     draft.without = [edges = t.edge_of, to_median = std::move(to_median), most_ns = t.most_ns, least](
                         uint32_t op, double& dur, double&) {
