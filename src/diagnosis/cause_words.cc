@@ -140,7 +140,7 @@ class CauseWords {
     args.set("in_steps", in_steps(c.slowest_in, c.steps)).set("course", course(c.course, c.slowest_in == c.steps));
     args.set("own", c.times.empty() ? "" : ms(c.times.front().own_ns));
     args.set("others", c.times.empty() || !(c.times.front().others_ns > 0) ? "" : ms(c.times.front().others_ns));
-    args.flag("unmovable", c.unmovable);
+    args.flag("unmovable", c.unmovable).set("movable", c.movable_ns > 0 ? share(c.movable_ns) : "");
     args.flag("unrecorded", c.unrecorded)
         .flag("guessed", c.guessed)
         .flag("sometimes", c.sometimes)
@@ -375,7 +375,8 @@ class CauseWords {
     for (const int32_t step : c.at_steps) steps.push_back(std::to_string(step));
     const bool only = c.part != kUnknown && !c.name.empty();  // one rank recorded it
     if (only) f.rank = rank_number(c.part);
-    say(f, "between.steps", args.set("steps", some_of(steps, kShown)).flag("only", only));
+    say(f, "between.steps",
+        args.set("steps", some_of(steps, kShown)).flag("only", only).flag("unread", list_.replicas_unread));
     f.evidence = {"waterfall", "waterfall-periods"};
   }
 
@@ -506,7 +507,8 @@ class CauseWords {
     f.cause = optimizer ? "tail:optimizer" : "tail:collective";
     if (!c.name.empty()) f.cause += " tail:" + c.name;
     if (c.stage != kUnknown) f.cause += " stage:" + std::to_string(c.stage);
-    say(f, "tail.exposed", args.flag("optimizer", optimizer).set("lost_time", ms(c.lost_ns)));
+    say(f, "tail.exposed",
+        args.flag("optimizer", optimizer).set("lost_time", ms(c.lost_ns)).flag("lone", replicas_ <= 1));
     if (!c.twin.empty())
       add_detail(f,
                  words("tail.exposed.twin", Args().set("twin", c.twin).set("others", ms(c.times.front().others_ns))));

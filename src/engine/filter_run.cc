@@ -99,6 +99,7 @@ std::string name_of_a_range(const Trace& trace) {
 Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const std::string& path) {
   const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
   trace.slice_filter.ranks = filter.ranks;
+  if (!filter.ranks.empty()) trace.pipelines = extent_of(trace).dp_count;
   if (!profiled) {
     if (!filter.ranks.empty() || by_step) filter_trace(trace, filter.ranks, filter.first_step, filter.last_step);
     if (filter.range) keep_range(trace, *filter.range, first_cell_ns(trace));

@@ -277,6 +277,8 @@ struct Trace {
   int32_t context_parallel = 1;
   // Stages of the whole run, whatever ranks were filtered out; 0 when the places of ranks are guesses.
   int32_t pipeline_stages = 0;
+  // Pipelines side by side in the whole run where ranks were filtered out; 0: none were.
+  int32_t pipelines = 0;
 
   size_t slice_count() const;
   int32_t machine_count() const;

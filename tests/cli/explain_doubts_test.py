@@ -1,10 +1,15 @@
 """stageline explain where rows are missing, times are absurd, steps are few, or a price is more than can be had: words that do not overclaim."""
 import csv
 import json
+import os
 import random
+import sys
 import unittest
 
 from support import SHARED, Case, needs_shared, run
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'gen'))
+from planted import Planted  # noqa: E402
 
 BASE = ['--stages', 4, '--micro-batches', 16, '--steps', 6, '--latency', 0.2, '--jitter', 0.02, '--seed', 7]
 
@@ -152,6 +157,74 @@ class Numbers(Doubts):
         err = run('report', self.made('well'), '--fail-on', '3%,stage.slow', '-o', self.dir / 'r.html', check=2).err
         self.assertIn('mixes them', err)
         self.assertIn('in two calls', err)
+
+
+class PartsOfARun(Doubts):
+    def test_waiting_for_a_replica_that_was_left_out_is_no_fault(self):
+        path = self.made('two', '--dp', 2, '--reduce', 3, '--optimizer', 5, '--fault', 'slow-rank:6,1.4')
+        self.assertEqual(self.told(path)['findings'][0]['id'], 'rank.slow')
+        told = self.told(path, '--ranks', '0-3')
+        self.assertEqual(told['findings'], [])
+        self.assertIn('Only 1 of 2 replicas was read', told['note_en'])
+        self.assertIn('2 个副本中只读取了 1 个', told['note_zh'])
+        self.assertIn('grads-reduce-scatter', told['closing_en'])
+        self.assertIn('only 1 of 2 replicas was read', run('analyze', 'waterfall', path, '--ranks', '0-3', check=0).err)
+
+    def test_a_collective_of_one_replica_may_wait_for_others(self):
+        path = self.made('one', '--dp', 2, '--reduce', 60)
+        alone = self.changed('alone', path, lambda rows: [r for r in rows if r['dp_rank'] == '0'])
+        found = self.told(alone)['findings'][0]
+        self.assertEqual(found['id'], 'tail.exposed')
+        self.assertIn('waiting for them is part of it', found['detail_en'])
+
+    def test_the_first_log_is_missing(self):
+        path = self.made('logs', '--optimizer', 8, how=())
+        (path / 'workerlog.0').unlink()
+        for words in ([], ['--stages', 4]):
+            told = self.told(path, *words)
+            self.assertIn('stages 1 to 3 of 4', told['run_en'], words)
+            self.assertEqual(told['findings'], [], words)
+        # The user knows better.
+        self.assertIn('3 stages', self.told(path, '--stages', 3)['run_en'])
+
+    def test_a_replica_without_the_first_one(self):
+        path = self.made('logs', '--dp', 2, '--optimizer', 8, how=())
+        for rank in range(4):
+            (path / f'workerlog.{rank}').unlink()
+        self.assertIn('Only 1 of 2 replicas was read', self.told(path)['note_en'])
+
+
+class BehindAnotherCause(Doubts):
+    def test_a_slow_stage_beside_a_slower_rank_is_told(self):
+        path = self.made('pair', '--dp', 2, '--micro-batches', 8, '--steps', 12, '--reduce', 3, '--fault', 'slow-stage:1,1.3', '--fault', 'slow-rank:6,1.4')
+        rank, stage = self.told(path)['findings']
+        self.assertEqual((rank['id'], stage['id'], stage['cause']), ('rank.slow', 'stage.slow', 'stage:1'))
+        self.assertIn('once the other findings are mended', stage['title_en'])
+        self.assertRegex(stage['detail_en'], r'once they are mended, it saves \d\.\d.%')
+        # Its price is what it costs as long as the rank is slow.
+        alone = self.made('rank', '--dp', 2, '--micro-batches', 8, '--steps', 12, '--reduce', 3, '--fault', 'slow-rank:6,1.4')
+        both, without = self.told(path), self.told(alone)
+        self.assertAlmostEqual(stage['lost_ns'], both['step_ns'] - without['step_ns'], delta=0.005 * both['step_ns'])
+        self.assertLess(rank['saving_ns'] + stage['lost_ns'], both['lost_ns'])
+
+
+class OneDirection(Doubts):
+    """What takes longer one way in some steps is no clock that was set."""
+    def test_a_link_slow_in_some_steps_sets_no_clock(self):
+        for source, to in ((1, 2), (2, 1)):
+            for dp in (1, 2):
+                run_of = Planted(dp=dp, steps=12, jitter=0.03, message=lambda st, d, a, b, mb, k: 8 if (a, b) == (source, to) and 4 <= st <= 6 else 0)
+                path = run_of.write(self.dir / f'link{source}{dp}.csv')
+                with self.subTest(source=source, dp=dp):
+                    self.assertNotIn('set in mid-run', run('explain', path, check=0).err)
+                    found = self.told(path)['findings'][0]
+                    self.assertEqual(found['id'], 'link.slow')
+                    self.assertIn(f'from stage {source} to stage {to}', found['title_en'])
+                    self.assertIn('slow in 3 of 12 steps', found['detail_en'])
+
+    def test_a_host_late_in_some_steps_sets_no_clock(self):
+        path = Planted(dp=2, steps=12, jitter=0.03, pause=lambda st, d, s, k, mb: 4 if s == 2 and 4 <= st <= 6 else 0).write(self.dir / 'late.csv')
+        self.assertNotIn('set in mid-run', run('explain', path, check=0).err)
 
 
 class RealJobs(Doubts):

@@ -122,6 +122,8 @@ struct Cause {
   double saving_ns = 0;
   // Of a slow stage: it costs much, but spreading its work over all stages saves too little. Then saving_ns is 0.
   bool unmovable = false;
+  // Of an unmovable stage: what spreading its work saves once all other causes are gone, where that is enough; else 0.
+  double movable_ns = 0;
   // Of a slow stage, filled by price_in_layers(): layers per virtual stage in the best split into whole layers, and
   // what that split saves; empty and 0 before, and where no split gains.
   std::vector<int32_t> new_layers;

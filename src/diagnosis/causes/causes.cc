@@ -148,8 +148,8 @@ class Search {
     model_.emplace(*scene_);
     replay_each();
     judge_each();
+    judge_behind_others();
     replay_together();
-    keep_hidden();
     if (!links_alone_ && recorded_.size() < graph_.steps.size()) explain_rest_of_long_steps();
     price_together();
     if (!links_alone_) close_account();
@@ -189,6 +189,7 @@ class Search {
   bool begin() {
     count_steps();
     list_.untold = coverage_.untold();
+    list_.replicas_unread = coverage_.replicas_unread() > 0;
     return !list_.untold && works();
   }
 
@@ -291,7 +292,7 @@ class Search {
       const DraftWorlds& of = worlds_of_[d];
       Cause cause = drafts_[d].cause;
       price(cause, of);
-      if (cause.kind == CauseKind::kTail && is_usual_tail(cause)) continue;
+      if (cause.kind == CauseKind::kTail && (is_usual_tail(cause) || may_wait_for_unread(cause))) continue;
       const bool hidden = cause.lost_ns < kLeastLost * list_.step_ns;
       Gain last;
       if (of.all_gone > 0 && (d == data_ || none_alone(d))) last = gain(each_, of.others_gone, of.all_gone);
@@ -308,7 +309,7 @@ class Search {
           keep(d);
           break;
         case Verdict::kLittle:
-          if (hidden && little_.size() < kMostHidden) little_.emplace_back(std::move(cause), &drafts_[d].without);
+          if ((hidden || of.evened > 0) && little_.size() < kMostHidden) little_.emplace_back(std::move(cause), d);
       }
     }
   }
@@ -339,6 +340,14 @@ class Search {
     if (cause.stage == kUnknown)
       cause.error_ns = std::hypot(std::isnan(cause.error_ns) ? 0 : cause.error_ns, usual_ns / 2);
     return false;
+  }
+
+  // Whether a tail may be waiting for stages or replicas that were not read: then it is only a line of the account.
+  bool may_wait_for_unread(const Cause& cause) {
+    const bool all_read = coverage_.whole() && coverage_.replicas_unread() == 0;
+    if (all_read || cause.cell_kind == CellKind::kOptimizer) return false;
+    left_.push_back({"tail", cause.name, cause.cell_kind, cause.lost_ns});
+    return true;
   }
 
   // Whether no draft of this kind alone saves half of what all of them save. One that does comes first and hides the
@@ -376,14 +385,66 @@ class Search {
     taken_.push_back(draft);
   }
 
-  // Worlds: as recorded; without all causes that were kept; without these and each of little_; and, for causes that are
-  // told together, without these alone.
+  // What costs little as the step is may be next to hold it up once the causes that were kept are gone. A stage that
+  // alone costs enough, and whose layers bring nothing elsewhere only because another cause holds the step up there, is
+  // a cause too.
+  void judge_behind_others() {
+    if (all_.empty()) return;
+    struct Behind {
+      size_t draft, others, without, evened;  // worlds; evened 0: there is none
+    };
+    std::vector<Behind> behind;
+    std::vector<World> worlds = {{}, all_};
+    const auto add = [&](World world, const CauseWorld& change) {
+      if (!change) return size_t{0};
+      world.push_back(&change);
+      worlds.push_back(std::move(world));
+      return worlds.size() - 1;
+    };
+    const auto look_behind = [&](size_t d, const World& others, size_t at) {
+      const size_t without = add(others, drafts_[d].without);
+      behind.push_back({d, at, without, add(others, drafts_[d].evened)});
+    };
+    for (const auto& [cause, d] : little_) look_behind(d, all_, 1);
+    for (size_t i = 0; i < taken_.size(); ++i) {
+      if (!list_.causes[i].unmovable || taken_.size() == 1) continue;
+      World others;
+      std::copy_if(all_.begin(), all_.end(), std::back_inserter(others),
+                   [&](const CauseWorld* world) { return world != &drafts_[taken_[i]].without; });
+      worlds.push_back(others);
+      look_behind(taken_[i], others, worlds.size() - 1);
+    }
+    if (behind.empty()) return;
+    const WorldTimes times = model_->replay(worlds);
+    const double least = kLeastLost * list_.step_ns;
+    for (size_t i = 0; i < behind.size(); ++i) {
+      const Behind& b = behind[i];
+      const Gain then = gain(times, b.others, b.without);
+      const double evened_ns = b.evened > 0 ? gain(times, b.others, b.evened).ns : 0;
+      if (!(then.ns >= least)) continue;
+      if (i >= little_.size()) {
+        const auto at = std::find(taken_.begin(), taken_.end(), b.draft) - taken_.begin();
+        if (evened_ns >= least) list_.causes[static_cast<size_t>(at)].movable_ns = evened_ns;
+        continue;
+      }
+      Cause& cause = little_[i].first;
+      const bool enough_alone = cause.lost_ns >= least;
+      if (enough_alone && evened_ns < least) continue;
+      if (enough_alone && cause.kind == CauseKind::kSlowStage && !may_be_chance(cause, list_)) {
+        cause.unmovable = true, cause.saving_ns = 0, cause.movable_ns = evened_ns;
+        list_.causes.push_back(std::move(cause));
+        keep(b.draft);
+        continue;
+      }
+      cause.lost_ns = then.ns, cause.error_ns = then.error_ns;
+      if (!may_be_chance(cause, list_)) list_.hidden.push_back(std::move(cause));
+    }
+  }
+
+  // Worlds: as recorded; without all causes that were kept; and, for causes that are told together, without these
+  // alone.
   void replay_together() {
     std::vector<World> worlds = {{}, all_};
-    for (const auto& [cause, without] : little_) {
-      worlds.push_back(all_);
-      worlds.back().push_back(without);
-    }
     for (const CauseKind kind : kJoined) {
       Joint joint{{}, worlds.size()};
       World without;
@@ -415,17 +476,6 @@ class Search {
     if (without.size() == 1) return;
     joints_.push_back(std::move(joint));
     worlds.push_back(std::move(without));
-  }
-
-  // Keeps causes that cost enough only after all kept causes are gone.
-  void keep_hidden() {
-    for (size_t i = 0; i < little_.size() && !all_.empty(); ++i) {
-      Cause& cause = little_[i].first;
-      const Gain then = gain(together_, 1, i + 2);
-      cause.lost_ns = then.ns, cause.error_ns = then.error_ns;
-      if (cause.lost_ns >= kLeastLost * list_.step_ns && !may_be_chance(cause, list_))
-        list_.hidden.push_back(std::move(cause));
-    }
   }
 
   // A long step that the causes explain counts for their prices; where they do not explain it all, the rest has its
@@ -536,7 +586,8 @@ class Search {
       // may belong to it too.
       if (usual && cause.name.empty()) cause.error_ns = shortest_ns_ / 2;
       const bool short_one = cause.name.empty() && periods_.usual_ns < shortest_ns_;
-      if (usual && (short_one || periods_.usual_ns < (cause.guessed ? kLeastTail : kLeastGap) * list_.step_ns))
+      if (usual && (short_one || coverage_.replicas_unread() > 0 ||
+                    periods_.usual_ns < (cause.guessed ? kLeastTail : kLeastGap) * list_.step_ns))
         left_.push_back({"between", cause.name, CellKind::kOther, cause.lost_ns});
       else
         beside.push_back(std::move(cause));
@@ -563,9 +614,9 @@ class Search {
   size_t data_ = 0;                     // index of the draft of uneven data; drafts_.size(): none
   double shortest_ns_ = 0;
   WorldTimes each_, together_;
-  World all_;                  // without all causes that were kept
-  std::vector<size_t> taken_;  // for each of list_.causes the index of its draft
-  std::vector<std::pair<Cause, const CauseWorld*>> little_;
+  World all_;                                     // without all causes that were kept
+  std::vector<size_t> taken_;                     // for each of list_.causes the index of its draft
+  std::vector<std::pair<Cause, size_t>> little_;  // what costs little, and the index of its draft
   std::vector<Joint> joints_;
   std::vector<AccountLine> left_;
 };

@@ -53,6 +53,7 @@ struct CauseList {
   double together_ns = 0;
   double together_error_ns = 0;  // its standard error over steps; NaN with one step
   bool untold = false;           // true: nothing was looked for, because of RunCoverage::untold()
+  bool replicas_unread = false;  // whether some replicas were not read
 };
 
 // Outlier steps do not count. The steps are replayed on graph_of(run, LaunchRule::kInOrder); where the run has no such

@@ -230,13 +230,17 @@ bool fill_layout(Trace& trace, int32_t stages) {
   Layout layout;
   std::vector<size_t> order(trace.parts.size());  // the ranks in the order in which stages lie on them
   std::iota(order.begin(), order.end(), size_t{0});
-  Seats seats = seats_of(trace, trace.parts.front().rank);
-  const bool gaps = seats.count > trace.parts.size();
-  if (gaps) {
+  // The first ranks may be missing: numbers begin at zero.
+  const int64_t lowest = trace.parts.front().rank;
+  Seats seats;
+  for (const int64_t first : lowest > 0 ? std::vector<int64_t>{0, lowest} : std::vector<int64_t>{lowest}) {
+    seats = seats_of(trace, first);
+    if (seats.count == trace.parts.size()) continue;
     layout = from_warm_up_with_gaps(facts_of(trace), seats);
     // By the user's word ranks stand by their numbers too.
     if (stages > 0 && layout.stages != stages && seats.count % static_cast<size_t>(stages) == 0)
       layout = {stages, 1, "--stages"};
+    if (layout.stages > 0 && (stages <= 0 || layout.stages == stages)) break;
   }
   if (layout.stages > 0 && (stages <= 0 || layout.stages == stages)) {
     order.clear();  // each rank has its seat
@@ -255,11 +259,6 @@ bool fill_layout(Trace& trace, int32_t stages) {
                                 " ranks; the stages are inferred instead");
     const std::vector<LayoutFacts> facts = facts_of(trace);
     layout = from_warm_up(trace, facts, order);
-    if (layout.stages == 0 && count > 1) {  // the first ranks may be missing
-      const Seats from_zero = seats_of(trace, 0);
-      if (from_zero.count > facts.size()) layout = from_warm_up_with_gaps(facts, from_zero);
-      if (layout.stages > 0) seats = from_zero, order.clear();
-    }
     if (layout.stages == 0 && count > 1) layout = from_time(facts);
     told = layout.stages > 0;
     if (!told) layout = {count, 1, "nothing but the order of ranks"};

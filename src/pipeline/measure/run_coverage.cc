@@ -217,7 +217,7 @@ void RunCoverage::find_places(const TheoryRun& theory) {
   shape_.sizes.chunks = chunks;
   shape_.layout = theory.recognition.recognised ? theory.recognition.best().layout : guess_chunk_layout(trace_);
   ways_ = shape_.layout == ChunkLayout::kBidirectional ? 2 : 1;
-  replicas_ = std::max(1, extent.dp_count);
+  replicas_ = replicas_read_ = std::max({1, extent.dp_count, trace_.pipelines});
   const double slots = static_cast<double>(stages_) * replicas_ * chunks;
   if (extent.stage_count < 1 || slots > kMostSlots) return;  // labels that make no sense
   vstages_ = virtual_stage_count(shape_);
@@ -262,6 +262,7 @@ void RunCoverage::say_places() {
     places += stages.size();
     alike = alike && stages == read.begin()->second;
   }
+  if (!read.empty()) replicas_read_ = static_cast<int32_t>(read.size());
   const auto all = static_cast<size_t>(stages_) * read.size();
   Args args;
   if (places < all) {
@@ -288,6 +289,12 @@ Text RunCoverage::part_note() const {
   return words("coverage.part", args.flag("warm_up", by_warm_up_).set("stages", grouped(stages_)));
 }
 
+Text RunCoverage::replicas_note() const {
+  if (replicas_unread() == 0) return {};
+  return words("coverage.replicas",
+               Args().count("read", replicas_read_).set("all", grouped(replicas_)).flag("one", replicas_unread() == 1));
+}
+
 Text RunCoverage::holes_note() const {
   if (untold() || !(holes_ > 0)) return {};
   Args args;
@@ -302,7 +309,10 @@ Text RunCoverage::evaluation_note() const {
 
 Text RunCoverage::notes() const {
   Args args;
-  args.set("part", part_note()).set("holes", holes_note()).set("evaluation", evaluation_note());
+  args.set("part", part_note())
+      .set("replicas", replicas_note())
+      .set("holes", holes_note())
+      .set("evaluation", evaluation_note());
   return words("coverage.note", args);
 }
 
@@ -315,6 +325,7 @@ void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
     notes.add(prefix + name, Severity::kWarning, text);
   };
   add(".part_of_run", part_note().en);
+  add(".part_of_replicas", replicas_note().en);
   add(repeats() ? ".repeated_work" : ".rows_missing", (untold() ? why_untold() : holes_note()).en);
 }
 

@@ -46,6 +46,9 @@ class RunCoverage {
   // Whether only the length of the warm-up tells that stages at the end are missing.
   bool by_warm_up() const { return by_warm_up_; }
   int32_t stages() const { return stages_; }  // of the whole run, as far as anything tells; at least 1
+  // How many replicas were not read. What is recorded of the others may wait for them at every place where replicas
+  // meet: in collectives, before these, and between steps.
+  int32_t replicas_unread() const { return replicas_ - replicas_read_; }
   // What was read: "stages 0, 1 and 3 of 4"; "" where everything was.
   const Text& part() const { return part_; }
   // Sentences on what a partly read run means and on missing rows; "" where neither applies.
@@ -64,6 +67,7 @@ class RunCoverage {
   void find_repetitions();
   void find_holes();
   Text part_note() const;
+  Text replicas_note() const;
   Text holes_note() const;  // "" where no rows are missing, and where too many are
   Text evaluation_note() const;
   size_t slot(int32_t dp, int32_t way, int32_t vstage) const;
@@ -72,7 +76,7 @@ class RunCoverage {
 
   const Trace& trace_;
   Schedule shape_;  // sizes and layout only
-  int32_t stages_ = 1, ways_ = 1, vstages_ = 1, replicas_ = 1;
+  int32_t stages_ = 1, ways_ = 1, vstages_ = 1, replicas_ = 1, replicas_read_ = 1;
   bool by_warm_up_ = false, no_backwards_ = false;
   std::vector<uint8_t> has_;      // for each slot, the kinds of work that were read
   std::vector<uint8_t> missing_;  // a copy of has_ if some work needs what was not read; otherwise empty
