@@ -39,7 +39,7 @@ void append_csv_field(std::string& out, std::string_view text) {
 }
 
 bool next_csv_record(std::string_view& rest, std::vector<std::string_view>& fields, std::vector<std::string>& storage,
-                     int64_t* lines) {
+                     int64_t* lines, char separator) {
   fields.clear();
   storage.clear();
   // The capacity is reserved because views into it must stay valid.
@@ -61,14 +61,14 @@ bool next_csv_record(std::string_view& rest, std::vector<std::string_view>& fiel
         if (rest[i] == '\n') ++*lines;
         text += rest[i];
       }
-      while (i < rest.size() && rest[i] != ',' && rest[i] != '\n' && rest[i] != '\r') text += rest[i++];
+      while (i < rest.size() && rest[i] != separator && rest[i] != '\n' && rest[i] != '\r') text += rest[i++];
       fields.push_back(storage.emplace_back(std::move(text)));
     } else {
       const size_t from = i;
-      while (i < rest.size() && rest[i] != ',' && rest[i] != '\n' && rest[i] != '\r') ++i;
+      while (i < rest.size() && rest[i] != separator && rest[i] != '\n' && rest[i] != '\r') ++i;
       fields.push_back(rest.substr(from, i - from));
     }
-    if (i < rest.size() && rest[i] == ',') {
+    if (i < rest.size() && rest[i] == separator) {
       ++i;
       continue;
     }

@@ -1,4 +1,5 @@
-// Comma-separated values (RFC 4180): quoted fields may hold commas, quotes and line ends.
+// Comma-separated values (RFC 4180), or values separated by another character: quoted fields may hold commas, quotes
+// and line ends.
 #pragma once
 
 #include <string>
@@ -15,6 +16,6 @@ void append_csv_field(std::string& out, std::string_view text);
 // when a quoted field had to be unescaped. Returns false at the end. A blank line gives one empty field. `*lines` grows
 // by the number of line ends passed, so that the caller can name a place.
 bool next_csv_record(std::string_view& rest, std::vector<std::string_view>& fields, std::vector<std::string>& storage,
-                     int64_t* lines);
+                     int64_t* lines, char separator = ',');
 
 }  // namespace stageline

@@ -237,10 +237,11 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
     impl->fd = open_path(path);
   }
   if (!impl->remote && impl->fd < 0) {
-    const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
-    const std::string what = std::string("cannot open: ") + strerror(errno);
+    const int reason = errno;
+    const ErrorCode code = reason == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
+    const std::string what = std::string("cannot open: ") + strerror(reason);
     note_input_failure(path, what);
-    return Error{code, what, {path}, ""};
+    return Error{code, what, {path}, reason == EACCES ? "chmod +r it, or read it as the user that owns it" : ""};
   }
   if (path == "-")
     note_input_file(path);
@@ -249,7 +250,7 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
   if (reads == Reads::kContent) note_content_read(path);
   struct stat st;
   if (!impl->remote && fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
-    return Error{ErrorCode::kIo, "is a folder, a file was expected", {path}, ""};
+    return Error{ErrorCode::kIo, "is a folder, a file was expected", {path}, "name a file in it"};
   // A pipe may deliver its first bytes one by one, but four are needed to recognise the compression.
   while (impl->raw_end < 4 && !impl->raw_finished) {
     Result<size_t> n = impl->read_descriptor(impl->raw.get() + impl->raw_end, kRawBufferBytes - impl->raw_end);

@@ -393,6 +393,8 @@ OutputFile::OutputFile(OutputFile&&) noexcept = default;
 OutputFile::~OutputFile() = default;
 
 Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_bytes, Over over) {
+  if (path.empty())
+    return Error{ErrorCode::kUsage, "the output's name is empty", {}, "name the file to write, as in -o report.html"};
   auto impl = std::make_unique<Impl>();
   impl->path = impl->given = path;
   impl->over = over;
@@ -417,10 +419,15 @@ Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_byt
   if (!opened) {
     const int reason = errno;
     impl->partial.clear();
+    const std::filesystem::path folder = std::filesystem::path(impl->path).parent_path();
+    std::error_code unknown;
+    const bool there = folder.empty() || std::filesystem::is_directory(folder, unknown);
+    if (there && reason == ENOENT)  // as /proc says it
+      return Error{ErrorCode::kIo, "no file can be made in this folder", {path}, "name a file in another folder"};
     return Error{ErrorCode::kIo,
                  std::string("cannot write here: ") + strerror(reason),
                  {path},
-                 reason == ENOENT ? "the folder does not exist; make it first" : ""};
+                 there ? "name a file in another folder" : "the folder does not exist; make it first"};
   }
   impl->on_terminal = impl->direct && isatty(impl->fd) != 0;
   impl->capacity = std::max<size_t>(buffer_bytes, size_t{1} << 16);

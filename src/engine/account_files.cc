@@ -9,10 +9,12 @@
 
 #include "base/input_files.h"
 #include "base/text.h"
+#include "readers/common/foreign.h"
 
 namespace stageline {
 namespace {
 
+constexpr std::string_view kNoJson = "its name says JSON, and its text does not begin and end as such";
 constexpr size_t kMostNamed = 40;  // so many files that were passed over are named one by one
 
 // Returns a name without numbers and compression, "rank-3.pt.trace.json.gz" → "rank-#.pt.trace.json"; files of one kind
@@ -57,8 +59,7 @@ std::string flaw_of_bytes(const Source& source, size_t file) {
   // reader looks at it.
   if (file_extension(name) != "json" || source.head_error(file) || head.size() >= size_t{1} << 16) return {};
   const char closes = opens == '{' ? '}' : opens == '[' ? ']' : '\0';
-  return closes != '\0' && head[last] == closes ? ""
-                                                : "its name says JSON, and its text does not begin and end as such";
+  return closes != '\0' && head[last] == closes ? std::string() : std::string(kNoJson);
 }
 
 Where place_of(const std::string& path, const Error& error) {
@@ -152,8 +153,14 @@ Error with_names(Error error, const Source& source) {
 std::optional<Error> damage_of(const Source& source) {
   for (size_t i = 0; i < source.files.size(); ++i) {
     if (const Error* error = source.head_error(i)) return *error;
-    if (const std::string flaw = flaw_of_bytes(source, i); !flaw.empty() && source.files.size() < 64)
-      return Error{ErrorCode::kBadInput, flaw, {source.files[i].path}, ""};
+    const SourceFile& file = source.files[i];
+    const std::string flaw = source.files.size() < 64 ? flaw_of_bytes(source, i) : "";
+    if (flaw.empty()) continue;
+    // What the bytes are says more than that they are not what the name says.
+    if (flaw == kNoJson && (foreign_format(source.head(i), file.path) || unknown_content(source.head(i), file.path)))
+      continue;
+    return Error{
+        ErrorCode::kBadInput, flaw, {file.path}, "copy or export it once more, whole; the original may be intact"};
   }
   return {};
 }

@@ -110,10 +110,14 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   if (!options.devices.empty() && !(*reader)->takes_devices)
     trace->diagnostics.add("filter.no_devices", Severity::kWarning,
                            std::string("--devices means nothing to ") + (*reader)->name + "; --ranks chooses ranks");
-  for (const std::string& path : source->unreadable)
+  for (const std::string& path : source->unreadable) {
+    // What its reader says of such a file follows from this.
+    std::erase_if(trace->diagnostics.items(),
+                  [&](const Diagnostic& d) { return d.severity == Severity::kLoss && d.first.file == path; });
     trace->diagnostics.add("source.unreadable", Severity::kLoss, "no permission to read this; the rest is kept",
                            {path});
   for (const std::string& path : source->copies)
+  }
     trace->diagnostics.add("source.copies", Severity::kInfo,
                            "copies that pp-chart made of a profile are left out; named alone they are read", {path});
   for (const std::string& path : source->repeated)

@@ -36,8 +36,8 @@ namespace {
 Result<const Reader*> find_taker(const Source& source, std::string_view forced, Diagnostics* notes) {
   std::vector<std::string> names;
   for (const Reader* reader : readers()) names.emplace_back(reader->name);
-  if (!forced.empty()) {
-    if (const Reader* reader = find_reader(forced)) return reader;
+  const Reader* named = find_reader(forced);
+  if (!forced.empty() && !named) {
     const std::string near = nearest(dashed(forced), names);
     return Error{ErrorCode::kUsage,
                  "no reader \"" + std::string(forced) + "\"",
@@ -45,10 +45,13 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
                  near.empty() ? "stageline help readers lists them" : "did you mean \"" + near + "\"?"};
   }
   if (source.files.empty())
-    return Error{ErrorCode::kUnknownKind,
-                 "there is no file in this folder",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "a recording's files appear with the program's first training step; stageline tail waits for them"};
+    return Error{
+        ErrorCode::kUnknownKind,
+        "there is no file in this folder",
+        {source.roots.empty() ? "" : source.roots[0]},
+        "name the file, or the folder in which it lies; a recording's files appear with the program's first training "
+        "step, and stageline tail waits for them"};
+  if (named) return named;
   // Thousands of digests need not be offered to every reader, since no other reader has files of that name.
   const auto digests = std::all_of(source.files.begin(), source.files.end(),
                                    [](const SourceFile& file) { return file_extension(file.path) == "sldigest"; });
@@ -83,6 +86,10 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
   for (size_t i = 0; i < source.files.size() && i < kNamedFiles; ++i)
     if (const ForeignFormat* foreign = foreign_format(source.head(i), source.files[i].path))
       return Error{ErrorCode::kUnknownKind, foreign->what, {source.files[i].path}, foreign->hint};
+  for (size_t i = 0; i < source.files.size() && i < kNamedFiles; ++i)
+    if (const ForeignFormat* content =
+            source.files[i].given ? unknown_content(source.head(i), source.files[i].path) : nullptr)
+      return Error{ErrorCode::kUnknownKind, content->what, {source.files[i].path}, content->hint};
   std::string known;
   for (const Reader* reader : readers()) known += std::string("\n    ") + reader->name + "  " + reader->summary;
   std::string table_hint;

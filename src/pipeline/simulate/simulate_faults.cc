@@ -128,6 +128,23 @@ bool read_field(Field field, std::string_view text, size_t position, Fault& faul
   return false;
 }
 
+// What a field must be, in words.
+const char* wanted(Field field) {
+  switch (field) {
+    case Field::kFactor: return "a factor above 0 and at most 1000";
+    case Field::kFactorOrTime: return "a factor above 0 and at most 1000, or + and a time up to an hour";
+    case Field::kTime: return "a time from 0 to an hour, such as 40ms";
+    case Field::kShare: return "a share from 0 to 1";
+    case Field::kExtra: return "a share from 0 to 1000";
+    case Field::kRank: return "a rank, a whole number from 0 on";
+    case Field::kStage: return "a stage, a whole number from 0 on";
+    case Field::kStep: return "a step, a whole number from 0 on";
+    case Field::kReplica: return "a replica, a whole number from 0 on";
+    case Field::kIndex: return "an index, a whole number from 0 on";
+  }
+  return "";
+}
+
 // Returns a number in [0, 1) that is a hash of the seed and `what` (SplitMix64's finisher over the chain of numbers).
 double drawn(uint64_t seed, std::initializer_list<int64_t> what) {
   uint64_t z = seed;
@@ -241,14 +258,18 @@ Result<Fault> parse_fault(std::string_view text) {
   if (!form) return bad;
   const std::string_view rest = text.substr(std::min(colon + 1, text.size()));
   const auto parts = colon == text.size() ? std::vector<std::string_view>{} : split(rest, ',');
-  const Error wrong{ErrorCode::kUsage,
-                    "\"" + std::string(text) + "\" is not a fault",
-                    {},
-                    "write " + std::string(form->text) + ": " + std::string(form->meaning)};
-  if (parts.size() < form->least || parts.size() > form->most) return wrong;
+  const auto wrong = [&](const std::string& why) {
+    return Error{ErrorCode::kUsage,
+                 "--fault " + std::string(text) + ": " + why,
+                 {},
+                 "write " + std::string(form->text) + ": " + std::string(form->meaning)};
+  };
+  if (parts.size() < form->least) return wrong("something is missing");
+  if (parts.size() > form->most) return wrong("there is more than it takes");
   if (form->least == 0 || fault.kind == "gc") fault.target = -1;
   for (size_t i = 0; i < parts.size(); ++i)
-    if (!read_field(form->fields[i], trim(parts[i]), i, fault)) return wrong;
+    if (!read_field(form->fields[i], trim(parts[i]), i, fault))
+      return wrong("\"" + std::string(trim(parts[i])) + "\" is not " + wanted(form->fields[i]));
   return fault;
 }
 

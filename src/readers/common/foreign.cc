@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/number.h"
 #include "base/text.h"
 
 namespace stageline {
@@ -102,6 +104,25 @@ constexpr ForeignFormat kChakra = {
 constexpr ForeignFormat kAscend = {
     "this is an Ascend profiler's trace_view.json: a Chrome trace, but its rows are not Kineto's",
     "call it trace_view.json again, or give the folder that the profiler made: then the reader ascend takes it"};
+constexpr ForeignFormat kUtf16 = {
+    "this text is in UTF-16, and Stageline reads UTF-8",
+    "iconv -f UTF-16 -t UTF-8 FILE > utf8.csv, and give that; in PowerShell Get-Content FILE | Set-Content -Encoding "
+    "utf8 utf8.csv"};
+constexpr ForeignFormat kNoHeader = {"this is a table without names of its columns: its first line holds values",
+                                     "write the names into the first line, such as "
+                                     "stage,kind,step,micro_batch,start_us,dur_us; docs/formats/op-table.md "
+                                     "has them all"};
+constexpr const char* kTraces =
+    "a profiler trace is {\"traceEvents\": [{…}, …]} or [{…}, …] with events; torch.profiler writes it by "
+    "prof.export_chrome_trace(\"rank0.pt.trace.json.gz\"); stageline help readers lists what else is read";
+constexpr ForeignFormat kJsonValue = {"this is JSON, and holds one value instead of a trace", kTraces};
+constexpr ForeignFormat kJsonEmpty = {"this is JSON, and there is nothing in it", kTraces};
+constexpr ForeignFormat kJsonList = {"this is JSON, and its list holds values instead of events", kTraces};
+constexpr ForeignFormat kJsonOther = {"this is JSON, and holds no events of a trace", kTraces};
+constexpr ForeignFormat kBinary = {"this is no text, and begins like nothing that a reader takes",
+                                   "stageline help readers lists what is read; a compressed file must be gzip or zstd, "
+                                   "and one that was copied as text "
+                                   "must be copied anew as it is"};
 constexpr ForeignFormat kMemoryTimeline = {
     "this is a memory timeline (export_memory_timeline): sizes over time, not work",
     "give the profiler trace of the same run; its [memory] events hold the same and more"};
@@ -146,6 +167,55 @@ bool is_cut_database(std::string_view head, std::string_view path) {
 }
 
 }  // namespace
+
+namespace {
+
+bool is_utf16(std::string_view head) {
+  if (head.starts_with("\xff\xfe") || head.starts_with("\xfe\xff")) return true;
+  // Without its mark: every other byte of a line in Latin letters is zero.
+  constexpr size_t kLooked = 32;
+  if (head.size() < kLooked) return false;
+  size_t zeros[2] = {0, 0};
+  for (size_t i = 0; i < kLooked; ++i) zeros[i % 2] += head[i] == '\0';
+  return (zeros[0] == kLooked / 2 && zeros[1] == 0) || (zeros[1] == kLooked / 2 && zeros[0] == 0);
+}
+
+// Whether the first line of a table holds numbers and no names: at least three fields, more than half of them numbers.
+bool has_no_header(std::string_view head) {
+  const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
+  for (const char separator : {',', ';', '\t'}) {
+    const std::vector<std::string_view> fields = split(line, separator);
+    size_t numbers = 0;
+    for (const std::string_view field : fields) numbers += parse_double(trim(field)).has_value();
+    if (fields.size() >= 3 && numbers * 2 > fields.size()) return true;
+  }
+  return false;
+}
+
+const ForeignFormat* unknown_json(std::string_view head, std::string_view extension) {
+  const std::string_view text = trim(head);
+  for (const std::string_view value : {"null", "true", "false"})
+    if (text == value) return &kJsonValue;
+  if (text == "{}" || text == "[]") return &kJsonEmpty;
+  if (extension == "json" && (parse_double(text) || (text.size() > 1 && text.front() == '"' && text.back() == '"')))
+    return &kJsonValue;
+  const bool whole =
+      !text.empty() && ((text.front() == '{' && text.back() == '}') || (text.front() == '[' && text.back() == ']'));
+  if (!whole) return nullptr;
+  if (text.front() == '[' && trim(text.substr(1)).front() != '{') return &kJsonList;
+  return &kJsonOther;
+}
+
+}  // namespace
+
+const ForeignFormat* unknown_content(std::string_view head, std::string_view path) {
+  if (is_utf16(head)) return &kUtf16;
+  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
+  const std::string extension = file_extension(path);
+  if (has(head, std::string_view("\0", 1))) return &kBinary;
+  if (const ForeignFormat* json = unknown_json(head, extension)) return json;
+  return extension != "json" && has_no_header(head) ? &kNoHeader : nullptr;
+}
 
 bool is_foreign_json(std::string_view head) { return foreign_json(head) != nullptr; }
 

@@ -77,16 +77,14 @@ std::optional<std::pair<Column, int>> meaning(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace
-
-Columns parse_header(std::string_view line) {
+Columns separated_by(char separator, std::string_view line) {
   Columns columns;
+  columns.separator = separator;
   columns.at.fill(Columns::kAbsent);
-  if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
   std::vector<std::string_view> fields;
   std::vector<std::string> storage;
   int64_t lines = 0;
-  next_csv_record(line, fields, storage, &lines);
+  next_csv_record(line, fields, storage, &lines, separator);
   for (size_t i = 0; i < fields.size(); ++i) {
     columns.seen.emplace_back(trim(fields[i]));
     const auto known = meaning(fields[i]);
@@ -103,6 +101,18 @@ Columns parse_header(std::string_view line) {
     columns.unit_ns_log10[slot] = known->second;
   }
   return columns;
+}
+
+}  // namespace
+
+Columns parse_header(std::string_view line) {
+  if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
+  Columns best = separated_by(',', line);
+  for (const char separator : {';', '\t'})
+    if (line.find(separator) != std::string_view::npos)
+      if (Columns columns = separated_by(separator, line); recognised(columns) > recognised(best))
+        best = std::move(columns);
+  return best;
 }
 
 std::string missing_columns(const Columns& columns) {

@@ -34,6 +34,7 @@ inline constexpr size_t kColumnCount = 15;
 
 struct Columns {
   static constexpr int kAbsent = -1;
+  char separator = ',';
   ByEnum<Column, int, kColumnCount> at;               // position in the row
   ByEnum<Column, int, kColumnCount> unit_ns_log10{};  // units of the three times
   std::vector<std::string> seen;                      // every name in the header
@@ -45,7 +46,8 @@ struct Columns {
   int unit(Column column) const { return unit_ns_log10[column]; }
 };
 
-// Reads a header line. Never fails; missing_columns() says what is missing.
+// Reads a header line. Names are separated by commas, semicolons or tabs: by that of these with which most are known.
+// Never fails; missing_columns() says what is missing.
 Columns parse_header(std::string_view line);
 
 // Returns in words what the table lacks to be a table of operations; "" when nothing.

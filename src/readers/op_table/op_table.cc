@@ -20,15 +20,16 @@ constexpr std::string_view kFormat = "op_table";
 
 Match sniff_head(const SourceFile& file, std::string_view head) {
   const std::string_view line = trim(head.substr(0, head.find_first_of("\r\n")));
-  // Refuses what is plainly something else: JSON, binary data, a line without commas.
-  if (line.empty() || line.size() > 4096 || line.find(',') == std::string_view::npos || line[0] == '{' ||
+  // Refuses what is plainly something else: JSON, binary data, a line of one field.
+  if (line.empty() || line.size() > 4096 || line.find_first_of(",;\t") == std::string_view::npos || line[0] == '{' ||
       line[0] == '[' || line.find('\0') != std::string_view::npos)
     return Match::kNo;
   const Columns columns = parse_header(line);
   if (missing_columns(columns).empty()) return Match::kCertain;
   // A table that lacks something is still taken, so that the user is told what it lacks.
   const bool timed = columns.has(Column::kStart) || columns.has(Column::kDuration);
-  const bool csv = file_extension(file.path) == "csv";
+  const std::string extension = file_extension(file.path);
+  const bool csv = extension == "csv" || extension == "tsv";
   return csv && timed && recognised(columns) >= 3 ? Match::kMaybe : Match::kNo;
 }
 
@@ -75,8 +76,9 @@ Error nothing_usable(const std::vector<std::string>& paths, const Diagnostics& d
                           : first->name == "op_table.bad_time"
                               ? "its time or duration is missing, negative or out of range"
                               : "it has another number of fields than the header";
-  return {ErrorCode::kBadInput, "no row of the table could be used; of the first " + why, first->first,
-          "docs/formats/op-table.md has the columns and their ranges"};
+  return {
+      ErrorCode::kBadInput, "no row of the table could be used; of the first " + why, first->first,
+      "numbers have a point and no groups (12.5, not 12,5); docs/formats/op-table.md has the columns and their ranges"};
 }
 
 // Returns the clock that the rows of each rank name. Rows of one rank mostly stand together.

@@ -117,7 +117,7 @@ class TableReader {
   void take_row(std::string_view line) {
     int64_t ignored = 0;
     std::string_view rest = line;
-    next_csv_record(rest, fields_, storage_, &ignored);
+    next_csv_record(rest, fields_, storage_, &ignored, columns_.separator);
     if (fields_.size() != columns_.seen.size())
       return refuse("op_table.bad_row", "a row with another number of fields than the header was left out");
     Op op;
