@@ -163,7 +163,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
       const bool whole = !causes.untold && coverage.whole();
       ShareFindings shares;
       if (whole) {
-        shares = share_findings(trace, known.headline, causes, *made.graph);
+        shares = share_findings(trace, known.headline, causes, *made.graph, coverage.holed());
         std::set<std::string_view> told;
         for (const Finding& f : shares.list) {
           if (f.id == "messages.slow") told.insert("message");

@@ -160,7 +160,7 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
 }  // namespace
 
 ShareFindings share_findings(const Trace& trace, const Headline& headline, const CauseList& causes,
-                             const StepGraph& graph) {
+                             const StepGraph& graph, bool holed) {
   ShareFindings out;
   std::vector<Finding>& findings = out.list;
   if (!(causes.step_ns > 0)) return out;
@@ -200,7 +200,7 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     f.evidence = {"links", ""};
     findings.push_back(std::move(f));
   }
-  if (rest >= kLargePart) {
+  if (rest >= kLargePart && !holed) {
     Finding f = of_share("unexplained", rest, causes.step_ns, left_error_ns(causes, {"late", "rest"}));
     say(f, "unexplained", Args().set("share", f.value).flag("more", !causes.causes.empty()));
     f.evidence = {"theory", "late-reasons"};

@@ -26,9 +26,10 @@ struct ShareFindings {
   std::vector<Finding> list;
   Text replicas;  // a sentence on the replicas that wait; "" where they hardly wait
 };
-// `graph` is that of the trace, before anything is moved out of it. O(operations).
+// `graph` is that of the trace, before anything is moved out of it. Where rows are missing (`holed`), what nothing
+// explains is no finding: it may be they. O(operations).
 ShareFindings share_findings(const Trace& trace, const Headline& headline, const CauseList& causes,
-                             const StepGraph& graph);
+                             const StepGraph& graph, bool holed);
 void add_share_findings(ShareFindings shares, std::vector<Finding>& findings);
 
 }  // namespace stageline

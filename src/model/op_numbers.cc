@@ -1,5 +1,6 @@
 // number_compute and number_messages: micro-batches for operations whose source does not give them.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <span>
 #include <tuple>
@@ -46,11 +47,42 @@ bool belong_together(const std::vector<Op>& ops, std::span<const uint32_t> work,
   return true;
 }
 
+// How many cells a (rank, kind, chunk) has in each of its steps, against the other ranks of that step.
+class GroupSizes {
+ public:
+  GroupSizes(const std::vector<Op>& ops, const std::vector<uint32_t>& rows) {
+    for (const uint32_t i : rows) ++sizes_[key(ops[i])];
+    for (const auto& [key, size] : sizes_) {
+      const auto& [rank, kind, chunk, step] = key;
+      int64_t &own = own_most_[{rank, kind, chunk}], &most = most_of_step_[{kind, chunk, step}];
+      own = std::max(own, size), most = std::max(most, size);
+    }
+  }
+  // Whether rows of this group are missing, so that its order numbers nothing: other ranks have more in this step, and
+  // this one has more in other steps.
+  bool lacks_some(const Op& op) const {
+    const auto of = key(op);
+    const auto& [rank, kind, chunk, step] = of;
+    const int64_t size = sizes_.at(of);
+    return size < own_most_.at({rank, kind, chunk}) && size < most_of_step_.at({kind, chunk, step});
+  }
+
+ private:
+  static std::tuple<int32_t, CellKind, int32_t, int32_t> key(const Op& op) {
+    return {op.rank, op.kind, op.chunk, op.step};
+  }
+  std::map<std::tuple<int32_t, CellKind, int32_t, int32_t>, int64_t> sizes_;
+  std::map<std::tuple<int32_t, CellKind, int32_t>, int64_t> own_most_;
+  std::map<std::tuple<CellKind, int32_t, int32_t>, int64_t> most_of_step_;
+};
+
 }  // namespace
 
 void number_compute(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics) {
-  int64_t numbered = 0;
+  int64_t numbered = 0, unnumbered = 0;
   const auto rows = rows_where(ops, [](const Op& op) { return is_compute(op.kind); });
+  if (std::none_of(rows.begin(), rows.end(), [&](uint32_t i) { return ops[i].micro_batch == kUnknown; })) return;
+  const GroupSizes sizes(ops, rows);
   for_each_group(
       ops, rows, [](const Op& op) { return std::tuple(op.rank, op.step, op.kind, op.chunk); },
       [](const Op& op) { return op.start_ns; },
@@ -58,6 +90,10 @@ void number_compute(std::vector<Op>& ops, std::string_view format, Diagnostics& 
         if (group.size() > static_cast<size_t>(kMaxMicroBatchNumber)) return;
         for (const uint32_t i : group)
           if (ops[i].micro_batch != kUnknown) return;
+        if (sizes.lacks_some(ops[group.front()])) {
+          unnumbered += static_cast<int64_t>(group.size());
+          return;
+        }
         int32_t next = 0;
         for (const uint32_t i : group) ops[i].micro_batch = next++;
         numbered += next;
@@ -65,6 +101,10 @@ void number_compute(std::vector<Op>& ops, std::string_view format, Diagnostics& 
   diagnostics.add(std::string(format) + ".micro_batches_numbered", Severity::kInfo,
                   "the source does not name micro-batches; forwards and backwards were numbered in order of start", {},
                   numbered);
+  diagnostics.add(std::string(format) + ".micro_batches_unknown", Severity::kWarning,
+                  "a rank has fewer forwards or backwards in a step than the other ranks, and than it has in its other "
+                  "steps: some are missing, so those that are there were not numbered",
+                  {}, unnumbered);
 }
 
 void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics) {

@@ -19,6 +19,12 @@ void settle_steps(std::vector<Op>& ops, std::string_view format, std::string_vie
     trace.steps_laid_end_to_end = true;
     note("steps_laid_end_to_end", "the source restarts its clock at every step; steps were laid one after another");
   }
+  settle_lossy_steps(trace);
+}
+
+void settle_lossy_steps(Trace& trace) {
+  std::sort(trace.lossy_steps.begin(), trace.lossy_steps.end());
+  trace.lossy_steps.erase(std::unique(trace.lossy_steps.begin(), trace.lossy_steps.end()), trace.lossy_steps.end());
 }
 
 }  // namespace stageline

@@ -263,6 +263,7 @@ struct Trace {
   Diagnostics diagnostics;
   ClockState clock = ClockState::kUnaligned;
   AlignState alignment = AlignState::kRaw;
+  std::vector<int32_t> lossy_steps;    // ascending: steps of which rows could not be used
   bool steps_laid_end_to_end = false;  // the source restarts its time at every step
   // Chunk numbers tell apart the pieces of one forward or backward (Paddle's overlap mode cuts them into slices); they
   // are no virtual stages.

@@ -296,10 +296,12 @@ Text RunCoverage::replicas_note() const {
 }
 
 Text RunCoverage::holes_note() const {
-  if (untold() || !(holes_ > 0)) return {};
+  if (untold() || !holed()) return {};
   Args args;
-  args.set("missing", text_of(holes_)).set("all", text_of(lists_cells_));
-  return words("coverage.holes", args.count("steps", static_cast<int64_t>(holed_steps_.size())));
+  args.count("steps", static_cast<int64_t>(holed_steps_.size()));
+  if (!(holes_ > 0)) return words("coverage.lost", args);
+  args.count("missing", static_cast<int64_t>(holes_)).set("all", text_of(lists_cells_));
+  return words("coverage.holes", args);
 }
 
 Text RunCoverage::evaluation_note() const {
@@ -321,7 +323,7 @@ void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
   const auto add = [&](const char* name, std::string text) {
     if (text.empty()) return;
     if (text.ends_with('.')) text.pop_back();
-    if (text.front() == 'O' || text.front() == 'T') text.front() = static_cast<char>(text.front() - 'A' + 'a');
+    if (text.front() == 'O' || text.front() == 'R' || text.front() == 'T') text.front() = static_cast<char>(text.front() - 'A' + 'a');
     notes.add(prefix + name, Severity::kWarning, text);
   };
   add(".part_of_run", part_note().en);
@@ -393,6 +395,9 @@ void RunCoverage::find_holes() {
     return int64_t{std::max(part.dp, 0)} * ways_ + way_of(chunk);
   };
   const std::vector<StepRange> ranges = step_ranges(cells);
+  bool numbered = false;
+  for (size_t i = 0; i < cells.size() && !numbered; ++i)
+    numbered = bits_of(cells.kind[i]) != 0 && cells.micro_batch[i] != kUnknown;
   std::vector<Count> counts(ranges.size());
   struct Lists {
     std::vector<Listed> batches, work;  // keyed by replica and way; keyed by part, chunk and kind
@@ -404,16 +409,23 @@ void RunCoverage::find_holes() {
     auto& [batches, work] = *lists;
     batches.clear(), work.clear();
     Count& count = counts[s];
+    std::unordered_map<int64_t, int32_t> unnumbered;  // number of cells
     for (size_t i = ranges[s].begin; i < ranges[s].end; ++i) {
       const uint8_t bit = bits_of(cells.kind[i]) & (kForwards | kBackwards);
       const Part& part = trace_.parts[cells.part[i]];
       const int32_t chunk = std::max(cells.chunk[i], 0);
       if (bit == 0 || part.stage == kUnknown || chunk >= chunks) continue;
       ++(cells.end_ns[i] > cells.start_ns[i] ? count.timed : count.untimed);
-      if (cells.micro_batch[i] == kUnknown) return;  // without micro-batch numbers nobody can say which are missing
-      batches.push_back({list_of(part, chunk), cells.micro_batch[i]});
-      work.push_back(
-          {(int64_t{cells.part[i]} * chunks + chunk) * 2 + (bit == kForwards ? 0 : 1), cells.micro_batch[i]});
+      const int64_t group = (int64_t{cells.part[i]} * chunks + chunk) * 2 + (bit == kForwards ? 0 : 1);
+      int32_t number = cells.micro_batch[i];
+      if (number == kUnknown) {
+        // Without any micro-batch numbers nobody can say which are missing. Where only some have none, they are
+        // counted.
+        if (!numbered) return;
+        number = unnumbered[group]++;
+      }
+      batches.push_back({list_of(part, chunk), number});
+      work.push_back({group, number});
     }
     keep_different(batches);
     keep_different(work);
@@ -445,7 +457,8 @@ void RunCoverage::find_holes() {
     holes_ += counts[s].missing;
     timed_ += counts[s].timed;
     untimed_ += counts[s].untimed;
-    if (counts[s].missing > 0) holed_steps_.push_back(ranges[s].step);
+    const bool lost = std::binary_search(trace_.lossy_steps.begin(), trace_.lossy_steps.end(), ranges[s].step);
+    if (counts[s].missing > 0 || lost) holed_steps_.push_back(ranges[s].step);
   }
   std::sort(holed_steps_.begin(), holed_steps_.end());
 }

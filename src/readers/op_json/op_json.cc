@@ -180,6 +180,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       ops.insert(ops.end(), result->ops.begin(), result->ops.end());
     }
     trace.diagnostics.merge(result->diagnostics);
+    trace.lossy_steps.insert(trace.lossy_steps.end(), result->lossy_steps.begin(), result->lossy_steps.end());
     results[k].reset();  // frees the rows
   }
   for (size_t i = 0; i < source.files.size(); ++i)

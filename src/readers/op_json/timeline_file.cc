@@ -75,8 +75,7 @@ class TimelineReader {
       lose("op_json.truncated", "the file ends inside the array of events; every complete event was kept",
            events.bytes());
     for (const std::vector<OpenEvent>& stack : open_)
-      for (const OpenEvent& open : stack)
-        lose("op_json.unmatched_begin", "a B event without its E event was left out", open.offset);
+      for (const OpenEvent& open : stack) lose_begin(open);
     return std::move(out_);
   }
 
@@ -149,7 +148,7 @@ class TimelineReader {
         const auto dur = parse_decimal_ns(event.dur, kMicroseconds);
         bool shrunk = false;
         const auto end = start && dur ? end_of(*start, *dur, &shrunk) : std::nullopt;
-        if (!end) return bad_time(offset);
+        if (!end) return bad_time(event.args.step, offset);
         if (shrunk)
           out_.diagnostics.add("op_json.negative_duration", Severity::kWarning,
                                "a duration just below zero was taken as zero", {path_, 0, offset});
@@ -174,9 +173,18 @@ class TimelineReader {
     }
   }
 
-  void bad_time(int64_t offset) {
+  void bad_time(int32_t step, int64_t offset) {
+    lose_of(step);
     lose("op_json.bad_time", "an event whose time or duration is missing, negative or out of range was left out",
          offset);
+  }
+  void lose_begin(const OpenEvent& open) {
+    lose_of(open.args.step);
+    lose("op_json.unmatched_begin", "a B event without its E event was left out", open.offset);
+  }
+  void lose_of(int32_t step) {
+    std::vector<int32_t>& steps = out_.lossy_steps;
+    if (step != kUnknown && (steps.empty() || steps.back() != step)) steps.push_back(step);
   }
   StringId name_id(const Event& event) { return out_.names.intern(without_duration(event.name)); }
   static std::optional<CellKind> explicit_kind(const EventArgs& args) {
@@ -198,13 +206,14 @@ class TimelineReader {
     }
     if (at == stack.rend()) return lose("op_json.unmatched_end", "an E event without its B event was left out", offset);
     while (&stack.back() != &*at) {
-      lose("op_json.unmatched_begin", "a B event without its E event was left out", stack.back().offset);
+      lose_begin(stack.back());
       stack.pop_back();
     }
     const OpenEvent open = stack.back();
     stack.pop_back();
     const auto end_ns = parse_decimal_ns(event.ts, kMicroseconds);
-    if (!open.start_ns || !end_ns || !sane_interval(*open.start_ns, *end_ns)) return bad_time(offset);
+    if (!open.start_ns || !end_ns || !sane_interval(*open.start_ns, *end_ns))
+      return bad_time(open.args.step == kUnknown ? event.args.step : open.args.step, offset);
     // What E says completes what B said (MegatronApp writes micro-batch and chunk at the end).
     EventArgs args = open.args;
     const auto merge = [&](int32_t& to, int32_t from) {

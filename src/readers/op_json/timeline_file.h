@@ -26,7 +26,8 @@ struct FileOps {
   std::vector<Thread> threads;
   StringPool names;
   Diagnostics diagnostics;
-  int64_t pipeline_events = 0;  // events that have any pipeline argument
+  std::vector<int32_t> lossy_steps;  // of events that were left out, in any order
+  int64_t pipeline_events = 0;       // events that have any pipeline argument
 };
 
 // Errors: as Input::open, and kBadInput when the file has no array of events at all.

@@ -160,6 +160,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     else
       ops.insert(ops.end(), rows->ops.begin(), rows->ops.end());
     trace.diagnostics.merge(rows->diagnostics);
+    trace.lossy_steps.insert(trace.lossy_steps.end(), rows->lossy_steps.begin(), rows->lossy_steps.end());
     if (rows->global_chunks) global_chunks.insert(static_cast<uint32_t>(k));
   }
   const std::set<size_t> used(chosen.begin(), chosen.end());

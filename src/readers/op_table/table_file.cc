@@ -138,6 +138,8 @@ class TableReader {
       end = time(Column::kEnd);
       if (end && !sane_interval(*start, *end)) end.reset();
     }
+    if (!end && op.step != kUnknown && (out_.lossy_steps.empty() || out_.lossy_steps.back() != op.step))
+      out_.lossy_steps.push_back(op.step);
     if (!end)
       return refuse("op_table.bad_time",
                     "a row whose time or duration is missing, negative or out of range was left out");

@@ -20,7 +20,8 @@ struct TableRows {
   StringPool names;
   StringPool clocks;  // Op::clock is 1 + the id here: the column `clock`, or `machine` where there is none
   Diagnostics diagnostics;
-  bool global_chunks = false;  // Op::chunk holds gmc, that is chunk · stages + stage
+  std::vector<int32_t> lossy_steps;  // of rows that were left out, in any order
+  bool global_chunks = false;        // Op::chunk holds gmc, that is chunk · stages + stage
 };
 
 // Errors: as Input::open, and kBadInput when a required column is missing from the header.

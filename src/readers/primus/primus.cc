@@ -8,6 +8,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
+#include "model/settle_steps.h"
 #include "readers/primus/rank_file.h"
 #include "readers/reader.h"
 
@@ -149,6 +150,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     ops.insert(ops.end(), result->ops.begin(), result->ops.end());
     for (const auto& [step, total] : result->total_ns) least_ns[step] = std::max(least_ns[step], total);
     trace.diagnostics.merge(result->diagnostics);
+    trace.lossy_steps.insert(trace.lossy_steps.end(), result->lossy_steps.begin(), result->lossy_steps.end());
     chunks_assigned += result->chunks_assigned;
   }
   if (ops.empty()) {
@@ -173,6 +175,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::vector<std::string> lanes;
   for (int lane = 0; lane < kLaneCount; ++lane) lanes.emplace_back(lane_name(lane));
   build_parts(ops, lanes, paths, trace);
+  settle_lossy_steps(trace);
   trace.description = std::to_string(trace.parts.size()) + " pipeline ranks × " + std::to_string(least_ns.size()) +
                       " iterations of a Primus dump";
   return trace;

@@ -145,6 +145,7 @@ class RankReader {
       const auto end = parse_decimal_ns(lists[kEnd][k], kMilliseconds);
       if (!start || !end || !sane_interval(*start, *end)) {
         lose("primus.bad_time", "a cell whose start or end is missing, backwards or out of range was left out", offset);
+        out_.lossy_steps.push_back(step);
         continue;
       }
       Position position{0, static_cast<int32_t>(std::min<int64_t>(static_cast<int64_t>(k), kMaxMicroBatchNumber))};

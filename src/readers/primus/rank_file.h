@@ -24,7 +24,8 @@ struct RankOps {
   std::vector<Op> ops;
   std::map<int32_t, int64_t> total_ns;  // for each iteration the time from the schedule's begin to its end
   Diagnostics diagnostics;
-  int64_t chunks_assigned = 0;  // cells whose chunk and micro-batch were found by their position
+  std::vector<int32_t> lossy_steps;  // of cells that were left out
+  int64_t chunks_assigned = 0;       // cells whose chunk and micro-batch were found by their position
 };
 
 struct RankFile {
