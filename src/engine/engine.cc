@@ -26,6 +26,7 @@
 #include "facts/flight_facts.h"
 #include "facts/pipeline_facts.h"
 #include "model/torch_facts.h"
+#include "pipeline/cells/impossible_times.h"
 #include "pipeline/cells/infer_cells.h"
 #include "pipeline/cells/infer_layout.h"
 #include "pipeline/cells/kernel_blocks.h"
@@ -116,8 +117,8 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
                   [&](const Diagnostic& d) { return d.severity == Severity::kLoss && d.first.file == path; });
     trace->diagnostics.add("source.unreadable", Severity::kLoss, "no permission to read this; the rest is kept",
                            {path});
-  for (const std::string& path : source->copies)
   }
+  for (const std::string& path : source->copies)
     trace->diagnostics.add("source.copies", Severity::kInfo,
                            "copies that pp-chart made of a profile are left out; named alone they are read", {path});
   for (const std::string& path : source->repeated)
@@ -133,6 +134,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
     find_cells(*trace, *rules, options);
   else if (!find_recorded_cells(*trace, *rules, options))
     infer_layout(*trace, options.layout);
+  drop_impossible_times(*trace);
   trace->context_parallel = context_parallel_of(*trace, options.layout);
   if (Status s = map_clocks(*trace, options.align); !s) return std::move(s).error();
   for (const int32_t rank : options.ranks)

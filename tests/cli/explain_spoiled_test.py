@@ -6,6 +6,7 @@ import unittest
 
 from support import Case, run
 
+YEARS = 1e8  # seconds: three of them
 RUN = ['--stages', 4, '--micro-batches', 8, '--steps', 8, '--jitter', 0.01, '--format', 'cells']
 
 
@@ -34,6 +35,71 @@ def work(rows, **wanted):
     """The forwards and backwards of these steps, ranks, …, in order of their starts."""
     found = [r for r in rows if 'compute' in r['optype'] and all(r[k] == str(v) for k, v in wanted.items())]
     return sorted(found, key=lambda r: float(r['start_ts']))
+
+
+class Impossible(Spoiled):
+    """One row that says three years, in its duration or in its start, forwards or backwards in time."""
+    FLAWS = {'long': ('duration', YEARS), 'late': ('start_ts', YEARS), 'early': ('start_ts', -YEARS)}
+
+    def test_a_row_that_runs_on_through_later_steps_is_lost_and_named(self):
+        for name, (column, value) in self.FLAWS.items():
+            with self.subTest(name):
+                rows = self.rows()
+                usual = self.told(self.table(rows))
+                row = work(rows, step=3, rank=2)[5]
+                row[column] = str(value)
+                path = self.table(rows)
+                note = self.notes(path)['cells.impossible_times']
+                self.assertEqual((note['severity'], note['count']), ('loss', 1))
+                self.assertIn('of rank 2 in step 3', note['message'])
+                told = self.told(path)
+                self.assertEqual(told['findings'], usual['findings'])
+                self.assertAlmostEqual(told['step_ns'], usual['step_ns'], delta=0.01 * usual['step_ns'])
+                self.assertAlmostEqual(told['period_ns'], usual['period_ns'], delta=0.01 * usual['period_ns'])
+
+    def test_several_at_once_are_all_lost(self):
+        rows = self.rows()
+        for step, rank in ((1, 0), (2, 0), (3, 0), (3, 3), (6, 1)):
+            work(rows, step=step, rank=rank)[4]['start_ts'] = str(YEARS + step)
+        self.assertEqual(self.notes(self.table(rows))['cells.impossible_times']['count'], 5)
+
+    def test_what_a_rank_may_do_stays(self):
+        # A hang moves all that comes after it, and a return to an earlier step does its work again.
+        rows = self.rows('--fault', 'slow-step:3,40')
+        self.assertNotIn('cells.impossible_times', self.notes(self.table(rows)))
+        self.assertEqual(self.told(self.table(rows))['findings'][0]['id'], 'step.outlier')
+        length = max(float(r['start_ts']) for r in rows) - min(float(r['start_ts']) for r in rows)
+        again = [{**r, 'start_ts': str(float(r['start_ts']) + 1.1 * length)} for r in rows if r['step'] in ('6', '7')]
+        self.assertNotIn('cells.impossible_times', self.notes(self.table(rows + again[:len(again) * 3 // 4])))
+
+    def test_no_step_takes_less_than_no_time(self):
+        # In the last step nothing comes after the row, and with many rows so spoiled nothing says which are right.
+        for spoiled in ([(7, 0)], [(s, r) for s in range(8) for r in range(4)]):
+            for value in (YEARS, 70 * YEARS):
+                with self.subTest(rows=len(spoiled), value=value):
+                    rows = self.rows()
+                    for step, rank in spoiled:
+                        for row in work(rows, step=step, rank=rank)[1::4]:
+                            row['duration'] = str(value)
+                    path = self.table(rows)
+                    told = self.told(path)
+                    for key in ('step_ns', 'period_ns', 'lost_ns'):
+                        self.assertGreaterEqual(told[key], 0, key)
+                    text = run('explain', path, '-q', check=0).out
+                    self.assertNotRegex(text, r'[-−]\d[\d\u202f]* (days|years)')
+                    self.assertNotRegex(text, r'[-−][\d\u202f]{4,} %|−[2-9]\d\d\.\d %')
+                    found = json.loads(run('analyze', 'waterfall', path, '--format', 'json', '-q', check=0).out)
+                    period = [r for r in found['tables'][0]['rows'] if r['part'] == 'period']
+                    self.assertTrue(all(r['mean_ns'] >= 0 for r in period), period)
+
+
+    def test_a_step_of_one_row_that_holds_later_steps_shortens_no_gap(self):
+        # Nothing beside the row tells that it is wrong: a hang, or a duration. The other steps' gaps are what they are.
+        rows = ''.join(f'0,F&B,{s},0,{s * 1100},{10**14 if s == 3 else 1000}\n' for s in range(8))
+        path = self.write('one.csv', 'stage,kind,step,micro_batch,start_us,dur_us\n' + rows)
+        found = json.loads(run('analyze', 'waterfall', path, '--format', 'json', '-q', check=0).out)
+        means = {r['part']: r['mean_ns'] for r in found['tables'][0]['rows']}
+        self.assertEqual((means['between steps'], means['period']), (100_000, 1_100_000))
 
 
 class Lost(Spoiled):

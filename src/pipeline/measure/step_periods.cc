@@ -57,13 +57,23 @@ std::vector<StepWork> works_of(const Trace& trace) {
   return works;
 }
 
+// From the end of one span to the start of the next. Spans overlap by no more than the shorter of them lasts: a step in
+// which one row is said to last for years holds later steps whole, and they are not years ahead of it.
+double apart_ns(const Span& before, const Span& after) {
+  const int64_t gap = between_ns(before.end_ns, after.start_ns);
+  if (gap >= 0) return static_cast<double>(gap);
+  const double shorter = static_cast<double>(
+      std::min(between_ns(before.start_ns, before.end_ns), between_ns(after.start_ns, after.end_ns)));
+  return std::max(static_cast<double>(gap), -shorter);
+}
+
 double gap_ns(const StepWork& before, const StepWork& after, bool common) {
-  if (common) return static_cast<double>(between_ns(before.all.end_ns, after.all.start_ns));
+  if (common) return apart_ns(before.all, after.all);
   double least = kNaN;
   for (const auto& [part, own] : before.own) {
     const auto next = after.own.find(part);
     if (next == after.own.end()) continue;
-    const double ns = static_cast<double>(between_ns(own.end_ns, next->second.start_ns));
+    const double ns = apart_ns(own, next->second);
     if (!(ns >= least)) least = ns;
   }
   return least;
@@ -167,13 +177,15 @@ StepPeriods step_periods(const Trace& trace, const PipelineSums& sums) {
   const bool shaped = out.course.kind == CourseKind::kOnset || out.course.kind == CourseKind::kTrend ||
                       out.course.kind == CourseKind::kEvery;
   const double limit = median_of(all) + (kOutlierStep - 1) * median_of(spans);
+  // How far a step that does not count reaches into its neighbours is a part of its own length.
+  const auto beside_outlier = [&](int32_t step) { return sums.is_outlier(step) || sums.is_outlier(step - 1); };
   for (size_t i = 0; i < all.size(); ++i) {
     if (all.size() > 2 && all[i] > limit && !shaped)
       out.long_gaps.push_back(i);
-    else
+    else if (all[i] >= 0 || !beside_outlier(out.gaps[i].step))
       usual.push_back(all[i]);
   }
-  out.usual_ns = mean_of(usual);
+  if (!usual.empty()) out.usual_ns = mean_of(usual);
   return out;
 }
 

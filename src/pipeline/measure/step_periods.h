@@ -26,15 +26,18 @@ struct GapPhase {
 
 struct StepGap {
   int32_t step = 0;  // the step after the gap
-  double ns = 0;  // last end of work of the step before → first start of work of this one; below 0 where steps overlap
+  // Last end of work of the step before → first start of work of this one. Below 0 where steps overlap, by at most the
+  // length of the shorter one.
+  double ns = 0;
   std::vector<GapPhase> phases;  // the longest first
 };
 
 struct StepPeriods {
   // Between steps whose numbers follow each other; what lies between steps 10 and 20 of a sampled recording is no gap.
   std::vector<StepGap> gaps;
-  double mean_ns = 0;   // over all gaps; 0 without gaps
-  double usual_ns = 0;  // mean over those that are not long
+  double mean_ns = 0;  // over all gaps; 0 without gaps
+  // Mean over those that are not long, without overlaps with steps that do not count (PipelineSums::outliers).
+  double usual_ns = 0;
   // Indexes of gaps that exceed the median one by what would make a step an outlier (0.3 × the median span). Empty
   // where long gaps follow a pattern, which `course` then tells.
   std::vector<size_t> long_gaps;

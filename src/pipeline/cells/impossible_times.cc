@@ -1,0 +1,143 @@
+#include "pipeline/cells/impossible_times.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/number.h"
+#include "model/settle_steps.h"
+
+namespace stageline {
+namespace {
+
+constexpr int64_t kMostTogetherNs = int64_t{1} << 60;
+
+// What stands for one rank in one step.
+struct Group {
+  int32_t step, part;
+  size_t begin, end;                                  // its cells
+  int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;  // first start and last end of its forwards and backwards
+  bool computes() const { return first_ns <= last_ns; }
+};
+
+class ImpossibleTimes {
+ public:
+  explicit ImpossibleTimes(const Trace& trace) : cells_(trace.cells), gone_(trace.cells.size(), false) {
+    std::vector<std::vector<Group>> of_part(trace.parts.size());
+    for (size_t begin = 0, end = 0; begin < cells_.size(); begin = end) {
+      while (end < cells_.size() && cells_.step[end] == cells_.step[begin] && cells_.part[end] == cells_.part[begin])
+        ++end;
+      Group group{cells_.step[begin], cells_.part[begin], begin, end};
+      see(group);
+      if (group.step != kUnknown && group.computes()) of_part[group.part].push_back(group);
+      groups_.push_back(group);
+    }
+    // Later steps first, then earlier ones first: what a step has lost does not judge the next one.
+    for (std::vector<Group>& steps : of_part) {
+      for (size_t g = steps.size(); g-- > 1;)
+        judge(steps[g - 1], steps[g], steps[g - 1].last_ns > steps[g].last_ns,
+              [&](size_t i) { return cells_.end_ns[i] > steps[g].last_ns; });
+      for (size_t g = 1; g < steps.size(); ++g)
+        judge(steps[g], steps[g - 1], steps[g].first_ns < steps[g - 1].first_ns,
+              [&](size_t i) { return cells_.start_ns[i] < steps[g - 1].first_ns; });
+    }
+  }
+
+  // Takes out what keeps the sum of all ranks' steps from being exact.
+  void bound_sums() {
+    double together = 0;
+    for (const Group& group : groups_) {
+      int64_t first = INT64_MAX, last = INT64_MIN;
+      for (size_t i = group.begin; i < group.end; ++i)
+        if (!gone_[i]) first = std::min(first, cells_.start_ns[i]), last = std::max(last, cells_.end_ns[i]);
+      if (first <= last) together += static_cast<double>(between_ns(first, last));
+    }
+    if (together <= static_cast<double>(kMostTogetherNs)) return;
+    const int64_t share = kMostTogetherNs / static_cast<int64_t>(groups_.size());
+    std::vector<int64_t> starts;
+    for (const Group& group : groups_) {
+      starts.assign(cells_.start_ns.begin() + static_cast<std::ptrdiff_t>(group.begin),
+                    cells_.start_ns.begin() + static_cast<std::ptrdiff_t>(group.end));
+      const int64_t middle = at_share(starts, 2, 4);
+      for (size_t i = group.begin; i < group.end; ++i)
+        if (cells_.dur_ns(i) > share || between_ns(middle, cells_.start_ns[i]) > share ||
+            between_ns(cells_.start_ns[i], middle) > share)
+          gone_[i] = true;
+    }
+  }
+
+  const std::vector<bool>& gone() const { return gone_; }
+
+ private:
+  void see(Group& group) const {
+    group.first_ns = INT64_MAX, group.last_ns = INT64_MIN;
+    for (size_t i = group.begin; i < group.end; ++i) {
+      if (!is_compute(cells_.kind[i]) || gone_[i]) continue;
+      group.first_ns = std::min(group.first_ns, cells_.start_ns[i]);
+      group.last_ns = std::max(group.last_ns, cells_.end_ns[i]);
+    }
+  }
+  static int64_t at_share(std::vector<int64_t>& values, size_t part, size_t of) {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) * part / of);
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
+  }
+  std::vector<int64_t> compute(const Group& group, const std::vector<int64_t>& stamps) const {
+    std::vector<int64_t> found;
+    for (size_t i = group.begin; i < group.end; ++i)
+      if (is_compute(cells_.kind[i])) found.push_back(stamps[i]);
+    return found;
+  }
+  // Whether the rank did the two one after the other: three quarters of the earlier one were over before three quarters
+  // of the later one began.
+  bool follow(const Group& a, const Group& b) const {
+    const Group &before = a.step < b.step ? a : b, &next = a.step < b.step ? b : a;
+    std::vector<int64_t> ends = compute(before, cells_.end_ns), starts = compute(next, cells_.start_ns);
+    return at_share(ends, 3, 4) <= at_share(starts, 1, 4);
+  }
+  // Work that a step does twice was done again after a return to an earlier step, which is another matter.
+  bool occurs_again(const Group& group, size_t cell) const {
+    const auto key = [&](size_t i) { return std::tuple(cells_.kind[i], cells_.chunk[i], cells_.micro_batch[i]); };
+    for (size_t i = group.begin; i < group.end; ++i)
+      if (i != cell && key(i) == key(cell)) return true;
+    return false;
+  }
+  // Takes those cells out of `group` that lie outside of what `beside` allows.
+  template <class Outside>
+  void judge(Group& group, const Group& beside, bool suspicious, const Outside& outside) {
+    if (!suspicious || !follow(group, beside)) return;
+    for (size_t i = group.begin; i < group.end; ++i)
+      if (is_compute(cells_.kind[i]) && outside(i) && !occurs_again(group, i)) gone_[i] = true;
+    see(group);
+  }
+
+  const Cells& cells_;
+  std::vector<bool> gone_;
+  std::vector<Group> groups_;  // all cells
+};
+
+}  // namespace
+
+void drop_impossible_times(Trace& trace) {
+  ImpossibleTimes times(trace);
+  times.bound_sums();
+  const std::vector<bool>& gone = times.gone();
+  const auto first = std::find(gone.begin(), gone.end(), true);
+  if (first == gone.end()) return;
+  const Cell cell = trace.cells.at(static_cast<size_t>(first - gone.begin()));
+  const Part& part = trace.parts[cell.part];
+  const std::string step = cell.step == kUnknown ? "" : " in step " + std::to_string(cell.step);
+  trace.diagnostics.add("cells.impossible_times", Severity::kLoss,
+                        "work that cannot have run when it says was left out: " + cell_label(cell, cell.chunk > 0) +
+                            " of rank " + std::to_string(part.rank) + step +
+                            " is the first; look at when it begins and how long it lasts",
+                        {part.source}, std::count(gone.begin(), gone.end(), true));
+  for (size_t i = 0; i < gone.size(); ++i)
+    if (gone[i] && trace.cells.step[i] != kUnknown) trace.lossy_steps.push_back(trace.cells.step[i]);
+  settle_lossy_steps(trace);
+  trace.cells.filter([&](size_t i) { return !gone[i]; });
+}
+
+}  // namespace stageline
