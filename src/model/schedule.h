@@ -12,6 +12,8 @@
 
 namespace stageline {
 
+inline constexpr int32_t kMostPipelineStages = 4096;  // stages of one pipeline; more are taken for wrong labels
+
 // What a planner that chooses the order greedily takes cells to cost, in any unit; only the ratios matter.
 struct PlanCosts {
   int64_t forward = 50, input = 55, weight = 45, latency = 5;  // the defaults of Paddle's ZBVPP pass

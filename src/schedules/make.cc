@@ -39,7 +39,8 @@ Result<Schedule> make_schedule(std::string_view name, const ScheduleSizes& sizes
                  {},
                  ""};
   };
-  if (sizes.stages < 1 || sizes.stages > 4096) return limit("--stages", sizes.stages, 4096);
+  if (sizes.stages < 1 || sizes.stages > kMostPipelineStages)
+    return limit("--stages", sizes.stages, kMostPipelineStages);
   if (sizes.micro_batches < 1 || sizes.micro_batches > 65536)
     return limit("--micro-batches", sizes.micro_batches, 65536);
   if (sizes.chunks < 1 || sizes.chunks > 64) return limit("--chunks", sizes.chunks, 64);

@@ -140,5 +140,20 @@ class Lost(Spoiled):
         self.assertIn('should hold is missing', self.told(self.table(rows))['note_en'])
 
 
+class TooManyStages(Case):
+    def test_ranks_that_would_be_stages_are_refused_with_what_to_do(self):
+        stages = 5000
+        path = self.write('ranks.csv', 'rank,step,kind,micro_batch,start_us,dur_us\n' +
+                          ''.join(f'{r},0,F,0,{r * 10},5\n{r},0,B,0,{(2 * stages - r) * 10},8\n' for r in range(stages)))
+        told = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+        self.assertEqual(told['findings'], [])
+        self.assertIn('5000 stages of one pipeline', told['note_en'].replace('\u202f', ''))
+        self.assertIn('--stages', told['note_en'])
+        self.assertEqual(self.told_of_four(path), '')
+
+    def told_of_four(self, path):
+        return json.loads(run('explain', path, '--stages', 4, '--format', 'json', '-q', check=0).out)['why_not']
+
+
 if __name__ == '__main__':
     unittest.main()

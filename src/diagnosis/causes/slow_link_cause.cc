@@ -165,6 +165,9 @@ std::vector<SlowLink> slow_links(const Trace& trace, const Transfers& t) {
     across[link] = is_across(trace, link);
   }
   std::sort(medians.begin(), medians.end());
+  std::array<std::vector<double>, 2> alike;  // medians of the links within a machine, and of those between two; sorted
+  for (const auto& [link, ns] : median_link) alike[across[link] ? 1 : 0].push_back(ns);
+  for (std::vector<double>& of_kind : alike) std::sort(of_kind.begin(), of_kind.end());
   std::vector<SlowLink> found;
   for (const auto& [link, replicas] : t.links) {
     // others_ns is the link's own median where there is no other link.
@@ -173,10 +176,10 @@ std::vector<SlowLink> slow_links(const Trace& trace, const Transfers& t) {
       slow.others_ns = median_of_others(
           medians,
           static_cast<size_t>(std::lower_bound(medians.begin(), medians.end(), slow.others_ns) - medians.begin()));
-    std::vector<double> alike;
-    for (const auto& [other, ns] : median_link)
-      if (other != link && across[other] == across[link]) alike.push_back(ns);
-    if (const double quick = usual_link_ns(std::move(alike)); quick > 0 && slow.others_ns >= kFarSlower * quick)
+    const std::vector<double>& kin = alike[across[link] ? 1 : 0];
+    const auto own_place = std::lower_bound(kin.begin(), kin.end(), median_link[link]) - kin.begin();
+    if (const double quick = usual_link_ns(kin, static_cast<size_t>(own_place));
+        quick > 0 && slow.others_ns >= kFarSlower * quick)
       slow.others_ns = quick;
     std::vector<std::pair<double, int32_t>> own;
     for (const auto& entry : replicas)

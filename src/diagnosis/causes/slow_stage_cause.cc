@@ -70,21 +70,20 @@ class StageSteps {
       times.theirs += other;
     });
     for (int32_t stage = 0; stage < stages_; ++stage) levels_.push_back(levels(stage));
+    sorted_levels_.resize(steps_);
+    for (const std::vector<double>& own : levels_)
+      for (size_t step = 0; step < steps_; ++step)
+        if (own[step] > 0) sorted_levels_[step].push_back(own[step]);
+    for (std::vector<double>& sorted : sorted_levels_) std::sort(sorted.begin(), sorted.end());
   }
 
   // For each step, the time of the stage, or of one chunk of it, relative to what other stages' cells take in that
   // step; NaN where the step does not count. What lengthens all stages in a step is no stage's own and is divided out.
   std::vector<double> ratios(int32_t stage, int32_t chunk) const {
-    std::vector<double> ratios(steps_, std::nan("")), beside;
+    std::vector<double> ratios(steps_, std::nan(""));
     for (size_t step = 0; step < steps_; ++step) {
       const Times times = of(stage, chunk, step);
-      if (!(times.theirs > 0)) continue;
-      beside.clear();  // the levels of the other stages
-      for (size_t other = 0; other < levels_.size(); ++other)
-        if (static_cast<int32_t>(other) != stage && levels_[other][step] > 0) beside.push_back(levels_[other][step]);
-      const auto middle = beside.begin() + static_cast<std::ptrdiff_t>(beside.empty() ? 0 : (beside.size() - 1) / 2);
-      if (!beside.empty()) std::nth_element(beside.begin(), middle, beside.end());
-      ratios[step] = times.own / times.theirs / (beside.empty() ? 1 : *middle);
+      if (times.theirs > 0) ratios[step] = times.own / times.theirs / level_beside(stage, step);
     }
     return ratios;
   }
@@ -98,6 +97,20 @@ class StageSteps {
   size_t at(int32_t stage, int32_t chunk, size_t step) const {
     const auto row = static_cast<size_t>(stage * chunks_ + std::max(chunk, 0));
     return row * steps_ + step;
+  }
+
+  // The lower median of the other stages' levels in a step; 1 where there is none. O(log stages).
+  double level_beside(int32_t stage, size_t step) const {
+    const std::vector<double>& sorted = sorted_levels_[step];
+    const double own = levels_[static_cast<size_t>(stage)][step];
+    const bool counts = own > 0;
+    const size_t others = sorted.size() - (counts ? 1 : 0);
+    if (others == 0) return 1;
+    const size_t middle = (others - 1) / 2;
+    const auto before = counts
+                            ? static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin())
+                            : sorted.size();
+    return sorted[middle < before ? middle : middle + 1];
   }
 
   // Sums over all chunks of the stage where `chunk` is kUnknown.
@@ -126,8 +139,9 @@ class StageSteps {
 
   int32_t stages_, chunks_;
   size_t steps_;
-  std::vector<Times> times_;  // by stage, chunk and step
-  std::vector<std::vector<double>> levels_;
+  std::vector<Times> times_;                        // by stage, chunk and step
+  std::vector<std::vector<double>> levels_;         // by stage, then step
+  std::vector<std::vector<double>> sorted_levels_;  // by step: those above 0
 };
 
 std::vector<double> known_ratios(const std::vector<double>& by_step) {

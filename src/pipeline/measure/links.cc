@@ -163,7 +163,8 @@ class LinkFinder {
         medians.push_back(out_.edges[e].median_ns);
       }
       c.edges = static_cast<int64_t>(members.size());
-      c.median_ns = usual_link_ns(std::move(medians));
+      std::sort(medians.begin(), medians.end());
+      c.median_ns = usual_link_ns(medians);
       out_.classes.push_back(c);
     }
   }
@@ -454,15 +455,15 @@ std::string_view link_reading_name(LinkReading reading) {
   return "";
 }
 
-double usual_link_ns(std::vector<double> medians) {
+double usual_link_ns(const std::vector<double>& sorted, size_t without) {
   constexpr size_t kLeastQuickShare = 4;  // at least one of this many links must be quick
-  if (medians.empty()) return 0;
-  std::sort(medians.begin(), medians.end());
-  const size_t middle = (medians.size() - 1) / 2;
-  for (size_t i = middle; i > 0; --i)
-    if (medians[i] >= kFarSlower * medians[i - 1] && medians[i - 1] > 0 && i * kLeastQuickShare >= medians.size())
-      return medians[(i - 1) / 2];
-  return medians[middle];
+  const size_t count = sorted.size() - (without < sorted.size() ? 1 : 0);
+  if (count == 0) return 0;
+  const auto median = [&](size_t i) { return sorted[i < without ? i : i + 1]; };
+  const size_t middle = (count - 1) / 2;
+  for (size_t i = middle; i > 0 && i * kLeastQuickShare >= count; --i)
+    if (median(i) >= kFarSlower * median(i - 1) && median(i - 1) > 0) return median((i - 1) / 2);
+  return median(middle);
 }
 
 Links find_links(const Trace& trace, const StepGraph& graph, const PipelineSums& sums) {

@@ -91,8 +91,8 @@ struct Links {
 //
 //     0.2  3.2  3.3 ms     0.2, and not 3.2
 //
-// Returns 0 for an empty list. O(n log n).
-double usual_link_ns(std::vector<double> medians);
+// The medians are sorted; the one at `without` does not count. Returns 0 where none is left. O(n).
+double usual_link_ns(const std::vector<double>& sorted, size_t without = SIZE_MAX);
 // A jump by this factor between two sorted medians separates two kinds of links.
 inline constexpr double kFarSlower = 2;
 

@@ -464,6 +464,9 @@ void RunCoverage::find_holes() {
 }
 
 Text RunCoverage::why_untold() const {
+  if (overlong())
+    return words("coverage.untold.stages",
+                 Args().set("stages", grouped(stages_)).set("most", grouped(kMostPipelineStages)));
   if (repeats()) return words("coverage.untold.repeats");
   if (!untold()) return {};
   const bool missing = holes_ > kMostHoles * lists_cells_;

@@ -36,9 +36,15 @@ class RunCoverage {
   }
   // Whether so much work repeats that no wait can be believed: another run in the same files, or steps without numbers.
   bool repeats() const { return static_cast<double>(repeated_.size()) > kMostRepeated * static_cast<double>(compute_); }
-  // Whether nothing that rests on waits can be believed: work repeats, or too many rows are missing or last no time.
-  bool untold() const { return repeats() || holes_ > kMostHoles * lists_cells_ || untimed_ > kMostHoles * timed_; }
-  // Whether rows are missing in some steps. untold() says whether they are too many to say anything of the others.
+  // Whether there are more stages than any pipeline has: their numbers, or the ranks', mean something else.
+  bool overlong() const { return stages_ > kMostPipelineStages; }
+  // Whether nothing that rests on waits can be believed: stages are too many, work repeats, or too many rows are
+  // missing or last no time.
+  bool untold() const {
+    return overlong() || repeats() || holes_ > kMostHoles * lists_cells_ || untimed_ > kMostHoles * timed_;
+  }
+  // Whether rows are missing in some steps, or were lost in reading. untold() says whether they are too many to say
+  // anything of the others.
   bool holed() const { return !holed_steps_.empty(); }
   // A clause that says why untold() is true and what to do; "" where it is false.
   Text why_untold() const;

@@ -250,7 +250,7 @@ struct Ranked {
 // A few cells may claim sizes that would take gigabytes; these are refused.
 bool affordable(const WorkLists& lists, size_t cells) {
   const int64_t forwards = int64_t{lists.stages} * lists.micro_batches * std::max(1, lists.chunks);
-  return lists.list_count > 0 && lists.stages > 0 && lists.stages <= 4096 && lists.micro_batches > 0 &&
+  return lists.list_count > 0 && lists.stages > 0 && lists.stages <= kMostPipelineStages && lists.micro_batches > 0 &&
          lists.micro_batches <= 65536 && lists.chunks > 0 && lists.chunks <= 64 &&
          forwards <= static_cast<int64_t>(cells) * 64 + 16384;
 }
