@@ -215,10 +215,11 @@ void say_what_came(const Arguments& arguments, const Terminal& terminal, const s
       bytes += static_cast<int64_t>(size);
   }
   if (fresh.empty()) {
-    note(terminal,
-         "stageline: nothing was recorded. The hooks wait for the first training step of torch.distributed.pipelining, "
-         "Megatron-Core, MindSpeed,\n  DeepSpeed or Paddle, in a Python that reads PYTHONPATH (not -S, -I, -E); other "
-         "programs call the recorder themselves, or have NVTX\n  ranges for --nvtx");
+    note(
+        terminal,
+        "stageline: nothing was recorded. The hooks wait for the first training step of\n  " STAGELINE_RECORDED
+        ",\n  in a Python that reads PYTHONPATH (not -S, -I, -E); other programs call the recorder themselves, or have "
+        "NVTX ranges for --nvtx");
     return;
   }
   std::string text;

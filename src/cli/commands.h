@@ -3,6 +3,12 @@
 
 #include "cli/flags.h"
 
+// What `stageline record` records without a change of the program, as docs/howto/record-python.md has it: for help and
+// messages, which are literals.
+#define STAGELINE_RECORDED                                                                                         \
+  "torch.distributed.pipelining, DDP, FSDP and FSDP2 (also under transformers' Trainer, Accelerate, Lightning or " \
+  "torchtitan), torch.compile, Megatron-Core, MindSpeed, DeepSpeed or Paddle"
+
 namespace stageline {
 
 int run_report(const Arguments& arguments);

@@ -2,7 +2,7 @@
 import os
 import unittest
 
-from support import Case, info, run
+from support import SOURCE, Case, info, run
 
 ROWS = ('stage,kind,step,micro_batch,start_us,dur_us\n0,F,0,0,0,1000\n1,F,0,0,1010,1000\n1,B,0,0,2010,2000\n0,B,0,0,4020,2000\n')
 
@@ -92,6 +92,18 @@ class Faults(unittest.TestCase):
                 said = run('simulate', '1f1b', '--fault', fault, '-o', '/dev/null', check=2).err
                 self.assertIn(f'--fault {fault}: {words}', said)
                 self.assertIn('\n  hint: write ' + fault.split(':')[0], said)
+
+
+class Recorded(Case):
+    def test_help_and_messages_name_what_the_page_names(self):
+        page = (SOURCE / 'docs/howto/record-python.md').read_text(encoding='utf-8')
+        page = page[page.index('| framework |'):page.index('Evaluation (`eval`')]
+        said = ' '.join(run('record', '--help', check=0).out.split())
+        nothing = ' '.join(run('record', '-o', self.dir / 'rec', '--', 'true', check=0).err.split())
+        for framework in ('torch.distributed.pipelining', 'DDP', 'FSDP', 'FSDP2', 'Trainer', 'Accelerate', 'Lightning', 'torchtitan',
+                          'torch.compile', 'Megatron-Core', 'MindSpeed', 'DeepSpeed', 'Paddle'):
+            for where, text in (('page', page), ('help', said), ('message', nothing)):
+                self.assertIn(framework, text, where)
 
 
 if __name__ == '__main__':
