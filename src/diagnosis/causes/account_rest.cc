@@ -19,7 +19,7 @@ class EvenReplicas {
  public:
   // `place_ns`: means by place; `place_of(op)`: UINT32_MAX where an operation has none.
   template <class PlaceOf>
-  EvenReplicas(const CauseScene& scene, const CauseWorlds& worlds, const std::vector<const CauseWorld*>& without,
+  EvenReplicas(const CauseScene& scene, const CauseWorlds& worlds, const CauseWorlds::World& without,
                const std::vector<double>& place_ns, const PlaceOf& place_of)
       : graph_(scene.graph) {
     std::map<int32_t, size_t> number;  // by replica
@@ -31,13 +31,10 @@ class EvenReplicas {
     parallel_for(graph_.steps.size(), [&](size_t s) {
       if (!scene.counts[s]) return;
       std::vector<double> own_ns(replicas_), mean_ns(replicas_);
-      for (uint32_t op = graph_.steps[s].begin; op < graph_.steps[s].end; ++op) {
+      worlds.each({graph_.steps[s].begin, graph_.steps[s].end}, without, [&](uint32_t op, double dur) {
         const uint32_t place = place_of(op);
-        if (place == UINT32_MAX) continue;
-        double dur = 0, delay = 0;
-        worlds.operation(op, without, dur, delay);
-        own_ns[replica(op)] += dur, mean_ns[replica(op)] += place_ns[place];
-      }
+        if (place != UINT32_MAX) own_ns[replica(op)] += dur, mean_ns[replica(op)] += place_ns[place];
+      });
       for (size_t r = 0; r < replicas_; ++r)
         if (own_ns[r] > 0) factor_[s * replicas_ + r] = mean_ns[r] / own_ns[r];
     });
@@ -56,7 +53,7 @@ class EvenReplicas {
 
 }  // namespace
 
-void account_for_rest(const CauseScene& scene, const CauseWorlds& worlds, const std::vector<const CauseWorld*>& all,
+void account_for_rest(const CauseScene& scene, CauseWorlds& worlds, const CauseWorlds::World& all,
                       const std::vector<bool>& counts, std::vector<AccountLine>& left) {
   const StepGraph& g = scene.graph;
   const CellTimes& times = scene.times;
@@ -65,13 +62,13 @@ void account_for_rest(const CauseScene& scene, const CauseWorlds& worlds, const 
   };
   const OpBlocks blocks(counted_ops(g, counts), times.place_count());
   std::vector<double> sum(blocks.size() * times.place_count()), count(sum.size());
-  blocks.each([&](size_t b, uint32_t op) {
-    const uint32_t place = place_of(op);
-    if (place == UINT32_MAX) return;
-    double dur = 0, delay = 0;
-    worlds.operation(op, all, dur, delay);
-    sum[b * times.place_count() + place] += dur;
-    ++count[b * times.place_count() + place];
+  blocks.each_stretch([&](size_t b, const OpStretch& ops) {
+    worlds.each(ops, all, [&](uint32_t op, double dur) {
+      const uint32_t place = place_of(op);
+      if (place == UINT32_MAX) return;
+      sum[b * times.place_count() + place] += dur;
+      ++count[b * times.place_count() + place];
+    });
   });
   std::vector<double> place_ns(times.place_count()), cells(times.place_count());
   for (size_t i = 0; i < sum.size(); ++i) place_ns[i % place_ns.size()] += sum[i], cells[i % cells.size()] += count[i];
@@ -99,11 +96,11 @@ void account_for_rest(const CauseScene& scene, const CauseWorlds& worlds, const 
     if (place_of(op) != UINT32_MAX) dur *= even.factor(op);
   };
   // Each world has the changes of the one before it and one more; what that gains is a line of the account.
-  std::vector<std::pair<std::string_view, const CauseWorld*>> changes = {{"late", &prompt}, {"message", &at_once}};
-  if (even.any()) changes.emplace_back("replica-jitter", &by_replica);
-  changes.emplace_back("jitter", &by_place);
-  changes.emplace_back("imbalance", &by_kind);
-  std::vector<std::vector<const CauseWorld*>> levels = {all};
+  std::vector<std::pair<std::string_view, CauseWorld>> changes = {{"late", prompt}, {"message", at_once}};
+  if (even.any()) changes.emplace_back("replica-jitter", by_replica);
+  changes.emplace_back("jitter", by_place);
+  changes.emplace_back("imbalance", by_kind);
+  std::vector<CauseWorlds::World> levels = {all};
   for (const auto& [id, change] : changes) {
     levels.push_back(levels.back());
     levels.back().push_back(change);

@@ -11,7 +11,7 @@ namespace stageline {
 // What is left of the steps once all that is named is gone, told apart by replays with more and more of the real times,
 // as the waterfall's: each kind of cell at its mean, each place at its own, each cell (what makes a whole replica slow
 // in some steps for itself), messages, late starts.
-void account_for_rest(const CauseScene& scene, const CauseWorlds& worlds, const std::vector<const CauseWorld*>& all,
+void account_for_rest(const CauseScene& scene, CauseWorlds& worlds, const CauseWorlds::World& all,
                       const std::vector<bool>& counts, std::vector<AccountLine>& left);
 
 }  // namespace stageline

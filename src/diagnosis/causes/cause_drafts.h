@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
+#include <concepts>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -15,11 +18,31 @@
 #include "model/statistics.h"
 #include "pipeline/measure/run_coverage.h"
 #include "pipeline/replay/step_graph.h"
+#include "pipeline/replay/step_replay.h"
 
 namespace stageline {
 
-// Changes an operation's times into those of a world without the cause.
-using CauseWorld = std::function<void(uint32_t op, double& dur_ns, double& delay_ns)>;
+// Changes operations' times into those of a world without the cause. Copies are one and the same change.
+class CauseWorld {
+ public:
+  CauseWorld() = default;
+  // change(op, dur_ns, delay_ns) changes the times of one operation.
+  template <std::invocable<uint32_t, double&, double&> Change>
+  CauseWorld(Change change)  // NOLINT(google-explicit-constructor): it is assigned like a function
+      : apply_(std::make_shared<Apply>([change = std::move(change)](const WorldStretch& s) {
+          double *dur = s.dur_ns, *delay = s.delay_ns;
+          for (uint32_t op = s.begin; op < s.end; ++op, dur += s.width, delay += s.width) change(op, *dur, *delay);
+        })) {}
+
+  explicit operator bool() const { return apply_ != nullptr; }
+  // Changes the first world of the stretch.
+  void apply(const WorldStretch& stretch) const { (*apply_)(stretch); }
+  std::strong_ordering operator<=>(const CauseWorld&) const = default;
+
+ private:
+  using Apply = std::function<void(const WorldStretch&)>;
+  std::shared_ptr<const Apply> apply_;
+};
 
 struct CauseDraft {
   Cause cause;

@@ -1,12 +1,15 @@
 // Replays of the recorded steps without some causes, and what they gain. Part of causes.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <map>
 #include <vector>
 
 #include "diagnosis/causes/cause_drafts.h"
+#include "pipeline/measure/op_values.h"
 #include "pipeline/replay/step_replay.h"
 
 namespace stageline {
@@ -14,20 +17,33 @@ namespace stageline {
 // Replays the steps without some of the suspected causes.
 class CauseWorlds {
  public:
+  using World = std::vector<CauseWorld>;  // the changes that make it, in order
   explicit CauseWorlds(const CauseScene& scene) : scene_(scene), launch_ns_(launch_delays(scene.graph)) {}
 
-  // The operation's times without all of `changes`, applied in order.
-  void operation(uint32_t op, std::span<const CauseWorld* const> changes, double& dur, double& delay) const {
-    const StepGraph& g = scene_.graph;
-    dur = g.dur_ns[op];
-    delay = is_compute(g.kind[op]) ? g.delay_ns[op] : std::min(g.delay_ns[op], launch_ns_[g.type[op]]);
-    for (const CauseWorld* change : changes) (*change)(op, dur, delay);
+  // Writes the operations' times in the first world of the stretch.
+  void fill(const World& world, const WorldStretch& stretch) const;
+  void operation(uint32_t op, const World& world, double& dur, double& delay) const {
+    fill(world, {op, op + 1, 0, 1, 1, &dur, &delay});
   }
-  WorldTimes replay(const std::vector<std::vector<const CauseWorld*>>& worlds) const;
+  // Calls body(op, dur_ns) for the operations, in order, with what they take in the world.
+  template <class Body>
+  void each(const OpStretch& ops, const World& world, const Body& body) const {
+    std::array<double, 512> dur, delay;
+    for (uint32_t op = ops.begin; op < ops.end;) {
+      const uint32_t begin = op, end = std::min<uint32_t>(ops.end, op + static_cast<uint32_t>(dur.size()));
+      fill(world, {begin, end, 0, 1, 1, dur.data(), delay.data()});
+      for (; op < end; ++op) body(op, dur[op - begin]);
+    }
+  }
+  // Every world is replayed once, however often it is asked for.
+  WorldTimes replay(const std::vector<World>& worlds);
 
  private:
+  WorldTimes replay_new(const std::vector<World>& worlds) const;
+
   const CauseScene& scene_;
   std::vector<double> launch_ns_;
+  std::map<World, std::vector<double>> step_ns_;  // of the worlds that were replayed
 };
 
 // How much shorter each counted step is in world `to` than in world `from`.

@@ -164,7 +164,7 @@ class Search {
   bool suspects_links() const { return suspects_links_; }
 
  private:
-  using World = std::vector<const CauseWorld*>;  // the changes that make it, in order
+  using World = CauseWorlds::World;
   // Several slow stages, or several slow links, are also told together.
   static constexpr std::array kJoined = {CauseKind::kSlowStage, CauseKind::kSlowLink};
   // Indexes of a draft's worlds in each_; 0: it has no such world.
@@ -235,7 +235,7 @@ class Search {
     std::vector<World> worlds(1);
     const auto add = [&](const CauseWorld& change) {
       if (!change) return size_t{0};
-      worlds.push_back({&change});
+      worlds.push_back({change});
       return worlds.size() - 1;
     };
     worlds_of_.resize(drafts_.size());
@@ -247,7 +247,7 @@ class Search {
     const CauseWorld at_once = [this](uint32_t op, double& dur, double&) {
       if (is_message(graph_.kind[op])) dur = std::min(dur, 0.0);
     };
-    worlds.push_back({&at_once});
+    worlds.push_back({at_once});
     each_ = model_->replay(worlds);
     const Gain of_messages = gain(each_, 0, worlds.size() - 1);
     list_.messages_ns = of_messages.ns, list_.messages_error_ns = of_messages.error_ns;
@@ -263,10 +263,10 @@ class Search {
       worlds_of_[but].others_gone = worlds.size(), worlds_of_[but].all_gone = joint;
       worlds.emplace_back();
       for (const size_t d : alike)
-        if (d != but) worlds.back().push_back(&drafts_[d].without);
+        if (d != but) worlds.back().push_back(drafts_[d].without);
     }
     worlds.emplace_back();
-    for (const size_t d : alike) worlds.back().push_back(&drafts_[d].without);
+    for (const size_t d : alike) worlds.back().push_back(drafts_[d].without);
   }
 
   // Uneven data and a replica that has more data all along each hide a part of what the other costs.
@@ -280,9 +280,9 @@ class Search {
     if (data_ == drafts_.size() || with_more_data_.empty()) return;
     worlds_of_[data_].others_gone = worlds.size(), worlds_of_[data_].all_gone = worlds.size() + 1;
     worlds.emplace_back();
-    for (const size_t d : with_more_data_) worlds.back().push_back(&drafts_[d].without);
+    for (const size_t d : with_more_data_) worlds.back().push_back(drafts_[d].without);
     worlds.push_back(worlds.back());
-    worlds.back().push_back(&drafts_[data_].without);
+    worlds.back().push_back(drafts_[data_].without);
   }
 
   // Prices each draft as if it were the only cause, and keeps those that cost enough beyond chance.
@@ -381,7 +381,7 @@ class Search {
   }
 
   void keep(size_t draft) {
-    all_.push_back(&drafts_[draft].without);
+    all_.push_back(drafts_[draft].without);
     taken_.push_back(draft);
   }
 
@@ -397,7 +397,7 @@ class Search {
     std::vector<World> worlds = {{}, all_};
     const auto add = [&](World world, const CauseWorld& change) {
       if (!change) return size_t{0};
-      world.push_back(&change);
+      world.push_back(change);
       worlds.push_back(std::move(world));
       return worlds.size() - 1;
     };
@@ -410,7 +410,7 @@ class Search {
       if (!list_.causes[i].unmovable || taken_.size() == 1) continue;
       World others;
       std::copy_if(all_.begin(), all_.end(), std::back_inserter(others),
-                   [&](const CauseWorld* world) { return world != &drafts_[taken_[i]].without; });
+                   [&](const CauseWorld& world) { return world != drafts_[taken_[i]].without; });
       worlds.push_back(others);
       look_behind(taken_[i], others, worlds.size() - 1);
     }
@@ -449,13 +449,13 @@ class Search {
       Joint joint{{}, worlds.size()};
       World without;
       for (size_t i = 0; i < taken_.size(); ++i)
-        if (list_.causes[i].kind == kind) joint.causes.push_back(i), without.push_back(&drafts_[taken_[i]].without);
+        if (list_.causes[i].kind == kind) joint.causes.push_back(i), without.push_back(drafts_[taken_[i]].without);
       if (joint.causes.size() < 2) continue;
       joints_.push_back(std::move(joint));
       worlds.push_back(std::move(without));
     }
     join_data(worlds);
-    together_ = links_alone_ && all_.empty() ? each_ : model_->replay(worlds);
+    together_ = model_->replay(worlds);
   }
 
   // Uneven data and the replicas that have more of them all along are told as one.
@@ -463,7 +463,7 @@ class Search {
     const auto at = std::find(taken_.begin(), taken_.end(), data_);
     if (at == taken_.end()) return;
     Joint joint{{static_cast<size_t>(at - taken_.begin())}, worlds.size()};
-    World without = {&drafts_[data_].without};
+    World without = {drafts_[data_].without};
     for (size_t i = 0; i < taken_.size(); ++i) {
       if (std::find(with_more_data_.begin(), with_more_data_.end(), taken_[i]) == with_more_data_.end()) continue;
       list_.causes[i].told_with_data = true;
@@ -471,7 +471,7 @@ class Search {
       for (const int32_t part : list_.causes[i].parts) replicas.insert(trace_.parts[part].dp);
       auto& with_more = list_.causes[joint.causes.front()].replicas;
       with_more.insert(with_more.end(), replicas.begin(), replicas.end());
-      without.push_back(&drafts_[taken_[i]].without);
+      without.push_back(drafts_[taken_[i]].without);
     }
     if (without.size() == 1) return;
     joints_.push_back(std::move(joint));

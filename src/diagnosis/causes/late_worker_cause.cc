@@ -50,7 +50,7 @@ class LateRanks {
                        by = by, usual = starts_.usual_ns(), both, forward = !both && way->second.forward,
                        begin = begins.contains(number) ? begins.at(number) : CauseWorld{}](uint32_t op, double& dur,
                                                                                            double& delay) {
-        if (begin) begin(op, dur, delay);
+        if (begin) begin.apply({op, op + 1, 0, 1, 1, &dur, &delay});
         if (scene.times.worker_of(op) == number && !scene.graph.waits(op).empty() &&
             (both || forward == (scene.graph.kind[op] == CellKind::kForward)))
           delay = std::max(0.0, delay - launched_late(by, delay - usual));

@@ -7,7 +7,6 @@
 #include "base/number.h"
 #include "model/pipeline_sums.h"
 #include "pipeline/order/recognise.h"
-#include "pipeline/replay/step_replay.h"
 #include "schedules/registry.h"
 
 namespace stageline {
@@ -73,9 +72,11 @@ WhatIf::World WhatIf::world_of(const Changes& changes) const {
 
 // Applies rule after rule to the whole stretch: few worlds have more than one rule, and columns that no rule uses are
 // not read.
-void WhatIf::apply(const World& world, uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) const {
+void WhatIf::apply(const World& world, const WorldStretch& stretch) const {
   const auto each = [&](auto&& rule) {
-    for (uint32_t op = begin; op < end; ++op) rule(op, dur_ns[op - begin], delay_ns[op - begin]);
+    double *dur = stretch.dur_ns, *delay = stretch.delay_ns;
+    for (uint32_t op = stretch.begin; op < stretch.end; ++op, dur += stretch.width, delay += stretch.width)
+      rule(op, *dur, *delay);
   };
   each([&](uint32_t op, double& dur, double& delay) {
     dur = graph_->dur_ns[op];
@@ -119,10 +120,6 @@ void WhatIf::apply(const World& world, uint32_t begin, uint32_t end, double* dur
     });
 }
 
-void WhatIf::apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const {
-  apply(world, op, op + 1, &dur_ns, &delay_ns);
-}
-
 bool WhatIf::fits_op(const CellScale& s, size_t op) const {
   return (s.kind ? *s.kind == graph_->kind[op] : is_compute(graph_->kind[op])) && fits(s.stage, graph_->stage(op)) &&
          fits(s.dp, graph_->dp(op)) && fits(s.chunk, graph_->chunk[op]) &&
@@ -151,7 +148,7 @@ bool WhatIf::touches(const CellScale& scale) const {
 OpTimesView::Rule WhatIf::rule_of(const World& world) const {
   return [this, &world](uint32_t op) {
     OpTimesView::OpTime time;
-    apply(world, op, time.dur_ns, time.delay_ns);
+    apply(world, {op, op + 1, 0, 1, 1, &time.dur_ns, &time.delay_ns});
     return time;
   };
 }
@@ -208,10 +205,7 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
   }
   const Changes nothing;
   const World present = w.world_of(nothing);
-  w.graph_step_ns_ =
-      replay_worlds(*w.graph_, 1, [&](uint32_t op, size_t, std::span<double> dur, std::span<double> delay) {
-        w.apply(present, op, dur[0], delay[0]);
-      }).step_ns;
+  w.graph_step_ns_ = replay_world(*w.graph_, [&](const WorldStretch& s) { w.apply(present, s); });
   double count = 0;
   w.order_step_ns_.assign(w.graph_->steps.size(), kNaN);
   if (w.order_.known())
@@ -337,10 +331,9 @@ std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
       prices[plain_index[k]] = price_of(order_step_ns_, step_ns[k], plain[k].most_held());
     }
   }
-  const WorldTimes times = replay_worlds(
-      *graph_, kept.size(), [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
-        for (size_t l = 0; l < dur_ns.size(); ++l) apply(kept[first + l], op, dur_ns[l], delay_ns[l]);
-      });
+  const WorldTimes times = replay_worlds(*graph_, kept.size(), [&](const WorldStretch& s) {
+    for (size_t w = s.first; w < s.first + s.count; ++w) apply(kept[w], s.of_world(w));
+  });
   std::vector<double> after(graph_->steps.size());
   for (size_t k = 0; k < kept.size(); ++k) {
     for (size_t s = 0; s < after.size(); ++s) after[s] = times.ns(s, k);
@@ -363,9 +356,7 @@ WhatIf::Priced WhatIf::priced(const Changes& changes) const {
     held = plan->most_held();
     after = order_times(world, *plan);
   } else {
-    after = replay_world(*graph_, [&](uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) {
-      apply(world, begin, end, dur_ns, delay_ns);
-    });
+    after = replay_world(*graph_, [&](const WorldStretch& s) { apply(world, s); });
   }
   const std::vector<double>& before = changes.changes_order() ? order_step_ns_ : graph_step_ns_;
   priced.price = price_of(before, after, held);
@@ -390,7 +381,7 @@ std::vector<WhatIf::WorldCell> WhatIf::step_cells(const Changes& changes, uint32
   }
   const GraphStep& of = graph_->steps[step];
   OpTimes times{std::vector<double>(of.end - of.begin), std::vector<double>(of.end - of.begin)};
-  apply(world, of.begin, of.end, times.dur_ns.data(), times.delay_ns.data());
+  apply(world, {of.begin, of.end, 0, 1, 1, times.dur_ns.data(), times.delay_ns.data()});
   const ReplayedOps replayed = replay_step_ops(*graph_, of, times);
   for (uint32_t op = of.begin; op < of.end; ++op)
     if (graph_->cell[op] != kNoCell && wanted(graph_->dp(op)))

@@ -21,6 +21,7 @@
 #include "diagnosis/what_if/other_order.h"
 #include "facts/pipeline_facts.h"
 #include "pipeline/replay/step_graph.h"
+#include "pipeline/replay/step_replay.h"
 
 namespace stageline {
 
@@ -153,9 +154,8 @@ class WhatIf {
   bool fits_op(const CellScale& scale, size_t op) const;
   std::vector<double> order_times(const World& world, const OrderPlan& plan) const;
   void to_present_size(const OrderPlan& plan, std::vector<double>& step_ns) const;
-  void apply(const World& world, uint32_t op, double& dur_ns, double& delay_ns) const;
-  // The same for operations [begin, end), into dur_ns[0 …] and delay_ns[0 …].
-  void apply(const World& world, uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) const;
+  // Writes the operations' times in the first world of the stretch.
+  void apply(const World& world, const WorldStretch& stretch) const;
   OpTimesView::Rule rule_of(const World& world) const;                   // `world` must outlive it
   OpTimesView present_times() const { return OpTimesView(launch_ns_); }  // of the world without changes
   void measure_others();

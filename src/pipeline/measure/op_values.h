@@ -32,12 +32,18 @@ class OpBlocks {
   OpBlocks(size_t count, size_t each)
       : OpBlocks(std::vector<OpStretch>{{0, static_cast<uint32_t>(count)}}, each) {}  // [0, count)
   size_t size() const { return first_.size() - 1; }
+  // Calls body(block, operations) for stretches that hold all operations; those of one block in order.
+  template <class Body>
+  void each_stretch(const Body& body) const {
+    parallel_for(size(), [&](size_t b) {
+      for (size_t s = first_[b]; s < first_[b + 1]; ++s) body(b, stretches_[s]);
+    });
+  }
   // Calls body(block, operation) for all operations; those of one block in order.
   template <class Body>
   void each(const Body& body) const {
-    parallel_for(size(), [&](size_t b) {
-      for (size_t s = first_[b]; s < first_[b + 1]; ++s)
-        for (uint32_t op = stretches_[s].begin; op < stretches_[s].end; ++op) body(b, op);
+    each_stretch([&](size_t b, const OpStretch& ops) {
+      for (uint32_t op = ops.begin; op < ops.end; ++op) body(b, op);
     });
   }
 

@@ -41,11 +41,10 @@ double replay_miss(const Trace& trace, const StepGraph& g) {
   std::erase_if(ranges, [](const StepRange& range) { return range.step == kUnknown; });
   std::vector<double> recorded(ranges.size());
   parallel_for(ranges.size(), [&](size_t r) { recorded[r] = recorded_span(trace, ranges[r]); });
-  const std::vector<double> replayed =
-      replay_world(g, [&](uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns) {
-        std::copy(g.dur_ns.begin() + begin, g.dur_ns.begin() + end, dur_ns);
-        std::copy(g.delay_ns.begin() + begin, g.delay_ns.begin() + end, delay_ns);
-      });
+  const std::vector<double> replayed = replay_world(g, [&](const WorldStretch& s) {
+    std::copy(g.dur_ns.begin() + s.begin, g.dur_ns.begin() + s.end, s.dur_ns);
+    std::copy(g.delay_ns.begin() + s.begin, g.delay_ns.begin() + s.end, s.delay_ns);
+  });
   double total = 0, missed = 0;
   size_t r = 0;  // both are in order of steps
   for (size_t s = 0; s < g.steps.size(); ++s) {

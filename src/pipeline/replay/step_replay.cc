@@ -74,11 +74,19 @@ Lanes<kLanes>* lanes_in(double* space) {
 template <size_t kLanes>
 void replay_block(const StepGraph& graph, const GraphStep& step, size_t first, size_t count, const FillWorlds& fill,
                   double* space, double* out) {
-  Lanes<kLanes> step_end{};
+  constexpr uint32_t kStretch = 1024 / kLanes;  // the times of so many operations stay in the nearest cache until used
+  std::array<Lanes<kLanes>, kStretch> durs{}, delays{};  // worlds from `count` on take no time
+  uint32_t from = step.begin, to = step.begin;           // the stretch whose times have been fetched
   const auto take = [&](uint32_t op, Lanes<kLanes>& dur, Lanes<kLanes>& delay) {
-    for (size_t l = count; l < kLanes; ++l) dur[l] = 0;
-    fill(op, first, {dur.data(), count}, {delay.data(), count});
+    if (op == to) {
+      from = to;
+      to = std::min(step.end, from + kStretch);
+      fill({from, to, first, count, kLanes, durs.front().data(), delays.front().data()});
+    }
+    dur = durs[op - from];
+    delay = delays[op - from];
   };
+  Lanes<kLanes> step_end{};
   const auto done = [&](uint32_t op, const Lanes<kLanes>& end) {
     if (graph.closes(op)) raise(step_end, end);
   };
@@ -151,30 +159,13 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
   return out;
 }
 
-std::vector<double> replay_world(const StepGraph& graph, const FillStretch& fill) {
-  constexpr uint32_t kStretch = 1024;  // the times of so many operations stay in the nearest cache until they are used
+std::vector<double> replay_world(const StepGraph& graph, const FillWorlds& fill) {
   std::vector<double> step_ns(graph.steps.size(), 0);
   Spares<Ends> spares;
   parallel_for(graph.steps.size(), [&](size_t s) {
     const GraphStep& step = graph.steps[s];
-    const Spares<Ends>::Lent space(spares);
-    std::array<double, kStretch> dur, delay;
-    double step_end = 0;
-    uint32_t from = step.begin, to = step.begin;  // the stretch whose times have been fetched
-    const auto take = [&](uint32_t op, Lanes<1>& own_dur, Lanes<1>& own_delay) {
-      if (op == to) {
-        from = to;
-        to = std::min(step.end, from + kStretch);
-        fill(from, to, dur.data(), delay.data());
-      }
-      own_dur[0] = dur[op - from];
-      own_delay[0] = delay[op - from];
-    };
-    const auto done = [&](uint32_t op, const Lanes<1>& end) {
-      if (end[0] > step_end && graph.closes(op)) step_end = end[0];
-    };
-    replay_step<1>(graph, step, take, kStartsUnseen, done, lanes_in<1>(space->of(step.end - step.begin)));
-    step_ns[s] = step_end;
+    const Spares<Ends>::Lent ends(spares);
+    replay_block<1>(graph, step, 0, 1, fill, ends->of(step.end - step.begin), &step_ns[s]);
   });
   return step_ns;
 }

@@ -1,7 +1,7 @@
-// Replays a step_graph.h in several worlds side by side, or in one world, or in one step alone; the latter two serve
-// sliders, which ask again at every move.
+// Replays a step_graph.h in several worlds side by side, or in one step alone.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -20,29 +20,45 @@ struct WorldTimes {
   double mean_ns(size_t world) const;  // over the steps that count; NaN when there is none
 };
 
-// Writes what operation `op` takes in the worlds [first, first + dur_ns.size()). It is called from several threads,
-// once per operation and stretch of worlds, so it must be pure and cheap.
-using FillWorlds = std::function<void(uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns)>;
+// Where to write what the operations [begin, end) of one step take in the worlds [first, first + count): that of
+// operation `begin + i` in world `first + l` to dur_ns[i · width + l] and delay_ns[i · width + l].
+struct WorldStretch {
+  uint32_t begin = 0, end = 0;
+  size_t first = 0, count = 0, width = 0;
+  double *dur_ns = nullptr, *delay_ns = nullptr;
+  // One of these worlds alone.
+  WorldStretch of_world(size_t world) const {
+    return {begin, end, world, 1, width, dur_ns + (world - first), delay_ns + (world - first)};
+  }
+};
+
+// It is called from several threads, once per operation and world, so it must be pure.
+using FillWorlds = std::function<void(const WorldStretch& stretch)>;
 
 // Evaluates all worlds in one pass, side by side, in parallel over steps. The result has the same bytes for any number
 // of threads. O((ops + waits) · worlds), memory O(threads · ops of a step · 16).
 WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds& fill);
+// The same where fill(op, first, dur_ns, delay_ns) writes what one operation takes in the worlds
+// [first, first + dur_ns.size()).
+template <std::invocable<uint32_t, size_t, std::span<double>, std::span<double>> FillOp>
+WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillOp& fill) {
+  return replay_worlds(graph, worlds, FillWorlds([&fill](const WorldStretch& s) {
+                         double *dur = s.dur_ns, *delay = s.delay_ns;
+                         for (uint32_t op = s.begin; op < s.end; ++op, dur += s.width, delay += s.width)
+                           fill(op, s.first, std::span(dur, s.count), std::span(delay, s.count));
+                       }));
+}
 WorldTimes replay_worlds(const StepGraph& graph, std::span<const OpTimes> worlds);
+
+// One world alone, its step times in the order of StepGraph::steps. The program of a report's page needs no other
+// width.
+std::vector<double> replay_world(const StepGraph& graph, const FillWorlds& fill);
 
 // One world in full: start and end of every operation, counted from its step's start.
 struct ReplayedOps {
   std::vector<double> start_ns, end_ns;
 };
 ReplayedOps replay_ops(const StepGraph& graph, const OpTimes& times);
-
-// Writes what the operations [begin, end) take in the world: for operation `begin + i` to dur_ns[i] and delay_ns[i]. It
-// is called from several threads, once per operation, so it must be pure.
-using FillStretch = std::function<void(uint32_t begin, uint32_t end, double* dur_ns, double* delay_ns)>;
-
-// Returns the step times of one world, in the order of StepGraph::steps: the same as replay_worlds() in half the time,
-// since the times of thousands of operations are asked for in one call. O(operations and waits), memory O(threads ·
-// operations of a step).
-std::vector<double> replay_world(const StepGraph& graph, const FillStretch& fill);
 
 // Replays one step; `times` and the result hold that step's operations, from step.begin on. O(its operations and
 // waits).
