@@ -1,11 +1,14 @@
 #include "diagnosis/causes/cell_times.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <tuple>
 
 #include "base/parallel.h"
+#include "base/sort_by_numbers.h"
 #include "diagnosis/causes/even_levels.h"
 #include "model/overlapped_pairs.h"
 #include "model/stage_costs.h"
@@ -197,47 +200,50 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
   std::vector<float> factor(g.size(), 1.0F);
   std::vector<OfStep> of_step(g.steps.size());
   parallel_for(g.steps.size(), [&](size_t s) {
-    using Keyed = std::tuple<uint32_t, int32_t, int32_t, uint32_t>;  // worker, chunk, micro-batch, operation
-    std::vector<Keyed> ops;
+    const auto key = [&](uint32_t op) {
+      return std::array{static_cast<int32_t>(worker_of(op)), g.chunk[op], g.micro_batch[op]};
+    };
+    std::vector<uint32_t> ops;
     std::vector<std::pair<double, double>> of_worker(workers_.size());  // sum of ratios, count
     const auto usual_ns = [&](uint32_t op) { return usual[place_of(op)] * position_factor(op) * sequence_factor(op); };
     // What makes a long step long is another matter. Factor 0: nothing is known of its work.
     if (!counts_[s]) std::fill(factor.begin() + g.steps[s].begin, factor.begin() + g.steps[s].end, 0.0F);
     for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op) {
       if (worker_of(op) == kNone || g.micro_batch[op] < 0 || !(usual_ns(op) > 0)) continue;
-      ops.emplace_back(worker_of(op), g.chunk[op], g.micro_batch[op], op);
+      ops.push_back(op);
       of_worker[worker_of(op)].first += g.dur_ns[op] / usual_ns(op);
       ++of_worker[worker_of(op)].second;
     }
-    std::sort(ops.begin(), ops.end());
+    sort_by_numbers(ops, key);
     for (const auto& [sum, count] : of_worker) of_step[s].workers += counts_[s] && count > 0;
     // Key: stage, chunk, micro-batch; values: sum and count of each half of the replicas.
     std::map<std::tuple<int32_t, int32_t, int32_t>, Both> halves;
+    auto half = halves.end();  // the one of the operations before; workers of a stage have the same ones in a row
     for (size_t first = 0; first < ops.size();) {
-      const auto& [worker, chunk, micro_batch, any] = ops[first];
+      const auto own = key(ops[first]);
+      const auto [worker, chunk, micro_batch] = own;
       size_t last = first;
       Both both;
-      for (; last < ops.size(); ++last) {
-        const auto& [w, c, m, op] = ops[last];
-        if (w != worker || c != chunk || m != micro_batch) break;
+      for (; last < ops.size() && key(ops[last]) == own; ++last) {
+        const uint32_t op = ops[last];
         const bool back = g.kind[op] != CellKind::kForward;
         both.own[back] += g.dur_ns[op], both.usual[back] += usual_ns(op);
       }
       const double mean = of_worker[worker].first / of_worker[worker].second;
       const double ratio = (both.own[0] + both.own[1]) / (both.usual[0] + both.usual[1]);
-      for (size_t i = first; i < last && ratio > 0 && counts_[s]; ++i)
-        factor[std::get<3>(ops[i])] = static_cast<float>(ratio);
+      for (size_t i = first; i < last && ratio > 0 && counts_[s]; ++i) factor[ops[i]] = static_cast<float>(ratio);
       if (counts_[s] && both.usual[0] > 0 && both.usual[1] > 0 && mean > 0) {
         of_step[s].points.emplace_back(both.own[0] / both.usual[0] / mean, both.own[1] / both.usual[1] / mean);
         of_step[s].squares += (ratio / mean - 1) * (ratio / mean - 1);
-        Both& half = halves[{workers_[worker].stage, chunk, micro_batch}];
-        half.own[workers_[worker].dp % 2] += ratio / mean, ++half.usual[workers_[worker].dp % 2];
+        half = halves.try_emplace(half == halves.end() ? half : std::next(half),
+                                  std::tuple(workers_[worker].stage, chunk, micro_batch));
+        half->second.own[workers_[worker].dp % 2] += ratio / mean, ++half->second.usual[workers_[worker].dp % 2];
       }
       first = last;
     }
-    for (const auto& [place, half] : halves)
-      if (half.usual[0] > 0 && half.usual[1] > 0)
-        of_step[s].replicas.emplace_back(half.own[0] / half.usual[0], half.own[1] / half.usual[1]);
+    for (const auto& [place, both] : halves)
+      if (both.usual[0] > 0 && both.usual[1] > 0)
+        of_step[s].replicas.emplace_back(both.own[0] / both.usual[0], both.own[1] / both.usual[1]);
   });
   std::vector<const Points*> points, replicas;
   double squares = 0, means = 0, count = 0;

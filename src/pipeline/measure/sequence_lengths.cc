@@ -1,12 +1,13 @@
 #include "pipeline/measure/sequence_lengths.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "base/sort_by_numbers.h"
 #include "pipeline/measure/op_values.h"
 
 namespace stageline {
@@ -72,14 +73,14 @@ class Fit {
 
   // Arranges the operations by step, replica and micro-batch.
   void take_batches(const std::function<double(uint32_t op)>& ratio) {
-    const auto key = [&](uint32_t op) { return std::pair(g_.dp(op), g_.micro_batch[op]); };
+    const auto key = [&](uint32_t op) { return std::array{g_.dp(op), g_.micro_batch[op]}; };
     std::vector<std::vector<uint32_t>> of_step(g_.steps.size());
     std::vector<size_t> count(g_.steps.size(), 0);
     parallel_for(g_.steps.size(), [&](size_t s) {
       std::vector<uint32_t>& ops = of_step[s];
       for (uint32_t op = g_.steps[s].begin; op < g_.steps[s].end; ++op)
         if (g_.micro_batch[op] != kUnknown && ratio(op) > 0) ops.push_back(op);
-      sort_by_batch(ops);
+      sort_by_numbers(ops, key);
       for (size_t i = 0; i < ops.size(); ++i) count[s] += i == 0 || key(ops[i]) != key(ops[i - 1]) ? 1 : 0;
     });
     step_begin_.assign(1, 0);
@@ -104,33 +105,6 @@ class Fit {
         ratio_[first[s] + i] = ratio(ops[i]);
       }
     });
-  }
-
-  // Sorts stably by replica and micro-batch: by counting where numbers lie close together, else by comparing.
-  void sort_by_batch(std::vector<uint32_t>& ops) const {
-    if (ops.empty()) return;
-    int64_t dp_low = INT64_MAX, dp_high = INT64_MIN, batch_low = INT64_MAX, batch_high = INT64_MIN;
-    for (const uint32_t op : ops) {
-      dp_low = std::min<int64_t>(dp_low, g_.dp(op)), dp_high = std::max<int64_t>(dp_high, g_.dp(op));
-      batch_low = std::min<int64_t>(batch_low, g_.micro_batch[op]);
-      batch_high = std::max<int64_t>(batch_high, g_.micro_batch[op]);
-    }
-    const int64_t replicas = dp_high - dp_low + 1, batches = batch_high - batch_low + 1;
-    const auto most = static_cast<int64_t>(ops.size()) + 1024;
-    if (replicas > most || batches > most / replicas) {
-      std::stable_sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) {
-        return std::pair(g_.dp(a), g_.micro_batch[a]) < std::pair(g_.dp(b), g_.micro_batch[b]);
-      });
-      return;
-    }
-    const auto place = [&](uint32_t op) {
-      return static_cast<size_t>((g_.dp(op) - dp_low) * batches + g_.micro_batch[op] - batch_low);
-    };
-    std::vector<uint32_t> next(static_cast<size_t>(replicas * batches) + 1, 0), sorted(ops.size());
-    for (const uint32_t op : ops) ++next[place(op) + 1];
-    std::partial_sum(next.begin(), next.end(), next.begin());
-    for (const uint32_t op : ops) sorted[next[place(op)]++] = op;
-    ops = std::move(sorted);
   }
 
   // Measures all lengths anew and returns the largest change.
