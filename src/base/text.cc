@@ -112,10 +112,10 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 }
 
 std::string_view trim(std::string_view text) {
-  const char* const space = " \t\r\n";
-  const size_t from = text.find_first_not_of(space);
-  if (from == std::string_view::npos) return {};
-  return text.substr(from, text.find_last_not_of(space) - from + 1);
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

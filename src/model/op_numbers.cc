@@ -32,6 +32,12 @@ std::vector<uint32_t> rows_where(const std::vector<Op>& ops, Keep keep) {
   return rows;
 }
 
+// Whether an operation of such a kind has no micro-batch.
+bool any_unnumbered(const std::vector<Op>& ops, bool (*of_kind)(CellKind)) {
+  return std::any_of(ops.begin(), ops.end(),
+                     [&](const Op& op) { return op.micro_batch == kUnknown && of_kind(op.kind); });
+}
+
 // True where the k-th message of one kind can only belong to the k-th cell, for all k. `work` are the cells of one
 // (rank, step) and direction in order of start, `messages` those of one kind in the order in which the source counts.
 bool belong_together(const std::vector<Op>& ops, std::span<const uint32_t> work, std::span<const uint32_t> messages) {
@@ -79,9 +85,9 @@ class GroupSizes {
 }  // namespace
 
 void number_compute(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics) {
+  if (!any_unnumbered(ops, is_compute)) return;
   int64_t numbered = 0, unnumbered = 0;
   const auto rows = rows_where(ops, [](const Op& op) { return is_compute(op.kind); });
-  if (std::none_of(rows.begin(), rows.end(), [&](uint32_t i) { return ops[i].micro_batch == kUnknown; })) return;
   const GroupSizes sizes(ops, rows);
   for_each_group(
       ops, rows, [](const Op& op) { return std::tuple(op.rank, op.step, op.kind, op.chunk); },
@@ -108,6 +114,7 @@ void number_compute(std::vector<Op>& ops, std::string_view format, Diagnostics& 
 }
 
 void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics) {
+  if (!any_unnumbered(ops, is_message)) return;
   int64_t numbered = 0;
   const auto rows = rows_where(ops, [](const Op& op) {
     return is_forward(op.kind) || is_backward(op.kind) || (is_message(op.kind) && op.micro_batch == kUnknown);

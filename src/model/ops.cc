@@ -1,22 +1,25 @@
 #include "model/ops.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
-#include <tuple>
 
 #include "base/number.h"
+#include "base/sort_by_numbers.h"
 #include "base/text.h"
 
 namespace stageline {
 
 std::optional<int32_t> parse_index(std::string_view text, int64_t max) {
   text = trim(text);
-  if (text.empty() || text == "null" || text == "nan" || text == "NaN" || text == "None") return kUnknown;
-  if (const size_t point = text.find('.'); point != std::string_view::npos) {
-    if (text.find_first_not_of('0', point + 1) != std::string_view::npos) return std::nullopt;
-    text = text.substr(0, point);
+  std::optional<int64_t> value = parse_int(text);
+  if (!value) {
+    if (text.empty() || text == "null" || text == "nan" || text == "NaN" || text == "None") return kUnknown;
+    const size_t point = text.find('.');
+    if (point == std::string_view::npos || text.find_first_not_of('0', point + 1) != std::string_view::npos)
+      return std::nullopt;
+    value = parse_int(text.substr(0, point));
   }
-  const auto value = parse_int(text);
   if (!value || *value < -1 || *value > max) return std::nullopt;
   return static_cast<int32_t>(*value);
 }
@@ -108,8 +111,7 @@ void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, co
                  Trace& trace) {
   std::vector<uint32_t> order(ops.size());
   std::iota(order.begin(), order.end(), 0u);
-  const auto key = [&](uint32_t i) { return std::tuple(ops[i].rank, ops[i].lane, i); };
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  sort_by_numbers(order, [&](uint32_t i) { return std::array{ops[i].rank, static_cast<int32_t>(ops[i].lane)}; });
   trace.cells.reserve(ops.size());
   for (size_t begin = 0; begin < order.size();) {
     const Op& first = ops[order[begin]];
@@ -160,9 +162,10 @@ void count_duplicates(const Trace& trace, std::string_view format, Diagnostics& 
   for (uint32_t i = 0; i < cells.size(); ++i)
     if (is_compute(cells.kind[i]) && cells.micro_batch[i] != kUnknown) order.push_back(i);
   const auto key = [&](uint32_t i) {
-    return std::tuple(cells.part[i], cells.step[i], cells.kind[i], cells.chunk[i], cells.micro_batch[i]);
+    return std::array{cells.part[i], cells.step[i], static_cast<int32_t>(cells.kind[i]), cells.chunk[i],
+                      cells.micro_batch[i]};
   };
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  sort_by_numbers(order, key);
   for (size_t k = 1; k < order.size(); ++k) {
     if (key(order[k]) != key(order[k - 1])) continue;
     const Part& part = trace.parts[cells.part[order[k]]];

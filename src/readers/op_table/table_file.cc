@@ -23,7 +23,13 @@ std::string list(const std::vector<std::string>& words) {
 
 // Returns the next line of `rest` without its end, which is LF, CR LF or CR.
 std::string_view next_line(std::string_view& rest) {
-  const size_t end = rest.find_first_of("\r\n");
+  constexpr size_t kPiece = 256;  // so that lines that end with CR are not searched for LF to the end of the window
+  size_t end = std::string_view::npos;
+  for (size_t at = 0; at < rest.size() && end == std::string_view::npos; at += kPiece) {
+    const std::string_view piece = rest.substr(at, kPiece);
+    const size_t feed = piece.find('\n'), own = std::min(feed, piece.substr(0, feed).find('\r'));
+    if (own != std::string_view::npos) end = at + own;
+  }
   const std::string_view line = rest.substr(0, end);
   if (end == std::string_view::npos) {
     rest = {};
