@@ -47,10 +47,12 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
     }
   };
   bars(e.parts);
-  if (!e.headline.device_parts.empty()) {
-    out += "\n" + terminal.say("explain.device_parts") + "\n";
-    bars(e.headline.device_parts);
-  }
+  const auto of_recording = [&](const char* sentence, const std::vector<SpanPart>& parts) {
+    if (!parts.empty()) out += "\n" + terminal.say(sentence) + "\n";
+    bars(parts);
+  };
+  of_recording("explain.device_parts", e.headline.device_parts);
+  of_recording("explain.host_parts", e.headline.host_parts);
   out += "\n";
   if (!e.note_en.empty()) out += wrapped(pick(e.note_en, e.note_zh), terminal.width, 0) + "\n";
   int number = 0;

@@ -84,6 +84,7 @@ std::string explain_json(const Explanation& e, const std::vector<std::string>& p
   json.field("lead_en", e.headline.lead_en).field("lead_zh", e.headline.lead_zh);
   parts_json(json, "parts", e.parts);
   parts_json(json, "device_parts", e.headline.device_parts);
+  parts_json(json, "host_parts", e.headline.host_parts);
   json.key("account").begin_array();
   for (const AccountPart& part : e.account.parts)
     json.begin_object()

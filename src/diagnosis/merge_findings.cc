@@ -64,7 +64,8 @@ void explain_by_bubble(Findings& pipeline, Findings& devices) {
 
 Findings merge_findings(Findings pipeline, Findings devices) {
   explain_by_bubble(pipeline, devices);
-  pipeline.headline.device_parts = devices.headline.parts;
+  Headline& of_devices = devices.headline;
+  (of_devices.host_alone ? pipeline.headline.host_parts : pipeline.headline.device_parts) = of_devices.parts;
   // Stages have different work, so ranks are compared within their stage; the pipeline's findings do that.
   const auto said = [&](const Finding& x) {
     return x.id == "none" || x.id == "rank.late" || x.id == "rank.slow" || x.id == "step.outlier" ||

@@ -197,8 +197,8 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
       input.for_report = !whole || huge;
       input.brief = !whole;
       input.rows_later = whole;
-      // The pipeline covers all steps, so the device analyses must not leave out the last one.
-      input.include_last_step = trace.cells.size() > 0;
+      // Findings and the pipeline cover all steps, so there the device analyses must not leave out the last one.
+      input.include_last_step = !whole || trace.cells.size() > 0;
       Result<AnalysisResult> own = analysis->run(input);
       if (!own) {
         add_not_possible(*analysis, own.error(), diagnostics);
@@ -310,7 +310,10 @@ Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, c
   Findings findings;
   if ((*exporter)->needs_tables) {
     tables = all_tables(run, notes, (*exporter)->whole_tables);
-    findings = explained_findings(explain(*run, tables));
+    // Whole tables are those of the analyses, which leave out the last step; findings are the same in every output.
+    const bool of_others = (*exporter)->whole_tables && trace.cells.size() == 0 && findings_read_tables(trace);
+    Diagnostics told;
+    findings = explained_findings(explain(*run, of_others ? all_tables(run, told) : tables));
   }
   const DrawnRun drawn(run, (*exporter)->one_axis ? DrawnStamps::kOnOneClock : DrawnStamps::kAsRecorded);
   const Theory* asked = nullptr;

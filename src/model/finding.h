@@ -68,6 +68,9 @@ struct Headline {
   std::vector<SpanPart> parts;
   std::vector<SpanPart> device_parts = {};  // NOLINT(readability-redundant-member-init): of pipelines in profiles,
                                             // `parts` of their devices' time
+  // The same of the hosts' time, where no device was recorded.
+  std::vector<SpanPart> host_parts = {};  // NOLINT(readability-redundant-member-init)
+  bool host_alone = false;                // `parts` of a profile are of the hosts' time
   // For profiles only: a sentence on the time that no finding explains, and below it the step that shares refer to.
   std::string closing_en, closing_zh;
   double step_ns = 0;  // the mean step, or the whole recording where it has no steps

@@ -1,5 +1,6 @@
 """stageline explain on profiles with one planted fault each: who is named, with which call, operator, line or rank, and what it costs against the same run without."""
 import json
+import re
 import sys
 import unittest
 
@@ -37,6 +38,24 @@ class ProfileFaults(Case):
             _, told = self.told(name)
             prices = [f['saving_ns'] or f['lost_ns'] for f in told['findings']]
             self.assertEqual(prices, sorted(prices, reverse=True))
+
+    def test_waiting_for_a_rank_is_told_once_and_the_bar_has_it_apart(self):
+        for name, who in (('slow-rank', 'rank.slow'), ('late-rank', 'rank.late')):
+            with self.subTest(name):
+                _, told = self.told(name)
+                self.assertEqual([f['id'] for f in told['findings']], [who])
+                share = {part['id']: part['share'] for part in told['parts']}
+                self.assertGreater(share['comm-wait'], 5 * share['comm'])
+                # The waiting, and what the late rank does itself meanwhile, are told; the transfer is left over.
+                self.assertNotIn('waiting for other ranks', told['closing_en'])
+                self.assertNotIn('waiting for the host', told['closing_en'])
+                self.assertIn('exposed communication', told['closing_en'])
+
+    def test_a_step_on_average_is_the_one_that_prices_are_shares_of(self):
+        _, told = self.told('checkpoint')  # one slow step
+        self.assertIn('a step on average', told['lead_en'])
+        spoken = float(re.match(r'([0-9.]+)\u202fms a step', told['lead_en']).group(1))
+        self.assertAlmostEqual(spoken, told['step_ns'] / 1e6, delta=0.051)
 
     def test_a_cut_file_is_called_cut_first_and_its_end_is_nobodys_idle_time(self):
         profile_faults.make('healthy', str(self.dir / 'cut'))

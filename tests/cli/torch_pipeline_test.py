@@ -90,6 +90,21 @@ class Cells(Case):
         # A cell has its slice, or shares one with another.
         self.assertTrue(found['slices'] - found['cells'] <= beside < found['slices'], beside)
 
+    def test_without_a_device_nothing_is_said_of_devices_time(self):
+        kineto.generate(['--shape', 'pipeline', '--notes', 'actions', '--ranks', 4, '--micro-batches', 6, '-o', self.dir / 'host', '--format', 'json'])
+        for path in (self.dir / 'host').glob('*.json'):
+            recording = json.loads(path.read_text())
+            if 'traceEvents' not in recording:
+                continue
+            recording['traceEvents'] = [e for e in recording['traceEvents'] if e.get('cat') not in ('kernel', 'gpu_memcpy', 'gpu_memset', 'gpu_user_annotation', 'ac2g')]
+            path.write_text(json.dumps(recording))
+        told = json.loads(run('explain', self.dir / 'host', '--format', 'json', '-q', check=0).out)
+        self.assertEqual(told['device_parts'], [])
+        self.assertAlmostEqual(sum(part['share'] for part in told['host_parts']), 1, places=6)
+        said = run('explain', self.dir / 'host', '-q', check=0).out
+        self.assertNotIn("devices' time", said)
+        self.assertIn('no device was recorded', said)
+
     def test_filters_choose_cells_and_slices(self):
         source = GOLDEN / 'kineto-pipeline' / 'input'
         everything = cells(source)

@@ -214,6 +214,11 @@ def late_rank(place, rank):
             pass
 
 
+def slow_rank(place, rank):
+    if rank.number == 2:
+        rank.scale = 1.3
+
+
 # name → fault, ranks, ids that may come first, words that the finding must hold
 CASES = {
     'healthy': (None, 1, (), ()),
@@ -231,6 +236,7 @@ CASES = {
     'small': (many_small, 1, ('launch.bound',), ('Optimizer.step#SGD.step',)),
     'unnamed': (unnamed, 1, ('device.idle',), ('no slice says', 'What comes next is cudaLaunchKernel in aten::_foreach_add_ in Optimizer.step#SGD.step')),
     'late-rank': (late_rank, 3, ('rank.late',), ('Rank 1', 'data.py(7): decode')),
+    'slow-rank': (slow_rank, 4, ('rank.slow',), ('Rank 2', 'came last to 5 of 5 collectives')),
 }
 
 

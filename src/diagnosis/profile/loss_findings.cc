@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "diagnosis/profile/late_rank.h"
 #include "model/finding_words.h"
 #include "model/stage_costs.h"
 #include "model/statistics.h"
@@ -195,14 +196,15 @@ Finding* find(std::vector<Finding>& list, std::string_view id) {
   return it == list.end() ? nullptr : &*it;
 }
 
-// Whether a finding is about a line of the bar.
-bool tells(const Finding& x, std::string_view part) {
+// Whether findings with this id are about a line of the bar.
+bool tells(std::string_view id, std::string_view part) {
   struct Pair {
     std::string_view part, id;
   };
   static constexpr Pair kPairs[] = {{"comm", "comm.exposed"},
-                                    {"comm", "comm.waiting"},
-                                    {"comm", "rank.late"},
+                                    {"comm-wait", "comm.waiting"},
+                                    {"comm-wait", "rank.late"},
+                                    {"comm-wait", "rank.slow"},
                                     {"memory", "memory.exposed"},
                                     {"memory", "copies.pageable"},
                                     {"idle-input", "input.loading"},
@@ -216,9 +218,9 @@ bool tells(const Finding& x, std::string_view part) {
                                     {"idle", "device.idle"},
                                     {"idle-unseen", "device.idle"},
                                     {"idle-other", "device.idle"}};
-  if (x.id == "host.sync" && part.starts_with("idle-")) return true;
+  if (id == "host.sync" && part.starts_with("idle-")) return true;
   return std::any_of(std::begin(kPairs), std::end(kPairs),
-                     [&](const Pair& pair) { return pair.part == part && pair.id == x.id; });
+                     [&](const Pair& pair) { return pair.part == part && pair.id == id; });
 }
 
 // The largest loss of a kind over all ranks.
@@ -311,7 +313,8 @@ void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std
   }
 }
 
-void name_culprits(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& out) {
+std::vector<std::string> name_culprits(const ProfileFacts& f, const ProfileAccount& account,
+                                       std::vector<Finding>& out) {
   if (Finding* x = find(out, "comm.exposed")) name_exposed(account, LossKind::kCollective, {}, *x);
   if (Finding* x = find(out, "copies.pageable")) {
     double exposed = 0;  // what is hidden under other work costs nothing
@@ -343,17 +346,19 @@ void name_culprits(const ProfileFacts& f, const ProfileAccount& account, std::ve
       std::erase_if(out, [](const Finding& x) { return x.id == "step.outlier"; });
     }
   }
-  Finding* late = find(out, "rank.late");
-  if (!late || !late->rank || f.ranks.size() < 2) return;
+  Finding* late = finding_of_late_rank(f, out);
+  if (!late || f.late->by_computing) return {};
   const auto own = std::find_if(out.begin(), out.end(), [&](const Finding& x) {
     return x.rank == late->rank && (x.id.starts_with("host.") || x.id == "input.loading" || x.id == "launch.bound");
   });
-  if (own == out.end()) return;
+  if (own == out.end()) return {};
   add_detail(*late, words("profile.late.own", Args().set("title", title_of(*own)).set("detail", detail_of(*own))));
   late->weight = std::max(late->weight, own->weight);
   late->value = percent(late->weight);
   late->price.saving_ns = late->weight * f.step_ns;
+  std::string told = own->id;
   out.erase(own);
+  return {std::move(told)};
 }
 
 void add_idle_parts(const ProfileAccount& account, Headline& h) {
@@ -394,12 +399,12 @@ void speak_in_time(const ProfileFacts& f, std::vector<Finding>& list) {
   }
 }
 
-void close_account(const std::vector<Finding>& list, Headline& h) {
+void close_account(const std::vector<Finding>& list, const std::vector<std::string>& told, Headline& h) {
   constexpr double kWorthALine = 0.01;
   std::vector<Text> parts;
   for (const SpanPart& part : h.parts) {
     if (part.id == "compute" || part.share < kWorthALine) continue;
-    if (std::any_of(list.begin(), list.end(), [&](const Finding& x) { return tells(x, part.id); })) continue;
+    if (std::any_of(told.begin(), told.end(), [&](const std::string& id) { return tells(id, part.id); })) continue;
     Args args;
     args.set("label", Text{part.label_en, part.label_zh}).set("share", percent(part.share));
     parts.push_back(words("profile.closing.part", args));

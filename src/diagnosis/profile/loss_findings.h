@@ -19,14 +19,17 @@ void take_account(const ProfileAccount& account, ProfileFacts& facts);
 void add_loss_findings(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& out);
 
 // Adds to comm.exposed and memory.exposed what they are mostly about, to copies.pageable whose copies they are, and to
-// rank.late what its host does meanwhile; a finding about that host is then merged into rank.late.
-void name_culprits(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& out);
+// rank.late what its host does meanwhile; a finding about that host is then merged into rank.late. Returns the ids of
+// findings that are told by others from then on.
+std::vector<std::string> name_culprits(const ProfileFacts& facts, const ProfileAccount& account,
+                                       std::vector<Finding>& out);
 
 // Adds to every finding what it costs as time of a step.
 void speak_in_time(const ProfileFacts& facts, std::vector<Finding>& list);
 
-// Sets the sentence that closes the account: which lines of the bar take 1 % or more and have no finding in `list`.
-void close_account(const std::vector<Finding>& list, Headline& headline);
+// Sets the sentence that closes the account: which lines of the bar take 1 % or more and are told by none of the
+// findings whose ids are in `told`.
+void close_account(const std::vector<Finding>& list, const std::vector<std::string>& told, Headline& headline);
 
 // Adds idle time to the bar, one line for each owner.
 void add_idle_parts(const ProfileAccount& account, Headline& headline);

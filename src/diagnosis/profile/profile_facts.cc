@@ -129,13 +129,8 @@ void read_steps(const std::vector<Table>& tables, ProfileFacts& f) {
   f.step_count = numbers.size();
   f.host_steps_ns = last - first;
   f.median_step_ns = median_of(durations);
-  std::vector<double> usual;
-  for (const double d : durations) {
-    const bool slow = d >= kSlowStepRatio * f.median_step_ns;
-    f.slow_steps += slow;
-    if (!slow) usual.push_back(d);
-  }
-  f.mean_step_ns = mean_of(usual);
+  for (const double d : durations) f.slow_steps += d >= kSlowStepRatio * f.median_step_ns;
+  f.step_ns = mean_of(durations);
 }
 
 void read_launches(const std::vector<Table>& tables, ProfileFacts& f) {

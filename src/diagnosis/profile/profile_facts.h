@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,24 @@ struct RankFacts {
   double span_ns = 0, compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, idle_ns = 0;
   double comm_ns = 0;
   double host_wait_ns = 0;
+  double comm_wait_ns = 0;  // the part of exposed_comm_ns that is waiting for other ranks and has a finding of its own
+};
+
+// The rank that the others wait for in collectives.
+struct LateRank {
+  int32_t rank = 0;
+  bool by_computing = false;  // it is late because it computes longer
+  double waiting_ns = 0;      // of each of the others in collectives, on average
+  double share = 0;           // exposed waiting of the others, of their span
+};
+
+// Collectives that wait more than they transfer, in a mean step.
+struct CollectiveWaits {
+  double share = 0;                   // waiting of the collectives' time
+  double weight = 0;                  // exposed waiting of the step
+  double mean_ns = 0;                 // waiting of a rank
+  std::optional<int64_t> least_rank;  // waits far less than the others
+  double least_ns = 0;
 };
 
 struct IdleCause {
@@ -55,7 +74,6 @@ struct ProfileFacts {
   bool device_steps = false;
   double host_steps_ns = 0;  // first start to last end of the host's rows
   double median_step_ns = 0, max_step_ns = 0;
-  double mean_step_ns = 0;  // slow steps left out
   int64_t max_step = 0;
   int32_t max_step_rank = 0;
   size_t slow_steps = 0;
@@ -69,6 +87,11 @@ struct ProfileFacts {
   int32_t straggler = 0;
   double caused_wait_ns = 0;  // summed over the other ranks
   int64_t came_last = 0, collectives = 0;
+  // What late_rank.h makes of it.
+  std::optional<LateRank> late;
+  std::optional<int32_t> slow_rank;  // computes longer than the others
+  std::optional<CollectiveWaits> waits;
+  double comm_wait_ns = 0;  // sum of the ranks' comm_wait_ns
   double full_queue_share = 0;
   int32_t full_queue_rank = 0;
   // The window that shares refer to: the longest rank's span of device work; without device work, the host's steps;
@@ -79,7 +102,9 @@ struct ProfileFacts {
   bool npu = false;  // Ascend devices, where some remedies have other names
   // What is in use already and need not be advised.
   bool graphs = false, compiled = false, fused_optimizer = false, loader_processes = false;
-  double step_ns = 0;  // mean step, or the whole window where the profile has no steps; 0: not accounted
+  // The mean step, all of them; with accounts the whole window where the profile has no steps. Whoever says or prices a
+  // step "on average" takes this one.
+  double step_ns = 0;
 };
 
 ProfileFacts profile_facts(const std::vector<Table>& tables);

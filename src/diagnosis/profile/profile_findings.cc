@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "diagnosis/profile/late_rank.h"
 #include "diagnosis/profile/link_findings.h"
 #include "diagnosis/profile/loss_findings.h"
 #include "diagnosis/profile/profile_facts.h"
@@ -19,20 +20,9 @@ namespace {
 
 constexpr double kIdleShare = 0.05, kExposedShare = 0.05, kPageableShare = 0.01, kShortWorkShare = 0.3;
 constexpr double kOutsideShare = 0.2, kFullQueueShare = 0.01;
-constexpr double kSlowRankRatio = 1.1;  // compute time of a rank to the median of the others
-// The last to arrive at collectives spends the least time in them, because all leave together.
-constexpr double kLateCommRatio = 0.7, kLateShare = 0.05;
 constexpr size_t kMinStepsForOutliers = 4;
 
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
-
-template <class Get>
-double median_of_other_ranks(const ProfileFacts& f, int32_t rank, Get&& get) {
-  std::vector<double> values;
-  for (const RankFacts& r : f.ranks)
-    if (r.rank != rank) values.push_back(get(r));
-  return median_of(values);
-}
 
 void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
   Finding x;
@@ -63,15 +53,16 @@ void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
 }
 
 // Whether most exposed communication is waiting: collectives that wait for late ranks, or messages, whose exposed time
-// is nearly all a pipeline's bubble.
-bool mostly_waits(const std::vector<Table>& tables) {
+// is nearly all a pipeline's bubble. `apart`: the collectives' waiting is told by a finding of its own.
+bool mostly_waits(const std::vector<Table>& tables, bool apart) {
   const TableReader ranks(tables, "cluster-time-ranks");
   double waits = 0, exposed = 0;
   for (size_t i = 0; i < ranks.row_count(); ++i) {
     const auto collectives = static_cast<double>(ranks.integer(i, "exposed_collective_ns"));
     const auto messages = static_cast<double>(ranks.integer(i, "exposed_message_ns"));
-    waits += messages + std::min(collectives, static_cast<double>(ranks.integer(i, "communication_wait_ns")));
-    exposed += collectives + messages;
+    const double waited = std::min(collectives, static_cast<double>(ranks.integer(i, "communication_wait_ns")));
+    waits += messages + (apart ? 0 : waited);
+    exposed += collectives + messages - (apart ? waited : 0);
   }
   return exposed > 0 && 2 * waits > exposed;
 }
@@ -79,19 +70,20 @@ bool mostly_waits(const std::vector<Table>& tables) {
 void add_exposed_communication(const ProfileFacts& f, const std::vector<Table>& tables, std::vector<Finding>& out) {
   Finding x;
   x.id = "comm.exposed";
-  x.weight = share_or_zero(f.whole.exposed_comm_ns, f.whole.span_ns);
+  x.weight = share_or_zero(f.whole.exposed_comm_ns - f.comm_wait_ns, f.whole.span_ns);
   if (x.weight < kExposedShare) return;
-  const auto [least, most] =
-      std::minmax_element(f.ranks.begin(), f.ranks.end(), [](const RankFacts& a, const RankFacts& b) {
-        return share_or_zero(a.exposed_comm_ns, a.span_ns) < share_or_zero(b.exposed_comm_ns, b.span_ns);
-      });
+  const auto share = [](const RankFacts& r) { return share_or_zero(r.exposed_comm_ns - r.comm_wait_ns, r.span_ns); };
+  const auto [least, most] = std::minmax_element(
+      f.ranks.begin(), f.ranks.end(), [&](const RankFacts& a, const RankFacts& b) { return share(a) < share(b); });
+  const bool apart = f.comm_wait_ns > 0;
   x.value = percent(x.weight);
   set_note(x, words("profile.note.devices"));
   Args args;
   args.set("hidden", percent(share_or_zero(f.comm_overlap_ns, f.whole.comm_ns)));
-  args.set("low", percent(share_or_zero(least->exposed_comm_ns, least->span_ns))).set("least", int64_t{least->rank});
-  args.set("high", percent(share_or_zero(most->exposed_comm_ns, most->span_ns))).set("most", int64_t{most->rank});
-  say(x, "profile.exposed", args.flag("several", f.ranks.size() > 1).flag("waits", mostly_waits(tables)));
+  args.set("low", percent(share(*least))).set("least", int64_t{least->rank});
+  args.set("high", percent(share(*most))).set("most", int64_t{most->rank});
+  say(x, "profile.exposed",
+      args.flag("several", f.ranks.size() > 1).flag("apart", apart).flag("waits", mostly_waits(tables, apart)));
   out.push_back(std::move(x));
 }
 
@@ -117,77 +109,6 @@ void add_pageable(const ProfileFacts& f, std::vector<Finding>& out) {
   x.value = percent(share);
   set_note(x, words("profile.note.devices"));
   say(x, "profile.pageable", Args().set("name", f.pageable_name).set("time", human_duration(f.pageable_ns)));
-  out.push_back(std::move(x));
-}
-
-// Why a rank is late, where the tables tell: it computes longer, or its device waits for its host.
-Text reason_for(const ProfileFacts& f, const RankFacts& late) {
-  const double compute = median_of_other_ranks(f, late.rank, [](const RankFacts& r) { return r.compute_ns; });
-  const double waiting = median_of_other_ranks(f, late.rank, [](const RankFacts& r) { return r.host_wait_ns; });
-  const double longer = late.compute_ns - compute, more = late.host_wait_ns - waiting;
-  Args args;
-  if (more > longer && more > 0.05 * late.span_ns)
-    return words("profile.late.host",
-                 args.set("own", human_duration(late.host_wait_ns)).set("others", human_duration(waiting)));
-  if (longer > 0.05 * compute)
-    return words("profile.late.compute",
-                 args.set("own", human_duration(late.compute_ns)).set("others", human_duration(compute)));
-  return {};
-}
-
-// The rank that came last to most collectives that were matched over ranks; without such a match, the rank that spends
-// least time in them.
-const RankFacts* latest(const ProfileFacts& f, double& waiting_ns) {
-  if (f.stragglers_known) {
-    const auto it =
-        std::find_if(f.ranks.begin(), f.ranks.end(), [&](const RankFacts& r) { return r.rank == f.straggler; });
-    waiting_ns = f.caused_wait_ns / static_cast<double>(f.ranks.size() - 1);
-    return it == f.ranks.end() || f.came_last * 2 < f.collectives ? nullptr : &*it;
-  }
-  const auto late = std::min_element(f.ranks.begin(), f.ranks.end(),
-                                     [](const RankFacts& a, const RankFacts& b) { return a.comm_ns < b.comm_ns; });
-  const double others = median_of_other_ranks(f, late->rank, [](const RankFacts& r) { return r.comm_ns; });
-  waiting_ns = others - late->comm_ns;
-  return late->comm_ns <= 0 || late->comm_ns > kLateCommRatio * others ? nullptr : &*late;
-}
-
-void add_late_rank(const ProfileFacts& f, std::vector<Finding>& out) {
-  if (f.ranks.size() < 2) return;
-  double waiting = 0;
-  const RankFacts* late = latest(f, waiting);
-  if (!late) return;
-  // The share is of the waiting ranks' spans; the late rank's own may be shorter.
-  const double span = median_of_other_ranks(f, late->rank, [](const RankFacts& r) { return r.span_ns; });
-  if (waiting < kLateShare * span) return;
-  Finding x;
-  x.id = "rank.late";
-  // Waiting that is hidden under computation costs nothing.
-  const double exposed = median_of_other_ranks(f, late->rank, [](const RankFacts& r) { return r.exposed_comm_ns; });
-  x.weight = share_or_zero(std::clamp(exposed - late->exposed_comm_ns, 0.0, waiting), span);
-  x.value = percent(x.weight);
-  x.rank = late->rank;
-  const double others = median_of_other_ranks(f, late->rank, [](const RankFacts& r) { return r.comm_ns; });
-  Args args;
-  args.set("rank", int64_t{late->rank}).flag("matched", f.stragglers_known).set("reason", reason_for(f, *late));
-  args.set("last", grouped(f.came_last)).set("of", grouped(f.collectives)).set("waited", human_duration(waiting));
-  say(x, "profile.late", args.set("own", human_duration(late->comm_ns)).set("others", human_duration(others)));
-  out.push_back(std::move(x));
-}
-
-void add_slow_rank(const ProfileFacts& f, std::vector<Finding>& out) {
-  if (f.ranks.size() < 2) return;
-  const auto slow = std::max_element(f.ranks.begin(), f.ranks.end(), [](const RankFacts& a, const RankFacts& b) {
-    return a.compute_ns < b.compute_ns;
-  });
-  const double others = median_of_other_ranks(f, slow->rank, [](const RankFacts& r) { return r.compute_ns; });
-  if (!(others > 0) || slow->compute_ns < kSlowRankRatio * others) return;
-  Finding x;
-  x.id = "rank.slow";
-  x.weight = share_or_zero(slow->compute_ns - others, slow->span_ns);
-  x.value = times(slow->compute_ns / others);
-  Args args;
-  args.set("rank", int64_t{slow->rank}).set("own", human_duration(slow->compute_ns));
-  say(x, "profile.slow", args.set("others", human_duration(others)));
   out.push_back(std::move(x));
 }
 
@@ -282,15 +203,19 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
   see_what_is_on(trace, facts);
   const bool owned = facts.accounted &&
                      std::any_of(account.begin(), account.end(), [](const RankAccount& rank) { return rank.linked; });
+  if (!recorded_apart(trace)) see_late_rank(facts);
+  see_waits(tables, facts);
+  // Ranks of a pipeline are compared within their stages, and nothing here says who they wait for.
+  if (trace.cells.size() > 0) {
+    facts.comm_wait_ns = 0;
+    for (RankFacts& rank : facts.ranks) rank.comm_wait_ns = 0;
+  }
   Findings result;
   result.headline = profile_headline(facts, trace, account);
   if (facts.ranks.empty()) add_host_parts(tables, result.headline);
   warn_of_runs(trace, result.headline);
   std::vector<Finding>& list = result.list;
-  if (!recorded_apart(trace)) {
-    add_late_rank(facts, list);
-    add_slow_rank(facts, list);
-  }
+  add_late_and_slow_ranks(facts, list);
   if (owned) {
     add_loss_findings(facts, account, list);
   } else {
@@ -301,10 +226,12 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
   add_pageable(facts, list);
   if (!owned) add_launch_bound(facts, list);
   add_slow_steps(facts, list);
+  add_waiting(facts, list);
   add_step_findings(facts, tables, list);
   add_link_findings(facts, tables, list);
-  if (owned) name_culprits(facts, account, list);
-  result.headline.step_ns = facts.step_ns;
+  std::vector<std::string> told;  // ids of findings that others tell
+  if (owned) told = name_culprits(facts, account, list);
+  result.headline.step_ns = facts.accounted ? facts.step_ns : 0;
   result.headline.steps = facts.accounted ? static_cast<int64_t>(facts.step_count) : 0;
   std::stable_sort(list.begin(), list.end(), [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
   add_full_queue(facts, list);
@@ -315,7 +242,8 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
                           [](const Finding& x) { return x.id == "rank.late" || x.id == "rank.slow"; });
   if (facts.accounted) speak_in_time(facts, list);
   if (!facts.ranks.empty()) {
-    close_account(list, result.headline);
+    for (const Finding& x : list) told.push_back(x.id);
+    close_account(list, told, result.headline);
   } else if (!result.headline.parts.empty()) {
     set_closing(result.headline, words("profile.closing.host"));
   }

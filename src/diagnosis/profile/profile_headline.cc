@@ -22,7 +22,8 @@ void add_span_parts(const ProfileFacts& f, const ProfileAccount& account, Headli
   };
   part("compute", f.whole.compute_ns);
   if (f.splits_other || f.accounted) {
-    part("comm", f.whole.exposed_comm_ns);
+    part("comm-wait", f.comm_wait_ns);
+    part("comm", f.whole.exposed_comm_ns - f.comm_wait_ns);
     part("memory", f.whole.exposed_memory_ns);
   } else {
     part("rest", span - f.whole.compute_ns - f.whole.idle_ns);
@@ -76,7 +77,7 @@ Headline profile_headline(const ProfileFacts& f, const Trace& trace, const Profi
     return h;
   }
   args.set("lost", percent(1 - share_or_zero(f.whole.compute_ns, f.whole.span_ns))).flag("several", f.ranks.size() > 1);
-  if (f.step_count > 1) args.set("step", human_duration(f.mean_step_ns));
+  if (f.step_count > 1) args.set("step", human_duration(f.step_ns));
   args.set("ranks", counted("profile.ranks", rank_count));
   Text lead = words("profile.lead", args);
   add_span_parts(f, account, h);

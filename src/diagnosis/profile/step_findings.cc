@@ -13,8 +13,7 @@
 namespace stageline {
 namespace {
 
-constexpr double kLoadingShare = 0.05, kWaitingShare = 0.05, kMostlyWaiting = 0.5, kMostlyKnown = 0.5;
-constexpr double kEligibleShare = 0.5, kLateRatio = 0.5, kIdleLeft = 0.05, kLongestOperator = 0.1;
+constexpr double kLoadingShare = 0.05, kEligibleShare = 0.5, kIdleLeft = 0.05, kLongestOperator = 0.1;
 
 Finding* find(std::vector<Finding>& list, std::string_view id) {
   const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
@@ -74,59 +73,9 @@ void add_input_loading(const ProfileFacts& facts, const std::vector<Table>& tabl
   x.value = percent(loading);
   Args args;
   args.set("worst", steps.worst_loading > 1.1 * loading ? percent(steps.worst_loading) : "");
+  args.flag("devices", !facts.ranks.empty());
   say(x, "profile.input", args.set("rank", steps.worst_rank));
   add_detail(x, words("profile.input.processes"));
-  out.push_back(std::move(x));
-}
-
-struct Waits {
-  double transfer = 0, waiting = 0, unknown = 0, step = 0, exposed = 0;
-  std::vector<std::pair<double, int64_t>> by_rank;  // waiting, rank
-};
-
-Waits read_waits(const std::vector<Table>& tables) {
-  Waits w;
-  const TableReader waits(tables, "waits"), overlap(tables, "overlap");
-  for (size_t i = 0; i < waits.row_count(); ++i) {
-    // Sends and receives belong to a pipeline and are no collectives; their waits are its bubble.
-    const auto waited = static_cast<double>(waits.integer(i, "synchronizing_ns") - waits.integer(i, "message_wait_ns"));
-    w.transfer += static_cast<double>(waits.integer(i, "transfer_ns") - waits.integer(i, "message_transfer_ns"));
-    w.waiting += waited;
-    w.unknown += static_cast<double>(waits.integer(i, "unknown_ns"));
-    w.by_rank.emplace_back(waited, waits.integer(i, "rank"));
-  }
-  for (size_t i = 0; i < overlap.row_count(); ++i) {
-    w.step += static_cast<double>(overlap.integer(i, "step_ns"));
-    w.exposed += static_cast<double>(overlap.integer(i, "communication_ns"));
-  }
-  return w;
-}
-
-void add_waiting(const std::vector<Table>& tables, std::vector<Finding>& out) {
-  Waits w = read_waits(tables);
-  const double known = w.transfer + w.waiting;
-  if (w.by_rank.size() < 2 || known < kMostlyKnown * (known + w.unknown)) return;
-  const double share = share_or_zero(w.waiting, known);
-  // What is hidden under computation costs nothing; of the exposed part, waiting is at most its own length.
-  const double weight = share_or_zero(std::min(w.waiting, w.exposed), w.step);
-  if (share < kMostlyWaiting || weight < kWaitingShare) return;
-  if (Finding* late = find(out, "rank.late")) {
-    add_detail(*late, words("profile.late.waits", Args().set("share", percent(share))));
-    return;
-  }
-  std::sort(w.by_rank.begin(), w.by_rank.end());
-  std::vector<double> others;
-  for (size_t i = 1; i < w.by_rank.size(); ++i) others.push_back(w.by_rank[i].first);
-  const auto [least, rank] = w.by_rank.front();
-  Finding x;
-  x.id = "comm.waiting";
-  x.weight = weight;
-  x.value = percent(weight);
-  set_note(x, words("note.step"));
-  Args args;
-  args.set("share", percent(share)).set("time", human_duration(w.waiting / static_cast<double>(w.by_rank.size())));
-  args.set("rank", rank).set("least", least < kLateRatio * median_of(others) ? human_duration(least) : "");
-  say(x, "profile.collectives", args);
   out.push_back(std::move(x));
 }
 
@@ -188,7 +137,6 @@ void add_data_parallel(const TableReader& advice, size_t row, std::vector<Findin
 
 void add_step_findings(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out) {
   if (!facts.accounted) add_input_loading(facts, tables, out);  // with an account, the owner is known gap by gap
-  add_waiting(tables, out);
   const TableReader advice(tables, "recommendations");
   size_t eligible = SIZE_MAX, parallel = SIZE_MAX, full = SIZE_MAX;  // the worst rank stands for all
   const auto worse = [&](size_t row, size_t best) {
@@ -208,6 +156,7 @@ void add_step_findings(const ProfileFacts& facts, const std::vector<Table>& tabl
 void add_host_parts(const std::vector<Table>& tables, Headline& h) {
   const StepShares steps = step_shares(tables);
   if (!(steps.total > 0)) return;
+  h.host_alone = true;
   const auto part = [&](const char* id, const char* name, double share) {
     if (share > 0) h.parts.push_back(span_part(id, name, share));
   };

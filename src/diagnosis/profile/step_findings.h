@@ -10,8 +10,8 @@
 
 namespace stageline {
 
-// Adds input.loading, comm.waiting, tensor_cores.unused, memory.full and data_parallel.one_process. Where one of these
-// explains a finding that is already in `out` (rank.late, device.idle), that finding says so, or is removed where
+// Adds input.loading, tensor_cores.unused, memory.full and data_parallel.one_process. Where one of these
+// explains a finding that is already in `out` (device.idle), that finding says so, or is removed where
 // nothing else is left of it.
 void add_step_findings(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out);
 

@@ -1,0 +1,225 @@
+#include "diagnosis/profile/late_rank.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/number.h"
+#include "model/finding_words.h"
+#include "model/stage_costs.h"
+#include "model/statistics.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kSlowRankRatio = 1.1;  // compute time of a rank to the median of the others
+// The last to arrive at collectives spends the least time in them, because all leave together.
+constexpr double kLateCommRatio = 0.7, kLateShare = 0.05;
+constexpr double kWaitingShare = 0.05, kMostlyWaiting = 0.5, kMostlyKnown = 0.5, kLateRatio = 0.5;
+
+template <class Get>
+double median_of_other_ranks(const ProfileFacts& f, const RankFacts& rank, Get&& get) {
+  std::vector<double> values;
+  for (const RankFacts& r : f.ranks)
+    if (r.rank != rank.rank) values.push_back(get(r));
+  return median_of(values);
+}
+
+double others_computing(const ProfileFacts& f, const RankFacts& rank) {
+  return median_of_other_ranks(f, rank, [](const RankFacts& r) { return r.compute_ns; });
+}
+
+// The rank that came last to most collectives that were matched over ranks; without such a match, the rank that spends
+// least time in them.
+const RankFacts* latest(const ProfileFacts& f, double& waiting_ns) {
+  if (f.stragglers_known) {
+    const auto it =
+        std::find_if(f.ranks.begin(), f.ranks.end(), [&](const RankFacts& r) { return r.rank == f.straggler; });
+    waiting_ns = f.caused_wait_ns / static_cast<double>(f.ranks.size() - 1);
+    return it == f.ranks.end() || f.came_last * 2 < f.collectives ? nullptr : &*it;
+  }
+  const auto late = std::min_element(f.ranks.begin(), f.ranks.end(),
+                                     [](const RankFacts& a, const RankFacts& b) { return a.comm_ns < b.comm_ns; });
+  const double others = median_of_other_ranks(f, *late, [](const RankFacts& r) { return r.comm_ns; });
+  waiting_ns = others - late->comm_ns;
+  return late->comm_ns <= 0 || late->comm_ns > kLateCommRatio * others ? nullptr : &*late;
+}
+
+// Why a rank is late, where the tables tell: its device waits for its host, or it computes longer.
+enum class Why : uint8_t { kUnknown, kHost, kComputing };
+Why why_late(const ProfileFacts& f, const RankFacts& late) {
+  const double compute = others_computing(f, late);
+  const double waiting = median_of_other_ranks(f, late, [](const RankFacts& r) { return r.host_wait_ns; });
+  const double longer = late.compute_ns - compute, more = late.host_wait_ns - waiting;
+  if (more > longer && more > 0.05 * late.span_ns) return Why::kHost;
+  return longer > 0.05 * compute ? Why::kComputing : Why::kUnknown;
+}
+
+Text reason_for(const ProfileFacts& f, const RankFacts& late) {
+  Args args;
+  switch (why_late(f, late)) {
+    case Why::kHost: {
+      const double others = median_of_other_ranks(f, late, [](const RankFacts& r) { return r.host_wait_ns; });
+      args.set("own", human_duration(late.host_wait_ns)).set("others", human_duration(others));
+      return words("profile.late.host", args);
+    }
+    case Why::kComputing:
+      args.set("own", human_duration(late.compute_ns)).set("others", human_duration(others_computing(f, late)));
+      return words("profile.late.compute", args);
+    case Why::kUnknown: break;
+  }
+  return {};
+}
+
+const RankFacts& fact_of_rank(const ProfileFacts& f, int32_t rank) {
+  return *std::find_if(f.ranks.begin(), f.ranks.end(), [&](const RankFacts& r) { return r.rank == rank; });
+}
+
+// "It came last to 30 of 30 collectives; each of the others waited 50 ms in them on average."
+Text how_late(const ProfileFacts& f, const RankFacts& late, const Text& reason) {
+  const double others = median_of_other_ranks(f, late, [](const RankFacts& r) { return r.comm_ns; });
+  Args args;
+  args.flag("matched", f.stragglers_known).set("reason", reason).set("last", grouped(f.came_last));
+  args.set("of", grouped(f.collectives)).set("waited", human_duration(f.late->waiting_ns));
+  args.set("own", human_duration(late.comm_ns)).set("others", human_duration(others));
+  args.set("share", f.comm_wait_ns > 0 ? percent(share_or_zero(f.comm_wait_ns, f.whole.span_ns)) : "");
+  return words("profile.late.detail", args);
+}
+
+struct Waits {
+  double transfer = 0, waiting = 0, unknown = 0, step = 0, exposed = 0;
+  std::vector<std::pair<double, int64_t>> by_rank;  // waiting, rank
+  double known() const { return transfer + waiting; }
+};
+
+Waits read_waits(const std::vector<Table>& tables) {
+  Waits w;
+  const TableReader waits(tables, "waits"), overlap(tables, "overlap");
+  for (size_t i = 0; i < waits.row_count(); ++i) {
+    // Sends and receives belong to a pipeline and are no collectives; their waits are its bubble.
+    const auto waited = static_cast<double>(waits.integer(i, "synchronizing_ns") - waits.integer(i, "message_wait_ns"));
+    w.transfer += static_cast<double>(waits.integer(i, "transfer_ns") - waits.integer(i, "message_transfer_ns"));
+    w.waiting += waited;
+    w.unknown += static_cast<double>(waits.integer(i, "unknown_ns"));
+    w.by_rank.emplace_back(waited, waits.integer(i, "rank"));
+  }
+  for (size_t i = 0; i < overlap.row_count(); ++i) {
+    w.step += static_cast<double>(overlap.integer(i, "step_ns"));
+    w.exposed += static_cast<double>(overlap.integer(i, "communication_ns"));
+  }
+  return w;
+}
+
+}  // namespace
+
+void see_late_rank(ProfileFacts& f) {
+  if (f.ranks.size() < 2) return;
+  const auto slow = std::max_element(f.ranks.begin(), f.ranks.end(), [](const RankFacts& a, const RankFacts& b) {
+    return a.compute_ns < b.compute_ns;
+  });
+  const double compute = others_computing(f, *slow);
+  if (compute > 0 && slow->compute_ns >= kSlowRankRatio * compute) f.slow_rank = slow->rank;
+  double waiting = 0;
+  const RankFacts* late = latest(f, waiting);
+  if (!late) return;
+  // The share is of the waiting ranks' spans; the late rank's own may be shorter.
+  const double span = median_of_other_ranks(f, *late, [](const RankFacts& r) { return r.span_ns; });
+  if (waiting < kLateShare * span) return;
+  // Waiting that is hidden under computation costs nothing.
+  const auto exposed_wait = [&](double exposed_ns) {
+    return std::clamp(exposed_ns - late->exposed_comm_ns, 0.0, waiting);
+  };
+  const double exposed = median_of_other_ranks(f, *late, [](const RankFacts& r) { return r.exposed_comm_ns; });
+  const bool slows = f.slow_rank == late->rank && why_late(f, *late) == Why::kComputing;
+  f.late = LateRank{late->rank, slows, waiting, share_or_zero(exposed_wait(exposed), span)};
+  for (RankFacts& r : f.ranks) {
+    r.comm_wait_ns = r.rank == late->rank ? 0 : exposed_wait(r.exposed_comm_ns);
+    f.comm_wait_ns += r.comm_wait_ns;
+  }
+}
+
+void see_waits(const std::vector<Table>& tables, ProfileFacts& f) {
+  Waits w = read_waits(tables);
+  const double known = w.known();
+  if (w.by_rank.size() < 2 || known < kMostlyKnown * (known + w.unknown)) return;
+  const double share = share_or_zero(w.waiting, known);
+  // What is hidden under computation costs nothing; of the exposed part, waiting is at most its own length.
+  const double exposed = std::min(w.waiting, w.exposed), weight = share_or_zero(exposed, w.step);
+  if (share < kMostlyWaiting || weight < kWaitingShare) return;
+  std::sort(w.by_rank.begin(), w.by_rank.end());
+  std::vector<double> others;
+  for (size_t i = 1; i < w.by_rank.size(); ++i) others.push_back(w.by_rank[i].first);
+  const auto [least, rank] = w.by_rank.front();
+  CollectiveWaits& told = f.waits.emplace();
+  told.share = share;
+  told.weight = weight;
+  told.mean_ns = w.waiting / static_cast<double>(w.by_rank.size());
+  if (least < kLateRatio * median_of(others)) told.least_rank = rank, told.least_ns = least;
+  if (f.late) return;
+  for (RankFacts& r : f.ranks) {
+    // The tables of waits are of a mean step, so a rank's share of its waiting is taken of its whole span.
+    const auto own =
+        std::find_if(w.by_rank.begin(), w.by_rank.end(), [&](const auto& x) { return x.second == r.rank; });
+    if (own == w.by_rank.end() || !(w.waiting > 0)) continue;
+    r.comm_wait_ns = std::min(r.exposed_comm_ns, weight * f.whole.span_ns * own->first / w.waiting);
+    f.comm_wait_ns += r.comm_wait_ns;
+  }
+}
+
+void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
+  if (f.late && !f.late->by_computing) {
+    const RankFacts& late = fact_of_rank(f, f.late->rank);
+    Finding x;
+    x.id = "rank.late";
+    x.weight = f.late->share;
+    x.value = percent(x.weight);
+    x.rank = late.rank;
+    set_title(x, words("profile.late.title", Args().set("rank", int64_t{late.rank})));
+    set_note(x, words("profile.late.note"));
+    set_detail(x, how_late(f, late, reason_for(f, late)));
+    out.push_back(std::move(x));
+  }
+  if (!f.slow_rank) return;
+  const RankFacts& slow = fact_of_rank(f, *f.slow_rank);
+  const double others = others_computing(f, slow);
+  const bool waited = f.late && f.late->by_computing;
+  Finding x;
+  x.id = "rank.slow";
+  x.rank = slow.rank;
+  x.weight = waited ? f.late->share : share_or_zero(slow.compute_ns - others, slow.span_ns);
+  x.value = fixed(slow.compute_ns / others, 2) + "×";
+  Args args;
+  args.set("rank", int64_t{slow.rank}).set("own", human_duration(slow.compute_ns)).flag("waited", waited);
+  say(x, "profile.slow", args.set("others", human_duration(others)));
+  if (waited) add_detail(x, words("profile.slow.late", Args().set("late", how_late(f, slow, {}))));
+  out.push_back(std::move(x));
+}
+
+Finding* finding_of_late_rank(const ProfileFacts& f, std::vector<Finding>& list) {
+  if (!f.late) return nullptr;
+  const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) {
+    return x.id == (f.late->by_computing ? "rank.slow" : "rank.late") && x.rank == f.late->rank;
+  });
+  return it == list.end() ? nullptr : &*it;
+}
+
+void add_waiting(const ProfileFacts& f, std::vector<Finding>& out) {
+  if (!f.waits) return;
+  if (Finding* late = finding_of_late_rank(f, out)) {
+    add_detail(*late, words("profile.late.waits", Args().set("share", percent(f.waits->share))));
+    return;
+  }
+  Finding x;
+  x.id = "comm.waiting";
+  x.weight = f.waits->weight;
+  x.value = percent(x.weight);
+  set_note(x, words("note.step"));
+  Args args;
+  args.set("share", percent(f.waits->share)).set("time", human_duration(f.waits->mean_ns));
+  args.set("rank", f.waits->least_rank.value_or(0));
+  args.set("least", f.waits->least_rank ? human_duration(f.waits->least_ns) : "");
+  say(x, "profile.collectives", args);
+  out.push_back(std::move(x));
+}
+
+}  // namespace stageline

@@ -1,0 +1,27 @@
+// Who the others wait for in collectives, and how much of the exposed communication is that waiting: the one place that
+// findings, bar and account ask. Conditions: docs/analyses/findings.md.
+#pragma once
+
+#include <vector>
+
+#include "diagnosis/profile/profile_facts.h"
+#include "model/table.h"
+
+namespace stageline {
+
+// Sets `late` and `slow` of the facts, and the ranks' `comm_wait_ns` for it.
+void see_late_rank(ProfileFacts& facts);
+
+// Where no rank is late: sets `waits`, and the ranks' `comm_wait_ns`, if collectives mostly wait all the same.
+void see_waits(const std::vector<Table>& tables, ProfileFacts& facts);
+
+// Adds rank.late and rank.slow. A rank that is late because it computes longer is told once, as rank.slow.
+void add_late_and_slow_ranks(const ProfileFacts& facts, std::vector<Finding>& out);
+
+// Adds comm.waiting, or says in the finding of the late rank how much of the collectives' time is waiting.
+void add_waiting(const ProfileFacts& facts, std::vector<Finding>& out);
+
+// The finding of the rank that the others wait for; nullptr where there is none.
+Finding* finding_of_late_rank(const ProfileFacts& facts, std::vector<Finding>& list);
+
+}  // namespace stageline
