@@ -146,7 +146,8 @@ class CauseWords {
         .flag("sometimes", c.sometimes)
         .flag("both_ways", c.both_ways);
     args.set("schedule", recognition_.candidates.empty() ? words("schedule.the") : Text{schedule(), schedule()});
-    if (c.part != kUnknown) args.set("rank", rank(c.part)).set("worker", worker(c.part));
+    if (c.part != kUnknown)
+      args.set("rank", rank(c.part)).set("worker", worker(c.part, c.kind == CauseKind::kSlowWorker));
     return args;
   }
 
@@ -178,8 +179,19 @@ class CauseWords {
   std::string share(double ns) const { return percent(ns / list_.step_ns); }
   int32_t rank_number(int32_t part) const { return trace_.parts[part].rank; }
   std::string rank(int32_t part) const { return std::to_string(rank_number(part)); }
-  Text worker(int32_t part) const {
-    return words("worker", Args().set("rank", rank(part)).set("machine", trace_.parts[part].machine_name));
+  Text worker(int32_t part, bool with_peers) const {
+    // Tensor-parallel ranks hold one stage of one replica together: what is compared is their work, not one rank's.
+    const Part& own = trace_.parts[part];
+    std::string peers;
+    int64_t count = 0;
+    for (size_t p = 0; p < trace_.parts.size() && with_peers; ++p) {
+      const Part& other = trace_.parts[p];
+      if (static_cast<int32_t>(p) == part || other.stage != own.stage || other.dp != own.dp) continue;
+      peers += (count++ > 0 ? ", " : "") + rank(static_cast<int32_t>(p));
+    }
+    Args args;
+    args.set("rank", rank(part)).set("machine", own.machine_name).set("peers", peers);
+    return words("worker", args.flag("several", count > 1));
   }
   const std::string& schedule() const { return recognition_.best().name; }
   int32_t step_number(size_t index) const {

@@ -33,7 +33,8 @@ void say_run(const Trace& trace, const Recognition& recognition, const RunCovera
   args.set("schedule", recognition.recognised && !coverage.by_warm_up() ? recognition.best().name : "");
   args.set("part", coverage.part()).count("stages", coverage.stages());
   set_micro_batches(args, trace, recognition.recognised ? recognition.best().sizes.micro_batches : 0, coverage.holed());
-  args.set("pipelines", extent.dp_count > 1 ? pipelines_text(trace, extent.dp_count) : Text());
+  args.set("pipelines",
+           extent.dp_count > 1 && !coverage.part_of_all() ? pipelines_text(trace, extent.dp_count) : Text());
   args.count("steps", extent.step_count).set("time", human_duration(e.step_ns));
   const Text run = words("explain.run", args.set("over", e.steps < extent.step_count ? grouped(e.steps) : ""));
   e.run_en = run.en, e.run_zh = run.zh;

@@ -93,6 +93,7 @@ Result<FixList> price_question(WhatIf& model, const WhatIfQuestion& question) {
         parse_layers(question.layers, order.sizes().stages, order.sizes().chunks, order.layout());
     if (!layers) return std::move(layers).error();
     options.layers = std::move(*layers);
+    options.layers_divided = options.layers.size() > 1 && question.layers.find(',') == std::string::npos;
   }
   if (!(question.own == Changes{})) {
     options.own = {question.own};

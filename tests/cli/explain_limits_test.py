@@ -31,6 +31,21 @@ class Limits(Case):
 
 
 class OneTransfer(Limits):
+    def test_a_part_of_the_run_is_said_once_and_in_plain_words(self):
+        whole = self.made('two', '--dp', 2)
+        hole = self.written('hole', [r for r in self.rows(whole) if r['rank'] != '7'])
+        told = self.told(hole)
+        self.assertIn('7 of the 8 stages that the pipelines have together', told['run_en'])
+        self.assertNotIn('replicas', told['run_en'])
+        end = self.written('end', [r for r in self.rows(whole) if r['stage'] != '3'])
+        done = run('report', end, '-o', self.dir / 'end.html', check=0)
+        self.assertEqual(done.err.count('only stages 0 to 2 of 4'), 1, done.err)
+
+    def test_whole_layers_that_win_more_than_the_even_spread_say_why(self):
+        heavy = self.told(self.made('heavy', '--stages', 2, '--chunks', 2, '--fault', 'slow-stage:1,1.9', schedule='vpp'))
+        stage = next(f for f in heavy['findings'] if f['id'] == 'stage.slow')
+        self.assertIn('That is more than the even spread wins', stage['detail_en'])
+
     def test_receives_that_begin_with_their_sends_hide_no_fault(self):
         # Some recorders stamp a message only while its bytes move: the receiver's waiting is in no row.
         for fault, cause in [('slow-stage:1,1.3', 'stage.slow'), ('late-launch:2,2ms', 'rank.late_launch')]:

@@ -105,6 +105,12 @@ class SimulateAscend(Case):
             src, dst, sent, posted, end = (int(link[k]) for k in ('src_rank', 'dst_rank', 'send_ns', 'receive_ns', 'end_ns'))
             self.assertEqual((ends['send', src, dst, sent, max(end, sent + 1000)], ends['receive', src, dst, posted, end]), (1, 1), link)
 
+    def test_tensor_parallel_peers_that_are_slow_are_both_named(self):
+        self.simulate('pair', '--stages', 4, '--chunks', 2, '--tp', 2, '--dp', 2, '--steps', 4, '--fault', 'slow-rank:2,1.4', '--fault', 'slow-rank:3,1.4', schedule='vpp')
+        told = json.loads(run('explain', self.dir / 'pair', '--format', 'json', '-q', check=0).out)
+        slow = next(f for f in told['findings'] if f['id'] == 'rank.slow')
+        self.assertRegex(slow['title_en'], '^Rank 2 with its peer 3, which holds the same stage')
+
     def test_the_host_runs_ahead_within_its_steps(self):
         for level in ('none', 0, 1):
             for db in self.simulate(f'host{level}', '--level', level, '--optimizer', 3, '--cost', '0.05,0.1', '--steps', 3).values():

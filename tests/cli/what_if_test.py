@@ -102,6 +102,17 @@ class WhatIf(Case):
         again = answer(path, '--layers', ','.join(str(r['new_layers']) for r in rows))
         self.assertEqual([r['layers'] for r in table(again, 'layers')], [r['new_layers'] for r in rows])
 
+    def test_a_split_that_nobody_said_is_said_and_blames_no_device(self):
+        path = self.simulate('even', '1f1b')  # all stages are alike, and 30 layers divide into 8, 8, 7, 7
+        found = answer(path, '--layers', 30)
+        self.assertIn('taken to hold 8, 8, 7, 7', found['sentence'])
+        self.assertIn('8, 8, 7, 7', found['sentence_zh'])
+        self.assertNotIn('worker', [r['fix'] for r in table(found, 'fixes')])
+        self.assertNotIn('taken to hold', answer(path, '--layers', '8,8,7,7')['sentence'])
+        slow = answer(self.simulate('slow', '1f1b', '--fault', 'slow-stage:2,1.6'), '--layers', 30)
+        worker = next(r for r in table(slow, 'fixes') if r['fix'] == 'worker')  # whatever the split
+        self.assertIn('8, 8, 7, 7', worker['assumption'])
+
     def test_memory_is_asked_for(self):
         path = self.simulate('run', '1f1b', '--micro-batches', 16)
         same, more = answer(path), answer(path, '--more-memory')

@@ -399,11 +399,16 @@ TEST_CASE("profile findings: many launches of short work cost nothing where devi
 
 TEST_CASE("notes of several analyses: what two of them saw is one flaw") {
   Diagnostics all, first, second;
-  first.add("queue.no_launch", Severity::kWarning, "", {}, 463);
-  second.add("queue.no_launch", Severity::kWarning, "", {}, 463);
-  second.add("queue.early_start", Severity::kWarning, "", {}, 2);
+  first.add("queue.no_launch", Severity::kWarning, "work without a launch", {}, 463);
+  first.add("waterfall.part_of_run", Severity::kWarning, "only stage 0 of 2 was read");
+  second.add("queue.no_launch", Severity::kWarning, "work without a launch", {}, 463);
+  second.add("queue.early_start", Severity::kWarning, "work before its launch", {}, 2);
+  second.add("schedule.part_of_run", Severity::kWarning, "only stage 0 of 2 was read");
   merge_notes(all, first);
   merge_notes(all, second);
   CHECK(all.count("queue.no_launch") == 463);
   CHECK(all.count("queue.early_start") == 2);
+  // In the same words, under a name of each analysis.
+  CHECK(all.count("waterfall.part_of_run") == 1);
+  CHECK(all.count("schedule.part_of_run") == 0);
 }

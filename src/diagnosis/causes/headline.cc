@@ -63,7 +63,8 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   Text part = f.coverage.part();
   if (!part.empty()) part.en.front() = static_cast<char>(std::toupper(part.en.front()));
   args.set("part", part).set("chunks", f.extent.chunk_count > 1 ? std::to_string(f.extent.chunk_count) : "");
-  args.set("pipelines", f.extent.dp_count > 1 ? pipelines_text(f.trace, f.extent.dp_count) : Text());
+  const bool times = f.extent.dp_count > 1 && !f.coverage.part_of_all();
+  args.set("pipelines", times ? pipelines_text(f.trace, f.extent.dp_count) : Text());
   args.flag("two_ways", recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional);
   number("stages", f.coverage.stages());
   // Labels of micro-batches may be arbitrary; a schedule knows its own number.

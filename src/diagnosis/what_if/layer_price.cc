@@ -37,6 +37,7 @@ Text layer_words(const Cause& c, double step_ns, int32_t stages, bool paddle) {
   if (!(c.layers_ns > 0) || c.new_layers.empty() || c.unmovable) return {};
   Args args;
   args.flag("chunks", c.new_layers.size() > static_cast<size_t>(stages)).flag("little", c.layers_bring_little());
+  args.flag("beats", c.saving_ns > 0 && c.layers_ns > c.saving_ns);
   args.set("now", grouped(kAssumedLayers)).set("less", percent(c.layers_ns / step_ns));
   if (c.new_layers.size() <= kMostQuoted)
     args.set("then", layers_text(c.new_layers))

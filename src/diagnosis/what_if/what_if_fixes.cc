@@ -61,6 +61,7 @@ class Finder {
                        return a.bound != b.bound ? b.bound : a.price.saving_ns > b.price.saving_ns;
                      });
     list_.sentence = sentence(list_.fixes, model_.error().recorded_ns);
+    if (options_.layers_divided && !list_.layers.empty()) list_.sentence += divided_words(list_.layers);
     return std::move(list_);
   }
 
@@ -226,7 +227,8 @@ class Finder {
     for (size_t s = 1; s + 1 < stages; ++s) {
       // Layers of the end stages are taken to cost what is usual; the rest of these stages is embedding and head.
       const double usual = (load_of(layers.per_layer_ns[s - 1]) + load_of(layers.per_layer_ns[s + 1])) / 2;
-      const double ratio = usual > 0 ? load_of(layers.per_layer_ns[s]) / usual : 0;
+      // Where only the sum of the layers is known, the stage may be one with a layer more, and its neighbours may not.
+      const double ratio = usual > 0 ? load_of(layers.per_layer_ns[s]) / usual * surely(s) : 0;
       if (ratio > most) most = ratio, slowest = s;
     }
     if (!(most > kSlowWorker)) return;
@@ -241,7 +243,19 @@ class Finder {
     const StepGraph& graph = model_.graph();
     for (size_t op = 0; op < graph.size() && rank == kUnknown; ++op)
       if (graph.stage(op) == static_cast<int32_t>(slowest)) rank = model_.rank_of(op);
-    add("worker", std::move(changes), lone_worker_words(rank, static_cast<int32_t>(slowest), most));
+    add("worker", std::move(changes),
+        lone_worker_words(rank, static_cast<int32_t>(slowest), most,
+                          options_.layers_divided ? list_.layers : std::vector<int32_t>()));
+  }
+
+  double surely(size_t stage) const {
+    if (!options_.layers_divided) return 1;
+    const auto [fewest, most] = std::minmax_element(list_.layers.begin(), list_.layers.end());
+    if (*fewest == *most) return 1;
+    const double neighbours = (static_cast<double>(*fewest) / list_.layers[stage - 1] +
+                               static_cast<double>(*fewest) / list_.layers[stage + 1]) /
+                              2;
+    return static_cast<double>(list_.layers[stage]) / *most * neighbours;
   }
 
   bool gains(const Fix& fix) const {

@@ -11,6 +11,7 @@ namespace stageline {
 
 struct FixOptions {
   std::vector<int32_t> layers;         // for each virtual stage; empty: kAssumedLayers each, and the answer says so
+  bool layers_divided = false;         // only their sum was given; the split is the frameworks'
   bool more_memory = false;            // also tries orders that hold more activations
   bool only_orders = false;            // besides the user's own, only other schedules and numbers of micro-batches
   bool only_layers = false;            // only new splits of the layers

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/number.h"
 
@@ -115,8 +116,14 @@ FixWords worker_words(int32_t rank, int32_t dp, int32_t stage, double ratio) {
   return words_of("fix.worker", args.set("ratio", times(ratio)));
 }
 
-FixWords lone_worker_words(int32_t rank, int32_t stage, double ratio) {
+Text divided_words(const std::vector<int32_t>& split) {
+  const int64_t all = std::accumulate(split.begin(), split.end(), int64_t{0});
+  return words("what_if.divided", Args().set("all", grouped(all)).set("split", layers_text(split)));
+}
+
+FixWords lone_worker_words(int32_t rank, int32_t stage, double ratio, const std::vector<int32_t>& split) {
   Args args;
+  args.set("split", split.empty() ? "" : layers_text(split));
   args.set("rank", int64_t{rank}).set("stage", int64_t{stage});
   return words_of("fix.lone_worker", args.set("ratio", times(ratio)));
 }

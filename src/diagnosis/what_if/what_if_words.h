@@ -25,7 +25,10 @@ void add_layout(const std::vector<int32_t>* split, Fix& fix);
 FixWords schedule_words(const std::string& name, int32_t chunks, const OrderModel& order, int32_t layers_of_a_rank);
 FixWords micro_batch_words(int32_t now, int32_t then);
 FixWords worker_words(int32_t rank, int32_t dp, int32_t stage, double ratio);
-FixWords lone_worker_words(int32_t rank, int32_t stage, double ratio);
+// `split`: the layers of the stages, where only their sum was given; else empty.
+FixWords lone_worker_words(int32_t rank, int32_t stage, double ratio, const std::vector<int32_t>& split);
+// Which split is taken where only the sum of the layers was given.
+Text divided_words(const std::vector<int32_t>& split);
 FixWords links_words();
 FixWords launch_words();
 FixWords jitter_words();

@@ -270,6 +270,7 @@ void RunCoverage::say_places() {
     const Text list = alike ? ranges_text(stages) : Text();
     part_is_counted_ = true;
     part_is_one_ = !list.empty() && stages.size() == 1;
+    part_of_all_ = list.empty() && read.size() > 1;
     args.flag("one", part_is_one_).set("list", list).set("of", grouped(stages_)).flag("pipelines", read.size() > 1);
     args.set("places", grouped(static_cast<int64_t>(places))).set("all", grouped(static_cast<int64_t>(all)));
     part_ = words(list.empty() ? "coverage.places" : "coverage.stages", args);

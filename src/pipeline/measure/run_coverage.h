@@ -57,6 +57,8 @@ class RunCoverage {
   int32_t replicas_unread() const { return replicas_ - replicas_read_; }
   // What was read: "stages 0, 1 and 3 of 4"; "" where everything was.
   const Text& part() const { return part_; }
+  // Whether part() counts over all pipelines, so that none of it is to be multiplied by them.
+  bool part_of_all() const { return part_of_all_; }
   // Sentences on what a partly read run means and on missing rows; "" where neither applies.
   Text notes() const;
   // Adds both as warnings: "<prefix>.part_of_run", and "<prefix>.repeated_work" or "<prefix>.rows_missing".
@@ -94,7 +96,7 @@ class RunCoverage {
   std::vector<uint32_t> repeated_;  // cells, ascending
   Text part_;
   // Which words describe part_: one stage or piece of work, a count of places, or a run that lacks a kind of work.
-  bool part_is_one_ = false, part_is_counted_ = false, part_is_run_ = false;
+  bool part_is_one_ = false, part_is_counted_ = false, part_is_run_ = false, part_of_all_ = false;
 };
 
 }  // namespace stageline
