@@ -256,7 +256,7 @@ const std::vector<Command>& command_table() {
        "Run a training program and record when each pipeline job ran",
        "Runs COMMAND (torchrun, mpirun, srun, python, …) with the recorder's variables: one file per rank in --output. "
        "Python programs on " STAGELINE_RECORDED " need no change; others use stageline.record, the C library or "
-                                                "--nvtx. Signals and exit code are passed on; 127: no such "
+       "--nvtx. Signals and exit code are passed on; 127: no such "
        "program, 126: it cannot be run.",
        {"output", "steps", "nvtx", "nccl", "kernels"},
        1,

@@ -80,9 +80,9 @@ inline constexpr double kMostOfUsual = 2;
 inline constexpr double kSlowCause = 1.05;  // least ratio of a slow stage or worker to the others
 // A start is late if its delay exceeds the usual one by this share of the median compute cell.
 inline constexpr double kLateStart = 0.1;
-inline constexpr int64_t kLeastLateCells = 3;   // fewer late cells may be chance, whatever their share is
-// With most messages of a link late in so many steps, at least kLeastLateCells in each, and hardly any in the others, it
-// is no chance which steps these are.
+inline constexpr int64_t kLeastLateCells = 3;  // fewer late cells may be chance, whatever their share is
+// With most messages of a link late in so many steps, at least kLeastLateCells in each, and hardly any in the others,
+// it is no chance which steps these are.
 inline constexpr int64_t kLeastWholeSteps = 3;
 inline constexpr size_t kMostWorkerCauses = 8;  // at most this many causes of one kind
 

@@ -324,7 +324,8 @@ void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
   const auto add = [&](const char* name, std::string text) {
     if (text.empty()) return;
     if (text.ends_with('.')) text.pop_back();
-    if (text.front() == 'O' || text.front() == 'R' || text.front() == 'T') text.front() = static_cast<char>(text.front() - 'A' + 'a');
+    if (text.front() == 'O' || text.front() == 'R' || text.front() == 'T')
+      text.front() = static_cast<char>(text.front() - 'A' + 'a');
     notes.add(prefix + name, Severity::kWarning, text);
   };
   add(".part_of_run", part_note().en);
