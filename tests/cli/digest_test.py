@@ -197,7 +197,7 @@ class DigestTest(Case):
         self.assertEqual(json.loads(at_few_files('info', '--json', '--stages', '4', logs).stdout)['stages'], 4)
         done = at_few_files('explain', logs)
         self.assertEqual(done.returncode, 0, done.stderr[-500:])
-        self.assertIn('9900 of 10\u202f000 places', done.stdout.decode())
+        self.assertIn('9900 of the 10\u202f000 stages', done.stdout.decode())
         # A share that is more than the files that may be open.
         done = at_few_files('digest', logs, '-o', self.dir / 'two/run', '--ranks', '800:1999', '--json', '-q')
         self.assertEqual((done.returncode, json.loads(done.stdout)['made']), (0, 1188), done.stderr[-500:])

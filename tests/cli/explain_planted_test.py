@@ -194,7 +194,7 @@ class ExplainPlanted(Case):
         self.assertIn('those of 1F1B on 4 stages', run('analyze', 'schedule', part).err)
 
     def test_a_rank_that_is_missing_keeps_its_place(self):
-        for name, sizes, gone, said in (('one', [], 1, 'stages 0, 2 and 3 of 4'), ('first of two', ['--dp', '2'], 0, '7 of 8')):
+        for name, sizes, gone, said in (('one', [], 1, 'stages 0, 2 and 3 of 4'), ('first of two', ['--dp', '2'], 0, '7 of the 8')):
             with self.subTest(name):
                 logs = self.dir / name
                 run('simulate', '1f1b', '--stages', '4', '--micro-batches', '8', *sizes, '-o', logs, check=0)
