@@ -210,6 +210,15 @@ class BehindAnotherCause(Doubts):
         self.assertLess(rank['saving_ns'] + stage['lost_ns'], both['lost_ns'])
 
 
+    def test_what_comes_up_behind_both_is_told_too(self):
+        slow = dict(dp=2, steps=12, jitter=0.03, cost=lambda st, d, s, k, mb: (1.25 if s in (0, 3) else 1) * (1.3 if (d, s) == (1, 2) else 1))
+        told = self.told(Planted(**slow).write(self.dir / 'three.csv'))
+        found = {f['id']: f for f in told['findings']}
+        self.assertEqual(set(found), {'rank.slow', 'stage.slow'})
+        self.assertEqual(set(found['stage.slow']['causes']), {'stage:0', 'stage:3'})
+        self.assertIn('Nothing else', told['closing_en'])
+
+
 class OneDirection(Doubts):
     """What takes longer one way in some steps is no clock that was set."""
     def test_a_link_slow_in_some_steps_sets_no_clock(self):

@@ -59,6 +59,7 @@ CASES = {
     'one rank begins late': (dict(pause=lambda st, d, s, k, mb: 90 if (d, s, k, mb) == (1, 2, 'F', 0) else 0), dict(dp=4, micro_batches=16), 'rank:6',
                              'between steps'),
     'two replicas slow': (dict(cost=lambda st, d, s, k, mb: 1.2 if d >= 4 else 1), dict(dp=6, micro_batches=6), 'replica:4', 'Replicas 4, 5'),
+    'two of three ranks of a stage slow': (dict(cost=lambda st, d, s, k, mb: 1.3 if s == 1 and d != 1 else 1), dict(dp=3), 'ranks:1+9', 'Ranks 1, 9'),
     'two slow ranks': (dict(cost=lambda st, d, s, k, mb: 1.25 if d == 0 and s in (2, 3) else 1), dict(dp=4), 'rank:2', 'Ranks 2, 3'),
     'most links slow': (dict(message=lambda st, d, a, b, mb, k: 4 if (a, b) in ((0, 1), (1, 2)) else 0), dict(micro_batches=12), 'link:0-1', 'Slow too'),
     'a link slower with every step': (dict(message=lambda st, d, a, b, mb, k: st if (a, b) == (2, 1) else 0), dict(messages=True, steps=16, micro_batches=12),

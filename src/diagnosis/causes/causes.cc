@@ -387,9 +387,14 @@ class Search {
 
   // What costs little as the step is may be next to hold it up once the causes that were kept are gone. A stage that
   // alone costs enough, and whose layers bring nothing elsewhere only because another cause holds the step up there, is
-  // a cause too.
+  // a cause too. With it gone others may come up, so all are judged again as long as a cause was added.
   void judge_behind_others() {
-    if (all_.empty()) return;
+    while (!all_.empty() && judge_behind_once()) {
+    }
+  }
+
+  // Returns whether a cause was added.
+  bool judge_behind_once() {
     struct Behind {
       size_t draft, others, without, evened;  // worlds; evened 0: there is none
     };
@@ -414,31 +419,38 @@ class Search {
       worlds.push_back(others);
       look_behind(taken_[i], others, worlds.size() - 1);
     }
-    if (behind.empty()) return;
+    if (behind.empty()) return false;
+    list_.hidden.clear();
+    std::vector<std::pair<Cause, size_t>> left;
     const WorldTimes times = model_->replay(worlds);
     const double least = kLeastLost * list_.step_ns;
     for (size_t i = 0; i < behind.size(); ++i) {
       const Behind& b = behind[i];
       const Gain then = gain(times, b.others, b.without);
       const double evened_ns = b.evened > 0 ? gain(times, b.others, b.evened).ns : 0;
-      if (!(then.ns >= least)) continue;
       if (i >= little_.size()) {
+        if (!(then.ns >= least)) continue;
         const auto at = std::find(taken_.begin(), taken_.end(), b.draft) - taken_.begin();
         if (evened_ns >= least) list_.causes[static_cast<size_t>(at)].movable_ns = evened_ns;
         continue;
       }
-      Cause& cause = little_[i].first;
-      const bool enough_alone = cause.lost_ns >= least;
-      if (enough_alone && evened_ns < least) continue;
-      if (enough_alone && cause.kind == CauseKind::kSlowStage && !may_be_chance(cause, list_)) {
+      Cause cause = little_[i].first;
+      const bool enough_alone = cause.lost_ns >= least, movable = evened_ns >= least;
+      if (then.ns >= least && enough_alone && movable && cause.kind == CauseKind::kSlowStage &&
+          !may_be_chance(cause, list_)) {
         cause.unmovable = true, cause.saving_ns = 0, cause.movable_ns = evened_ns;
         list_.causes.push_back(std::move(cause));
         keep(b.draft);
         continue;
       }
+      left.push_back(little_[i]);
       cause.lost_ns = then.ns, cause.error_ns = then.error_ns;
-      if (!may_be_chance(cause, list_)) list_.hidden.push_back(std::move(cause));
+      if (then.ns >= least && (!enough_alone || movable) && !may_be_chance(cause, list_))
+        list_.hidden.push_back(std::move(cause));
     }
+    const bool added = left.size() < little_.size();
+    little_ = std::move(left);
+    return added;
   }
 
   // Worlds: as recorded; without all causes that were kept; and, for causes that are told together, without these

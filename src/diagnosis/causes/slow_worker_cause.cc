@@ -58,10 +58,38 @@ struct Slow {
 
 using ByStage = std::map<int32_t, std::vector<size_t>>;  // workers of each stage
 
+// Of three workers of a stage two may be slow, and one of these is half of what the other is compared with: workers
+// that are slow beyond doubt are compared again, with those of the stage that are not.
+//
+//     load           1.3   1.0   1.3
+//     to the others  1.13  0.77  1.13     medians 1.15, 1.3, 1.15
+//     once more      1.30  0.77  1.30
+void leave_slow_peers_out(const std::vector<std::vector<double>>& loads, const std::vector<size_t>& workers,
+                          Ratios& ratios) {
+  std::vector<size_t> slow, others;
+  for (const size_t w : workers) {
+    std::vector<double> values;
+    std::copy_if(ratios[w].begin(), ratios[w].end(), std::back_inserter(values),
+                 [](double r) { return !std::isnan(r); });
+    const bool is_slow = mean_of(values) >= kSlowCause && certainly_slow(values);
+    (is_slow ? slow : others).push_back(w);
+  }
+  if (slow.size() < 2) return;
+  for (size_t s = 0; s < ratios[slow.front()].size(); ++s) {
+    std::vector<double> beside;
+    for (const size_t w : others)
+      if (!std::isnan(ratios[w][s])) beside.push_back(loads[w][s]);
+    if (beside.empty()) continue;
+    const double usual = median_of(std::move(beside));
+    for (const size_t w : slow)
+      if (!std::isnan(ratios[w][s]) && usual > 0) ratios[w][s] = loads[w][s] / usual;
+  }
+}
+
 Ratios ratios_to_peers(const CauseScene& scene, const ByStage& by_stage) {
   const auto loads = scene.times.worker_loads();
   Ratios ratios(loads.size(), std::vector<double>(scene.graph.steps.size(), std::nan("")));
-  for (const auto& [stage, workers] : by_stage)
+  for (const auto& [stage, workers] : by_stage) {
     for (size_t s = 0; s < scene.graph.steps.size(); ++s) {
       if (!scene.counts[s]) continue;
       std::vector<double> sorted;
@@ -77,6 +105,8 @@ Ratios ratios_to_peers(const CauseScene& scene, const ByStage& by_stage) {
         if (others > 0) ratios[w][s] = loads[w][s] / others;
       }
     }
+    leave_slow_peers_out(loads, workers, ratios);
+  }
   return ratios;
 }
 
