@@ -8,6 +8,7 @@
 #include <compare>
 #include <concepts>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -85,6 +86,13 @@ inline constexpr int64_t kLeastLateCells = 3;  // fewer late cells may be chance
 // it is no chance which steps these are.
 inline constexpr int64_t kLeastWholeSteps = 3;
 inline constexpr size_t kMostWorkerCauses = 8;  // at most this many causes of one kind
+
+// Those of ratios by step that are known, that is no NaN.
+inline std::vector<double> known_ratios(const std::vector<double>& by_step) {
+  std::vector<double> ratios;
+  std::copy_if(by_step.begin(), by_step.end(), std::back_inserter(ratios), [](double r) { return !std::isnan(r); });
+  return ratios;
+}
 
 // Whether ratios to the others, one per step, are above 1 beyond doubt: even half of the excess of their mean would be
 // beyond chance. One step alone proves nothing.

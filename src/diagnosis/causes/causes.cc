@@ -396,7 +396,8 @@ class Search {
   // Returns whether a cause was added.
   bool judge_behind_once() {
     struct Behind {
-      size_t draft, others, without, evened;  // worlds; evened 0: there is none
+      size_t index;                    // of little_ or, behind these, of taken_
+      size_t others, without, evened;  // worlds; evened 0: there is none
     };
     std::vector<Behind> behind;
     std::vector<World> worlds = {{}, all_};
@@ -406,18 +407,18 @@ class Search {
       worlds.push_back(std::move(world));
       return worlds.size() - 1;
     };
-    const auto look_behind = [&](size_t d, const World& others, size_t at) {
-      const size_t without = add(others, drafts_[d].without);
-      behind.push_back({d, at, without, add(others, drafts_[d].evened)});
+    const auto look_behind = [&](size_t index, const CauseDraft& draft, const World& others, size_t at) {
+      const size_t without = add(others, draft.without);
+      behind.push_back({index, at, without, add(others, draft.evened)});
     };
-    for (const auto& [cause, d] : little_) look_behind(d, all_, 1);
+    for (size_t i = 0; i < little_.size(); ++i) look_behind(i, drafts_[little_[i].second], all_, 1);
     for (size_t i = 0; i < taken_.size(); ++i) {
       if (!list_.causes[i].unmovable || taken_.size() == 1) continue;
       World others;
       std::copy_if(all_.begin(), all_.end(), std::back_inserter(others),
                    [&](const CauseWorld& world) { return world != drafts_[taken_[i]].without; });
       worlds.push_back(others);
-      look_behind(taken_[i], others, worlds.size() - 1);
+      look_behind(i, drafts_[taken_[i]], others, worlds.size() - 1);
     }
     if (behind.empty()) return false;
     list_.hidden.clear();
@@ -429,9 +430,7 @@ class Search {
       const Gain then = gain(times, b.others, b.without);
       const double evened_ns = b.evened > 0 ? gain(times, b.others, b.evened).ns : 0;
       if (i >= little_.size()) {
-        if (!(then.ns >= least)) continue;
-        const auto at = std::find(taken_.begin(), taken_.end(), b.draft) - taken_.begin();
-        if (evened_ns >= least) list_.causes[static_cast<size_t>(at)].movable_ns = evened_ns;
+        if (then.ns >= least && evened_ns >= least) list_.causes[b.index].movable_ns = evened_ns;
         continue;
       }
       Cause cause = little_[i].first;
@@ -440,7 +439,7 @@ class Search {
           !may_be_chance(cause, list_)) {
         cause.unmovable = true, cause.saving_ns = 0, cause.movable_ns = evened_ns;
         list_.causes.push_back(std::move(cause));
-        keep(b.draft);
+        keep(little_[i].second);
         continue;
       }
       left.push_back(little_[i]);

@@ -144,12 +144,6 @@ class StageSteps {
   std::vector<std::vector<double>> sorted_levels_;  // by step: those above 0
 };
 
-std::vector<double> known_ratios(const std::vector<double>& by_step) {
-  std::vector<double> ratios;
-  std::copy_if(by_step.begin(), by_step.end(), std::back_inserter(ratios), [](double r) { return !std::isnan(r); });
-  return ratios;
-}
-
 bool is_overlapped(size_t kind) { return kind == static_cast<size_t>(CellKind::kForwardBackward); }
 
 // Whether some cells of the stage's chunk are no halves of overlapped pairs.

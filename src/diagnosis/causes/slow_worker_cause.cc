@@ -68,9 +68,7 @@ void leave_slow_peers_out(const std::vector<std::vector<double>>& loads, const s
                           Ratios& ratios) {
   std::vector<size_t> slow, others;
   for (const size_t w : workers) {
-    std::vector<double> values;
-    std::copy_if(ratios[w].begin(), ratios[w].end(), std::back_inserter(values),
-                 [](double r) { return !std::isnan(r); });
+    const std::vector<double> values = known_ratios(ratios[w]);
     const bool is_slow = mean_of(values) >= kSlowCause && certainly_slow(values);
     (is_slow ? slow : others).push_back(w);
   }
@@ -110,12 +108,6 @@ Ratios ratios_to_peers(const CauseScene& scene, const ByStage& by_stage) {
   return ratios;
 }
 
-std::vector<double> known(const std::vector<double>& ratios) {
-  std::vector<double> values;
-  std::copy_if(ratios.begin(), ratios.end(), std::back_inserter(values), [](double r) { return !std::isnan(r); });
-  return values;
-}
-
 // By how much a ratio must exceed 1 in a slow step: more than ratios of the stage's workers scatter. The quarter of
 // them that is nearest to 1 tells that scatter, whoever is slow in however many steps.
 double slow_beyond(const Ratios& ratios, const std::vector<size_t>& workers) {
@@ -149,7 +141,7 @@ Slow slow_sometimes(const std::vector<double>& ratios, const std::vector<int32_t
                     size_t worker, double beyond) {
   Slow slow{.worker = worker,
             .ratio = 0,
-            .mean = mean_of(known(ratios)),
+            .mean = mean_of(known_ratios(ratios)),
             .certain = true,
             .sometimes = true,
             .course = {},
@@ -262,9 +254,9 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
 // Levels of whole replicas, as means over their workers: where data are uneven, single workers scatter too much.
 struct ReplicaLevels {
   std::map<int32_t, std::vector<double>> by_step;  // for each replica; NaN: unknown
-  double mean(int32_t dp) const { return mean_of(known(by_step.at(dp))); }
+  double mean(int32_t dp) const { return mean_of(known_ratios(by_step.at(dp))); }
   double error(int32_t dp) const {
-    const std::vector<double> values = known(by_step.at(dp));
+    const std::vector<double> values = known_ratios(by_step.at(dp));
     return sample_std(values) / std::sqrt(static_cast<double>(values.size()));
   }
 };
@@ -289,7 +281,7 @@ void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vect
   const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
   for (const auto& [dp, by_step] : levels.by_step) {
     if (replicas.at(dp).workers < 2 || replicas.at(dp).whole()) continue;
-    const std::vector<double> values = known(by_step);
+    const std::vector<double> values = known_ratios(by_step);
     const auto steps = static_cast<int64_t>(values.size());
     if (values.empty() || levels.mean(dp) < kSlowCause || !beyond_noise(levels.mean(dp) - 1, levels.error(dp), steps))
       continue;
@@ -298,7 +290,7 @@ void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vect
     for (size_t w = 0; w < ratios.size() && all; ++w) {
       if (scene.times.workers()[w].dp != dp) continue;
       const auto own = std::find_if(slow.begin(), slow.end(), [&](const Slow& s) { return s.worker == w; });
-      const std::vector<double> of_worker = known(ratios[w]);
+      const std::vector<double> of_worker = known_ratios(ratios[w]);
       const double mean = mean_of(of_worker);
       // Each must be about as slow as the replica, as far as can be told; otherwise not the whole replica is slow.
       all = own != slow.end() ? !own->sometimes && !own->course.varies()
@@ -329,7 +321,7 @@ void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vect
   int32_t fastest = levels.by_step.begin()->first, slowest = fastest;
   size_t most_alike = 0;
   for (const auto& [own, values] : levels.by_step) {
-    if (known(values).size() < 2) return;
+    if (known_ratios(values).size() < 2) return;
     if (levels.mean(own) < levels.mean(fastest)) fastest = own;
     if (levels.mean(own) > levels.mean(slowest)) slowest = own;
     size_t alike = 0;
@@ -356,11 +348,11 @@ void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vect
   for (const auto& [stage, workers] : by_stage) {
     double best = 0;
     for (const size_t w : workers)
-      if (scene.times.workers()[w].dp == fastest) best = mean_of(known(loads[w]));
+      if (scene.times.workers()[w].dp == fastest) best = mean_of(known_ratios(loads[w]));
     if (!(best > 0)) return;
     for (const size_t w : workers) {
       const int32_t dp = scene.times.workers()[w].dp;
-      const double own = mean_of(known(loads[w])), beyond = levels.mean(dp) / levels.mean(fastest) - 1;
+      const double own = mean_of(known_ratios(loads[w])), beyond = levels.mean(dp) / levels.mean(fastest) - 1;
       if (dp == fastest) continue;
       // One slow rank does not make a slow replica.
       if (!(own / best - 1 >= kAlikeSlow / 2 * beyond)) return;
@@ -406,7 +398,7 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
     if (workers.size() < 2) continue;
     const double beyond = slow_beyond(*ratios, workers);
     for (const size_t w : workers) {
-      const std::vector<double> values = known((*ratios)[w]);
+      const std::vector<double> values = known_ratios((*ratios)[w]);
       if (values.empty()) continue;
       const auto steps = static_cast<int64_t>(values.size());
       const Course course = course_of((*ratios)[w]);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int64_t kMostTogetherNs = int64_t{1} << 60;
 
-// What stands for one rank in one step.
+// The cells of one rank in one step.
 struct Group {
   int32_t step, part;
   size_t begin, end;                                  // its cells
@@ -97,19 +98,18 @@ class ImpossibleTimes {
     std::vector<int64_t> ends = compute(before, cells_.end_ns), starts = compute(next, cells_.start_ns);
     return at_share(ends, 3, 4) <= at_share(starts, 1, 4);
   }
-  // Work that a step does twice was done again after a return to an earlier step, which is another matter.
-  bool occurs_again(const Group& group, size_t cell) const {
-    const auto key = [&](size_t i) { return std::tuple(cells_.kind[i], cells_.chunk[i], cells_.micro_batch[i]); };
-    for (size_t i = group.begin; i < group.end; ++i)
-      if (i != cell && key(i) == key(cell)) return true;
-    return false;
+  std::tuple<CellKind, int32_t, int32_t> work(size_t i) const {
+    return {cells_.kind[i], cells_.chunk[i], cells_.micro_batch[i]};
   }
   // Takes those cells out of `group` that lie outside of what `beside` allows.
   template <class Outside>
   void judge(Group& group, const Group& beside, bool suspicious, const Outside& outside) {
     if (!suspicious || !follow(group, beside)) return;
+    // Work that a step does twice was done again after a return to an earlier step, which is another matter.
+    std::map<std::tuple<CellKind, int32_t, int32_t>, int64_t> times;
+    for (size_t i = group.begin; i < group.end; ++i) ++times[work(i)];
     for (size_t i = group.begin; i < group.end; ++i)
-      if (is_compute(cells_.kind[i]) && outside(i) && !occurs_again(group, i)) gone_[i] = true;
+      if (is_compute(cells_.kind[i]) && outside(i) && times.at(work(i)) == 1) gone_[i] = true;
     see(group);
   }
 
