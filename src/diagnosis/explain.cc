@@ -177,12 +177,14 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
           if (f.id == "replicas.wait") told.insert({"replicas", "replica-jitter"});
         e.account = account_of(causes, told, facts);
       }
-      if (whole && (with_offers || has_slow_stage(causes))) {
+      // What replicas that were not read would take with another order or more micro-batches nobody knows.
+      const bool offers = with_offers && coverage.replicas_unread() == 0;
+      if (whole && (offers || has_slow_stage(causes))) {
         if (const RunGraph& free = graph_of(run, LaunchRule::kFree); free.graph) {
           Diagnostics notes;
           WhatIf model = WhatIf::of(run, free.graph, notes, WhatIfUse::kOrders);
           price_in_layers(model, causes);
-          if (with_offers) make_offers(std::move(model), e);
+          if (offers) make_offers(std::move(model), e);
         }
       }
       e.findings = cause_findings(trace, causes, theory.recognition);

@@ -170,6 +170,7 @@ class PartsOfARun(Doubts):
         self.assertIn('Only 1 of 2 replicas was read', told['note_en'])
         self.assertIn('2 个副本中只读取了 1 个', told['note_zh'])
         self.assertIn('grads-reduce-scatter', told['closing_en'])
+        self.assertEqual(told['offers'], [])
         self.assertIn('only 1 of 2 replicas was read', run('analyze', 'waterfall', path, '--ranks', '0-3', check=0).err)
 
     def test_a_collective_of_one_replica_may_wait_for_others(self):
